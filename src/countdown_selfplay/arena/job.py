@@ -98,7 +98,7 @@ class Job:
         checkpoint, on = trainer.store.resolve("auto"), MEASURED_ON[self.part]
         watch.begin(trainer, sets[on], checkpoint is not None)
         if not watch.arrived:
-            trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         found = {"track": self.track.name, "contestant": self.contestant.name, "seed": self.seed}
         found |= {"measured_on": on, **watch.ended()}
         if self.track.targets is not None and goal is None:

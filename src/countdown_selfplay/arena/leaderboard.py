@@ -119,7 +119,8 @@ def _start(settings: Mapping[str, Any]) -> Row:
 def check_table(folder: Path, now: Row) -> None:
     """ConfigError for a row of another start, track or goal than one that is to stand beside it."""
     for row in read_rows(folder):
-        one = next(differences(*({part: of[part] for part in ("start", "facts", "goal")} for of in (row, now))), None)
+        theirs, ours = ({part: of[part] for part in ("start", "facts", "goal")} for of in (row, now))
+        one = next(differences(theirs, ours), None)
         if one is not None:
             name, was, is_now = one
             raise ConfigError(
