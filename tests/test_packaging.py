@@ -21,7 +21,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = {
     # leaves that everyone may use
     **dict.fromkeys(("errors", "options", "registry", "random_state", "__version__", "_trl"), 0),
-    **dict.fromkeys(("countdown", "contract"), 1),
+    **dict.fromkeys(("countdown", "contract", "detachment"), 1),
     **dict.fromkeys(("domains", "rewards", "objectives", "statistics", "data", "tiny"), 2),
     **dict.fromkeys(("curriculum", "proposers", "guides"), 3),
     "games": 4,

@@ -15,6 +15,7 @@ DOMAINS: Registry[Any] = Registry(
     "domain",
     {
         "countdown": "countdown_selfplay.countdown.domain:CountdownDomain",
+        "detachment": "countdown_selfplay.detachment.domain:DetachmentDomain",
         "math_qa": "countdown_selfplay.domains.math_qa:MathQA",
     },
 )
