@@ -35,8 +35,8 @@ class DetachmentDomain(BaseDomain[Formula]):
 
     shortest_proof: int = 5
     longest_proof: int = 15
-    symbols: int = 40
-    variables: int = 8
+    symbols: int = 24
+    variables: int = 6
     prompt: str = "compact"
 
     columns = ("theorem",)
