@@ -159,8 +159,8 @@ def parts(proof: str) -> list[str]:
 
 EXAMPLES: dict[str, Callable[[int, int], list[Example]]] = {"prover": proofs_shown, "conjecturer": proposals_shown}
 SETTINGS = {
-    "prover": WarmStart(steps=800, batch_size=128, threads=1),
-    "conjecturer": WarmStart(steps=400, batch_size=128, threads=1),
+    "prover": WarmStart(steps=300, batch_size=128, threads=1),
+    "conjecturer": WarmStart(steps=250, batch_size=128, threads=1),
 }
 
 
