@@ -1,8 +1,8 @@
 """`python -m tools.make_tiny_model.detachment --output DIR`: a prover and a conjecturer for `domain: detachment`, from
 nothing, in minutes.
 
-The prover sees theorems with shortest proofs of 1 to 9 signs and instances of them, the conjecturer the same theorems,
-and lemmas of theorems of up to 11 signs: what a part of the shortest proof concludes. Nothing of the held-out side.
+The prover sees theorems with shortest proofs of 1 to 13 signs and instances of them, the conjecturer those of 1 to 9
+signs, and lemmas of theorems of up to 11 signs: what a part of the shortest proof concludes. Nothing of the held-out side.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ Example = tuple[str, str]
 
 SHOWN = 40_000
 """Examples that are made for a role; a step takes some of them."""
-PROVED = (1, 3, 5, 7, 9)
+PROVED = (1, 3, 5, 7, 9, 11, 13)
 """Lengths of the proofs that the prover sees."""
+WRITTEN = (1, 3, 5, 7, 9)
+"""Lengths of the proofs of the theorems that the conjecturer sees."""
 TARGETS = (5, 7, 9, 11)
 """Lengths of the proofs of theorems that the conjecturer sees lemmas of."""
 
@@ -134,7 +136,7 @@ def proofs_shown(n: int, seed: int) -> list[Example]:
 def proposals_shown(n: int, seed: int) -> list[Example]:
     """`n` proposals: half of them theorems, half lemmas of a theorem that is named."""
     generator = Random(f"detachment|conjecturer|{seed}")
-    levels, targets = [shown(length) for length in PROVED], [shown(length) for length in TARGETS]
+    levels, targets = [shown(length) for length in WRITTEN], [shown(length) for length in TARGETS]
     found = []
     while len(found) < n:
         if len(found) % 2:
@@ -159,8 +161,8 @@ def parts(proof: str) -> list[str]:
 
 EXAMPLES: dict[str, Callable[[int, int], list[Example]]] = {"prover": proofs_shown, "conjecturer": proposals_shown}
 SETTINGS = {
-    "prover": WarmStart(steps=300, batch_size=128, threads=1),
-    "conjecturer": WarmStart(steps=250, batch_size=128, threads=1),
+    "prover": WarmStart(steps=600, batch_size=128, threads=1),
+    "conjecturer": WarmStart(steps=600, batch_size=128, threads=1),
 }
 
 
