@@ -19,7 +19,9 @@ QUICK = dict(
     disable_tqdm=True,
     use_cpu=True,
     logging_steps=1,
-    eval_problems=0,
+    per_device_train_batch_size=32,
+    prover_micro_batches=2,
+    conjecturer_num_generations=32,
     domain_kwargs={"longest_proof": 9},
 )
 SYSTEMS = {
@@ -33,13 +35,20 @@ SYSTEMS = {
     },
 }
 
+SGS = dict(
+    domain_kwargs={"shortest_proof": 9, "longest_proof": 9},
+    proposer_kwargs={"batch": 4},
+    conjecturer_num_generations=1,
+)
+
 
 def played(folder, recipe, **changes):
     args = JointSelfPlayConfig.from_recipe(recipe, output_dir=str(folder), **{**QUICK, **changes})
-    trainer = JointConjecturerProverTrainer(model=MODELS["prover"], args=args)
-    before = weights(trainer, "prover" if "prover" in trainer.policies.weight_names else None)
+    models = MODELS if args.players_of("conjecturer") else MODELS["prover"]
+    trainer = JointConjecturerProverTrainer(model=models, args=args)
+    before = weights(trainer)
     trainer.train()
-    assert not equal(weights(trainer, "prover" if "prover" in trainer.policies.weight_names else None), before)
+    assert not equal(weights(trainer), before)
     samples = [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
     return rounds(folder), samples
 
@@ -57,7 +66,7 @@ def test_two_rounds_of_a_system(system, tmp_path):
 
 
 def test_two_rounds_of_self_guided_self_play_on_the_longest_proofs(tmp_path):
-    lines, samples = played(tmp_path, "tiny/detachment_sgs", domain_kwargs={"shortest_proof": 9, "longest_proof": 9})
+    lines, samples = played(tmp_path, "tiny/detachment_sgs", **SGS)
     targets = {str(problem) for problem in DetachmentDomain(shortest_proof=9, longest_proof=9).random(512, 0)}
     assert all(0 <= line["targets/solve_rate"] <= 1 for line in lines)
     asked = [row["prompt"] for row in samples if row["role"] == "conjecturer"]
