@@ -2,7 +2,8 @@
 nothing, in minutes.
 
 The prover sees theorems with shortest proofs of 1 to 13 signs and instances of them, the conjecturer those of 1 to 9
-signs, and lemmas of theorems of up to 11 signs: what a part of the shortest proof concludes. Nothing of the held-out side.
+signs, and lemmas of theorems of up to 11 signs: what a part of the shortest proof concludes. The held-out side is
+in neither.
 """
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ def shown(length: int) -> list[tuple[Formula, str]]:
 
 
 def instance(theorem: Formula, generator: Random) -> Formula:
-    """The theorem with some of its variables replaced by another one, or by a formula with one connective; in range and
-    on the training side, or the theorem itself."""
+    """The theorem with some of its variables replaced by another one, or by a formula with one connective; in range
+    and on the training side, or the theorem itself."""
     text = str(theorem)
     names = sorted(set(text) - set("CN"))
     put = {}
@@ -119,7 +120,7 @@ def instance(theorem: Formula, generator: Random) -> Formula:
 
 
 def proofs_shown(n: int, seed: int) -> list[Example]:
-    """`n` theorems with proofs, each length as often as the others, half of the theorems general and half instances."""
+    """`n` theorems with proofs, each length as often as the others; half of them are general, half instances."""
     generator = Random(f"detachment|prover|{seed}")
     levels = [shown(length) for length in PROVED]
     found = []

@@ -45,7 +45,7 @@ HOSTILE = {
     "white space": (" \n", "no_proof"),
     "another sign": ("DD214", "no_proof"),
     "small letter": ("dd211", "no_proof"),
-    "full-width digit": ("DD21１", "no_proof"),  # noqa: RUF001
+    "full-width digit": ("DD21１", "no_proof"),
     "an explanation": ("The proof is DD211", "no_proof"),
     "no text": (None, "no_proof"),
     "bytes": (b"DD211", "no_proof"),

@@ -7,7 +7,7 @@ import pytest
 
 from countdown_selfplay.detachment import conclusion, is_tautology, read, shortest_proof
 from countdown_selfplay.detachment.domain import DetachmentDomain
-from countdown_selfplay.domains import check_domain, domain_from, held_out_by_rung, make_domain
+from countdown_selfplay.domains import check_domain, held_out_by_rung, make_domain
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.testing import ScriptedRound
