@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from countdown_selfplay.contract.domain import Checked
 from countdown_selfplay.detachment import conclusion, is_tautology, read, shortest_proof
 from countdown_selfplay.detachment.domain import DetachmentDomain
 from countdown_selfplay.domains import check_domain, held_out_by_rung, make_domain
@@ -85,6 +86,8 @@ def test_proposals_are_read_and_checked():
         {"in_range": True, "solvable": False},
         {"in_range": False, "solvable": False},
     ]
+    held_out = DOMAIN.held_out(1)[0]
+    assert DOMAIN.check([held_out])[0] == Checked("held_out", {"in_range": True, "solvable": True})
     many = formula("CpCqCrCsCtCuCvCwCxp")
     assert DOMAIN.check([many])[0].reason == "out_of_range"
     assert DOMAIN.outside(many) == "it has 9 variables, more than `variables` (6)"
