@@ -96,8 +96,8 @@ class DetachmentDomain(BaseDomain[Formula]):
     def check(
         self, problems: Sequence[Formula], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Size, whether it can be proved (the axioms are complete, so the truth table knows), and that it is not of the
-        held-out side: an instance of a held-out theorem has another key and the same proof."""
+        """Size, whether it can be proved (the axioms are complete, so the truth table knows), and that it is not held
+        out: an instance of a held-out theorem has another key and the same proof."""
         found = []
         for problem in problems:
             inside = self.outside(problem) is None
