@@ -1,6 +1,6 @@
 """The embedded models, for laptops and tests: one of 0.65M parameters that plays both roles on Countdown with three
 numbers; the ladder's three, a prover of 0.22M that answers in moves and two conjecturers of 0.06M; and two for proofs
-by condensed detachment, a prover of 0.20M and a conjecturer of 0.06M.
+by condensed detachment, a prover of 0.22M and a conjecturer of 0.06M.
 
 Importing this package loads no torch; `load_tiny_model` does. docs/tiny_model.md says how the weights were made.
 """
