@@ -52,6 +52,7 @@ _SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
 _PUBLIC = PRESETS["joint_rloo"]
 _TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
 _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "max_new_tokens": 24}}
+_DETACHMENT = {**_TINY, "max_new_tokens": 26}
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,20 @@ class Setting:
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
     run, embedded = find_run(options.model), embedded_name(options.model)
-    sampling = _PUBLIC if embedded is None else _LADDER[options.role] if embedded.startswith("tiny-ladder") else _TINY
+    proving = embedded is not None and embedded.startswith("tiny-detachment")
+    climbing = embedded is not None and embedded.startswith("tiny-ladder")
+    own_of_embedded = _DETACHMENT if proving else _LADDER[options.role] if climbing else _TINY
+    sampling = _PUBLIC if embedded is None else own_of_embedded
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
         base = Setting("the options", make_domain(options.domain, options.domain_kwargs), sampling)
+    elif proving:
+        base = Setting("the models of detachment", make_domain("detachment", options.domain_kwargs), sampling)
     elif embedded is not None:
         base = (
             Setting("the ladder's models", CountdownDomain.ladder(), sampling)
-            if embedded.startswith("tiny-ladder")
+            if climbing
             else Setting("the tiny model", CountdownDomain.tiny(), sampling)
         )
     else:

@@ -1,0 +1,21 @@
+"""Propositional logic by condensed detachment: formulas, an exact checker of proofs, all theorems by proof length.
+
+Proofs are texts over D, 1, 2 and 3, as in Metamath's pmproofs (C. A. Meredith's notation): `Dxy` detaches the theorem
+of y from that of x. Pure and without dependencies; `domain: detachment` plays it.
+"""
+
+from .checker import Verdict, check, conclusion
+from .formulas import Formula, is_instance, is_tautology, read
+from .theorems import most_general, shortest_proof
+
+__all__ = [
+    "Formula",
+    "Verdict",
+    "check",
+    "conclusion",
+    "is_instance",
+    "is_tautology",
+    "most_general",
+    "read",
+    "shortest_proof",
+]

@@ -1,0 +1,198 @@
+"""Exact check of proofs by condensed detachment (C. A. Meredith; J. A. Kalman, "Condensed detachment as a rule of
+inference", Studia Logica 42, 1983).
+
+    D x y: from A -> B, the theorem of x, and C, that of y, variables renamed apart: B under the most general unifier
+           of A and C; no theorem if there is none.
+
+1, 2 and 3 are the axioms ax-1, ax-2 and ax-3 of Metamath (Łukasiewicz, as Mendelson and set.mm have them). A proof
+proves every instance of its conclusion, so an answer is right if the theorem asked for is one (Kalman: a formula has a
+proof by modus ponens and substitution exactly if it is an instance of such a conclusion).
+
+Formulas share their parts and unification joins classes of nodes, so a detachment costs about as much as the two
+formulas have distinct parts, whatever the length of their texts. Two bounds keep any text cheap: MOST_PROOF signs, and
+MOST_WORK nodes looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .formulas import Builder, Formula, Node, is_instance, read
+
+AXIOM_TEXTS = {"1": "CpCqp", "2": "CCpCqrCCpqCpr", "3": "CCNpNqCqp"}
+MOST_PROOF = 10_000
+"""Signs of a proof."""
+MOST_WORK = 50_000
+"""Nodes of premises that the detachments of one proof may take in: about a tenth of a second."""
+
+
+class Reason(StrEnum):
+    """Why a proof got its verdict; each is counted."""
+
+    CORRECT = "correct"
+    NO_PROOF = "no_proof"
+    """A sign other than D, 1, 2, 3 and white space, or nothing."""
+    UNBALANCED = "unbalanced"
+    """A D lacks one of its two proofs, or something follows the proof."""
+    TOO_LONG = "too_long"
+    """More than MOST_PROOF signs."""
+    NO_DETACHMENT = "no_detachment"
+    """A D whose first theorem is not an implication, or whose premise cannot be unified with the second theorem."""
+    TOO_LARGE = "too_large"
+    """Formulas on the way grew beyond MOST_WORK."""
+    OTHER_THEOREM = "other_theorem"
+    """It proves something of which the theorem asked for is no instance."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judgement on one proof."""
+
+    reason: Reason
+    conclusion: Formula | None = None
+    """The most general theorem that it proves."""
+    steps: int = 0
+    """Signs of the proof."""
+
+    @property
+    def correct(self) -> bool:
+        return self.reason is Reason.CORRECT
+
+    @property
+    def score(self) -> float:
+        return float(self.correct)
+
+
+def check(text: object, theorem: Formula) -> Verdict:
+    """Whether a text proves the theorem. Never raises."""
+    found = conclusion(text)
+    if found.conclusion is None or is_instance(theorem, found.conclusion):
+        return found
+    return Verdict(Reason.OTHER_THEOREM, found.conclusion, found.steps)
+
+
+def conclusion(text: object) -> Verdict:
+    """What a text proves, if it is a proof: its verdict is then CORRECT."""
+    if not isinstance(text, str):
+        return Verdict(Reason.NO_PROOF)
+    if len(text) > 4 * MOST_PROOF:  # not even looked at
+        return Verdict(Reason.TOO_LONG)
+    signs = "".join(text.split())
+    if len(signs) > MOST_PROOF:
+        return Verdict(Reason.TOO_LONG)
+    if not signs or not set(signs) <= set("D123"):
+        return Verdict(Reason.NO_PROOF)
+    steps = _steps(signs)
+    if steps is None:
+        return Verdict(Reason.UNBALANCED, None, len(signs))
+    theorems: list[Formula] = []
+    work = 0
+    for step in steps:
+        if isinstance(step, str):
+            theorems.append(AXIOMS[step])
+            continue
+        major, minor = theorems[step[0]], theorems[step[1]]
+        work += len(major.nodes) + len(minor.nodes)
+        if work > MOST_WORK:
+            return Verdict(Reason.TOO_LARGE, None, len(signs))
+        made = detach(major, minor)
+        if made is None:
+            return Verdict(Reason.NO_DETACHMENT, None, len(signs))
+        theorems.append(made)
+    return Verdict(Reason.CORRECT, theorems[-1], len(signs))
+
+
+def _steps(signs: str) -> list[str | tuple[int, int]] | None:
+    """The different parts of a proof in an order in which they can be proved: an axiom, or the places of two earlier
+    parts. None for an unbalanced one."""
+    steps: list[str | tuple[int, int]] = []
+    places: dict[str | tuple[int, int], int] = {}
+    stack: list[int] = []
+    for sign in reversed(signs):
+        if sign == "D" and len(stack) < 2:
+            return None
+        step = (stack.pop(), stack.pop()) if sign == "D" else sign
+        if step not in places:
+            places[step] = len(steps)
+            steps.append(step)
+        stack.append(places[step])
+    return steps if len(stack) == 1 else None
+
+
+def detach(major: Formula, minor: Formula) -> Formula | None:
+    """The most general conclusion of modus ponens from instances of the two, or None."""
+    premise, concluded = major.nodes[-1]
+    if concluded < 0:
+        return None
+    nodes = [*major.nodes]
+    shift = len(nodes)
+    nodes += [(a + shift if a >= 0 else -1, b + shift if b >= 0 else -1) for a, b in minor.nodes]
+    leader = list(range(len(nodes)))
+    todo = [(premise, len(nodes) - 1)]
+    while todo:
+        one, other = (_leader(leader, place) for place in todo.pop())
+        if one == other:
+            continue
+        (left, right), (other_left, other_right) = nodes[one], nodes[other]
+        if left < 0:
+            leader[one] = other
+        elif other_left < 0:
+            leader[other] = one
+        elif (right < 0) != (other_right < 0):
+            return None
+        else:
+            leader[one] = other
+            todo.append((left, other_left))
+            if right >= 0:
+                todo.append((right, other_right))
+    builder = Builder()
+    made: dict[int, int] = {}
+    if not _build(concluded, nodes, leader, builder, made):
+        return None
+    whole = tuple(builder.nodes)
+    # A cycle anywhere in the unified premise means that there is no unifier (occurs check).
+    return Formula(whole) if _build(premise, nodes, leader, builder, made) else None
+
+
+def _leader(leader: list[int], place: int) -> int:
+    while leader[place] != place:
+        leader[place] = place = leader[leader[place]]
+    return place
+
+
+def _build(root: int, nodes: list[Node], leader: list[int], builder: Builder, made: dict[int, int]) -> bool:
+    """Make the formula of `root`'s class, its parts first; False if it would be a part of itself."""
+    todo, inside = [_leader(leader, root)], set[int]()
+    while todo:
+        place = todo[-1]
+        if place in made:
+            todo.pop()
+            continue
+        left, right = nodes[place]
+        if left < 0:
+            made[place] = builder.variable()
+            todo.pop()
+            continue
+        first = _leader(leader, left)
+        second = _leader(leader, right) if right >= 0 else -1
+        if place in inside:  # its parts are made, for they stood above it
+            made[place] = builder.node(made[first], made[second] if right >= 0 else -1)
+            inside.discard(place)
+            todo.pop()
+            continue
+        inside.add(place)
+        parts = [part for part in (second, first) if part >= 0 and part not in made]
+        if inside.intersection(parts):
+            return False
+        todo += parts
+    return True
+
+
+def _axiom(text: str) -> Formula:
+    found = read(text).problem
+    assert found is not None
+    return found
+
+
+AXIOMS = {sign: _axiom(text) for sign, text in AXIOM_TEXTS.items()}

@@ -1,0 +1,99 @@
+"""All most general theorems up to a proof length, each with a shortest proof, and the shortest proof of any theorem
+that has a short one.
+
+A theorem is new at length n if a proof of n signs concludes it and no shorter one does: 3, 6, 15, 50, 139, 435, 1,420
+and 4,495 at 1, 3, ..., 15. As a proof proves all instances of its conclusion, a theorem that is an instance of one of
+a shorter proof is easier than that length; `hardest_at` leaves these out, which makes the length exact.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from .checker import AXIOMS, detach
+from .formulas import Formula
+
+LONGEST = 15
+"""Proof length up to which theorems are enumerated: two seconds."""
+
+
+@cache
+def most_general(length: int) -> dict[Formula, str]:
+    """The theorems that are new at this length, with the first of their shortest proofs. {} for an even length."""
+    if length == 1:
+        return {formula: sign for sign, formula in AXIOMS.items()}
+    found: dict[Formula, str] = {}
+    shorter = [most_general(n) for n in range(1, length, 2)]
+    for first in range(1, length - 1, 2) if length % 2 else ():
+        for major, proof in most_general(first).items():
+            for minor, other in most_general(length - 1 - first).items():
+                made = detach(major, minor)
+                if made is not None and made not in found and not any(made in level for level in shorter):
+                    found[made] = f"D{proof}{other}"
+    return found
+
+
+@cache
+def hardest_at(length: int) -> dict[Formula, str]:
+    """Of `most_general` those that no shorter proof proves."""
+    return {f: proof for f, proof in most_general(length).items() if simplest(f, length - 2) is None}
+
+
+@cache
+def simplest(theorem: Formula, longest: int = LONGEST) -> tuple[Formula, str] | None:
+    """A most general theorem with a shortest proof of which `theorem` is an instance, and that proof; None if no proof
+    of at most `longest` signs proves it."""
+    found = (_found(_tree(length), theorem) for length in range(1, longest + 1, 2))
+    return next((one for one in found if one is not None), None)
+
+
+def shortest_proof(theorem: Formula, longest: int = LONGEST) -> str | None:
+    """A shortest proof of a theorem; None if none has at most `longest` signs."""
+    found = simplest(theorem, longest)
+    return None if found is None else found[1]
+
+
+_END = "end"
+
+
+@cache
+def _tree(length: int) -> dict[Any, Any]:
+    """The theorems of one length by their signs in Polish notation, variables by number: a tree of dictionaries that
+    all formulas with the same beginning share (a discrimination tree)."""
+    root: dict[Any, Any] = {}
+    for formula, proof in most_general(length).items():
+        numbers: dict[int, int] = {}
+        node, todo = root, [len(formula.nodes) - 1]
+        while todo:
+            place = todo.pop()
+            left, right = formula.nodes[place]
+            if left < 0:
+                sign: Any = numbers.setdefault(place, len(numbers))
+            else:
+                sign = "N" if right < 0 else "C"
+                todo += [left] if right < 0 else [right, left]
+            node = node.setdefault(sign, {})
+        node[_END] = formula, proof
+    return root
+
+
+def _found(tree: dict[Any, Any], formula: Formula) -> tuple[Formula, str] | None:
+    """A theorem of the tree that `formula` is an instance of, and its proof."""
+    todo: list[tuple[dict[Any, Any], tuple[int, ...], tuple[int, ...]]] = [(tree, (len(formula.nodes) - 1,), ())]
+    while todo:
+        node, waiting, bound = todo.pop()
+        if not waiting:
+            found: tuple[Formula, str] = node[_END]
+            return found
+        place, rest = waiting[-1], waiting[:-1]
+        left, right = formula.nodes[place]
+        for sign, below in node.items():
+            if isinstance(sign, int):
+                if sign == len(bound):
+                    todo.append((below, rest, (*bound, place)))
+                elif bound[sign] == place:
+                    todo.append((below, rest, bound))
+            elif left >= 0 and sign == ("N" if right < 0 else "C"):
+                todo.append((below, (*rest, left) if right < 0 else (*rest, right, left), bound))
+    return None
