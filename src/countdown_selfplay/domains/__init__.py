@@ -18,7 +18,6 @@ DOMAINS: Registry[Any] = Registry(
         "detachment": "countdown_selfplay.detachment.domain:DetachmentDomain",
         "reasoning_gym": "countdown_selfplay.domains.reasoning_gym:ReasoningGym",
         "math_qa": "countdown_selfplay.domains.math_qa:MathQA",
-        "reasoning_gym": "countdown_selfplay.domains.reasoning_gym:ReasoningGym",
         "verifiers": "countdown_selfplay.domains.verifiers:VerifiersTasks",
     },
 )
