@@ -3,16 +3,13 @@
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, GenerationConfig
+from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.policies.forward import (
     allow_padding_free,
-    common_run,
-    common_start,
     scored_at,
-    with_shared_prefix,
 )
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.micro_batch import skips_idle_rows
@@ -31,64 +28,6 @@ def prompts(lengths, repeats):
         ids[row, -length:] = torch.arange(3, 3 + length) + row
         mask[row, -length:] = 1
     return ids.repeat_interleave(repeats, 0), mask.long().repeat_interleave(repeats, 0)
-
-
-def test_runs_of_equal_prompts_share_their_greatest_common_divisor():
-    ids, mask = prompts([4, 6, 2], 4)
-    assert common_run(ids, mask) == 4
-    order = [0, 0, 0, 0, 4, 4, 8, 8, 8, 8, 8, 8]  # runs of 4, 2 and 6
-    assert common_run(ids[order], mask[order]) == 2
-    assert common_run(ids[::4], mask[::4]) == 1
-    assert common_run(ids[:4], mask[:4]) == 4  # one prompt: the whole batch
-
-
-@pytest.mark.parametrize("lengths", [[5, 5], [3, 7, 1]])
-def test_prompts_that_are_read_once_are_continued_as_if_read_per_row(lengths):
-    model, (ids, mask) = tiny(), prompts(lengths, 4)
-    config = GenerationConfig(max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=1)
-    given = dict(input_ids=ids, attention_mask=mask, generation_config=config)
-    shared = with_shared_prefix(model, given)
-    assert shared["past_key_values"].get_seq_length() == ids.size(1) - 1
-    scores = [
-        model.generate(**arguments, output_logits=True, return_dict_in_generate=True) for arguments in (given, shared)
-    ]
-    assert torch.equal(scores[0].sequences, scores[1].sequences)
-    for plain, cached in zip(scores[0].logits, scores[1].logits, strict=True):
-        torch.testing.assert_close(plain, cached, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("repeats", [1, 4])
-@pytest.mark.parametrize("rest", [[5, 5], [3, 7, 1], [1, 1]])
-def test_a_beginning_that_all_prompts_share_is_read_once(rest, repeats):
-    """Rows of 40 equal tokens and a rest of their own: the padding goes behind the 40, what comes out is the same."""
-    model, own = tiny(), prompts(rest, 1)[0]
-    width = 40 + own.size(1)
-    ids, mask = torch.zeros(len(rest), width, dtype=torch.long), torch.zeros(len(rest), width, dtype=torch.long)
-    for row, length in enumerate(rest):
-        ids[row, -40 - length :] = torch.cat([torch.arange(3, 43), own[row, -length:]])
-        mask[row, -40 - length :] = 1
-    assert common_start(ids, mask) == 40 and common_start(ids[:1], mask[:1]) == 0
-    ids, mask = ids.repeat_interleave(repeats, 0), mask.repeat_interleave(repeats, 0)
-    config = GenerationConfig(max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=1)
-    given = dict(input_ids=ids, attention_mask=mask, generation_config=config)
-    shared = with_shared_prefix(model, given)
-    assert shared["past_key_values"].get_seq_length() == (40 if repeats == 1 else width - 1)
-    assert shared["attention_mask"][:, :40].all() and torch.equal(shared["attention_mask"].sum(1), mask.sum(1))
-    scores = [
-        model.generate(**arguments, output_logits=True, return_dict_in_generate=True) for arguments in (given, shared)
-    ]
-    assert torch.equal(scores[0].sequences[:, width:], scores[1].sequences[:, width:])
-    for plain, cached in zip(scores[0].logits, scores[1].logits, strict=True):
-        torch.testing.assert_close(plain, cached, rtol=1e-4, atol=1e-4)
-
-
-def test_nothing_is_shared_where_generate_does_not_grow_a_plain_cache():
-    model, (ids, mask) = tiny(), prompts([5, 5], 4)
-    for settings in (dict(use_cache=False), dict(cache_implementation="static"), dict(num_beams=2)):
-        given = dict(input_ids=ids, attention_mask=mask, generation_config=GenerationConfig(**settings))
-        assert with_shared_prefix(model, given) is given
-    alone = dict(input_ids=ids[::4], attention_mask=mask[::4], generation_config=GenerationConfig())
-    assert with_shared_prefix(model, alone) is alone
 
 
 def scored(model, ids, mask, completion):

@@ -19,7 +19,7 @@ from transformers.generation.stopping_criteria import StopStringCriteria
 
 from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError
-from ..policies.forward import SHARED_START, with_shared_prefix
+from ..policies.decode import without_idle_rows
 from ..random_state import private_generator
 
 _TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
@@ -133,8 +133,8 @@ def sample_completions(
             asked = dict(input_ids=input_ids.to(device), attention_mask=mask.to(device), **extra)
             with private_generator(device, "evaluation", seed, number):
                 # a set of policies does it itself
-                shared = isinstance(model, PreTrainedModel) and width > SHARED_START
-                output = model.generate(**(with_shared_prefix(model, asked) if shared else asked))
+                own = isinstance(model, PreTrainedModel)
+                output = model.generate(**(without_idle_rows(model, asked) if own else asked))
             for i, completion in zip(batch, _decode(tokenizer, output[:, width:].tolist(), config), strict=True):
                 found[i].append(completion)
             if progress is not None:

@@ -15,7 +15,8 @@ from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
 from .base import Placing, PolicySet, cut_up, gathered, inner_name
-from .forward import scored_at, with_shared_prefix
+from .decode import without_idle_rows
+from .forward import scored_at
 
 
 class PolicyModule(PreTrainedModel):
@@ -101,7 +102,7 @@ def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: 
         # A step of generation is a collective: a process that is done must go on until all are. transformers knows it
         # of ZeRO-3 and of models that it sharded itself.
         kwargs.setdefault("synced_gpus", True)
-    return generate(*args, **with_shared_prefix(generate.__self__, kwargs))
+    return generate(*args, **without_idle_rows(generate.__self__, kwargs))
 
 
 def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
