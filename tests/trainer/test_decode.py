@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerFast
 
 from countdown_selfplay.errors import GenerationError
@@ -64,7 +64,7 @@ def test_equal_seeds_give_the_tokens_of_transformers_own_loop(settings, repeats)
 def test_stop_strings_end_rows_as_in_transformers_own_loop():
     """A token a character, where a stop string of two characters spans tokens."""
     letters = Tokenizer(models.WordLevel({chr(48 + i): i for i in range(129)}, unk_token="0"))
-    letters.decoder = decoders.Fuse()
+    letters.pre_tokenizer, letters.decoder = pre_tokenizers.Split("", "isolated"), decoders.Fuse()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, pad_token="0", eos_token="1")
     model, (ids, mask, _) = tiny(), questions(8)
     free = both(model, asked(ids, mask))[0][:, ids.size(1) :]
