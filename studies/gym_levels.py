@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,14 @@ ARMS: dict[str, dict[str, Any]] = {
 }
 """Arm -> what it changes."""
 CONTROL = "uniform"
+
+
+@lru_cache(maxsize=1)
+def played() -> Any:
+    """The domain; once a process, for its worker takes seconds to start."""
+    from countdown_selfplay.domains import make_domain
+
+    return make_domain("reasoning_gym", DOMAIN)
 
 
 # -- the start -------------------------------------------------------------------------------------------------------
@@ -101,19 +110,17 @@ def warm_start(root: Path, steps: int) -> Path:
     """The folder of the start: random weights that were shown right answers of the levels KNOWN. Held-out problems,
     and those of --tuning, are not among them."""
     from countdown_selfplay.cli.main import main as command
-    from countdown_selfplay.domains import make_domain
 
     folder = root / "start"
     if finished(folder, {"steps": steps}, "start.json"):
         return folder
-    domain, began = make_domain("reasoning_gym", DOMAIN), time.process_time()
+    domain, began = played(), time.process_time()
     kept_out = frozenset(domain.key(one) for one in [*measured(domain, False), *measured(domain, True)])
     problems = [one for rung in KNOWN for one in domain.random_of_rung(SHOWN, rung, 1, kept_out)]
     rows = [domain.prove_row(one) | {"completion": one.answer} for one in problems]
     shown, untrained = root / "shown.jsonl", root / "untrained"
     characters(untrained, [row["prompt"] + row["completion"] for row in rows])
     shown.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    domain.close()
     flags = {
         "model_name_or_path": untrained,
         "dataset_name": shown,
@@ -168,7 +175,6 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
     from datasets import Dataset
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-    from countdown_selfplay.domains import make_domain
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.training.checkpoints import newest
 
@@ -201,7 +207,7 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
         seed=seed,
         **ARMS[arm],
     )
-    domain, began = make_domain("reasoning_gym", DOMAIN), time.process_time()
+    domain, began = played(), time.process_time()
     problems = measured(domain, tuning)
     kept_out = Dataset.from_list([domain.prove_row(one) for one in problems + measured(domain, not tuning)])
     trainer = JointConjecturerProverTrainer(str(root / "start"), args=args, eval_dataset=kept_out, domain=domain)
@@ -212,15 +218,15 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
         policy = trainer.policies.module, trainer.processing_class
         found = evaluate_prover(*policy, problems, domain, ANSWERS, (1, ANSWERS), max_new_tokens=12)
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
+    probed = int(sum(row.get("proposer/probe_answers", 0.0) for row in rows))
     cost = {
-        "answers": trainer.frame.samples.get("prover", 0),
-        "probe_answers": sum(row.get("proposer/probe_answers", 0.0) for row in rows),
+        "answers": trainer.frame.samples.get("prover", 0) - probed,
+        "probe_answers": probed,
         "steps": sum(row.get("prover/steps", 0.0) for row in rows),
         "mean_rung": [round(row["proposer/rung_mean"], 2) for row in rows],
         "cpu_seconds": time.process_time() - began,
     }
     tasks = [one.task for one in problems]
-    domain.close()
     finish(folder, {"after": {"prover": found.to_dict()}, "tasks": tasks, "cost": cost, "settings": settings})
     print(f"{arm:>8} seed {seed}: pass@1 {found.pass_at[1].value:.3f}, {cost['cpu_seconds']:.0f} CPU s", flush=True)
 
