@@ -11,7 +11,6 @@ import gym_levels
 
 from countdown_selfplay.evaluation.compare import read_counts
 
-
 ARMS = ["start", "uniform", "bandit", "half"]
 
 
