@@ -41,6 +41,11 @@ class PolicySet(ABC):
     _now: str
 
     @property
+    def frozen_copies(self) -> tuple[nn.Module, ...]:
+        """References that stand outside `module`."""
+        return ()
+
+    @property
     def roles(self) -> tuple[str, ...]:
         return tuple(self.weights_of)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,7 +149,9 @@ def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
     order = torch.arange(longest, device=device)
     visible = (run[:, :, None] == run[:, None, :]) & (order[:, None] >= order)
     visible &= (answer[:, None, :] == -1) | (answer[:, :, None] == answer[:, None, :])
-    return Packs(ids_NL, positions_NL, visible | torch.eye(longest, dtype=torch.bool, device=device), source_M, target_M)
+    return Packs(
+        ids_NL, positions_NL, visible | torch.eye(longest, dtype=torch.bool, device=device), source_M, target_M
+    )
 
 
 def obstacle(model: Any) -> str:
@@ -226,7 +229,9 @@ class SharedPrefix:
         for name in ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top1"):
             value = output.get(name)
             if value is not None:
-                output[name] = value.new_zeros(mask.numel()).index_copy(0, packs.target_M, value[0]).view(mask.shape)[:, 1:]
+                output[name] = (
+                    value.new_zeros(mask.numel()).index_copy(0, packs.target_M, value[0]).view(mask.shape)[:, 1:]
+                )
         return output
 
 
@@ -245,14 +250,17 @@ def _difference(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float(gap.max()) if wrong else 0.0
 
 
-def share_prefixes(module: torch.nn.Module, mode: str) -> None:
-    """Let every causal LM inside `module` with TRL's head share prompts. `mode`: auto (where it pays, on a CPU) or on.
+def share_prefixes(modules: Iterable[torch.nn.Module], mode: str) -> None:
+    """Let every causal LM inside `modules` with TRL's head share prompts. `mode`: auto (where it pays, on a CPU) or on.
     One warning names the first of them that cannot."""
-    heads: list[Any] = [m for m in module.modules() if "shared_prefix" in vars(m)]
-    reasons = {type(head).__name__: reason for head in heads if (reason := obstacle(head))}
-    for head in heads:
-        on_cpu = all(p.device.type == "cpu" for p in head.parameters())
-        if not obstacle(head) and (mode == "on" or on_cpu):
+    warned = False
+    for head in {
+        id(part): part for module in modules for part in module.modules() if "shared_prefix" in vars(part)
+    }.values():
+        if mode == "auto" and any(p.device.type != "cpu" for p in head.parameters()):
+            continue
+        if not (reason := obstacle(head)):
             head.shared_prefix = SharedPrefix(head, always=mode == "on")
-    for name, reason in list(reasons.items())[:1]:
-        logger.warning("`shared_prefix` is not used: %s %s.", name, reason)
+        elif not warned:
+            warned = True
+            logger.warning("`shared_prefix` (%s) is not used: %s %s.", mode, type(head).__name__, reason)
