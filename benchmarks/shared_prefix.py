@@ -4,13 +4,15 @@
 
 Forward, loss and backward of one micro-batch of `--groups` x `--answers` rows, prompts of `--prompt` and answers of
 `--length` tokens (`--unequal`: from a quarter of it on), by the trainer's own loss on random weights, alternating in
-one process. A ratio is that of the two passes of a turn; 95% bootstrap intervals of the median. Memory: the most that
-the process holds in an update above what it held before, gradients included, from Linux's own mark.
+one process. A ratio is that of the two passes of a turn; 95% bootstrap intervals of the median. Memory, in turns of
+its own: the most that the process holds in an update above what it held before, gradients included, by Linux's own
+mark, with an allocator that keeps nothing that is free.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import tempfile
@@ -29,6 +31,7 @@ from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfi
 from countdown_selfplay.policies.shared_prefix import SharedPrefix
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
+LIBC = ctypes.CDLL("libc.so.6")
 SHAPES = ("tiny", "smollm2-135m")
 
 
@@ -72,10 +75,21 @@ def update(trainer: Any, head: Any, shared: Any, batch: dict[str, Any]) -> tuple
     """CPU seconds and MiB of one forward, loss and backward."""
     head.shared_prefix = shared
     trainer.model.zero_grad(set_to_none=True)
+    LIBC.malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before, start = resident("VmRSS"), time.process_time()
     trainer.compute_loss(trainer.model, batch).backward()
     return time.process_time() - start, resident("VmHWM") - before
+
+
+def turns(trainer: Any, head: Any, ways: dict[str, Any], batch: dict[str, Any], count: int, what: int) -> Any:
+    """By way, `what` of its updates (0: seconds, 1: MiB); the ways take turns in a rotating order."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(count):
+        names = list(ways)
+        for name in names[turn % 3 :] + names[: turn % 3]:
+            found[name].append(update(trainer, head, ways[name], batch)[what])
+    return found
 
 
 def main() -> None:
@@ -108,16 +122,15 @@ def main() -> None:
         ways = {"plain": None, "shared": SharedPrefix(model, always=True), "auto": SharedPrefix(model, always=False)}
         for shared in ways.values():
             update(trainer, model, shared, batch)
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-        for turn in range(options.turns):
-            names = list(ways)
-            for name in names[turn % 3 :] + names[: turn % 3]:
-                found[name].append(update(trainer, model, ways[name], batch))
+        found = [turns(trainer, model, ways, batch, options.turns, 0)]
+        for setting in (-1, -3):  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: what is freed goes back at once
+            LIBC.mallopt(setting, 262144)
+        found.append(turns(trainer, model, ways, batch, 3, 1))
     result: dict[str, Any] = {"machine": machine(), "setting": {k: str(v) for k, v in vars(options).items()}}
     for i, what in enumerate(("cpu_seconds", "memory_mib")):
-        result[what] = {name: spread([pair[i] for pair in pairs]) for name, pairs in found.items()}
+        result[what] = {name: spread(values) for name, values in found[i].items()}
         for way in ("shared", "auto"):
-            ratios = [a[i] / b[i] if b[i] else 1.0 for a, b in zip(found[way], found["plain"], strict=True)]
+            ratios = [a / b for a, b in zip(found[i][way], found[i]["plain"], strict=True)]
             result[f"{what}_{way}_to_plain"] = one = spread(ratios)
             low, high = one["interval"]
             print(f"{what}: {way} / plain {one['median']:.3f} [{low:.3f}, {high:.3f}]")

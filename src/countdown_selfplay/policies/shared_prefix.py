@@ -188,7 +188,7 @@ class SharedPrefix:
     def score(self, model: Any, fused: Any, plain: Any, given: dict[str, Any]) -> Any:
         """The output of a pass over packs, as `plain(given)` has it; None where rows are not packed. `fused`: the
         model's forward with TRL's head."""
-        if not set(name for name, value in given.items() if value is not None) <= _OWN:
+        if not {name for name, value in given.items() if value is not None} <= _OWN:
             return None
         ids, mask, labels = given["input_ids"], given["attention_mask"], given["labels"]
         first = int((labels != -100).any(0).int().argmax())
@@ -250,17 +250,16 @@ def _difference(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float(gap.max()) if wrong else 0.0
 
 
-def share_prefixes(modules: Iterable[torch.nn.Module], mode: str) -> None:
-    """Let every causal LM inside `modules` with TRL's head share prompts. `mode`: auto (where it pays, on a CPU) or on.
-    One warning names the first of them that cannot."""
-    warned = False
-    for head in {
-        id(part): part for module in modules for part in module.modules() if "shared_prefix" in vars(part)
-    }.values():
-        if mode == "auto" and any(p.device.type != "cpu" for p in head.parameters()):
-            continue
-        if not (reason := obstacle(head)):
-            head.shared_prefix = SharedPrefix(head, always=mode == "on")
-        elif not warned:
-            warned = True
-            logger.warning("`shared_prefix` (%s) is not used: %s %s.", mode, type(head).__name__, reason)
+def share_prefixes(modules: Iterable[torch.nn.Module], mode: str) -> bool:
+    """Let every causal LM inside `modules` with TRL's head share prompts; whether one of them now does. `mode`: on, or
+    auto (where it pays, on a CPU). One warning names the first of them that cannot."""
+    heads: list[Any] = [part for module in modules for part in module.modules() if "shared_prefix" in vars(part)]
+    if mode == "auto":
+        heads = [head for head in heads if all(p.device.type == "cpu" for p in head.parameters())]
+    reasons = [obstacle(head) for head in heads]
+    for head, reason in zip(heads, reasons, strict=True):
+        head.shared_prefix = None if reason else SharedPrefix(head, always=mode == "on")
+    if any(reasons):
+        first = next(i for i, reason in enumerate(reasons) if reason)
+        logger.warning("`shared_prefix` is not used: %s %s.", type(heads[first]).__name__, reasons[first])
+    return not all(reasons)

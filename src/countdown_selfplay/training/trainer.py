@@ -202,7 +202,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         if args.padding_free:
             allow_padding_free(self.policies.module)
         elif args.shared_prefix != "off":
-            share_prefixes([self.policies.module, *self.policies.frozen_copies], args.shared_prefix)
+            models = [self.policies.module, *self.policies.frozen_copies]
+            self.policies.shares_prompts = share_prefixes(models, args.shared_prefix)
         self.policies.enable_gradients()
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():
