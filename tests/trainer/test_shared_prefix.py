@@ -2,7 +2,9 @@
 """Passes that read a prompt once for all of its answers, against rows that each read their own: same log-probs, same
 entropies, same gradients. Exact layouts are written by hand."""
 
+import functools
 import logging
+import re
 
 import numpy as np
 import pytest
@@ -23,8 +25,15 @@ from trl.trainer.utils import FusedCausalLMOutput
 
 from countdown_selfplay.objectives import OBJECTIVES
 from countdown_selfplay.policies.forward import score_completions_only, scored_at
-from countdown_selfplay.policies.shared_prefix import Rows, SharedPrefix, arranged, binned, obstacle, packed
-from countdown_selfplay.policies.shared_prefix import share_prefixes
+from countdown_selfplay.policies.shared_prefix import (
+    Rows,
+    SharedPrefix,
+    arranged,
+    binned,
+    obstacle,
+    packed,
+    share_prefixes,
+)
 from countdown_selfplay.training.micro_batch import group_first
 from tests.trainer.conftest import make_trainer, weights
 from tests.trainer.test_round import LORA
@@ -74,7 +83,14 @@ def exact_head(model):
         return FusedCausalLMOutput(log_probs=found * kept, entropy=entropy * kept, is_top1=kept)
 
     model.forward = forward.__get__(model)
+    for part in model.modules():
+        if type(part).__name__.endswith("RMSNorm"):  # the library's own computes in float32
+            part.forward = functools.partial(rms_norm, part)
     score_completions_only(model)
+
+
+def rms_norm(part, hidden):
+    return part.weight * hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + part.variance_epsilon)
 
 
 def scored(model, batch):
@@ -218,15 +234,16 @@ def test_rows_of_a_group_stay_together_at_the_place_of_its_longest():
     ("model", "why"),
     [
         (lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=4)), "do not attend to everything"),
-        (lambda: BloomForCausalLM(BloomConfig(vocab_size=97, hidden_size=32, n_layer=1, n_head=4)), "position ids|dropout"),
+        (
+            lambda: BloomForCausalLM(BloomConfig(vocab_size=97, hidden_size=32, n_layer=1, n_head=4)),
+            "position ids|dropout",
+        ),
         (lambda: llama(attention_dropout=0.1), "dropout"),
         (lambda: GPT2LMHeadModel(GPT2Config(vocab_size=97, n_embd=32, n_layer=1, n_head=4)), "dropout"),
         (lambda: llama(attn_implementation="flex_attention"), "runs attention 'flex_attention'"),
     ],
 )
 def test_models_that_cannot_are_named_in_one_warning(model, why, caplog):
-    import re
-
     model = model()
     assert re.search(why, obstacle(model))
     scored_at(model, temperature=1.0)
@@ -238,7 +255,7 @@ def test_models_that_cannot_are_named_in_one_warning(model, why, caplog):
 
 def test_a_model_that_reads_packs_otherwise_falls_back_with_one_warning(caplog):
     """A backbone that ignores the positions of its tokens: the check of the first pass sees it."""
-    model, batch = llama(), batch_of(MIXED, True)
+    model, batch = llama(initializer_range=0.5), batch_of(MIXED, True)
     scored_at(model, temperature=1.0)
     plain = passed(model, batch, None)
     inner = model.model.forward
@@ -268,7 +285,7 @@ def loss_and_gradient(trainer, batches, shared):
     for batch in batches:
         loss = trainer.compute_loss(trainer.model, batch)
         loss.backward()
-        total += float(loss)
+        total += float(loss.detach())
     found = [p.grad.flatten() for _, p in trainer.policies.named_parameters("prover") if p.grad is not None]
     assert not shared or sum(one.packed for one in ours) >= len(batches)
     return total, torch.cat(found)
@@ -281,7 +298,7 @@ PLAIN_REWARDS = sorted(set(OBJECTIVES) - {"ipo", "dpo"})
 def test_the_gradient_of_each_objective_is_that_of_the_plain_path(tmp_path, name):
     """With KL and entropy in the loss, groups split over two micro-batches, in float32."""
     trainer = make_trainer(tmp_path, prover_objective=name, prover_beta=0.05, prover_entropy_coef=0.01)
-    whole = micro_batch(trainer, batch_of(MIXED, True), (8.0, 23.0, 3.0))
+    whole = micro_batch(trainer, batch_of([0, 1, 0, 0, 1, 2, 1, 1], True), (8.0, 23.0, 3.0))
     parts = [{k: v[i : i + 4] if torch.is_tensor(v) else v for k, v in whole.items()} for i in (0, 4)]
     plain, shared = (loss_and_gradient(trainer, parts, way) for way in (False, True))
     assert shared[0] == pytest.approx(plain[0], rel=1e-5)
@@ -315,4 +332,4 @@ def test_a_run_with_shared_prompts_ends_where_one_without_ends(tmp_path):
         trainer.train()
         ends.append(weights(trainer))
     for name, value in ends[0].items():
-        torch.testing.assert_close(value, ends[1][name], rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(value, ends[1][name], rtol=1e-3, atol=1e-3)
