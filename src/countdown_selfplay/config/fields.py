@@ -53,6 +53,13 @@ class RoleFields:
         "Score packed rows without their padding. Needs flash attention (model_init_kwargs: attn_implementation), "
         "which keeps packed rows apart.",
     )
+    shared_prefix: Literal["auto", "on", "off"] = option(
+        "auto",
+        "Read a prompt once for all of its answers in scoring and training passes. auto: on a CPU, where packs of "
+        "answers are estimated to be cheaper than rows. on: wherever two rows of a pass share a prompt. Needs sdpa or "
+        "eager attention to all tokens, no dropout, and weights that a process holds whole.",
+        free=True,
+    )
     kl_in: Literal["loss", "reward"] = option(
         "loss",
         "Where the KL to the weights that were passed in enters. loss: a loss term (k3 estimate per token). reward: "

@@ -38,7 +38,14 @@ class PolicySet(ABC):
     """Name of the weights -> the folder or hub id that they were loaded from; "" for an object without a path."""
     top1: bool = False
     """Set before `prepare`: forward passes also say of each token whether it is the likeliest (token accuracy)."""
+    shares_prompts: bool = False
+    """Set after `prepare`: passes read a prompt once for all of its answers."""
     _now: str
+
+    @property
+    def frozen_copies(self) -> tuple[nn.Module, ...]:
+        """References that stand outside `module`."""
+        return ()
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -43,9 +43,9 @@ def score_completions_only(model: Any) -> None:
     Prompt columns skip the LM head where TRL's head would score them all (on a CPU: a large part of the pass);
     log_probs then has only the columns from the first scored one on, the last ones that a caller keeps. With
     `model.padding_free` set, rows are laid end to end without their padding and attention keeps them apart by their
-    positions, as in TRL's SFTTrainer (see `allow_padding_free`)."""
+    positions, as in TRL's SFTTrainer (see `allow_padding_free`). `model.shared_prefix`: see shared_prefix.py."""
     fused = model.forward
-    model.padding_free = False
+    model.padding_free, model.shared_prefix = False, None
 
     @functools.wraps(fused)  # generate checks its arguments against the signature
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -54,16 +54,26 @@ def score_completions_only(model: Any) -> None:
             return fused(*args, **kwargs)
         if self.padding_free and kwargs.get("attention_mask") is not None:
             return _packed(fused, kwargs)
-        if labels.device.type != "cpu":
-            return fused(**kwargs)
-        start = max(int((labels != -100).any(0).int().argmax()) - 1, 0)
-        handle = self.base_model.register_forward_hook(functools.partial(_cut, start))
-        try:
-            return fused(**{**kwargs, "labels": labels[:, start:]})
-        finally:
-            handle.remove()
+        plain = functools.partial(_plain_scores, self, fused)
+        if self.shared_prefix is not None and kwargs.get("attention_mask") is not None:
+            output = self.shared_prefix.score(self, fused, plain, kwargs)
+            if output is not None:
+                return output
+        return plain(kwargs)
 
     model.forward = types.MethodType(forward, model)
+
+
+def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
+    labels = kwargs["labels"]
+    if labels.device.type != "cpu":
+        return fused(**kwargs)
+    start = max(int((labels != -100).any(0).int().argmax()) - 1, 0)
+    handle = model.base_model.register_forward_hook(functools.partial(_cut, start))
+    try:
+        return fused(**{**kwargs, "labels": labels[:, start:]})
+    finally:
+        handle.remove()
 
 
 def _cut(start: int, module: Any, arguments: Any, output: Any) -> Any:

@@ -137,6 +137,10 @@ class FullPolicies(PolicySet):
     def _switch(self, name: str) -> None:
         self.module.active, self._now = inner_name(name), name
 
+    @property
+    def frozen_copies(self) -> tuple[nn.Module, ...]:
+        return tuple(self._references.values())
+
     def _model(self, name: str) -> Any:
         return self.module.policies[inner_name(name)]
 

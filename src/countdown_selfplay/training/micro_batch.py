@@ -116,7 +116,11 @@ def skips_idle_rows(loss: RoleLoss, engine: Engine) -> bool:
 
 
 def micro_batches(
-    batches: dict[str, RoleBatch], counts: dict[str, int], idle_last: frozenset[str] = frozenset(), most: int = 0
+    batches: dict[str, RoleBatch],
+    counts: dict[str, int],
+    idle_last: frozenset[str] = frozenset(),
+    most: int = 0,
+    by_prompt: bool = False,
 ) -> list[dict[str, Any]]:
     """One dict of tensors per micro-batch of a window, with its "role"; the roles one after the other, the same order
     on all processes.
@@ -124,7 +128,8 @@ def micro_batches(
     The rows of a role are sorted by length, the longest first: each micro-batch is then trimmed to about its own
     length, processes meet with rows of like length, and a round that does not fit in memory fails at its first
     micro-batch. For the roles in `idle_last` the rows without credit come after all others, for they are only measured
-    (see WindowLoss). The losses do not depend on the order (their normalisers are the window's). Where answers are
+    (see WindowLoss). `by_prompt`: with the longest of a group come its others, so that passes share their prompts. The
+    losses do not depend on the order (their normalisers are the window's). Where answers are
     episodes, each is in one micro-batch, whole, and these have `most` rows at most; the last ones may have nothing.
     """
     window: list[dict[str, Any]] = []
@@ -146,12 +151,21 @@ def micro_batches(
             continue
         if role in idle_last:
             lengths = lengths + (lengths.max() + 1) * (tensors["advantages"] != 0)
+        if by_prompt:
+            lengths = group_first(lengths, group_B, tensors["advantages"] != 0)
         order = torch.argsort(lengths, descending=True, stable=True)
         tensors = {name: value[order] for name, value in tensors.items()}
         size = batch.rows // count
         for i in range(count):
             window.append({name: value[i * size : (i + 1) * size] for name, value in tensors.items()} | {"role": role})
     return window
+
+
+def group_first(lengths_B: torch.Tensor, group_B: torch.Tensor, credited_B: torch.Tensor) -> torch.Tensor:
+    """Sort keys that keep the rows of a group together, at the place of its longest one; those with credit apart."""
+    part_B = 2 * group_B + credited_B
+    longest = lengths_B.new_zeros(2 * lengths_B.numel()).scatter_reduce(0, part_B, lengths_B, "amax")
+    return longest[part_B] * 2 * lengths_B.numel() + part_B
 
 
 def whole_answers(batch: RoleBatch, count: int, most: int) -> list[list[int]]:

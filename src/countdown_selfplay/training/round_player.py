@@ -169,7 +169,9 @@ class RoundPlayer:
         signalless = frozenset(role for role, batch in window.items() if not batch.has_signal)
         idle = frozenset(role for role, batch in window.items() if batch.idle)
         counts = {role: self.roles[role].trained_micro_batches for role in window}
-        cut = micro_batches(window, counts, idle_last, self.args.per_device_train_batch_size)
+        cut = micro_batches(
+            window, counts, idle_last, self.args.per_device_train_batch_size, engine.policies.shares_prompts
+        )
         told = {"signalless": signalless, "idle": idle}
         return [batch | told | {"counts": window[batch["role"]].counts} for batch in cut]
 

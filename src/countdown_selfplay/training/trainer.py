@@ -32,6 +32,7 @@ from ..policies import build_policies
 from ..policies.build import load_tokenizer
 from ..policies.forward import allow_padding_free
 from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
+from ..policies.shared_prefix import share_prefixes
 from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs
@@ -200,6 +201,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.policies.prepare(temperatures, anchored, tokenizer, self.engine.place_reference)
         if args.padding_free:
             allow_padding_free(self.policies.module)
+        elif args.shared_prefix != "off":
+            models = [self.policies.module, *self.policies.frozen_copies]
+            self.policies.shares_prompts = share_prefixes(models, args.shared_prefix)
         self.policies.enable_gradients()
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():

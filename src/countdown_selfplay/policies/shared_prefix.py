@@ -1,0 +1,265 @@
+"""A prompt read once for all of its answers, in passes with gradients: P + G x R tokens where rows of their own take
+G x (P + R).
+
+Rows with equal prompts are laid end to end behind one copy of the prompt, [prompt][answer 1][answer 2]..., and a 4-D
+mask lets a token see its prompt and, of the answers, its own. Each token keeps the position that it has in its own
+row, so that log-probs and gradients are those of the plain pass up to rounding. Attention over all answers of a pack
+costs more than it saves where answers are long: a group is cut into runs of the size that costs least.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from .base import cut_up
+
+logger = logging.getLogger(__name__)
+
+GAIN = 0.9
+"""`auto` packs where the estimated cost is at most this share of the plain pass's."""
+ATTENTION = 2.0
+"""Time of an operation of attention in those of a linear layer."""
+_OWN = {"input_ids", "attention_mask", "labels", "fused_lm_head"}
+
+Plan = list[list[list[int]]]
+"""Packs, each a list of runs: rows that share one copy of their prompt."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Left-padded prompts of `prompt` columns and the right-padded answers behind them."""
+
+    ids_BC: np.ndarray
+    mask_BC: np.ndarray
+    prompt: int
+
+    @property
+    def answers_B(self) -> np.ndarray:
+        """Tokens of each answer."""
+        return np.asarray(self.mask_BC[:, self.prompt :].sum(1))
+
+    @property
+    def prompts_B(self) -> np.ndarray:
+        """Tokens of each prompt."""
+        return np.asarray(self.mask_BC[:, : self.prompt].sum(1))
+
+    def regular(self) -> bool:
+        """Is padding nowhere but left of the prompts and right of the answers?"""
+        before, behind = self.mask_BC[:, : self.prompt], self.mask_BC[:, self.prompt :]
+        ordered = (before[:, 1:] >= before[:, :-1]).all() and (behind[:, 1:] <= behind[:, :-1]).all()
+        return bool(ordered and before[self.answers_B > 0, -1].all())
+
+    def groups(self) -> list[list[int]]:
+        """Rows with an answer, together where prompts are equal."""
+        key_BP = np.ascontiguousarray(((self.ids_BC + 1) * self.mask_BC)[:, : self.prompt])
+        found: dict[bytes, list[int]] = {}
+        for row in np.flatnonzero(self.answers_B):
+            found.setdefault(key_BP[row].tobytes(), []).append(int(row))
+        return list(found.values())
+
+
+def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
+    """The cheapest packs, and their estimated cost over the plain pass's; no packs where no two rows share a prompt.
+    `keys`: with how many keys attention costs a token as much as all else in a layer."""
+    groups, answers_B, prompts_B = rows.groups(), rows.answers_B, rows.prompts_B
+    size, best, plan = max(map(len, groups), default=1), float("inf"), list[Any]()
+    while size > 1:
+        runs = [group[i : i + size] for group in groups for i in range(0, len(group), size)]
+        lengths = [int(prompts_B[run[0]] + answers_B[run].sum()) for run in runs]
+        packs, longest = binned(lengths), max(lengths)
+        cost = len(packs) * longest * (keys + longest)
+        if cost < best:
+            best, plan = cost, [[runs[i] for i in pack] for pack in packs]
+        size = -(-size // 2)
+    count, width = rows.mask_BC.shape
+    return plan, best / (count * width * (keys + width))
+
+
+def binned(lengths: list[int]) -> list[list[int]]:
+    """Indices of `lengths` in bins of the longest one's size: the first that has room, longest first."""
+    bins: list[list[int]] = []
+    room: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        place = next((j for j, left in enumerate(room) if left >= lengths[i]), len(bins))
+        if place == len(bins):
+            bins.append([])
+            room.append(max(lengths))
+        bins[place].append(i)
+        room[place] -= lengths[i]
+    return bins
+
+
+@dataclass(frozen=True)
+class Packs:
+    """What a model reads in place of its rows, N packs of L tokens, and where its M predictions belong."""
+
+    ids_NL: torch.Tensor
+    positions_NL: torch.Tensor
+    visible_NLL: torch.Tensor
+    """True where a token (row) sees another one (column); padding sees itself."""
+    source_M: torch.Tensor
+    """Places in the flattened (N, L) that predict the answers' tokens."""
+    target_M: torch.Tensor
+    """Places of these tokens in the flattened (B, C) rows."""
+
+
+def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
+    """The tensors of a plan. A segment is a prompt or an answer."""
+    answers_B, prompts_B, (_, width) = rows.answers_B, rows.prompts_B, rows.mask_BC.shape
+    segments = []  # pack, row, first column, tokens, run, answer (-1: the prompt)
+    run_now = 0
+    for pack, runs in enumerate(plan):
+        for run in runs:
+            head = int(prompts_B[run[0]])
+            segments.append((pack, run[0], rows.prompt - head, head, run_now, -1))
+            segments += [(pack, row, rows.prompt, int(answers_B[row]), run_now, row) for row in run]
+            run_now += 1
+    pack_S, row_S, column_S, length_S, run_S, answer_S = np.array(segments).T
+    begin_S = np.cumsum(length_S) - length_S  # in all tokens laid end to end
+    pack_begin = begin_S[np.searchsorted(pack_S, np.arange(len(plan)))]
+    segment_T = np.repeat(np.arange(len(segments)), length_S)
+    offset_T = np.arange(length_S.sum()) - begin_S[segment_T]
+    column_T = column_S[segment_T] + offset_T
+    longest = int(np.diff([*pack_begin, len(segment_T)]).max())
+    place_T = pack_S[segment_T] * longest + np.arange(len(segment_T)) - pack_begin[pack_S[segment_T]]
+    flat_T = row_S[segment_T] * width + column_T
+
+    def laid_out(values_T: np.ndarray, blank: int) -> np.ndarray:
+        found = np.full(len(plan) * longest, blank)
+        found[place_T] = values_T
+        return found.reshape(len(plan), longest)
+
+    run_NL, answer_NL = laid_out(run_S[segment_T], -1), laid_out(answer_S[segment_T], -2)
+    # An answer's first token is predicted by the last one of its prompt, the others by the one before.
+    heads_S = np.where(answer_S < 0, begin_S + length_S - 1, -1)
+    last_S = np.maximum.accumulate(heads_S)
+    scored_T = answer_S[segment_T] >= 0
+    before_T = np.where(offset_T > 0, np.arange(len(segment_T)) - 1, last_S[segment_T])[scored_T]
+    ids, positions = laid_out(rows.ids_BC.reshape(-1)[flat_T], 0), laid_out(column_T, 0)
+    numbers = (ids, positions, run_NL, answer_NL, place_T[before_T], flat_T[scored_T])
+    ids_NL, positions_NL, run, answer, source_M, target_M = (torch.from_numpy(n).to(device) for n in numbers)
+    order = torch.arange(longest, device=device)
+    visible = (run[:, :, None] == run[:, None, :]) & (order[:, None] >= order)
+    visible &= (answer[:, None, :] == -1) | (answer[:, :, None] == answer[:, None, :])
+    return Packs(
+        ids_NL, positions_NL, visible | torch.eye(longest, dtype=torch.bool, device=device), source_M, target_M
+    )
+
+
+def obstacle(model: Any) -> str:
+    """Why a causal LM cannot read packs, a phrase after its name; "" if it can."""
+    config = model.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"]) - {"full_attention"}
+    if model._is_stateful or config.is_encoder_decoder:
+        return "carries a state besides attention"
+    if kinds or (getattr(config, "layer_types", None) is None and getattr(config, "sliding_window", None)):
+        return f"has layers that do not attend to everything ({', '.join(sorted(kinds)) or 'sliding_window'})"
+    if config._attn_implementation not in ("sdpa", "eager"):
+        return f"runs attention '{config._attn_implementation}', and packs need sdpa or eager"
+    if "position_ids" not in inspect.signature(type(model.base_model).forward).parameters:
+        return "takes no position ids"
+    if getattr(config, "attention_dropout", 0) or any(_drops(part) for part in model.modules()):
+        return "has dropout, which rows with a prompt of their own draw apart"
+    return "is cut up over processes" if cut_up(model) else ""
+
+
+def _drops(part: torch.nn.Module) -> bool:
+    return isinstance(part, torch.nn.Dropout) and part.p > 0
+
+
+class SharedPrefix:
+    """The passes of one model that share prompts, and the check of the first of them against the plain pass."""
+
+    def __init__(self, model: Any, always: bool) -> None:
+        """`always`: pack wherever two rows share a prompt, and not only where it pays."""
+        config = model.config.get_text_config()
+        layers = sum(p.numel() for p in model.base_model.parameters()) - model.get_input_embeddings().weight.numel()
+        keys = layers / config.num_hidden_layers / (2 * config.hidden_size * ATTENTION)
+        self.keys, self.always, self.checked = keys, always, False
+
+    def score(self, model: Any, fused: Any, plain: Any, given: dict[str, Any]) -> Any:
+        """The output of a pass over packs, as `plain(given)` has it; None where rows are not packed. `fused`: the
+        model's forward with TRL's head."""
+        if not {name for name, value in given.items() if value is not None} <= _OWN:
+            return None
+        ids, mask, labels = given["input_ids"], given["attention_mask"], given["labels"]
+        first = int((labels != -100).any(0).int().argmax())
+        rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first)
+        if first == 0 or not rows.regular():
+            return None
+        plan, cost = arranged(rows, self.keys)
+        if not plan or not (self.always or cost <= GAIN):
+            return None
+        output = self._output(model, fused, packed(rows, plan, ids.device), mask, labels)
+        if not self.checked:
+            self.checked = True
+            with torch.no_grad():
+                expected = plain(given)
+            if found := _difference(output.log_probs, expected.log_probs):
+                logger.warning(
+                    "%s reads packs of answers with one prompt otherwise than rows of their own (log-probs differ by "
+                    "%.2g); the plain pass is used. Set shared_prefix=off.", type(model).__name__, found,
+                )  # fmt: skip
+                model.shared_prefix = None
+                return None
+        return output
+
+    def _output(self, model: Any, fused: Any, packs: Packs, mask: torch.Tensor, labels: torch.Tensor) -> Any:
+        visible: torch.Tensor = packs.visible_NLL[:, None]
+        autocast = torch.is_autocast_enabled(mask.device.type)
+        if model.config.get_text_config()._attn_implementation == "eager" or not autocast:
+            kind = model.get_input_embeddings().weight.dtype
+            visible = torch.zeros(visible.shape, dtype=kind, device=mask.device).masked_fill(~visible, -torch.inf)
+        handle = model.base_model.register_forward_hook(functools.partial(_scored, packs.source_M))
+        try:
+            output = fused(
+                input_ids=packs.ids_NL, position_ids=packs.positions_NL, attention_mask=visible, fused_lm_head=True,
+                shift_labels=labels.flatten()[packs.target_M][None],
+            )  # fmt: skip
+        finally:
+            handle.remove()
+        for name in ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top1"):
+            value = output.get(name)
+            if value is not None:
+                output[name] = (
+                    value.new_zeros(mask.numel()).index_copy(0, packs.target_M, value[0]).view(mask.shape)[:, 1:]
+                )
+        return output
+
+
+def _scored(source_M: torch.Tensor, module: Any, arguments: Any, output: Any) -> Any:
+    """Of a backbone's output only what predicts a scored token."""
+    output.last_hidden_state = output.last_hidden_state.flatten(0, 1).index_select(0, source_M)[None]
+    return output
+
+
+def _difference(found: torch.Tensor, expected: torch.Tensor) -> float:
+    """The largest difference of log-probs of the columns that both have, if it is more than rounding; else 0."""
+    width = min(found.size(1), expected.size(1))
+    gap = (found[:, -width:] - expected[:, -width:]).detach().abs() / (1 + expected[:, -width:].abs())
+    half = torch.is_autocast_enabled(found.device.type) or found.dtype in (torch.float16, torch.bfloat16)
+    wrong = float(gap.mean()) > 0.02 if half else not float(gap.max()) <= 1e-3
+    return float(gap.max()) if wrong else 0.0
+
+
+def share_prefixes(modules: Iterable[torch.nn.Module], mode: str) -> bool:
+    """Let every causal LM inside `modules` with TRL's head share prompts; whether one of them now does. `mode`: on, or
+    auto (where it pays, on a CPU). One warning names the first of them that cannot."""
+    heads: list[Any] = [part for module in modules for part in module.modules() if "shared_prefix" in vars(part)]
+    if mode == "auto":
+        heads = [head for head in heads if all(p.device.type == "cpu" for p in head.parameters())]
+    reasons = [obstacle(head) for head in heads]
+    for head, reason in zip(heads, reasons, strict=True):
+        head.shared_prefix = None if reason else SharedPrefix(head, always=mode == "on")
+    if any(reasons):
+        first = next(i for i, reason in enumerate(reasons) if reason)
+        logger.warning("`shared_prefix` is not used: %s %s.", type(heads[first]).__name__, reasons[first])
+    return not all(reasons)

@@ -1,0 +1,333 @@
+# Tests: policies/shared_prefix.py, training/micro_batch.py
+"""Passes that read a prompt once for all of its answers, against rows that each read their own: same log-probs, same
+entropies, same gradients. Exact layouts are written by hand."""
+
+import functools
+import logging
+import re
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    BloomConfig,
+    BloomForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+from trl.trainer.utils import FusedCausalLMOutput
+
+from countdown_selfplay.objectives import OBJECTIVES
+from countdown_selfplay.policies.forward import score_completions_only, scored_at
+from countdown_selfplay.policies.shared_prefix import (
+    Rows,
+    SharedPrefix,
+    arranged,
+    binned,
+    obstacle,
+    packed,
+    share_prefixes,
+)
+from countdown_selfplay.training.micro_batch import group_first
+from tests.trainer.conftest import make_trainer, weights
+from tests.trainer.test_round import LORA
+
+SMALL = dict(
+    vocab_size=97, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2,
+)  # fmt: skip
+LENGTHS = torch.tensor([5, 1, 3, 2, 5, 4, 3, 0])  # the last row has no answer
+
+
+def llama(**changes):
+    torch.manual_seed(0)
+    return LlamaForCausalLM(LlamaConfig(**{**SMALL, **changes}))
+
+
+def qwen2(**changes):
+    torch.manual_seed(0)
+    return Qwen2ForCausalLM(Qwen2Config(**{**SMALL, **changes}))
+
+
+def batch_of(which, padded):
+    """Eight rows with the prompts `which` of three; prompt 1 has two tokens less, on the left, if `padded`."""
+    g = torch.Generator().manual_seed(0)
+    prompts = torch.randint(3, 90, (3, 6), generator=g)[which]
+    mask = torch.ones(8, 6, dtype=torch.long)
+    if padded:
+        mask[torch.tensor(which) == 1, :2] = 0
+    return {
+        "prompt_ids": prompts, "prompt_mask": mask,
+        "completion_ids": torch.randint(3, 90, (8, 5), generator=g),
+        "completion_mask": (torch.arange(5) < LENGTHS[:, None]).long(),
+    }  # fmt: skip
+
+
+def exact_head(model):
+    """In place of TRL's head, which computes in float32: the same outputs in the model's own precision."""
+
+    def forward(self, labels=None, shift_labels=None, fused_lm_head=None, **kwargs):
+        hidden = self.base_model(**kwargs, use_cache=False).last_hidden_state
+        if shift_labels is None:
+            hidden, shift_labels = hidden[:, :-1], labels[:, 1:]
+        logps_BTV = self.lm_head(hidden).log_softmax(-1)
+        kept = shift_labels != -100
+        found = logps_BTV.gather(2, shift_labels.clamp(min=0)[..., None])[..., 0]
+        entropy = -(logps_BTV.exp() * logps_BTV).sum(-1)
+        return FusedCausalLMOutput(log_probs=found * kept, entropy=entropy * kept, is_top1=kept)
+
+    model.forward = forward.__get__(model)
+    for part in model.modules():
+        if type(part).__name__.endswith("RMSNorm"):  # the library's own computes in float32
+            part.forward = functools.partial(rms_norm, part)
+    score_completions_only(model)
+
+
+def rms_norm(part, hidden):
+    return part.weight * hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + part.variance_epsilon)
+
+
+def scored(model, batch):
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+    labels = ids.masked_fill(mask == 0, -100)
+    labels[:, :6] = -100
+    output = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
+    return output.log_probs[:, -5:], output.entropy[:, -5:]
+
+
+def passed(model, batch, shared):
+    """Log-probs, entropies and the gradient of a weighted sum of both, as one vector each."""
+    model.shared_prefix = shared
+    model.zero_grad()
+    logps, entropies = scored(model, batch)
+    weight = torch.linspace(-1, 2, 40, dtype=logps.dtype).view(8, 5)
+    ((logps + 0.3 * entropies) * weight).sum().backward()
+    grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
+    return logps.detach(), entropies.detach(), torch.cat([g.flatten() for g in grads])
+
+
+class Counted(SharedPrefix):
+    """Counts the passes that were packed."""
+
+    packed = 0
+
+    def score(self, *arguments):
+        output = super().score(*arguments)
+        self.packed += output is not None
+        return output
+
+
+MIXED = [0, 1, 0, 0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("kind", [llama, qwen2])
+@pytest.mark.parametrize("which", [MIXED, [0] * 8])  # groups side by side or not; all proposals of a round
+@pytest.mark.parametrize("padded", [False, True])
+def test_packed_rows_have_the_plain_log_probs_entropies_and_gradients_in_float64(kind, which, padded):
+    model, batch = kind().double(), batch_of(which, padded)
+    exact_head(model)
+    ours = Counted(model, always=True)
+    for found, plain in zip(passed(model, batch, ours), passed(model, batch, None), strict=True):
+        assert (found - plain).norm() <= 1e-9 * plain.norm()
+    assert ours.packed == 1
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_packed_rows_have_the_plain_gradients_in_float32_with_trls_head(attention, checkpointing):
+    model, batch = llama(attn_implementation=attention), batch_of(MIXED, True)
+    scored_at(model, temperature=0.7, top1=True)
+    if checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+        model.train()
+    ours = Counted(model, always=True)
+    for found, plain in zip(passed(model, batch, ours), passed(model, batch, None), strict=True):
+        assert (found - plain).norm() <= 1e-5 * plain.norm()
+    assert ours.packed == 1
+
+
+def test_absolute_positions_are_those_of_the_rows():
+    """GPT-2 learns a vector per position: those of a pack are the columns of its rows."""
+    torch.manual_seed(0)
+    plain = GPT2Config(
+        vocab_size=97, n_embd=32, n_layer=2, n_head=4, n_positions=32, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0
+    )
+    model, batch = GPT2LMHeadModel(plain).double(), batch_of(MIXED, False)
+    exact_head(model)
+    ours = Counted(model, always=True)
+    for found, expected in zip(passed(model, batch, ours), passed(model, batch, None), strict=True):
+        assert (found - expected).norm() <= 1e-9 * expected.norm()
+    assert ours.packed == 1
+
+
+def rows_of(prompts, answers):
+    """Prompt tokens and answer tokens of each row, padded."""
+    before, behind = max(map(len, prompts)), max(map(len, answers))
+    ids = [[0] * (before - len(p)) + p + a + [0] * (behind - len(a)) for p, a in zip(prompts, answers, strict=True)]
+    mask = [
+        [0] * (before - len(p)) + [1] * (len(p) + len(a)) + [0] * (behind - len(a))
+        for p, a in zip(prompts, answers, strict=True)
+    ]
+    return Rows(np.array(ids), np.array(mask), before)
+
+
+def test_the_layout_of_a_pack_is_prompt_and_answers_end_to_end():
+    rows = rows_of([[7, 8], [7, 8], [9]], [[11], [12, 13], [14]])
+    assert rows.regular() and rows.groups() == [[0, 1], [2]]
+    packs = packed(rows, [[[0, 1]], [[2]]])
+    assert packs.ids_NL.tolist() == [[7, 8, 11, 12, 13], [9, 14, 0, 0, 0]]
+    assert packs.positions_NL.tolist() == [[0, 1, 2, 2, 3], [1, 2, 0, 0, 0]]  # columns of the rows, which are 4 wide
+    assert packs.source_M.tolist() == [1, 1, 3, 5]  # 8 predicts 11 and 12, 12 predicts 13, 9 predicts 14
+    assert packs.target_M.tolist() == [2, 6, 7, 10]
+    assert packs.visible_NLL[0].int().tolist() == [
+        [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 0, 1, 0], [1, 1, 0, 1, 1]
+    ]  # fmt: skip
+    assert packs.visible_NLL[1].int().tolist() == [
+        [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 1]
+    ]  # fmt: skip
+
+
+def test_rows_with_holes_are_not_regular():
+    rows = rows_of([[7, 8], [7, 8]], [[11, 12, 13], [12]])
+    for row, column in ((0, 3), (0, 1), (1, 1)):  # inside an answer; the last token of a prompt
+        mask = rows.mask_BC.copy()
+        mask[row, column] = 0
+        assert not Rows(rows.ids_BC, mask, 2).regular()
+
+
+def test_packs_are_as_large_as_costs_least():
+    """Two answers behind a prompt of 10 tokens: 2 x (10 + 2) columns, or one pack of 10 + 2 + 2."""
+    rows = rows_of([[5] * 10] * 2, [[6, 7]] * 2)
+    plan, cost = arranged(rows, keys=100.0)
+    assert plan == [[[0, 1]]] and cost == pytest.approx(14 * (100 + 14) / (2 * 12 * (100 + 12)))
+    # Eight answers of 40 behind 10, attention alone: 330^2 in one pack, 2 x 170^2, 4 x 90^2; plain 8 x 50^2.
+    rows = rows_of([[5] * 10] * 8, [[6] * 40] * 8)
+    plan, cost = arranged(rows, keys=0.0)
+    assert [len(run) for pack in plan for run in pack] == [2] * 4 and cost == pytest.approx(4 * 90**2 / (8 * 50**2))
+    plan, _ = arranged(rows, keys=1e6)
+    assert plan == [[list(range(8))]]
+    assert arranged(rows_of([[5], [6]], [[7], [8]]), keys=1.0) == ([], float("inf"))  # nothing to share
+
+
+def test_runs_go_into_the_first_pack_with_room():
+    assert binned([3, 7, 4, 5, 2]) == [[1], [3, 4], [2, 0]]
+
+
+def test_rows_of_a_group_stay_together_at_the_place_of_its_longest():
+    lengths, group = torch.tensor([2, 9, 5, 6]), torch.tensor([0, 0, 1, 1])
+    credit = torch.tensor([True, True, True, True])
+    order = torch.argsort(group_first(lengths, group, credit), descending=True, stable=True)
+    assert order.tolist() == [0, 1, 2, 3]
+    lengths = lengths + 10 * torch.tensor([1, 0, 1, 1])  # rows without credit last, as in micro_batches
+    order = torch.argsort(group_first(lengths, group, torch.tensor([True, False, True, True])), descending=True)
+    assert sorted(order.tolist()[:2]) == [2, 3] and order.tolist()[2:] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=4)), "do not attend to everything"),
+        (
+            lambda: BloomForCausalLM(BloomConfig(vocab_size=97, hidden_size=32, n_layer=1, n_head=4)),
+            "position ids|dropout",
+        ),
+        (lambda: llama(attention_dropout=0.1), "dropout"),
+        (lambda: GPT2LMHeadModel(GPT2Config(vocab_size=97, n_embd=32, n_layer=1, n_head=4)), "dropout"),
+        (lambda: llama(attn_implementation="flex_attention"), "runs attention 'flex_attention'"),
+    ],
+)
+def test_models_that_cannot_are_named_in_one_warning(model, why, caplog):
+    model = model()
+    assert re.search(why, obstacle(model))
+    scored_at(model, temperature=1.0)
+    with caplog.at_level(logging.WARNING):
+        assert not share_prefixes([model, model], "on")
+    assert len(caplog.records) == 1 and type(model).__name__ in caplog.text and model.shared_prefix is None
+    assert obstacle(llama()) == obstacle(qwen2()) == ""
+
+
+def test_a_model_that_reads_packs_otherwise_falls_back_with_one_warning(caplog):
+    """A backbone that ignores the positions of its tokens: the check of the first pass sees it."""
+    model, batch = llama(initializer_range=0.5), batch_of(MIXED, True)
+    scored_at(model, temperature=1.0)
+    plain = passed(model, batch, None)
+    inner = model.model.forward
+    model.model.forward = lambda position_ids=None, **given: inner(**given)
+    with caplog.at_level(logging.WARNING):
+        first = passed(model, batch, SharedPrefix(model, always=True))
+    assert model.shared_prefix is None and len(caplog.records) == 1 and "differ by" in caplog.text
+    for found, expected in zip(first, plain, strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def micro_batch(trainer, batch, counts):
+    credit = torch.tensor([1.0, 0.5, -0.5, 2.0, -1.0, 0.25, 1.5, 0.75])
+    mask = batch["completion_mask"]
+    more = {"role": "prover", "idle": frozenset(), "advantages": credit, "group_tokens": mask.sum(1), "counts": counts}
+    old = torch.linspace(-6, -3, 40).view(8, 5)
+    return batch | more | {"old_per_token_logps": old, "ref_per_token_logps": old - 0.1}
+
+
+def loss_and_gradient(trainer, batches, shared):
+    heads = [m for m in trainer.policies.module.modules() if "shared_prefix" in vars(m)]
+    ours = [Counted(head, always=True) if shared else None for head in heads]
+    for head, one in zip(heads, ours, strict=True):
+        head.shared_prefix = one
+    trainer.model.zero_grad()
+    total = 0.0
+    for batch in batches:
+        loss = trainer.compute_loss(trainer.model, batch)
+        loss.backward()
+        total += float(loss.detach())
+    found = [p.grad.flatten() for _, p in trainer.policies.named_parameters("prover") if p.grad is not None]
+    assert not shared or sum(one.packed for one in ours) >= len(batches)
+    return total, torch.cat(found)
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_the_gradient_of_each_objective_is_that_of_the_plain_path(tmp_path, name):
+    """With KL and entropy in the loss, groups split over two micro-batches, in float32."""
+    settings = dict(prover_beta=0.05, prover_entropy_coef=0.01, num_generations=8)  # pass_at_k wants more than 4
+    trainer = make_trainer(tmp_path, prover_objective=name, **settings)
+    whole = micro_batch(trainer, batch_of([0, 1, 0, 0, 1, 2, 1, 1], True), (8.0, 23.0, 3.0))
+    parts = [{k: v[i : i + 4] if torch.is_tensor(v) else v for k, v in whole.items()} for i in (0, 4)]
+    plain, shared = (loss_and_gradient(trainer, parts, way) for way in (False, True))
+    assert shared[0] == pytest.approx(plain[0], rel=1e-5)
+    assert (shared[1] - plain[1]).norm() <= 1e-5 * plain[1].norm()
+    assert plain[1].norm() > 0
+
+
+@pytest.mark.parametrize("sharing", ["lora", "tied"])
+def test_the_gradient_of_adapters_and_of_shared_weights_is_that_of_the_plain_path(tmp_path, sharing):
+    extra = {"peft_config": LORA} if sharing == "lora" else {}
+    trainer = make_trainer(tmp_path, policy_sharing=sharing, prover_beta=0.05, trainer=extra)
+    whole = micro_batch(trainer, batch_of([0] * 8, False), (8.0, 23.0, 1.0))
+    trainer.policies.activate("prover")
+    heads = [m for m in trainer.policies.module.modules() if "shared_prefix" in vars(m)]
+    grads = []
+    for shared in (False, True):
+        for head in heads:
+            head.shared_prefix = Counted(head, always=True) if shared else None
+        trainer.model.zero_grad()
+        trainer.compute_loss(trainer.model, whole).backward()
+        grads.append(torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None]))
+    assert (grads[1] - grads[0]).norm() <= 1e-5 * grads[0].norm() and grads[0].norm() > 0
+    assert sum(head.shared_prefix.packed for head in heads) == 1
+
+
+def test_a_run_with_shared_prompts_ends_where_one_without_ends(tmp_path):
+    ends = []
+    for mode in ("off", "on"):
+        trainer = make_trainer(tmp_path / mode, max_steps=2, shared_prefix=mode, prover_beta=0.05)
+        assert trainer.policies.shares_prompts == (mode == "on")
+        trainer.train()
+        ends.append(weights(trainer))
+    for name, value in ends[0].items():
+        torch.testing.assert_close(value, ends[1][name], rtol=1e-3, atol=1e-3)
