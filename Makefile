@@ -26,10 +26,19 @@ test-studies:
 	$(PYTHON) studies/critic_discernment.py --study --quick
 	$(PYTHON) studies/sgs.py --quick
 
-# Domains of other packages: reasoning-gym, verifiers and what they bring, about 40 packages, beside the tests' own.
-test-worlds:
-	$(PYTHON) -m pip install -q -c constraints.txt -e '.[gym,verifiers]'
-	$(PYTHON) -m pytest -m "not slow and not nightly" tests/worlds
+# Domains of other packages: reasoning-gym, verifiers, OpenEnv and what they bring, about 50 packages, in a layer of their own
+# over the environment that is active. OpenEnv without its dependencies, which would bring Gradio: FastAPI serves its tasks.
+WORLDS_VENV ?= .venv-worlds
+test-worlds: $(WORLDS_VENV)/ready
+	$(WORLDS_VENV)/bin/python -m pytest -m "not slow and not nightly" tests/worlds
+
+$(WORLDS_VENV)/ready: constraints.txt pyproject.toml
+	$(PYTHON) -m venv $(WORLDS_VENV)
+	$(PYTHON) -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+		> `$(WORLDS_VENV)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))"`/layer.pth
+	$(WORLDS_VENV)/bin/python -m pip install -q -c constraints.txt -e '.[gym,verifiers]' fastapi
+	$(WORLDS_VENV)/bin/python -m pip install -q -c constraints.txt --no-deps openenv
+	touch $@
 
 test-gpu:
 	$(PYTHON) -m pytest -m gpu

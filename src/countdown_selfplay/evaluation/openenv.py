@@ -1,0 +1,121 @@
+"""Countdown's held-out problems as tasks of OpenEnv (0.10): its task API, and an environment that it serves.
+
+`HeldOutTasks` is a TaskProvider by its methods, as OpenEnv asks for (openenv/core/env_server/interfaces.py), and needs
+nothing of OpenEnv. `served` is its application, in which an episode is a task and one answer, judged by the verifier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..countdown import CountdownDomain, Problem
+from ..errors import ConfigError, DataError
+
+SPLIT = "test"
+
+
+class NoTask(DataError, IndexError):
+    """A split or an index that is not there: OpenEnv's server answers an IndexError with status 400."""
+
+
+@dataclass(frozen=True)
+class HeldOutTasks:
+    """The one split, `test`: problems of the held-out side, as `countdown-selfplay eval` has them."""
+
+    problems: int = 512
+    """How many."""
+    domain: CountdownDomain = field(default_factory=CountdownDomain.countdown_3to4)
+    """Ranges, prompt and rules; answers are whole expressions."""
+
+    def __post_init__(self) -> None:
+        if self.domain.answers != "whole":
+            raise ConfigError(
+                f"The tasks of OpenEnv are answered by one expression, and this domain's `answers` are "
+                f"{self.domain.answers}; set them to whole, or take CountdownMovesEnvironment."
+            )
+
+    @cached_property
+    def held_out(self) -> list[Problem]:
+        """The problems; a task's index is its place here."""
+        return self.domain.held_out(self.problems)
+
+    def problem(self, split: str, index: int) -> Problem:
+        """Of a task; NoTask for one that is not there."""
+        count = self.num_tasks(split)
+        if not 0 <= index < count:
+            raise NoTask(f"Task {index} of the split '{split}' is not there; its tasks are 0 to {count - 1}.")
+        return self.held_out[index]
+
+    def list_splits(self) -> list[str]:
+        """["test"]."""
+        return [SPLIT]
+
+    def num_tasks(self, split: str) -> int:
+        """How many tasks the split has."""
+        if split != SPLIT:
+            raise NoTask(f"There is no split '{split}'; the held-out problems are the split '{SPLIT}'.")
+        return len(self.held_out)
+
+    def get_task(self, split: str, index: int) -> dict[str, Any]:
+        """id, index, and the row that asks a prover: prompt, numbers, target."""
+        problem = self.problem(split, index)
+        return {"id": self.domain.key(problem), "index": index, **self.domain.prove_row(problem)}
+
+    def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
+        """The tasks of a slice."""
+        return [self.get_task(split, index) for index in range(self.num_tasks(split))[start:stop]]
+
+    def list_tasks(self, split: str) -> list[dict[str, Any]]:
+        """All tasks of the split."""
+        return self.get_task_range(split)
+
+
+def served(tasks: HeldOutTasks) -> Any:
+    """The FastAPI application of OpenEnv's server, with `tasks` as the environment "countdown". `reset` takes `split`
+    and `index`, or a `seed`; a step is {"text": the answer}, and its reward the verifier's score."""
+    try:
+        from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
+    except ImportError as error:
+        raise ConfigError(
+            f"OpenEnv cannot be imported ({error}); pip install openenv==0.10.0, in an environment without the extra "
+            "verifiers, which needs another version of mcp."
+        ) from error
+
+    class Answer(Action):
+        text: str
+
+    class Said(Observation):
+        text: str
+
+    class Countdown(Environment):
+        SUPPORTS_CONCURRENT_SESSIONS = True
+        list_splits, num_tasks, list_tasks = tasks.list_splits, tasks.num_tasks, tasks.list_tasks
+        get_task, get_task_range = tasks.get_task, tasks.get_task_range
+        problem: Problem | None = None
+        now = State()
+
+        def reset(
+            self,
+            seed: int | None = None,
+            episode_id: str | None = None,
+            split: str = SPLIT,
+            index: int | None = None,
+            **_: Any,
+        ) -> Said:
+            place = (seed or 0) % tasks.num_tasks(split) if index is None else index
+            self.problem, self.now = tasks.problem(split, place), State(episode_id=episode_id)
+            return Said(text=str(tasks.domain.prove_row(self.problem)["prompt"]))
+
+        def step(self, action: Answer, timeout_s: float | None = None, **_: Any) -> Said:
+            if self.problem is None:
+                raise DataError("An episode begins with `reset` and ends with its first answer; reset it.")
+            (verdict,) = tasks.domain.verify([action.text], [self.problem])
+            self.problem, self.now = None, State(episode_id=self.now.episode_id, step_count=1)
+            return Said(text=str(verdict.reason), done=True, reward=float(verdict.score))
+
+        @property
+        def state(self) -> State:
+            return self.now
+
+    return create_fastapi_app(Countdown, Answer, Said, env_name="countdown", max_concurrent_envs=64)
