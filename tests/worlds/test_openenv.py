@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, heldout_key, problem_from_row, solve
-from countdown_selfplay.evaluation.openenv import HeldOutTasks, NoTask, served
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.evaluation.openenv import HeldOutTasks, NoTask, served
 
 TASKS = HeldOutTasks(problems=5, domain=CountdownDomain.tiny())
 

@@ -2,8 +2,8 @@
 nothing, in minutes.
 
 The prover sees theorems with shortest proofs of 1 to 13 signs and instances of them: all of up to 7 signs, and a part
-of the longer ones, so that self-play has something left to find. The conjecturer sees those of 1 to 9 signs, and lemmas
-of theorems of up to 11 signs: what a part of the shortest proof concludes. The held-out side is in neither.
+of the longer ones, so that self-play has something left to find. The conjecturer sees those of 1 to 9 signs, and
+lemmas of theorems of up to 11 signs: what a part of the shortest proof concludes. The held-out side is in neither.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Countdown's held-out problems as tasks of OpenEnv (0.10): its task API, and an environment that it serves.
 
 `HeldOutTasks` is a TaskProvider by its methods, as OpenEnv asks for (openenv/core/env_server/interfaces.py), and needs
-nothing of OpenEnv. `served` is its application, in which an episode is a task and one answer, judged by the verifier."""
+nothing of OpenEnv. `served` is its application: an episode is a task and one answer, judged by the verifier."""
 
 from __future__ import annotations
 
