@@ -145,10 +145,10 @@ def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
     before_T = np.where(offset_T > 0, np.arange(len(segment_T)) - 1, last_S[segment_T])[scored_T]
     ids, positions = laid_out(rows.ids_BC.reshape(-1)[flat_T], 0), laid_out(column_T, 0)
     numbers = (ids, positions, run_NL, answer_NL, place_T[before_T], flat_T[scored_T])
-    ids_NL, positions_NL, runs, answers, source_M, target_M = (torch.from_numpy(n).to(device) for n in numbers)
+    ids_NL, positions_NL, part_NL, reply_NL, source_M, target_M = (torch.from_numpy(n).to(device) for n in numbers)
     order = torch.arange(longest, device=device)
-    visible = (runs[:, :, None] == runs[:, None, :]) & (order[:, None] >= order)
-    visible &= (answers[:, None, :] == -1) | (answers[:, :, None] == answers[:, None, :])
+    visible = (part_NL[:, :, None] == part_NL[:, None, :]) & (order[:, None] >= order)
+    visible &= (reply_NL[:, None, :] == -1) | (reply_NL[:, :, None] == reply_NL[:, None, :])
     return Packs(
         ids_NL, positions_NL, visible | torch.eye(longest, dtype=torch.bool, device=device), source_M, target_M
     )
