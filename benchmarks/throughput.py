@@ -31,7 +31,7 @@ from contenders import NAMES, TOKENIZER, Setting, build, prepare_model
 from pacing import Paced
 from results import machine, spread, write_json
 
-MODELS = ("tiny", "smollm2-135m", "qwen2.5-0.5b", "qwen3-0.6b")
+MODELS = ("tiny", "smollm2-135m", "qwen2.5-0.5b", "qwen2.5-1.5b", "qwen3-0.6b")
 # Per model: samples in a micro-batch, the prover's and the conjecturer's micro-batches, answers per problem, tokens.
 DEFAULTS = {"tiny": (64, 2, 1, 8, 16), "smollm2-135m": (4, 2, 1, 4, 24), "qwen2.5-0.5b": (4, 2, 1, 4, 16)}
 ON_GPU = (64, 2, 1, 8, 256)
@@ -73,8 +73,8 @@ def totals(record: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def summary(name: str, setting: Setting, records: list[dict[str, Any]]) -> dict[str, Any]:
-    micro = {"joint": setting.prover + setting.conjecturer, "trl_rloo_conjecturer": setting.conjecturer}
-    samples = setting.batch * micro.get(name, setting.prover)
+    micro = setting.conjecturer if name.endswith("_conjecturer") else setting.prover
+    samples = setting.batch * (micro + (setting.conjecturer if name == "joint" else 0))
     taken = totals(records)
     profiled = [r for r in records if r["profiled"]]
     found: dict[str, Any] = {"samples": samples}
@@ -102,11 +102,12 @@ def ratios(records: dict[str, list[dict[str, Any]]], clock: str) -> dict[str, An
         if {"single", stock} <= set(taken):
             pairs = zip(taken["single"], taken[stock], strict=True)
             found[f"single / {stock} (samples/s)"] = spread([s[clock] / o[clock] for o, s in pairs])
-    if {"joint", "trl_rloo", "trl_rloo_conjecturer"} <= set(taken):
-        triples = zip(taken["joint"], taken["trl_rloo"], taken["trl_rloo_conjecturer"], strict=True)
-        found["joint / (trl_rloo + trl_rloo_conjecturer) (time)"] = spread(
-            [j[clock] / (p[clock] + c[clock]) for j, p, c in triples]
-        )
+        proposing = f"{stock}_conjecturer"
+        if {"joint", stock, proposing} <= set(taken):
+            triples = zip(taken["joint"], taken[stock], taken[proposing], strict=True)
+            found[f"joint / ({stock} + {proposing}) (time)"] = spread(
+                [j[clock] / (p[clock] + c[clock]) for j, p, c in triples]
+            )
     return found
 
 
