@@ -203,7 +203,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             allow_padding_free(self.policies.module)
         elif args.shared_prefix != "off":
             models = [self.policies.module, *self.policies.frozen_copies]
-            self.policies.shares_prompts = share_prefixes(models, args.shared_prefix)
+            self.policies.shares_prompts = share_prefixes(models, args.shared_prefix, self.engine.shards_weights)
         self.policies.enable_gradients()
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():
