@@ -5,6 +5,7 @@ and GRPO trainers on the same model, batch and lengths.
     python benchmarks/throughput.py --model smollm2-135m --model_path FOLDER --steps 3
     python benchmarks/throughput.py --model qwen2.5-0.5b --tokenizer tiny --prompts compact --steps 2
     python benchmarks/throughput.py --flat 500                       # time and memory per round over 500 rounds
+    python benchmarks/throughput.py --operators joint --steps 40     # where a step's time goes, by torch.profiler
 
 The contenders take turns, one optimizer step each, in one process and in an order that rotates, so that whatever
 else the machine does hits all of them alike. Ratios are taken turn by turn: least, median and most over the turns, and
@@ -118,6 +119,17 @@ def peak_memory(setting: Setting, name: str, argv: list[str]) -> dict[str, float
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def operators(name: str, setting: Setting) -> str:
+    """torch.profiler's table of a contender's steps: the operators that take the most time themselves."""
+    with tempfile.TemporaryDirectory() as folder:
+        trainer, phases, _ = build(name, setting, folder)
+        phases.on = False
+        with torch.profiler.profile() as profile:
+            trainer.train()
+    order = "self_cuda_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
+    return str(profile.key_averages().table(sort_by=order, row_limit=25, max_name_column_width=60))
+
+
 def peak_rss() -> float:
     """MiB; Linux."""
     line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM"))
@@ -193,6 +205,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--flat", type=int, metavar="ROUNDS", help="slope of time and memory over this many joint rounds"
     )
+    made.add_argument("--operators", choices=NAMES, help="the operators that this contender's steps consist of")
     made.add_argument("--quick", action="store_true", help="two small steps of each, to see that everything runs")
     made.add_argument("--output", type=Path, help="JSON file for all figures")
     made.add_argument("--memory_of", choices=NAMES, help=argparse.SUPPRESS)
@@ -235,6 +248,9 @@ def main() -> None:
         )  # fmt: skip
         if options.memory_of:
             memory_of(options.memory_of, setting)
+            return
+        if options.operators:
+            print(operators(options.operators, setting))
             return
         result: dict[str, Any] = {"machine": machine(), "setting": vars(setting) | {"folder": setting.model}}
         if options.flat:
