@@ -4,11 +4,13 @@ on."""
 
 import inspect
 import itertools
+import math
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 import trl
 import trl.models
 import trl.trainer.utils as trl_utils
