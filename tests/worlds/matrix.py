@@ -18,15 +18,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
 from transformers import AutoTokenizer
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
+from countdown_selfplay.domains import domain_from
 from countdown_selfplay.domains.math_qa import MathQA
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import DETACHMENT_PATHS, LADDER_ASKED_PATH, LADDER_MODEL_PATHS, TINY_MODEL_PATH, TINY_SPEC
 from tests.worlds.models import character_model
+
+torch.set_num_threads(1)
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -59,8 +63,8 @@ class World:
 
 
 def _questions() -> dict[str, Any]:
-    """32 questions in the tiny model's words, 3 5 7 = 22, with the answer 22, and a chat template that leaves them."""
-    made = generate_problems(32, TINY_SPEC, seed=2, split="train")
+    """64 questions in the tiny model's words, 3 5 7 = 22, with the answer 22, and a chat template that leaves them."""
+    made = generate_problems(64, TINY_SPEC, seed=2, split="train")
     rows = [{"question": " ".join(map(str, p.numbers)) + f" = {p.target}", "answer": str(p.target)} for p in made]
     tokenizer = AutoTokenizer.from_pretrained(TINY_MODEL_PATH, padding_side="left")
     tokenizer.chat_template = "{{ bos_token }}{{ messages[0]['content'].split('Question: ')[1] }} :"
@@ -85,7 +89,8 @@ WORLDS = {
         prover=lambda folder: str(LADDER_MODEL_PATHS["prover"]),
         conjecturer=lambda folder: str(LADDER_ASKED_PATH),
         settings={**RANGES, "operands": [2, 3], "answers": "moves", "prover_prompt": "compact_moves"}
-        | {"conjecturer_prompt": "compact"},
+        | {"conjecturer_prompt": "compact", "per_device_train_batch_size": 64}
+        | {"prover_samples_per_round": 32},
     ),
     "detachment": World(
         "detachment",
@@ -191,7 +196,7 @@ SMALL = dict(
 )
 """Eight problems a round, four answers to each."""
 PROPOSING = dict(conjecturer_micro_batches=1, conjecturer_num_generations=16)
-ONE_EACH = dict(conjecturer_micro_batches=1, conjecturer_num_generations=1)
+ONE_EACH = PROPOSING | dict(conjecturer_num_generations=1, conjecturer_objective="reinforce")
 
 
 def settings_of(row_name: str, world_name: str, folder: Path) -> dict[str, Any]:
@@ -249,19 +254,34 @@ def play(row_name: str, world_name: str, folder: Path) -> Played:
     args = JointSelfPlayConfig(str(folder / "run"), **settings_of(row_name, world_name, folder))
     model: Any = world.prover(folder)
     if args.players_of("conjecturer"):
-        assert world.conjecturer is not None
-        model = {"prover": model, "conjecturer": world.conjecturer(folder)}
-    trainer = JointConjecturerProverTrainer(model, args=args, **parts)
-    try:
-        trainer.train()
-    finally:
-        pool = getattr(trainer.domain, "_pool", None)
-        if pool is not None:
-            pool.close()
+        model = {"prover": model, "conjecturer": (world.conjecturer or world.prover)(folder)}
+    trainer = JointConjecturerProverTrainer(model, args=args, domain=shared(world_name, args), **parts)
+    trainer.train()
     lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
     samples = [json.loads(line) for line in (folder / "run" / "samples.jsonl").read_text().splitlines()]
     answers = [one for one in samples if str(one["role"]).startswith("prover")]
     return Played([line for line in lines if "loss" in line], [one["problem"] for one in answers])
+
+
+SHARED: dict[str, Any] = {}
+"""The domains with worker processes, which take seconds to start: one of each for all of its cells."""
+
+
+def shared(world_name: str, args: JointSelfPlayConfig) -> Any:
+    """The domain that the settings name, if it has workers; None: the trainer makes it."""
+    if world_name not in ("gym", "verifiers", "math"):
+        return None
+    if world_name not in SHARED:
+        SHARED[world_name] = domain_from(args)
+    return SHARED[world_name]
+
+
+def close_shared() -> None:
+    """End the workers."""
+    for domain in SHARED.values():
+        if domain._pool is not None:
+            domain._pool.close()
+    SHARED.clear()
 
 
 def outcome(row_name: str, world_name: str, folder: Path) -> str:
@@ -278,11 +298,11 @@ if __name__ == "__main__":
     for row in ROWS:
         for world in WORLDS:
             if len(sys.argv) > 1 and not any(a in (row, world) for a in sys.argv[1:]): continue
-            t = time.time()
+            t, c = time.time(), time.process_time()
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     said = outcome(row, world, Path(folder))
                 except Exception as error:
                     import traceback
                     said = f"!!! {type(error).__name__}: {error} {traceback.format_exc()[-600:]}"
-            print(f"{row:20} {world:12} {time.time()-t:5.1f} {said}", flush=True)
+            print(f"{row:20} {world:12} {time.time()-t:5.1f} {time.process_time()-c:5.1f} {said}", flush=True)

@@ -14,6 +14,7 @@ from annotated_types import Ge
 from ..contract.domain import Critique
 from ..contract.game import BaseGame
 from ..contract.round import Rollout, Round, RoundResult, Turn
+from ..domains import domain_from
 from ..errors import ConfigError
 from ..objectives import make_objective
 from ..registry import Amount, Count
@@ -138,6 +139,7 @@ class CriticDiscernment(BaseGame):
             raise ConfigError(
                 "The game critic_discernment needs a critic: configure roles.helpful or roles.misleading."
             )
+        critique_of(domain_from(args))
         self._check_imitation(args.all_roles)
         groups = {s.role: s.num_generations for s in args.all_roles.values()}
         self._questions({role: args.capacity(role) for role in groups}, groups, args.world_size)
