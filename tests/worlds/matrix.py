@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import string
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from datasets import Dataset
 from transformers import AutoTokenizer
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.countdown import CountdownDomain, generate_problems
+from countdown_selfplay.countdown import CountdownDomain, Rules, generate_problems
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.domains.math_qa import MathQA
 from countdown_selfplay.errors import ConfigError
@@ -224,7 +226,7 @@ RUNGS = {"countdown": [2, 3], "moves": [2, 3], "detachment": [5, 7], "gym": [0, 
 
 def _derivations(folder: Path) -> dict[str, Any]:
     """A file of eight derivations of three numbers in moves, and a data set of their problems."""
-    domain = CountdownDomain(TINY_SPEC, prover_prompt="compact_moves", answers="moves")
+    domain = CountdownDomain(TINY_SPEC, Rules(answer_format="bare"), "compact_moves", "compact", answers="moves")
     made = []
     for moves in domain.demonstrations(8, 0, [3]):
         problem = domain.problem(moves[0][0])
@@ -285,24 +287,80 @@ def close_shared() -> None:
 
 
 def outcome(row_name: str, world_name: str, folder: Path) -> str:
-    """YES, or the sentence that refuses the cell."""
+    """YES, or the sentence that refuses the cell, without the names of the domain and the proposer."""
     try:
         play(row_name, world_name, folder)
     except ConfigError as error:
-        return str(error)
+        return general(str(error))
     return YES
 
 
-if __name__ == "__main__":
-    import time
+NAMES = (
+    (r"the domain [A-Z]\w+ ", "the domain DOMAIN "),
+    (r"The domain '\w+' ", "The domain 'DOMAIN' "),
+    (r"and [A-Z]\w+ has none", "and DOMAIN has none"),
+    (r"[A-Z]\w+\.propose_row\(\)", "DOMAIN.propose_row()"),
+    (r"`proposer` \(\w+\)", "`proposer` (PROPOSER)"),
+)
+
+
+def general(sentence: str) -> str:
+    """A refusal with DOMAIN and PROPOSER for the names in it."""
+    for name, placeholder in NAMES:
+        sentence = re.sub(name, placeholder, sentence)
+    return sentence
+
+
+INTRODUCTION = """# Domains, proposers and games
+
+Which proposers and games each domain plays, found out by two rounds of every cell with tiny models and by settings alone:
+`python -m tests.worlds.matrix --write` plays all of them and writes this page, and `make test-worlds` plays them again. A letter
+is the sentence that refuses the cell before a model is trained. `verifiers` is a taskset with a field of rungs, `of a package` is
+`my_package:MyDomain` without proposals and rungs ([domains](domains.md)).
+"""
+
+
+def page(found: Mapping[tuple[str, str], str]) -> str:
+    """The page of outcomes by (row, world)."""
+    sentences = list(dict.fromkeys(said for said in found.values() if said != YES))
+    letters = dict(zip(sentences, string.ascii_lowercase, strict=False)) | {YES: YES}
+    text = INTRODUCTION
+    for what, rows in (("proposer", PROPOSERS), ("game", GAMES)):
+        text += f"\n| {what} | {' | '.join(world.title for world in WORLDS.values())} |\n|---|{'---|' * len(WORLDS)}\n"
+        for name, row in rows.items():
+            text += f"| {row.title} | {' | '.join(letters[found[name, world]] for world in WORLDS)} |\n"
+    text += "\n## Refusals\n\nDOMAIN and PROPOSER stand for the names.\n\n| | |\n|---|---|\n"
+    return text + "".join(f"| {letters[said]} | {said} |\n" for said in sentences)
+
+
+def read_page(text: str) -> dict[tuple[str, str], str]:
+    """The outcomes on the page."""
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text.splitlines() if "|" in line]
+    said = {row[0]: row[1] for row in cells if len(row) == 2} | {YES: YES}
+    by_title = {row.title: name for name, row in ROWS.items()}
+    return {
+        (by_title[row[0]], world): said[letter]
+        for row in cells
+        if row[0] in by_title
+        for world, letter in zip(WORLDS, row[1:], strict=True)
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.worlds.matrix", description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--write", action="store_true", help="write docs/domains_matrix.md")
+    write = parser.parse_args().write
+    found = {}
     for row in ROWS:
         for world in WORLDS:
-            if len(sys.argv) > 1 and not any(a in (row, world) for a in sys.argv[1:]): continue
-            t, c = time.time(), time.process_time()
             with tempfile.TemporaryDirectory() as folder:
-                try:
-                    said = outcome(row, world, Path(folder))
-                except Exception as error:
-                    import traceback
-                    said = f"!!! {type(error).__name__}: {error} {traceback.format_exc()[-600:]}"
-            print(f"{row:20} {world:12} {time.time()-t:5.1f} {time.process_time()-c:5.1f} {said}", flush=True)
+                found[row, world] = outcome(row, world, Path(folder))
+    close_shared()
+    if write:
+        PAGE.write_text(page(found), encoding="utf-8")
+    else:
+        print(page(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,7 +14,6 @@ from annotated_types import Ge
 from ..contract.domain import Critique
 from ..contract.game import BaseGame
 from ..contract.round import Rollout, Round, RoundResult, Turn
-from ..domains import domain_from
 from ..errors import ConfigError
 from ..objectives import make_objective
 from ..registry import Amount, Count
@@ -139,10 +138,13 @@ class CriticDiscernment(BaseGame):
             raise ConfigError(
                 "The game critic_discernment needs a critic: configure roles.helpful or roles.misleading."
             )
-        critique_of(domain_from(args))
         self._check_imitation(args.all_roles)
         groups = {s.role: s.num_generations for s in args.all_roles.values()}
         self._questions({role: args.capacity(role) for role in groups}, groups, args.world_size)
+
+    def check_domain(self, domain: Any) -> None:
+        """ConfigError for a domain whose answers nobody can criticise."""
+        critique_of(domain)
 
     def _check_imitation(self, roles: dict[str, Any]) -> None:
         """ConfigError for a prover that would imitate what equation 5 leaves out: a right answer given up earns eta,
