@@ -237,9 +237,15 @@ class Tiers(Policies):
                 there = ", ".join(map(str, domain.rungs)) or "none"
                 said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}"
                 raise ConfigError(f"{said}; list some of those in `levels` of proposer_kwargs.")
+            if "rung" in rung and not conjecturers:
+                continue  # the rule makes these, and nobody is asked
+            if domain.propose_row is None or not domain.asks:
+                raise ConfigError(
+                    f"A tier asks for {rung}, and the domain {type(domain).__name__} asks for no proposals (`asks`, "
+                    "`propose_row`); set `axis` of proposer_kwargs to rung, with `levels`, if it has rungs."
+                )
             try:
-                if conjecturers or domain.propose_row is not None:
-                    domain.propose_row(**{**domain.asks[0], **rung})
+                domain.propose_row(**{**domain.asks[0], **rung})
             except TypeError as error:
                 said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it: {error}"
                 raise ConfigError(said) from None

@@ -123,7 +123,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         rewards = prover_rewards(args, self.domain, reward_funcs)
         self.roles, self.trained = args.all_roles, args.trained_roles
         self.learners = learners_of(args, self.domain, self.roles, objectives)
-        self.game: Game = game_of(args, conjecturer_reward, game)
+        self.game: Game = game_of(args, self.domain, conjecturer_reward, game)
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
         self.conjecturer_guard = conjecturer_guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
