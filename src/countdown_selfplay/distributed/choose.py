@@ -17,8 +17,9 @@ def _on(name: str) -> bool:
 
 def choose_engine(args: Any) -> Engine:
     """The engine that `args` (a JointSelfPlayConfig, or TRL's for a warm start) and accelerate's environment ask for;
-    ConfigError for a combination that is refused. The environment is read and not accelerate's state, which has fallen back silently by then: to DDP with DeepSpeed's
-    variables and ACCELERATE_USE_CPU set, and to DDP with FSDP's on a machine without GPUs."""
+    ConfigError for a combination that is refused. The environment is read and not accelerate's state, which has fallen
+    back silently by then: to DDP with DeepSpeed's variables and ACCELERATE_USE_CPU set, and to DDP with FSDP's on a
+    machine without GPUs."""
     settings = deepspeed_settings(args)
     if settings is not None:
         _check_deepspeed(args, settings)

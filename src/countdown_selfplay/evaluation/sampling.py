@@ -145,7 +145,7 @@ def sample_completions(
             if progress is not None:
                 progress(start + len(batch), len(rows))
     for start, completions in sorted(spread.gather(mine)):
-        for i, completion in zip(rows[start:], completions, strict=False):
+        for i, completion in zip(rows[start : start + len(completions)], completions, strict=True):
             found[i].append(completion)
     return found
 

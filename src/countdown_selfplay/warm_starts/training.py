@@ -22,7 +22,7 @@ from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
 from .. import (
     __version__,
-    _trl,  # noqa: F401  (the seam quiets a warning of TRL that no user can act on)
+    _trl,
 )
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines

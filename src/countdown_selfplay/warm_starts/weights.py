@@ -22,6 +22,7 @@ def load_whole(path: str, kwargs: Mapping[str, Any]) -> Any:
 
 def with_weights(model: Any, state: Mapping[str, torch.Tensor]) -> Any:
     """A model of the kind of `model`, which an engine has cut up, that holds the tensors of `state`, to be saved."""
+    unset_hf_deepspeed_config()
     adapted = isinstance(model, PeftModel)
     base = model.get_base_model() if adapted else model
     with torch.device("meta"):
