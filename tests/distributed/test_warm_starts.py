@@ -32,6 +32,8 @@ ROLES = {
     "helpful": {**SMALL, "num_generations": 2},
     "misleading": {**SMALL, "num_generations": 2},
 }
+TINY_CDG = dict(model_name_or_path="tiny", problems=4, iterations=1, eval_problems=4, eval_samples=2)
+TINY_CDG |= dict(max_completion_length=12, per_device_eval_batch_size=8)
 KIND = {"ddp": "DistributedDataParallel", "fsdp2": "FSDPModule"}
 KIND |= dict.fromkeys(("zero2", "zero3"), "DeepSpeedEngine")
 
@@ -47,6 +49,8 @@ def jobs(folder, rows):
         "bf16": ("sft", {**short, "eval_problems": 0, "bf16": True}),
         "ipo": ("ipo", {**COMMON, **pairs}),
         "iterated": ("iterated", dict(iterations=1, per_device_eval_batch_size=16, roles=ROLES)),
+        "cdg": ("cdg", {**TINY_CDG, "role_training": json.dumps(dict.fromkeys(ROLES, SMALL))}),
+        "failing": ("failing", {}),
     }  # fmt: skip
 
 
@@ -119,6 +123,20 @@ def test_sft_is_measured_before_and_after(alone, launched):
     for where in (alone, folder):
         evaluation = json.loads((where / "sft" / "evaluation.json").read_text())
         assert all("prover" in evaluation[when] for when in ("before", "after"))
+
+
+def test_the_command_plays_measures_and_describes_on_two_processes(launched):
+    _, folder, _ = launched
+    told = json.loads((folder / "cdg" / "run.json").read_text())
+    assert told["environment"]["processes"] == 2 and told["method"] == "iterated"
+    assert "prover" in json.loads((folder / "cdg" / "evaluation.json").read_text())["after"]
+    phases = [json.loads(line)["phase"] for line in (folder / "cdg" / "iterations.jsonl").read_text().splitlines()]
+    assert phases == ["play", "train", "train", "train"]
+
+
+def test_an_error_of_the_process_that_plays_ends_all(launched):
+    _, _, ranks = launched
+    assert ranks[0]["failing"]["told"] == ranks[1]["failing"]["told"] == "by process 0"
 
 
 def test_in_bf16_losses_are_those_of_float32_to_its_rounding(launched):

@@ -22,7 +22,10 @@ if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
 
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # as in engine_worker.py
 
-from countdown_selfplay.cli import ipo, sft  # noqa: E402
+import pytest  # noqa: E402
+
+from countdown_selfplay.cli import cdg, ipo, sft  # noqa: E402
+from countdown_selfplay.games.critic_discernment import CriticDiscernment  # noqa: E402
 from countdown_selfplay.warm_starts import training  # noqa: E402
 from tests.distributed.two_processes import leave  # noqa: E402
 from tests.iterated.test_driver import PROBLEMS, ROLES, driver  # noqa: E402
@@ -45,7 +48,15 @@ training.train = watched
 sys.modules["countdown_selfplay.warm_starts.iterated.retrain"].train = watched
 
 
-COMMANDS = {"sft": sft, "ipo": ipo}
+COMMANDS = {"sft": sft, "ipo": ipo, "cdg": cdg}
+
+
+class Failing(CriticDiscernment):
+    """Fails on the process that plays it, when all have sampled."""
+
+    def play(self, round, problems):
+        super().play(round, problems)
+        raise RuntimeError(f"by process {os.environ.get('RANK', '0')}")
 
 
 def flags(settings):
@@ -58,7 +69,11 @@ def main(output, runs, common):
     for name, (command, settings) in runs.items():
         trained.clear()
         folder = Path(output) / name
-        if command == "iterated":
+        if command == "failing":
+            with pytest.raises(RuntimeError) as said:
+                driver(folder, PROBLEMS[:2], game=Failing(0.25, 2, "answer"), **settings, **common).run()
+            told = str(said.value)
+        elif command == "iterated":
             roles = {kind: replace(ROLES[kind], **changes) for kind, changes in settings["roles"].items()}
             own = {key: value for key, value in settings.items() if key != "roles"}
             told = [driver(folder, PROBLEMS[:6], roles, **own, **common).run() for _ in range(2)]

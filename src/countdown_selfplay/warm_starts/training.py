@@ -118,7 +118,7 @@ class FilledSFTTrainer(SFTTrainer):
             return super().get_train_dataloader()
         with _trl.swapped(self, {"train_dataset": Filling(self.train_dataset)}):
             loader = super().get_train_dataloader()
-        shard = loader.batch_sampler
+        shard: Any = loader.batch_sampler
         shard.batch_sampler = FilledBatches(shard.batch_sampler, self.args.world_size)
         return loader
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 from transformers import AutoTokenizer
 
 from ...contract.domain import Domain
@@ -19,6 +20,7 @@ from ...contract.metric import for_players
 from ...curriculum.legibility import Legibility
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, discard_lines, read_phases, write_atomically
+from ...distributed.choose import choose_engine
 from ...distributed.processes import ALONE, Processes, processes_of
 from ...errors import ConfigError, DataError, RunFolderError
 from ...evaluation.episodes import CollectingRound, Player
@@ -75,14 +77,22 @@ class IteratedSelfPlay:
         self.folder = Path(settings.output_dir)
         metrics = for_players(game.metrics, {kind: [kind] for kind in settings.kinds})
         self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
-        self.processes: Processes = ALONE  # until `run`
+        self.processes: Processes = ALONE  # until they meet
+
+    def meet(self) -> Processes:
+        """The launch's processes; ConfigError for an engine that is not on, before anything is played, and where they
+        cannot share the roles' steps out."""
+        args = trainer_settings(self.settings, self.folder)  # which starts their group
+        accelerator = Accelerator(cpu=args.use_cpu, deepspeed_plugin=args.deepspeed_plugin)
+        choose_engine(args).bind(accelerator, None, args.max_grad_norm)
+        self.processes = processes_of(accelerator)
+        check_sizes(self.settings, self.processes)
+        return self.processes
 
     def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
         """Play the missing phases; the log's lines, which `tell` gets one by one as they are written."""
         self.tell = tell
-        args = trainer_settings(self.settings, self.folder)  # which finds the launch's processes and devices
-        self.processes = processes_of(args.distributed_state)
-        check_sizes(self.settings, self.processes)
+        self.meet()
         with run_lock(str(self.folder)):
             done = self.processes.together(self._begin)
             if self.settings.imitate and (0, "train", IMITATION) not in done:

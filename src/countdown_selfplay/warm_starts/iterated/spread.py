@@ -20,13 +20,13 @@ class Spread:
     processes: Processes
     roster: Mapping[str, Player]
 
-    def draw(self, *asked: Any) -> list[list[Completion]]:
-        """What `Player.draw` gives; on the main process, inside `led`."""
+    def draw(
+        self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None
+    ) -> list[list[Completion]]:
+        """`n` completions per prompt; on the main process, inside `led`."""
+        asked = role, prompts, n, seed, stops
         self.processes.together(lambda: asked)
-        return self._drawn(*asked)
-
-    def _drawn(self, role: str, *asked: Any) -> list[list[Completion]]:
-        return self.roster[role].draw(role, *asked, spread=self.processes)
+        return self.roster[role].draw(*asked, self.processes)
 
     @contextmanager
     def led(self) -> Iterator[None]:
@@ -47,5 +47,9 @@ class Spread:
 
     def serve(self) -> None:
         """On the other processes: generate until the main one has played."""
-        while (asked := self.processes.together(lambda: None)) is not None:
-            self._drawn(*asked)
+        while (asked := self._asked()) is not None:
+            role, prompts, n, seed, stops = asked
+            self.roster[role].draw(role, prompts, n, seed, stops, self.processes)
+
+    def _asked(self) -> Any:
+        return self.processes.together(lambda: None)  # which the main process's call answers
