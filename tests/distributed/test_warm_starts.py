@@ -32,7 +32,9 @@ ROLES = {
     "helpful": {**SMALL, "num_generations": 2},
     "misleading": {**SMALL, "num_generations": 2},
 }
-TINY_CDG = dict(model_name_or_path="tiny", problems=4, iterations=1, eval_problems=4, eval_samples=2)
+TINY_CDG = dict(
+    recipe="tiny/iterated_cdg", model_name_or_path="tiny", problems=4, iterations=1, eval_problems=4, eval_samples=2
+)
 TINY_CDG |= dict(max_completion_length=12, per_device_eval_batch_size=8)
 KIND = {"ddp": "DistributedDataParallel", "fsdp2": "FSDPModule"}
 KIND |= dict.fromkeys(("zero2", "zero3"), "DeepSpeedEngine")

@@ -171,11 +171,14 @@ def measure(
     processes: Processes,
 ) -> Any:
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
-    from ..evaluation.model import load_model
     from ..evaluation.setting import preset
+    from ..policies.build import load_tokenizer
     from ..warm_starts.training import measure_prover
+    from ..warm_starts.weights import load_whole
 
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
     size = max(settings.per_device_eval_batch_size, n)
-    model = load_model(path, str(processes.device))
-    return measure_prover(*model, held_out, domain, n, batch_size=size, processes=processes, **how)
+    kind = "float32" if processes.device.type == "cpu" else "auto"
+    model = load_whole(path, {"dtype": kind}).to(processes.device).eval()
+    own = {"batch_size": size, "processes": processes, **how}
+    return measure_prover(model, load_tokenizer(path, False), held_out, domain, n, **own)

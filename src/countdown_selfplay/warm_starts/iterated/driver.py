@@ -83,7 +83,7 @@ class IteratedSelfPlay:
         """The launch's processes; ConfigError for an engine that is not on, before anything is played, and where they
         cannot share the roles' steps out."""
         args = trainer_settings(self.settings, self.folder)  # which starts their group
-        accelerator = Accelerator(cpu=args.use_cpu, deepspeed_plugin=args.deepspeed_plugin)
+        accelerator = Accelerator(deepspeed_plugin=args.deepspeed_plugin)
         choose_engine(args).bind(accelerator, None, args.max_grad_norm)
         self.processes = processes_of(accelerator)
         check_sizes(self.settings, self.processes)
