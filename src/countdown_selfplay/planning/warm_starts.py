@@ -18,6 +18,7 @@ from .memory import Launch, MemoryEstimate, ModelShape, Parts, estimate_memory, 
 
 TURNS = 3
 """Texts that a row of iterated play holds at most beside the question: an answer, a critique and the revision."""
+SHARDED = ("zero3", "fsdp2")
 UNKNOWN_PROMPT = 512
 """Tokens of a question of a domain that makes none."""
 
@@ -73,8 +74,8 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
 
 
 def warm_start_lines(args: Any, options: Any, pairs: bool, launch: Launch) -> Iterator[str]:
-    """The memory of a dry run of `sft`, and of `ipo` (`pairs`), without that of its evaluations."""
-    yield f"\n# Memory per process in training, estimated in GiB ({launch.sentence})"
+    """The memory of a dry run of `sft`, and of `ipo` (`pairs`), without the keys and values of its texts."""
+    yield f"\n# Memory per process, estimated in GiB ({launch.sentence})"
     path, rank = resolve_model(options.model_name_or_path), options.lora_r if options.use_peft else None
     try:
         config = AutoConfig.from_pretrained(path)
@@ -83,8 +84,10 @@ def warm_start_lines(args: Any, options: Any, pairs: bool, launch: Launch) -> It
         return
     longest = getattr(config.get_text_config(), "max_position_embeddings", None) or 0
     tokens = min(filter(None, (args.max_length, longest)), default=UNKNOWN_PROMPT)
-    found = trained_model(model_shape(config), launch, args.per_device_train_batch_size, tokens, pairs, rank)
-    yield memory_table(MemoryEstimate(found.lasting, {}, found.training))
+    shape = model_shape(config)
+    found = trained_model(shape, launch, args.per_device_train_batch_size, tokens, pairs, rank)
+    whole: Parts = {"whole weights": (shape.parameters * 4.0, "to sample, and to measure what was trained")}
+    yield memory_table(MemoryEstimate(found.lasting, whole if launch.kind in SHARDED else {}, found.training))
 
 
 def unreadable(path: str, error: Exception) -> str:
