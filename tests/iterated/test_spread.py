@@ -1,5 +1,5 @@
 # Tests: warm_starts/iterated/spread.py, warm_starts/iterated/retrain.py
-"""Iterated play on several processes, without starting any: what each of them generates, and what is refused. Two real
+"""Iterated play on several processes, without starting any: the batches of each, and bad settings. Two real
 processes: tests/distributed/test_warm_starts.py."""
 
 import pytest

@@ -27,7 +27,7 @@ def trained_model(
     shape: ModelShape, launch: Launch, rows: int, tokens: int, pairs: bool = False, lora_rank: int | None = None
 ) -> MemoryEstimate:
     """One model that is loaded in float32 and trained on `rows` rows of `tokens` tokens at once; of `pairs` both texts
-    are in a pass, and a frozen reference stands beside it unless an adapter is trained."""
+    are in a pass, and there is a frozen reference unless an adapter is trained."""
     role: Any = SimpleNamespace(
         role="model", kind="model", weights="model", trained=True, model=None, beta=float(pairs), temperature=1.0,
         max_completion_length=tokens, top_p=1.0, micro_batches=1, samples_per_round=None,
@@ -86,7 +86,7 @@ def warm_start_lines(args: Any, options: Any, pairs: bool, launch: Launch) -> It
     tokens = min(filter(None, (args.max_length, longest)), default=UNKNOWN_PROMPT)
     shape = model_shape(config)
     found = trained_model(shape, launch, args.per_device_train_batch_size, tokens, pairs, rank)
-    whole: Parts = {"whole weights": (shape.parameters * 4.0, "to sample, and to measure what was trained")}
+    whole: Parts = {"whole weights": (shape.parameters * 4.0, "to sample, and to measure the result")}
     yield memory_table(MemoryEstimate(found.lasting, whole if launch.kind in SHARDED else {}, found.training))
 
 

@@ -111,7 +111,7 @@ def train(trainer: Any, tokenizer: Any, chat: bool = False) -> tuple[Any, float]
 
 class FilledSFTTrainer(SFTTrainer):
     """Differs from SFTTrainer in how an epoch ends on several processes: where rows are too few for the last batches,
-    accelerate repeats the first ones, so that these would count twice; here others stand in, without a loss."""
+    accelerate repeats the first ones, so that these would count twice; here rows without a loss take their place."""
 
     def get_train_dataloader(self) -> Any:
         if self.args.world_size == 1 or self.args.train_sampling_strategy == "batch_rebalance":
