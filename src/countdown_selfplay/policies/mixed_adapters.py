@@ -150,8 +150,8 @@ def obstacle(module: Any, config: Any) -> str:
     text = base.config.get_text_config()
     if any(isinstance(part, AuxiliaryTrainingWrapper) for part in module.modules()):
         return "trains whole modules beside its adapters (modules_to_save or trainable tokens)"
-    if config.bias != "none" or getattr(config, "lora_bias", False):
-        return "trains biases with its adapters"
+    if config.lora_bias:  # PEFT itself refuses `bias` for several adapters
+        return "trains biases in its adapters (lora_bias)"
     if any(layer.lora_variant for layer in layers if hasattr(layer, "lora_variant")):
         return f"has adapters of another kind than plain LoRA ({'DoRA' if config.use_dora else 'a variant'})"
     if other := sorted({type(layer).__name__ for layer in layers if type(layer) is not Linear}):
@@ -160,8 +160,6 @@ def obstacle(module: Any, config: Any) -> str:
         return "has dropout (`lora_dropout` or its own), which separate passes draw apart"
     if getattr(text, "attention_dropout", 0):
         return "has dropout in its attention, which separate passes draw apart"
-    if isinstance(base.get_output_embeddings(), LoraLayer):
-        return "has an adapter on its LM head, which reads tokens and not rows"
     if base._is_stateful or text.is_encoder_decoder or not reads_positions(base):
         return "takes no position ids, or carries a state besides attention"
     if any(p._post_accumulate_grad_hooks for p in module.parameters()):
