@@ -79,7 +79,8 @@ class Recorder(TrainerCallback):
 
 def build(output, sharing, config, **extra):
     recorder = Recorder()
-    extra = {**extra, **({"peft_config": LORA} if sharing == "lora" else {})}
+    if sharing == "lora":  # under DDP both players share their passes; the other engines say that they run apart
+        extra, config = {**extra, "peft_config": LORA}, {**config, "mixed_adapters": "on"}
     extra |= {"train_dataset": anchors(), "eval_dataset": problems(5), "callbacks": [recorder]}
     trainer = make_trainer(output, trainer=extra, policy_sharing=sharing, **config)
     recorder.attach(trainer)

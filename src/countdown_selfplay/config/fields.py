@@ -60,6 +60,13 @@ class RoleFields:
         "eager attention to all tokens, no dropout, and weights that a process holds whole.",
         free=True,
     )
+    mixed_adapters: Literal["auto", "on", "off"] = option(
+        "auto",
+        "Under policy_sharing=lora, run micro-batches of several players as one pass, each row through its own "
+        "adapter. A pass then holds the rows of all players: per_device_train_batch_size of each. auto: where it is "
+        "known to pay, which at present is nowhere by itself. on: one process or DDP, plain LoRA without dropout.",
+        free=True,
+    )
     kl_in: Literal["loss", "reward"] = option(
         "loss",
         "Where the KL to the weights that were passed in enters. loss: a loss term (k3 estimate per token). reward: "

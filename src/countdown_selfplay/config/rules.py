@@ -69,6 +69,11 @@ RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {
         "checkpointing fails with unused parameters under DDP; leave it unset.",
     ),
     (
+        lambda c: c.mixed_adapters == "on" and c.policy_sharing != "lora",
+        "`mixed_adapters` (on) is for players with an adapter each over one base, and policy_sharing is "
+        "'{c.policy_sharing}'; set policy_sharing=lora, or leave it at auto.",
+    ),
+    (
         lambda c: c.num_iterations != 1,
         "`num_iterations` ({c.num_iterations}) must be 1: a sample is used for one step; `steps_per_round` cuts a "
         "round into several.",

@@ -40,6 +40,9 @@ class PolicySet(ABC):
     """Set before `prepare`: forward passes also say of each token whether it is the likeliest (token accuracy)."""
     shares_prompts: bool = False
     """Set after `prepare`: passes read a prompt once for all of its answers."""
+    mixed: Any = None
+    """Set after `prepare`: the passes in which each row has its player's adapter (MixedAdapters); None: there are
+    none."""
     _now: str
 
     @property

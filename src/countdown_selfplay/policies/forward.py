@@ -43,10 +43,11 @@ def score_completions_only(model: Any) -> None:
     Prompt columns skip the LM head where TRL's head would score them all (on a CPU: a large part of the pass);
     log_probs then has only the columns from the first scored one on, the last ones that a caller keeps. With
     `model.padding_free` set, rows are laid end to end without their padding and attention keeps them apart by their
-    positions, as in TRL's SFTTrainer (see `allow_padding_free`). `model.shared_prefix`: see shared_prefix.py."""
+    positions, as in TRL's SFTTrainer (see `allow_padding_free`). `model.shared_prefix`, `model.mixed`: see
+    shared_prefix.py and mixed_adapters.py."""
     original = model.forward
     vocabulary = int(model.config.get_text_config().vocab_size)
-    model.padding_free, model.shared_prefix = False, None
+    model.padding_free, model.shared_prefix, model.mixed = False, None, None
 
     def fused(**kwargs: Any) -> Any:
         with _trl.tile_of(vocabulary):
@@ -71,6 +72,8 @@ def score_completions_only(model: Any) -> None:
 
 def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
     labels = kwargs["labels"]
+    if model.mixed is not None:
+        kwargs = model.mixed.positioned(kwargs)
     if labels.device.type != "cpu":
         return fused(**kwargs)
     start = max(int((labels != -100).any(0).int().argmax()) - 1, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,10 @@ from ..errors import ConfigError
 from .base import Placing, PolicySet, inner_name
 from .forward import score_completions_only, scored_at
 from .full import PolicyModule, generate_with_stops
+from .mixed_adapters import misread, mixed_adapters, obstacle
+
+
+logger = logging.getLogger(__name__)
 
 
 def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) -> float:
@@ -53,6 +58,8 @@ class LoraPolicies(PolicySet):
         self._switch(first)
 
     def _switch(self, name: str) -> None:
+        if self.mixed is not None:
+            self.mixed.end()
         if name in self.frozen:
             self.module.base_model.disable_adapter_layers()
         else:
@@ -172,3 +179,28 @@ class SeveralBases(PolicySet):
 
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         raise ConfigError("An inference engine starts from one base, and the roles' `model`s under lora are several.")
+
+
+def allow_mixed(policies: PolicySet, engine: str, packed: bool) -> None:
+    """Set `policies.mixed`, once they are prepared, or say in one warning why players run apart. `packed`: rows are
+    laid end to end (`padding_free`)."""
+    names = policies.weight_names
+    if len(names) < 2:
+        return
+    first, mixed = inner_name(names[0]), None
+    if not isinstance(policies, LoraPolicies):
+        why = "has adapters over several models"
+    elif engine != "ddp":
+        why = f"runs under {engine}, which cuts up weights or steps inside backward"
+    elif packed:
+        why = "lays rows end to end (`padding_free`)"
+    else:
+        why = obstacle(policies.module, policies.module.peft_config[first])
+    if not why:
+        mixed = mixed_adapters(policies.module, [inner_name(name) for name in names])
+        gap = misread(policies.module, mixed)
+        why = f"reads a row per player otherwise than each alone (hidden states differ by {gap:.2g})" if gap else ""
+        policies.activate(policies.shared_by(names[0])[0])
+    if why:
+        logger.warning("`mixed_adapters` is not used: the run %s.", why)
+    policies.mixed = None if why else mixed

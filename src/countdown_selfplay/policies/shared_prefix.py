@@ -41,6 +41,10 @@ class Rows:
     ids_BC: np.ndarray
     mask_BC: np.ndarray
     prompt: int
+    owner_B: np.ndarray | None = None
+    """Whose adapter reads a row, and by how many columns its position is behind its place, where several players'
+    rows are in one pass (mixed_adapters.py)."""
+    shift_B: np.ndarray | None = None
 
     @property
     def answers_B(self) -> np.ndarray:
@@ -59,8 +63,10 @@ class Rows:
         return bool(ordered and before[self.answers_B > 0, -1].all())
 
     def groups(self) -> list[list[int]]:
-        """Rows with an answer, together where prompts are equal."""
+        """Rows with an answer, together where prompts, and who reads them, are equal."""
         key_BP = np.ascontiguousarray(((self.ids_BC + 1) * self.mask_BC)[:, : self.prompt])
+        if self.owner_B is not None:
+            key_BP = np.ascontiguousarray(np.column_stack([self.owner_B, key_BP]))
         found: dict[bytes, list[int]] = {}
         for row in np.flatnonzero(self.answers_B):
             found.setdefault(key_BP[row].tobytes(), []).append(int(row))
@@ -75,7 +81,8 @@ def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
     while size > 1:
         runs = [group[i : i + size] for group in groups for i in range(0, len(group), size)]
         lengths = [int(prompts_B[run[0]] + answers_B[run].sum()) for run in runs]
-        packs, longest = binned(lengths), max(lengths)
+        owners = None if rows.owner_B is None else [int(rows.owner_B[run[0]]) for run in runs]
+        packs, longest = binned(lengths, owners), max(lengths)
         cost = len(packs) * longest * (keys + longest)
         if cost < best:
             best, plan = cost, [[runs[i] for i in pack] for pack in packs]
@@ -84,12 +91,15 @@ def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
     return plan, best / (count * width * (keys + width))
 
 
-def binned(lengths: list[int]) -> list[list[int]]:
-    """Indices of `lengths` in bins of the longest one's size: the first that has room, longest first."""
+def binned(lengths: list[int], owners: list[int] | None = None) -> list[list[int]]:
+    """Indices of `lengths` in bins of the longest one's size: the first that has room, longest first. A bin is of one
+    owner."""
     bins: list[list[int]] = []
     room: list[int] = []
+    whose = owners or [0] * len(lengths)
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        place = next((j for j, left in enumerate(room) if left >= lengths[i]), len(bins))
+        fits = (j for j, left in enumerate(room) if left >= lengths[i] and whose[bins[j][0]] == whose[i])
+        place = next(fits, len(bins))
         if place == len(bins):
             bins.append([])
             room.append(max(lengths))
@@ -144,7 +154,8 @@ def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
     last_S = np.maximum.accumulate(heads_S)
     scored_T = answer_S[segment_T] >= 0
     before_T = np.where(offset_T > 0, np.arange(len(segment_T)) - 1, last_S[segment_T])[scored_T]
-    ids, positions = laid_out(rows.ids_BC.reshape(-1)[flat_T], 0), laid_out(column_T, 0)
+    position_T = column_T if rows.shift_B is None else column_T - rows.shift_B[row_S[segment_T]]
+    ids, positions = laid_out(rows.ids_BC.reshape(-1)[flat_T], 0), laid_out(position_T, 0)
     numbers = (ids, positions, run_NL, answer_NL, place_T[before_T], flat_T[scored_T])
     ids_NL, positions_NL, part_NL, reply_NL, source_M, target_M = (torch.from_numpy(n).to(device) for n in numbers)
     order = torch.arange(longest, device=device)
@@ -165,11 +176,16 @@ def obstacle(model: Any) -> str:
         return f"has layers that do not attend to everything ({', '.join(sorted(kinds)) or 'sliding_window'})"
     if config._attn_implementation not in ("sdpa", "eager"):
         return f"runs attention '{config._attn_implementation}', and packs need sdpa or eager"
-    if "position_ids" not in inspect.signature(type(model.base_model).forward).parameters:
+    if not reads_positions(model):
         return "takes no position ids"
     if getattr(config, "attention_dropout", 0) or any(_drops(part) for part in model.modules()):
         return "has dropout, which rows with a prompt of their own draw apart"
     return SHARDED if cut_up(model) else ""
+
+
+def reads_positions(model: Any) -> bool:
+    """Does a causal LM take position ids?"""
+    return "position_ids" in inspect.signature(type(model.base_model).forward).parameters
 
 
 def _drops(part: torch.nn.Module) -> bool:
@@ -193,18 +209,25 @@ class SharedPrefix:
             return None
         ids, mask, labels = given["input_ids"], given["attention_mask"], given["labels"]
         first = int((labels != -100).any(0).int().argmax())
-        rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first)
+        mixed = None if model.mixed is None else model.mixed.rows
+        whose = () if mixed is None else (mixed.owner_B.cpu().numpy(), mixed.shift_B.cpu().numpy())
+        rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, *whose)
         if first == 0 or not rows.regular():
             return None
         plan, cost = arranged(rows, self.keys)
         if not plan or not (self.always or cost <= GAIN):
             return None
+        owners = None if mixed is None else mixed.owner_B[[pack[0][0] for pack in plan]]
+        if owners is not None:
+            model.mixed.owner_N = owners
         output = self._output(model, fused, packed(rows, plan, ids.device), mask, labels)
         if not self.checked:
             self.checked = True
             with torch.no_grad():
                 expected = plain(given)
-            if found := _difference(output.log_probs, expected.log_probs):
+            if owners is not None:  # of the packs, as gradient checkpointing reads them again
+                model.mixed.owner_N = owners
+            if found := difference(output.log_probs, expected.log_probs):
                 logger.warning(
                     "%s reads packs of answers with one prompt otherwise than rows of their own (log-probs differ by "
                     "%.2g); the plain pass is used. Set shared_prefix=off.", type(model).__name__, found,
@@ -242,7 +265,7 @@ def _scored(source_M: torch.Tensor, module: Any, arguments: Any, output: Any) ->
     return output
 
 
-def _difference(found: torch.Tensor, expected: torch.Tensor) -> float:
+def difference(found: torch.Tensor, expected: torch.Tensor) -> float:
     """The largest difference of log-probs of the columns that both have, if it is more than rounding; else 0."""
     width = min(found.size(1), expected.size(1))
     gap = (found[:, -width:] - expected[:, -width:]).detach().abs() / (1 + expected[:, -width:].abs())

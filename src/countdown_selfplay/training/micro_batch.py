@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 
 from ..config import JointSelfPlayConfig
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..errors import GameError
 from ..policies.forward import Watched
+from ..policies.mixed_adapters import MixedRows
 from .learners import Learner
 from .losses import RoleLoss
 from .window import RoleBatch, groups_of, joined, sequences_of, trained_mask, unselected
 
 _PER_ROW = ("advantages", "group_tokens", "sequence")
+Part = tuple[str, dict[str, torch.Tensor]]
+"""A player's rows in a pass."""
 
 
 @dataclass(eq=False)
@@ -50,22 +54,26 @@ class WindowLoss:
         runs without a graph, for entropy and the other metrics, and no backward pass follows. The gradient is the
         same. `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between
         processes."""
-        role, policies = inputs["role"], self.engine.policies
-        if self.is_empty(inputs):
+        parts = [part for part in inputs.get("parts", [inputs]) if not self.is_empty(part)]
+        if not parts:
             return torch.zeros((), device=self.engine.accelerator.device, requires_grad=True)
-        batch = {name: value for name, value in inputs.items() if torch.is_tensor(value)}
-        loss = self.learners[role].loss
-        loss.normalise_by(*inputs["counts"])
-        policies.activate(role)
-        if skips_idle_rows(loss, self.engine):
-            batch, idle = split_idle(batch)
-            if idle is not None:
-                with torch.no_grad():
-                    self._scored(loss, policies.module, trim(idle))
-        found = self._scored(loss, model, trim(batch))
+        live, rest = list[Part](), list[Part]()
+        for part in parts:
+            role, batch = part["role"], {name: value for name, value in part.items() if torch.is_tensor(value)}
+            loss = self.learners[role].loss
+            loss.normalise_by(*part["counts"])
+            if skips_idle_rows(loss, self.engine):
+                batch, idle = split_idle(batch)
+                rest += [] if idle is None else [(role, trim(idle))]
+            live.append((role, trim(batch)))
+        if rest:
+            with torch.no_grad():
+                self._scored(self.engine.policies.module, rest)
+        found = self._scored(model, live)
         if self._is_last(place):
             self.engine.before_last_backward(optimizer, self.held_roles())
-        return self.engine.before_backward(found, role, self._log_probs, model, place % self.size == 0)
+        role, first = parts[0]["role"], place % self.size == 0
+        return self.engine.before_backward(found, role, self._log_probs, model, first)
 
     def held_roles(self) -> frozenset[str]:
         """The roles whose weights this window must not move."""
@@ -79,8 +87,10 @@ class WindowLoss:
         return not self._is_last(place) and self.is_empty(inputs)
 
     def is_empty(self, inputs: dict[str, Any]) -> bool:
-        """Has a micro-batch nothing to compute, on all processes? DDP sums gradients in a window's last backward pass:
+        """Has a micro-batch, or every part of a mixed one, nothing to compute, on all processes? DDP sums gradients in a window's last backward pass:
         with several processes, only a window that all roles are through with is passed over."""
+        if "parts" in inputs:
+            return all(self.is_empty(part) for part in inputs["parts"])
         alone, idle = self.processes.world == 1, inputs["idle"]
         if self.engine.name != "ddp":
             return False
@@ -91,12 +101,29 @@ class WindowLoss:
             return False
         return not inputs["completion_mask"].any() and not ("sft_mask" in inputs and inputs["sft_mask"].any())
 
-    def _scored(self, loss: RoleLoss, model: torch.nn.Module, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        watched = Watched(model) if loss.imitates else None
-        logps, entropies = self._log_probs(watched or model, batch)
-        if watched is not None:
-            loss.count_accuracy(watched.top1_BT(logps.size(1)), batch)
-        return loss(logps, entropies, batch)
+    def _scored(self, model: torch.nn.Module, parts: list[Part]) -> torch.Tensor:
+        """The sum of the losses of players' rows, which share a pass where they are several."""
+        policies, batches = self.engine.policies, [batch for _, batch in parts]
+        whole = batches[0] if len(parts) == 1 else side_by_side(batches)
+        policies.activate(parts[0][0])
+        if len(parts) > 1:
+            width = whole["prompt_ids"].size(1)
+            owners = [(policies.mixed.number(policies.weights_of[role]), batch) for role, batch in parts]
+            rows = [(i, len(batch["prompt_ids"]), width - batch["prompt_ids"].size(1)) for i, batch in owners]
+            policies.mixed.begin(MixedRows.of(rows, whole["prompt_ids"].device))
+        imitates = any(self.learners[role].loss.imitates for role, _ in parts)
+        watched = Watched(model) if imitates else None
+        logps_BT, entropies_BT = self._log_probs(watched or model, whole)
+        top1_BT = None if watched is None else watched.top1_BT(logps_BT.size(1))
+        losses, first = list[torch.Tensor](), 0
+        for role, batch in parts:
+            loss, (count, length) = self.learners[role].loss, batch["completion_ids"].shape
+            own = (slice(first, first + count), slice(length)) if len(parts) > 1 else ()
+            if loss.imitates and top1_BT is not None:
+                loss.count_accuracy(top1_BT[own], batch)
+            losses.append(loss(logps_BT[own], entropies_BT[own], batch))
+            first += count
+        return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
 
     def _log_probs(self, model: Any, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """(B, T) log-probs and entropies of the completions' tokens under `model`."""
@@ -159,6 +186,32 @@ def micro_batches(
         for i in range(count):
             window.append({name: value[i * size : (i + 1) * size] for name, value in tensors.items()} | {"role": role})
     return window
+
+
+def mixed_passes(cut: list[dict[str, Any]], told: dict[str, Any]) -> list[dict[str, Any]]:
+    """A window's micro-batches as equally many, of which each of the last has one of every player that has so many,
+    their `parts`, and the others none. `told`: what all of them say."""
+    by_role: dict[str, list[dict[str, Any]]] = {}
+    for part in cut:
+        by_role.setdefault(part["role"], []).append(part)
+    rows = [[parts[i] for parts in by_role.values() if i < len(parts)] for i in range(max(map(len, by_role.values())))]
+    rows = [[]] * (len(cut) - len(rows)) + rows
+    return [{"role": (parts or cut)[0]["role"], "parts": parts} | told for parts in rows]
+
+
+def side_by_side(batches: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """What a pass reads of players' rows, one below the other, padded to the longest."""
+    found = {}
+    for name in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "sft_mask"):
+        like = "completion_mask" if name == "sft_mask" else name
+        if not any(name in batch for batch in batches):
+            continue
+        values = [batch[name] if name in batch else torch.zeros_like(batch[like]) for batch in batches]
+        width = max(value.size(1) for value in values)
+        found[name] = torch.cat(
+            [pad(v, (width - v.size(1), 0) if name.startswith("prompt_") else (0, width - v.size(1))) for v in values]
+        )
+    return found
 
 
 def group_first(lengths_B: torch.Tensor, group_B: torch.Tensor, credited_B: torch.Tensor) -> torch.Tensor:

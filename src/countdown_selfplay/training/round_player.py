@@ -16,7 +16,7 @@ from ..random_state import seed_from
 from ..statistics.scaling import CumulativeSolveRate
 from .book import Book, Frame, truncated_rows
 from .credit import merged
-from .micro_batch import micro_batches, skips_idle_rows
+from .micro_batch import micro_batches, mixed_passes, skips_idle_rows
 from .replay import AnswerBuffer, EpisodeReplay, SampleReplay
 from .rollouts import Rollouts, completion_table
 from .round import PlayedRound
@@ -173,7 +173,8 @@ class RoundPlayer:
             window, counts, idle_last, self.args.per_device_train_batch_size, engine.policies.shares_prompts
         )
         told = {"signalless": signalless, "idle": idle}
-        return [batch | told | {"counts": window[batch["role"]].counts} for batch in cut]
+        cut = [batch | told | {"counts": window[batch["role"]].counts} for batch in cut]
+        return cut if engine.policies.mixed is None else mixed_passes(cut, told)
 
     def _count_solved(self, result: RoundResult) -> None:
         """The data set's problems that were ever solved, against all that was generated (SGS 2026, figure 1)."""

@@ -31,6 +31,7 @@ from ..objectives.base import Objective
 from ..policies import build_policies
 from ..policies.build import load_tokenizer
 from ..policies.forward import allow_padding_free
+from ..policies.lora import allow_mixed
 from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
 from ..policies.shared_prefix import share_prefixes
 from ..random_state import python_random_kept
@@ -204,6 +205,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         elif args.shared_prefix != "off":
             models = [self.policies.module, *self.policies.frozen_copies]
             self.policies.shares_prompts = share_prefixes(models, args.shared_prefix, self.engine.shards_weights)
+        if args.mixed_adapters == "on":
+            allow_mixed(self.policies, self.engine.name, args.padding_free)
         self.policies.enable_gradients()
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():

@@ -1,0 +1,153 @@
+"""One pass over the rows of all players of a LoRA pool against a pass per player: operator calls, time and memory.
+
+    python benchmarks/mixed_adapters.py --shape tiny --turns 20 --output mixed_adapters.json
+
+A 2 x 2 and a 4 x 4 pool, `--rows` rows of each player behind prompts of `--prompt` tokens, answers of up to `--length`;
+both ways the trainer's own losses, backward passes included, on the same rows and random adapters on all linear
+layers. Calls: operators of ATen in one update as torch's profiler sees them, nested ones too. Seconds, of the process's
+CPU time, are the median over turns that alternate in one process; a ratio is that of the two ways of a turn, with its
+95% bootstrap interval. Memory as in shared_prefix.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+import transformers
+from results import machine, spread, write_json
+from shared_prefix import LIBC, SHAPES, model_of, resident
+from torch.profiler import ProfilerActivity, profile
+from transformers import AutoTokenizer
+
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.policies.shared_prefix import SharedPrefix
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training.micro_batch import mixed_passes
+
+IDLE = {"idle": frozenset(), "signalless": frozenset()}
+GOAL = 1.2
+"""Operator calls of a mixed pass over those of separate ones, times the number of players, at most."""
+
+
+def part(role: str, seed: int, options: argparse.Namespace, vocabulary: int) -> dict[str, Any]:
+    """A player's micro-batch: groups of `--answers` rows behind one prompt, each row with credit."""
+    g, count = torch.Generator().manual_seed(seed), options.rows
+    prompts = torch.randint(3, vocabulary, (-(-count // options.answers), options.prompt), generator=g)
+    lengths = torch.randint(options.length // 4, options.length + 1, (count,), generator=g)
+    mask = (torch.arange(options.length) < lengths[:, None]).long()
+    return {
+        "role": role, **IDLE, "prompt_ids": prompts.repeat_interleave(options.answers, 0)[:count],
+        "prompt_mask": torch.ones(count, options.prompt, dtype=torch.long),
+        "completion_ids": torch.randint(3, vocabulary, (count, options.length), generator=g), "completion_mask": mask,
+        "advantages": torch.linspace(0.5, 1.0, count), "group_tokens": mask.sum(1),
+        "counts": (float(count), float(mask.sum()), float(len(prompts))),
+    }  # fmt: skip
+
+
+def pool(folder: str, model: Any, players: int, options: argparse.Namespace) -> Any:
+    roles = {kind: {"players": players, "micro_batches": 1} for kind in ("prover", "conjecturer")}
+    config = JointSelfPlayConfig(
+        output_dir=folder, per_device_train_batch_size=options.rows, roles=roles, policy_sharing="lora",
+        mixed_adapters="on", num_generations=options.answers, report_to="none", save_strategy="no", guard=False,
+        gradient_checkpointing=False, max_steps=1, use_cpu=True, shared_prefix="off", prover_prompt="compact",
+        conjecturer_prompt="compact", operands=[2, 3, 4, 5, 6],
+        proposer="tiers", proposer_kwargs={"start": list(range(2, 2 + players)), "ceiling": 6, "min_valid": 0},
+    )  # fmt: skip
+    tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")
+    return JointConjecturerProverTrainer(model=model, args=config, processing_class=tokenizer)
+
+
+def update(trainer: Any, batches: list[dict[str, Any]], shared: Any) -> tuple[float, float]:
+    """CPU seconds and MiB of a window's forward passes, losses and backward passes."""
+    trainer.policies.module.get_base_model().shared_prefix = shared
+    trainer.model.zero_grad(set_to_none=True)
+    LIBC.malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    before, start = resident("VmRSS"), time.process_time()
+    for batch in batches:
+        trainer.compute_loss(trainer.model, batch).backward()
+    return time.process_time() - start, resident("VmHWM") - before
+
+
+def calls(trainer: Any, batches: list[dict[str, Any]]) -> int:
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        update(trainer, batches, None)
+    return sum(event.count for event in seen.key_averages() if event.key.startswith("aten::"))
+
+
+def measured(players: int, options: argparse.Namespace, folder: str) -> dict[str, Any]:
+    model = model_of(options.shape)
+    trainer = pool(f"{folder}/{players}", model, players, options)
+    for name in trainer.policies.weight_names:
+        for key, weight in trainer.policies.named_parameters(name):
+            if "lora_B" in key:
+                torch.nn.init.normal_(weight, std=0.02)
+    trainer.model.train()
+    parts = [part(role, i, options, model.config.vocab_size) for i, role in enumerate(trainer.learners)]
+    mixed = mixed_passes(parts, IDLE)[-1:]
+    ways = {"separate": (parts, None), "mixed": (mixed, None)}
+    shared = SharedPrefix(model, always=False)
+    ways |= {"separate, shared prompts": (parts, shared), "mixed, shared prompts": (mixed, shared)}
+    for batches, prefix in ways.values():
+        update(trainer, batches, prefix)
+    counted = {name: calls(trainer, ways[name][0]) for name in ("separate", "mixed")}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    most: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(options.turns):
+        names = list(ways)
+        for name in names[turn % 4 :] + names[: turn % 4]:
+            seconds, mib = update(trainer, *ways[name])
+            times[name].append(seconds)
+            most[name].append(mib)
+    ratio = {}
+    for name in ("mixed", "mixed, shared prompts"):
+        over = name.replace("mixed", "separate")
+        ratio[f"{name} / {over}"] = spread([a / b for a, b in zip(times[name], times[over], strict=True)])
+    return {
+        "players": 2 * players, "operator_calls": counted,
+        "calls_ratio_times_players": counted["mixed"] / counted["separate"] * 2 * players,
+        "cpu_seconds": {name: spread(values) for name, values in times.items()}, "time_ratio": ratio,
+        "memory_mib": {name: spread(values) for name, values in most.items()},
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--shape", choices=SHAPES, default="tiny")
+    parser.add_argument("--prompt", type=int, default=14)
+    parser.add_argument("--length", type=int, default=16)
+    parser.add_argument("--rows", type=int, default=16, help="of each player")
+    parser.add_argument("--answers", type=int, default=8, help="rows with one prompt")
+    parser.add_argument("--pools", type=int, nargs="+", default=[2, 4], help="N of N x N")
+    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    result: dict[str, Any] = {"machine": machine(), "setting": {k: str(v) for k, v in vars(options).items()}}
+    with tempfile.TemporaryDirectory() as folder:
+        for setting in (-1, -3):  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: what is freed goes back at once
+            LIBC.mallopt(setting, 262144)
+        for players in options.pools:
+            name = f"{players} x {players}"
+            result[name] = found = measured(players, options, folder)
+            own = found["calls_ratio_times_players"]
+            print(f"{name}: calls {found['operator_calls']}, ratio {own:.2f} / {2 * players} players (goal {GOAL})")
+            for what, one in found["time_ratio"].items():
+                low, high = one["interval"]
+                print(f"  CPU time, {what}: {one['median']:.3f} [{low:.3f}, {high:.3f}]")
+            for what in ("cpu_seconds", "memory_mib"):
+                print(f"  {what}", json.dumps({way: round(one["median"], 3) for way, one in found[what].items()}))
+    write_json(options.output, result)
+
+
+if __name__ == "__main__":
+    main()
