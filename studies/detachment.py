@@ -44,16 +44,14 @@ ARMS: dict[str, dict[str, Any]] = {  # on the targets: what changes in the recip
     "sgs": GUIDED,
     "no_guide": {**GUIDED, "guide": "none"},
     "frozen": {**GUIDED, "guide": "none", "conjecturer_learning_rate": 0.0},
-    "replay_alone": {**ALONE, **REPLAY},
-    "replay_sgs": {**GUIDED, **REPLAY},
-    "replay_frozen": {**GUIDED, **REPLAY, "guide": "none", "conjecturer_learning_rate": 0.0},
+    "expert_iteration": {**ALONE, **REPLAY},
 }
 EVERY = ["replay", *ARMS]
 PAIRS = (
-    ("reinforce_half", "sampling"), ("sgs", "reinforce_half"), ("sgs", "no_guide"), ("sgs", "frozen"),
-    ("replay_alone", "sampling"), ("replay_sgs", "replay_alone"), ("replay_sgs", "replay_frozen"),
+    ("reinforce_half", "sampling"), ("expert_iteration", "sampling"), ("sgs", "sampling"), ("sgs", "reinforce_half"),
+    ("sgs", "no_guide"), ("sgs", "frozen"), ("no_guide", "reinforce_half"), ("frozen", "reinforce_half"),
 )  # fmt: skip
-ROUNDS = {"replay": 400, "targets": 300}
+ROUNDS = {"replay": 400, "targets": 120}
 ANSWERS, KS = 32, (1, 32)
 MARK = "finished"
 
@@ -131,8 +129,10 @@ def table(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
         runs = [load_run(own) for own in folders[arm]]
         rows = [[row for row in one.rounds if "round/generations" in row] for one in runs]
         cost[arm] = [
-            {name: sum(row.get(f"prover/{name}", 0.0) for row in own) for name in ("steps", "trained_samples")}
-            | {"answers": len(own) * (512 if arm == "replay" else 256)}
+            {
+                "answers": len(own) * (512 if arm == "replay" else 256),
+                "steps": sum(row.get("prover/steps", 1) for row in own),
+            }
             for own in rows
         ]
         if arm in ARMS:
@@ -157,8 +157,8 @@ def rates(first: dict[str, int | None], keys: Sequence[str], rounds: int) -> lis
 
 
 def of_targets(solved: dict[str, list[list[float]]], cost: dict[str, list[dict[str, float]]]) -> list[str]:
-    """Two tables: the share of unproved targets that were solved, at a half and at the end, and the differences of PAIRS with
-    Student's intervals over seeds."""
+    """Two tables: the share of unproved targets that were solved, at a half and at the end, and the differences of
+    PAIRS with Student's intervals over seeds."""
     from countdown_selfplay.statistics.bootstrap import independent_difference, t_interval
 
     if not solved:
@@ -189,7 +189,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--arms", nargs="+", choices=EVERY, default=EVERY)
     parser.add_argument("--seeds", type=int, nargs="+", help="Default: 0 to 2; 0 with --quick.")
-    parser.add_argument("--rounds", type=int, help=f"Of every arm (400 of replay, 300 of others; with --quick 2).")
+    parser.add_argument("--rounds", type=int, help="Of every arm (400 of replay, 120 of others; with --quick 2).")
     parser.add_argument("--workers", type=int, default=1, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="One seed, two rounds of every arm, 8 held-out theorems.")
     asked = parser.parse_args(argv)

@@ -6,11 +6,12 @@
 
 The tasks: chain_sum, basic_arithmetic and spell_backward, each with one setting of four levels. The start has the
 embedded model's architecture, random weights and a tokenizer of characters (the tasks' fixed phrases are one token
-each), and is shown right answers of all levels, few of the higher ones (SHOWN), by `countdown-selfplay sft`. Every arm plays ROUNDS rounds of 48
-problems x 8 answers from these weights, by expert iteration. All are scored on the same held-out problems, equally
-many of each level. `half` is an oracle and no rival: it plays the two levels whose solve rate is nearest one half,
-measured every third round on answers of its own. Runs are resumable: what is finished is read, and what was stopped
-goes on from a checkpoint. Written to --folder: the start, a folder per arm and seed, `study.md` and `counts.json`.
+each), and is shown right answers by `countdown-selfplay sft`, few of the higher levels (SHOWN). Every arm plays ROUNDS
+rounds of 48 problems x 8 answers from these weights, by expert iteration. All are scored on the same held-out
+problems, equally many of each level. `half` is an oracle and no rival: it plays the two levels whose solve rate is
+nearest one half, measured every third round on answers of its own. Runs are resumable: what is finished is read, and
+what was stopped goes on from a checkpoint. Written to --folder: the start, a folder per
+arm and seed, `study.md` and `counts.json`.
 """
 
 from __future__ import annotations
