@@ -118,10 +118,10 @@ def table(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     found = compare_arms(loaded, KS)
     head = [f"pass@{k}{of}" for k in KS for of in ("", " less the start")]
     lines = [f"| arm ({len(seeds)} seeds) | {' | '.join(head)} |", "|---" * (2 * len(KS) + 1) + "|"]
-    for arm in loaded:
-        less = {one.k: str(one.percentile) for one in found.differences if one.arm == arm.name}
-        cells = [cell for k in KS for cell in (f"{found.values[arm.name, k].value:.4f}", less.get(k, ""))]
-        lines.append(f"| {arm.name} | {' | '.join(cells)} |")
+    for name in found.arms:
+        less = {one.k: str(one.percentile) for one in found.differences if one.arm == name}
+        cells = [cell for k in KS for cell in (f"{found.values[name, k].value:.4f}", less.get(k, ""))]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     write_counts(root / "counts.json", loaded)
     counts = json.loads((root / "counts.json").read_text())
     solved, cost = {}, {}
@@ -140,7 +140,10 @@ def table(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
                 rates(first_solved(one), unproved(root), len(own)) for one, own in zip(runs, rows, strict=True)
             ]
     lines += of_targets(solved, cost)
-    counts |= {"targets_solved": {arm: [own[9::10] for own in rates] for arm, rates in solved.items()}, "cost": cost}
+    counts |= {
+        "targets_solved": {arm: [own[9::10] for own in runs_of] for arm, runs_of in solved.items()},
+        "cost": cost,
+    }
     (root / "counts.json").write_text(json.dumps(counts, separators=(",", ":")) + "\n", encoding="utf-8")
     return "\n".join(lines) + "\n"
 
@@ -163,11 +166,11 @@ def of_targets(solved: dict[str, list[list[float]]], cost: dict[str, list[dict[s
 
     if not solved:
         return []
-    ends = {arm: [own[-1] for own in rates] for arm, rates in solved.items()}
+    ends = {arm: [own[-1] for own in shares] for arm, shares in solved.items()}
     lines = ["", "| arm | answers a run | steps | solved at a half | solved at the end | by seed |", "|---" * 6 + "|"]
-    for arm, rates in solved.items():
+    for arm, shares in solved.items():
         answers, steps = (mean([one[name] for one in cost[arm]]) for name in ("answers", "steps"))
-        half = mean([own[max(len(own) // 2 - 1, 0)] for own in rates])
+        half = mean([own[max(len(own) // 2 - 1, 0)] for own in shares])
         by_seed = ", ".join(f"{value:.3f}" for value in ends[arm])
         lines.append(f"| {arm} | {answers:,.0f} | {steps:,.0f} | {half:.3f} | {mean(ends[arm]):.3f} | {by_seed} |")
     pairs = [pair for pair in PAIRS if set(pair) <= set(ends) and min(len(ends[arm]) for arm in pair) > 1]
