@@ -50,7 +50,7 @@ DOMAIN: dict[str, Any] = {
 SHOWN = {0: 3000, 1: 3000, 2: 600, 3: 150}
 """Level -> demonstrations of it that the start is shown, at most: the rarer, the harder it finds the level."""
 RUNGS = tuple(SHOWN)
-STEPS, ROUNDS = 3000, 40
+STEPS, ROUNDS = 3000, 80
 EACH, ANSWERS = {False: 192, True: 96}, 8  # problems of each level: held out, tuning
 ARMS: dict[str, dict[str, Any]] = {
     "start": {},  # the warm start, not trained
@@ -193,7 +193,7 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
         prover_sequences_per_step=64,
         steps_per_round=8,
         per_device_train_batch_size=64,
-        prover_learning_rate=5e-4,
+        prover_learning_rate=1e-4,
         lr_scheduler_type="constant",
         weight_decay=0.0,
         beta=0.0,
