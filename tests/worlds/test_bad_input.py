@@ -117,7 +117,7 @@ class Bad:
 
 
 def test_answers_that_hang_kill_or_break_a_scorer_are_counted_in_the_round_and_earn_0(monkeypatch, tmp_path):
-    """The pool's clock stands still until a scorer hangs, and then shows more than the deadline, once."""
+    """The pool's clock stands still until the one scorer hangs, and then shows more than the deadline."""
     pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
     from countdown_selfplay.domains.reasoning_gym import ReasoningGym
 
@@ -125,12 +125,19 @@ def test_answers_that_hang_kill_or_break_a_scorer_are_counted_in_the_round_and_e
         checker = "tests.worlds.gym_checkers:run"
 
     domain, file = Hostile(**SUMS | {"workers": 1}, deadline=600.0), tmp_path / "hangs"
+    asked = []
+
+    def breaks(row):
+        asked.append(row["seed"])
+        return f"hang {file}" if row["seed"] == asked[0] else "raise"
+
     monkeypatch.setattr(pool, "time", SimpleNamespace(monotonic=lambda: 1000.0 if file.exists() else 0.0))
     try:
-        bad = Bad(domain, lambda row: [value_of(row["prompt"]), f"hang {file}", "die", "9" * 1_000_000])
+        bad = Bad(domain, lambda row: [value_of(row["prompt"]), breaks(row), "die", "9" * 1_000_000])
     finally:
         domain.close()
-    # of each problem: one is right, one hangs, one dies, one is too long to be scored
+    # of each problem: one is right, one hangs (of the other problem: raises), one dies, one is too long to be scored
+    assert sorted(str(one.reason) for one in bad.seen if one.unchecked) == ["died", "died", "error", "timed_out"]
     metrics = bad.result.metrics
     assert [str(one.reason) for one in bad.seen].count("correct") == 2
     assert metrics["prover/unchecked_rate"] == 0.5 and metrics["prover/correct_rate"] == 0.25

@@ -234,9 +234,10 @@ class Tiers(Policies):
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
             if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
-                there = ", ".join(map(str, domain.rungs)) or "none"
-                said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}"
-                raise ConfigError(f"{said}; list some of those in `levels` of proposer_kwargs.")
+                there = ", ".join(map(str, domain.rungs))
+                cure = "list some of those in `levels` of proposer_kwargs" if there else "take another proposer"
+                said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there or 'none'}"
+                raise ConfigError(f"{said}; {cure}.")
             if "rung" in rung and not conjecturers:
                 continue  # the rule makes these, and nobody is asked
             if domain.propose_row is None or not domain.asks:
@@ -247,8 +248,9 @@ class Tiers(Policies):
             try:
                 domain.propose_row(**{**domain.asks[0], **rung})
             except TypeError as error:
-                said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it: {error}"
-                raise ConfigError(said) from None
+                said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it ({error})"
+                cure = "set `axis` of proposer_kwargs to what it takes, or play without a conjecturer by `axis: rung`"
+                raise ConfigError(f"{said}; {cure}.") from None
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
         """What a tier asks for: its rung over what the domain asks for."""
