@@ -15,7 +15,7 @@ from ..config.countdown_fields import CountdownFields
 from ..config.run_rules import check_output
 from ..config.script import EvaluationArguments
 from ..config.starts import check_starts
-from ..distributed.processes import Processes
+from ..distributed.processes import ALONE, Processes
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES
@@ -168,7 +168,7 @@ def measure(
     domain: Any,
     script: IteratedArguments,
     settings: IteratedSettings,
-    processes: Processes,
+    processes: Processes = ALONE,
 ) -> Any:
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
     from ..evaluation.setting import preset

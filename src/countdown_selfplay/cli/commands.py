@@ -170,6 +170,7 @@ COMMANDS: dict[str, Command] = {
          "countdown_selfplay.warm_starts.iterated.settings:IteratedSettings"), "cdg", start=CDG,
         elsewhere={
             "max_steps": "--iterations",
+            "generation_backend": "`generate`, the only way in which it samples",
             "learning_rate": '--role_training, such as \'{"prover": {"learning_rate": [3e-4]}}\'',
         },
     ),
