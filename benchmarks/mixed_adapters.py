@@ -2,11 +2,11 @@
 
     python benchmarks/mixed_adapters.py --shape tiny --turns 20 --output mixed_adapters.json
 
-A 2 x 2 and a 4 x 4 pool, `--rows` rows of each player behind prompts of `--prompt` tokens, answers of up to `--length`;
-both ways the trainer's own losses, backward passes included, on the same rows and random adapters on all linear
-layers. Calls: operators of ATen in one update as torch's profiler sees them, nested ones too. Seconds, of the process's
-CPU time, are the median over turns that alternate in one process; a ratio is that of the two ways of a turn, with its
-95% bootstrap interval. Memory as in shared_prefix.py.
+A 2 x 2 and a 4 x 4 pool, `--rows` rows of each player behind prompts of `--prompt` tokens, answers of up to
+`--length`; both ways the trainer's own losses, backward passes included, on the same rows and random adapters on all
+linear layers. Calls: operators of ATen in one update as torch's profiler sees them, nested ones too. Seconds, of the
+process's CPU time, are the median over turns that alternate in one process; a ratio is that of the two ways of a turn,
+with its 95% bootstrap interval. Memory as in shared_prefix.py.
 """
 
 from __future__ import annotations
@@ -66,12 +66,13 @@ def pool(folder: str, model: Any, players: int, options: argparse.Namespace) -> 
     return JointConjecturerProverTrainer(model=model, args=config, processing_class=tokenizer)
 
 
-def update(trainer: Any, batches: list[dict[str, Any]], shared: Any) -> tuple[float, float]:
-    """CPU seconds and MiB of a window's forward passes, losses and backward passes."""
+def update(trainer: Any, batches: list[dict[str, Any]], shared: Any, memory: bool = False) -> tuple[float, float]:
+    """CPU seconds and MiB (`memory`) of a window's forward passes, losses and backward passes."""
     trainer.policies.module.get_base_model().shared_prefix = shared
     trainer.model.zero_grad(set_to_none=True)
-    LIBC.malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
+    if memory:
+        LIBC.malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")
     before, start = resident("VmRSS"), time.process_time()
     for batch in batches:
         trainer.compute_loss(trainer.model, batch).backward()
@@ -82,6 +83,16 @@ def calls(trainer: Any, batches: list[dict[str, Any]]) -> int:
     with profile(activities=[ProfilerActivity.CPU]) as seen:
         update(trainer, batches, None)
     return sum(event.count for event in seen.key_averages() if event.key.startswith("aten::"))
+
+
+def turns(trainer: Any, ways: dict[str, Any], count: int, what: int) -> dict[str, list[float]]:
+    """By way, `what` of its updates (0: seconds, 1: MiB); the ways take turns in a rotating order."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(count):
+        names = list(ways)
+        for name in names[turn % 4 :] + names[: turn % 4]:
+            found[name].append(update(trainer, *ways[name], memory=what == 1)[what])
+    return found
 
 
 def measured(players: int, options: argparse.Namespace, folder: str) -> dict[str, Any]:
@@ -100,14 +111,12 @@ def measured(players: int, options: argparse.Namespace, folder: str) -> dict[str
     for batches, prefix in ways.values():
         update(trainer, batches, prefix)
     counted = {name: calls(trainer, ways[name][0]) for name in ("separate", "mixed")}
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    most: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(options.turns):
-        names = list(ways)
-        for name in names[turn % 4 :] + names[: turn % 4]:
-            seconds, mib = update(trainer, *ways[name])
-            times[name].append(seconds)
-            most[name].append(mib)
+    times = turns(trainer, ways, options.turns, 0)
+    for setting, usual in ((-1, 131072), (-3, 131072)):  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD: what is free goes back
+        LIBC.mallopt(setting, usual)
+    most = turns(trainer, ways, 3, 1)
+    for setting in (-1, -3):  # up to so much it stays, as glibc comes to do by itself
+        LIBC.mallopt(setting, 2**30)
     ratio = {}
     for name in ("mixed", "mixed, shared prompts"):
         over = name.replace("mixed", "separate")
@@ -134,8 +143,6 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     result: dict[str, Any] = {"machine": machine(), "setting": {k: str(v) for k, v in vars(options).items()}}
     with tempfile.TemporaryDirectory() as folder:
-        for setting in (-1, -3):  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: what is freed goes back at once
-            LIBC.mallopt(setting, 262144)
         for players in options.pools:
             name = f"{players} x {players}"
             result[name] = found = measured(players, options, folder)

@@ -121,11 +121,16 @@ def test_gradients_of_each_objective_are_those_of_separate_passes(tmp_path, name
     tokenizer = {"processing_class": AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")}
     more = {**lora()["trainer"], **tokenizer}
     trainer = make_trainer(
-        tmp_path / "double", model=double_tiny(), policy_sharing="lora", prover_objective=name, **settings, trainer=more
+        tmp_path / "double",
+        model=double_tiny(),
+        policy_sharing="lora",
+        prover_objective=name,
+        **settings,
+        trainer=more,
     )
     exactly(trainer)
     compare(trainer, four(trainer, torch.float64), 1e-9)
-    trainer = make_trainer(tmp_path / "single", **MIXED, prover_objective=name, **settings, **lora())
+    trainer = make_trainer(tmp_path / "single", **MIXED, **settings, **lora())
     filled(trainer)
     compare(trainer, four(trainer), 1e-5)
 
@@ -134,9 +139,21 @@ def pool(players, **changes):
     """So many provers, which imitate, and conjecturers, which do not; a micro-batch each."""
     roles = {kind: {**role, "players": players, "micro_batches": 1} for kind, role in POOL["roles"].items()}
     roles["conjecturer"] = {"players": players, "num_generations": 16, "micro_batches": 1}
-    start = {"operands": [2, 3, 4, 5], "proposer_kwargs": {"start": [2, 3, 4, 5][:players], "ceiling": 5, "min_valid": 2}}
+    start = {
+        "operands": [2, 3, 4, 5],
+        "proposer_kwargs": {"start": [2, 3, 4, 5][:players], "ceiling": 5, "min_valid": 2},
+    }
     start |= {"frontier_low": 0.0, "frontier_high": 1.0}
-    return {**POOL, **start, "roles": roles, "prover_micro_batches": None, **MIXED, **lora(), "max_steps": 1, **changes}
+    return {
+        **POOL,
+        **start,
+        "roles": roles,
+        "prover_micro_batches": None,
+        **MIXED,
+        **lora(),
+        "max_steps": 1,
+        **changes,
+    }
 
 
 def test_eight_players_share_a_pass(tmp_path):
@@ -169,8 +186,33 @@ def test_rows_are_padded_left_of_their_prompts_and_right_of_their_answers():
     assert found["completion_ids"].tolist() == [[3, 0], [4, 5]]
     assert found["completion_mask"].tolist() == [[1, 0], [1, 1]]
     assert found["sft_mask"].tolist() == [[1, 0], [0, 0]]
-    rows = MixedRows.of([(2, 1, 0), (0, 2, 1)], torch.device("cpu"))
-    assert (rows.owner_B.tolist(), rows.shift_B.tolist(), rows.owners) == ([2, 0, 0], [0, 1, 1], (2, 0))
+    rows = MixedRows.of([(2, 1, 0), (0, 2, 1)])
+    assert (rows.owner_B, rows.shift_B) == ([2, 0, 0], [0, 1, 1])
+
+
+def test_rows_of_a_player_are_one_part_where_parts_have_one_size(tmp_path):
+    mixed = make_trainer(tmp_path, **MIXED, **SETTINGS, **lora()).policies.mixed
+    for owners, parts in (
+        ([0, 0, 1, 1], None),  # the stand-ins themselves
+        ([1, 1, 0, 0], [1, 0]),
+        ([0, 0, 1], [0, 0, 1]),
+        ([1, 1], [1]),
+    ):
+        mixed.read(owners)
+        assert (None if mixed.owner_N is None else mixed.owner_N.tolist()) == parts
+
+
+def test_players_with_equally_many_rows_have_the_gradients_of_separate_passes(tmp_path):
+    trainer = make_trainer(tmp_path, **MIXED, **SETTINGS, **lora())
+    filled(trainer)
+    roles = list(trainer.learners)
+    for settings in trainer.learners.values():
+        settings.objective.proportional = False  # rows without credit stay in the pass
+    parts = [part(role, 6, 4 + i, 5, seed=i) for i, role in enumerate(roles)]
+    compare(trainer, parts, 1e-5)
+    assert trainer.policies.mixed.owner_N is None
+    compare(trainer, parts[::-1], 1e-5)
+    assert trainer.policies.mixed.owner_N.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
@@ -249,7 +291,7 @@ def test_a_run_with_mixed_passes_ends_where_one_without_ends(tmp_path, settings)
     for plain, mixed in zip(ends[0][1], ends[1][1], strict=True):
         assert plain.keys() == mixed.keys()
         for key in plain:
-            if "grad_norm" in key or key.endswith("/loss") or key.endswith("/entropy"):
+            if "grad_norm" in key or key.endswith(("/loss", "/entropy")):
                 assert mixed[key] == pytest.approx(plain[key], rel=1e-3, abs=1e-6), key
 
 

@@ -43,7 +43,7 @@ def score_completions_only(model: Any) -> None:
     Prompt columns skip the LM head where TRL's head would score them all (on a CPU: a large part of the pass);
     log_probs then has only the columns from the first scored one on, the last ones that a caller keeps. With
     `model.padding_free` set, rows are laid end to end without their padding and attention keeps them apart by their
-    positions, as in TRL's SFTTrainer (see `allow_padding_free`). `model.shared_prefix`, `model.mixed`: see
+    positions, as in TRL's SFTTrainer (see `allow_padding_free`). `model.shared_prefix` and `model.mixed`: see
     shared_prefix.py and mixed_adapters.py."""
     original = model.forward
     vocabulary = int(model.config.get_text_config().vocab_size)

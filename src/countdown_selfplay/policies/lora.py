@@ -20,7 +20,6 @@ from .forward import score_completions_only, scored_at
 from .full import PolicyModule, generate_with_stops
 from .mixed_adapters import misread, mixed_adapters, obstacle
 
-
 logger = logging.getLogger(__name__)
 
 

@@ -10,8 +10,9 @@ operation per player. Under DDP, whose buckets wait for each parameter, it is st
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -29,17 +30,13 @@ class MixedRows:
     """Whose the rows of a pass are, and by how many columns each is shifted right against a pass of its player's rows
     alone: positions stay those of the separate passes."""
 
-    owner_B: torch.Tensor
-    shift_B: torch.Tensor
-    owners: tuple[int, ...]
-    """Each that has a row."""
+    owner_B: list[int]
+    shift_B: list[int]
 
     @classmethod
-    def of(cls, parts: Sequence[tuple[int, int, int]], device: torch.device) -> MixedRows:
+    def of(cls, parts: Sequence[tuple[int, int, int]]) -> MixedRows:
         """`parts`: (owner, rows, shift), one below the other."""
-        owner_B, shift_B = ([part[i] for part in parts for _ in range(part[1])] for i in (0, 2))
-        owners = tuple(dict.fromkeys(owner for owner, _, _ in parts))
-        return cls(torch.tensor(owner_B, device=device), torch.tensor(shift_B, device=device), owners)
+        return cls(*([part[i] for part in parts for _ in range(part[1])] for i in (0, 2)))
 
 
 class Stacked:
@@ -47,26 +44,36 @@ class Stacked:
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         self.parameters = list(parameters)
-        self.value = torch.empty(0)
+        self.value = self.rows = torch.empty(0)
         self.views: list[torch.Tensor] = []
 
     def read(self, graph: bool) -> None:
         """Take the weights as they are now. graph: gradients reach the parameters by the graph, not by views."""
-        if graph:
-            self.value = torch.stack(self.parameters)
-            return
         first = self.parameters[0]
-        shape, same = (len(self.parameters), *first.shape), self.value.is_leaf and self.value.requires_grad
-        if self.value.shape != shape or not same or (self.value.device, self.value.dtype) != (first.device, first.dtype):
+        shape, known = (len(self.parameters), *first.shape), self.value
+        if graph:
+            self.value = torch.cat(self.parameters).view(shape)
+            return
+        alike = known.shape == shape and known.device == first.device and known.dtype == first.dtype
+        if not (alike and known.is_leaf and known.requires_grad):
             self.value = torch.empty(shape, dtype=first.dtype, device=first.device, requires_grad=True)
             self.value.grad = torch.zeros_like(self.value)
             self.views = list(self.value.grad.unbind(0))
+            self.rows = self.value.data.flatten(0, 1)
         with torch.no_grad():
-            torch.stack(self.parameters, out=self.value.data)
+            torch.cat(self.parameters, out=self.rows)
 
-    def unattached(self, owners: Iterable[int]) -> list[tuple[nn.Parameter, torch.Tensor]]:
-        """The players' weights whose `grad` is not this pass's, each with the view that it must be."""
-        return [(self.parameters[i], self.views[i]) for i in owners if self.parameters[i].grad is not self.views[i]]
+    def attach(self, owners: Sequence[int]) -> None:
+        """Let the gradients of `owners` be those that a backward pass adds to, from what they are now."""
+        fresh = [i for i in owners if self.parameters[i].grad is not self.views[i]]
+        if len(fresh) == len(self.parameters) and all(p.grad is None for p in self.parameters):
+            self.value.grad.zero_()  # type: ignore[union-attr]
+        else:
+            for i in fresh:
+                before = self.parameters[i].grad  # of a pass of its player alone, in the same window
+                self.views[i].zero_() if before is None else self.views[i].copy_(before)
+        for i in fresh:
+            self.parameters[i].grad = self.views[i]
 
 
 @dataclass(eq=False)
@@ -78,16 +85,15 @@ class GroupedLinear:
     b: Stacked
     scale: float
 
-    def __call__(self, owner_N: torch.Tensor, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """(N, ..., in) -> (N, ..., out). As PEFT's forward, with each row's own A and B."""
+    def __call__(self, owner_N: torch.Tensor | None, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """(..., in) -> (..., out). As PEFT's forward, with each row's own A and B. See `MixedAdapters.read`."""
         result = self.layer.base_layer(x, *args, **kwargs)
-        a_NRI, b_NOR = self.a.value.index_select(0, owner_N), self.b.value.index_select(0, owner_N)
-        x_NLI = self.layer._cast_input_dtype(x, a_NRI.dtype)
-        if x.dim() != 3 or len(x) != len(owner_N):
-            x_NLI = x_NLI.reshape(len(owner_N), -1, x.size(-1))
+        a_NRI, b_NOR = self.a.value, self.b.value
+        if owner_N is not None:
+            a_NRI, b_NOR = a_NRI.index_select(0, owner_N), b_NOR.index_select(0, owner_N)
+        x_NLI = self.layer._cast_input_dtype(x, a_NRI.dtype).reshape(len(a_NRI), -1, x.size(-1))
         delta = torch.bmm(torch.bmm(x_NLI, a_NRI.transpose(1, 2)), b_NOR.transpose(1, 2))
-        delta = delta if delta.shape == result.shape else delta.view(result.shape)
-        return torch.add(result, delta, alpha=self.scale).to(result.dtype)
+        return torch.add(result, delta.view(result.shape), alpha=self.scale).to(result.dtype)
 
 
 @dataclass(eq=False)
@@ -99,8 +105,8 @@ class MixedAdapters:
     rows: MixedRows | None = None
     """Of the pass at hand; None: the active adapter alone."""
     owner_N: torch.Tensor | None = None
-    """Of what the layers read, rows or packs of them. It stays until the next pass: gradient checkpointing runs
-    layers again inside backward."""
+    """Whose the parts of equal size are into which layers cut what they read; None: a part of each player in turn.
+    It stays until the next pass: gradient checkpointing runs layers again inside backward."""
     _stacked: list[Stacked] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -112,23 +118,24 @@ class MixedAdapters:
 
     def begin(self, rows: MixedRows) -> None:
         """The next pass reads these rows; with gradients on, it adds to the `grad` of their owners."""
-        self.rows, self.owner_N = rows, rows.owner_B
+        self.rows = rows
+        self.read(rows.owner_B)
         training = torch.is_grad_enabled()
         graph = training and dist.is_initialized() and dist.get_world_size() > 1
         for stacked in self._stacked:
             stacked.read(graph)
         if training and not graph:
-            self._attach([pair for stacked in self._stacked for pair in stacked.unattached(rows.owners)])
+            owners = list(dict.fromkeys(rows.owner_B))
+            for stacked in self._stacked:
+                stacked.attach(owners)
 
-    @staticmethod
-    def _attach(pairs: list[tuple[nn.Parameter, torch.Tensor]]) -> None:
-        fresh = [view for parameter, view in pairs if parameter.grad is None]
-        if fresh:
-            torch._foreach_zero_(fresh)
-        for parameter, view in pairs:
-            if parameter.grad is not None:  # of a pass of its player alone, in the same window
-                view.copy_(parameter.grad)
-            parameter.grad = view
+    def read(self, owners: Sequence[int]) -> None:
+        """What layers read from now on is rows, or packs, of these owners. Neighbours of one owner are one part, if
+        all parts then have one size: no row takes a copy of its weights."""
+        runs = [(owner, len(list(same))) for owner, same in groupby(owners)]
+        parts = [owner for owner, _ in runs] if len({count for _, count in runs}) == 1 else list(owners)
+        alike = parts == list(range(len(self.names)))
+        self.owner_N = None if alike else torch.tensor(parts, device=self.layers[0].a.parameters[0].device)
 
     def end(self) -> None:
         self.rows = self.owner_N = None
@@ -137,9 +144,10 @@ class MixedAdapters:
         """The arguments of a pass over the rows, which are what the layers read now."""
         if self.rows is None:
             return given
-        self.owner_N = self.rows.owner_B
-        column_C = torch.arange(given["input_ids"].size(1), device=self.rows.shift_B.device)
-        return given | {"position_ids": (column_C - self.rows.shift_B[:, None]).clamp(min=0)}
+        self.read(self.rows.owner_B)
+        ids = given["input_ids"]
+        shift_B1 = torch.tensor(self.rows.shift_B, device=ids.device)[:, None]
+        return given | {"position_ids": (torch.arange(ids.size(1), device=ids.device) - shift_B1).clamp(min=0)}
 
 
 def obstacle(module: Any, config: Any) -> str:
@@ -193,7 +201,7 @@ def misread(module: Any, mixed: MixedAdapters) -> float:
         with torch.no_grad():
             for p, _ in kept:
                 p.copy_(torch.randn(p.shape, generator=generator) / p.size(1) ** 0.5)
-            mixed.begin(MixedRows.of([(i, 1, 0) for i in range(len(ids))], device))
+            mixed.begin(MixedRows.of([(i, 1, 0) for i in range(len(ids))]))
             together = backbone(input_ids=ids).last_hidden_state
             mixed.end()
             apart = []
@@ -210,7 +218,7 @@ def misread(module: Any, mixed: MixedAdapters) -> float:
 
 def _forward(mixed: MixedAdapters, grouped: GroupedLinear, alone: Any) -> Any:
     def forward(self: Any, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        if mixed.owner_N is None or self.disable_adapters:
+        if mixed.rows is None or self.disable_adapters:
             return alone(x, *args, **kwargs)
         return grouped(mixed.owner_N, x, *args, **kwargs)
 

@@ -210,23 +210,25 @@ class SharedPrefix:
         ids, mask, labels = given["input_ids"], given["attention_mask"], given["labels"]
         first = int((labels != -100).any(0).int().argmax())
         mixed = None if model.mixed is None else model.mixed.rows
-        whose = () if mixed is None else (mixed.owner_B.cpu().numpy(), mixed.shift_B.cpu().numpy())
+        whose = () if mixed is None else (np.array(mixed.owner_B), np.array(mixed.shift_B))
         rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, *whose)
         if first == 0 or not rows.regular():
             return None
         plan, cost = arranged(rows, self.keys)
         if not plan or not (self.always or cost <= GAIN):
             return None
-        owners = None if mixed is None else mixed.owner_B[[pack[0][0] for pack in plan]]
-        if owners is not None:
-            model.mixed.owner_N = owners
+        owners = []
+        if mixed is not None:
+            plan.sort(key=lambda pack: mixed.owner_B[pack[0][0]])
+            owners = [mixed.owner_B[pack[0][0]] for pack in plan]
+            model.mixed.read(owners)
         output = self._output(model, fused, packed(rows, plan, ids.device), mask, labels)
         if not self.checked:
             self.checked = True
             with torch.no_grad():
                 expected = plain(given)
-            if owners is not None:  # of the packs, as gradient checkpointing reads them again
-                model.mixed.owner_N = owners
+            if mixed is not None:
+                model.mixed.read(owners)  # gradient checkpointing reads the packs again
             if found := difference(output.log_probs, expected.log_probs):
                 logger.warning(
                     "%s reads packs of answers with one prompt otherwise than rows of their own (log-probs differ by "

@@ -76,8 +76,8 @@ class Targets(Policies):
         """ConfigError for a conjecturer that the domain cannot show what it is to look at."""
         if players.get("conjecturer") and not _takes(domain.propose_row, self.shows):
             raise ConfigError(
-                f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain {type(domain).__name__} "
-                f"has no `propose_row` with {' and '.join(f'`{name}`' for name in self.shows)} "
+                f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain "
+                f"{type(domain).__name__} has no `propose_row` with {' and '.join(f'`{name}`' for name in self.shows)} "
                 "(contract/domain.py); set `conjecturer_micro_batches` to 0 to play the targets alone."
             )
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn.functional import pad
 
 from ..config import JointSelfPlayConfig
 from ..distributed.ddp import Engine
@@ -87,7 +86,7 @@ class WindowLoss:
         return not self._is_last(place) and self.is_empty(inputs)
 
     def is_empty(self, inputs: dict[str, Any]) -> bool:
-        """Has a micro-batch, or every part of a mixed one, nothing to compute, on all processes? DDP sums gradients in a window's last backward pass:
+        """Has a micro-batch nothing to compute, on all processes? DDP sums gradients in a window's last backward pass:
         with several processes, only a window that all roles are through with is passed over."""
         if "parts" in inputs:
             return all(self.is_empty(part) for part in inputs["parts"])
@@ -110,7 +109,7 @@ class WindowLoss:
             width = whole["prompt_ids"].size(1)
             owners = [(policies.mixed.number(policies.weights_of[role]), batch) for role, batch in parts]
             rows = [(i, len(batch["prompt_ids"]), width - batch["prompt_ids"].size(1)) for i, batch in owners]
-            policies.mixed.begin(MixedRows.of(rows, whole["prompt_ids"].device))
+            policies.mixed.begin(MixedRows.of(rows))
         imitates = any(self.learners[role].loss.imitates for role, _ in parts)
         watched = Watched(model) if imitates else None
         logps_BT, entropies_BT = self._log_probs(watched or model, whole)
@@ -206,11 +205,16 @@ def side_by_side(batches: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.
         like = "completion_mask" if name == "sft_mask" else name
         if not any(name in batch for batch in batches):
             continue
-        values = [batch[name] if name in batch else torch.zeros_like(batch[like]) for batch in batches]
-        width = max(value.size(1) for value in values)
-        found[name] = torch.cat(
-            [pad(v, (width - v.size(1), 0) if name.startswith("prompt_") else (0, width - v.size(1))) for v in values]
-        )
+        width = max(batch[like].size(1) for batch in batches)
+        whole = batches[0][like].new_zeros(sum(len(batch[like]) for batch in batches), width)
+        first = 0
+        for batch in batches:
+            count, length = batch[like].shape
+            if name in batch:
+                columns = slice(width - length, width) if name.startswith("prompt_") else slice(length)
+                whole[first : first + count, columns] = batch[name]
+            first += count
+        found[name] = whole
     return found
 
 
