@@ -157,5 +157,3 @@ class _Open(DetachmentDomain):
     """Its methods can be watched: the domain itself is frozen."""
 
     __setattr__ = object.__setattr__
-
-

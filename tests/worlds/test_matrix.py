@@ -96,5 +96,3 @@ def test_a_cell_that_is_not_played_is_refused_before_a_round(row, world, tmp_pat
     said = matrix.outcome(row, world, tmp_path)
     assert said == WRITTEN[row, world] and "\n" not in said
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
-
-
