@@ -43,7 +43,7 @@ class Stacked:
     """The weights of one name of a layer (A or B), one per player, as one tensor."""
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
-        self.parameters = list(parameters)
+        self.parameters: list[torch.Tensor] = list(parameters)
         self.value = self.rows = torch.empty(0)
         self.views: list[torch.Tensor] = []
 
