@@ -1,5 +1,5 @@
 # Tests: countdown/environment.py, examples/trl_environment.py
-"""TRL's own GRPOTrainer with `environment_factory`: the tools are called, and what TRL trains on is the verifier's score
+"""TRL's own GRPOTrainer with `environment_factory`: tools are called, and what TRL trains on is the verifier's score
 of what they were called with. unit/countdown/test_environment.py has the environments without a trainer."""
 
 import functools
@@ -133,7 +133,7 @@ def moves_score(problem, said):
 @pytest.mark.skipif("SMOLLM2" not in os.environ, reason="SMOLLM2 must name a folder with SmolLM2-135M-Instruct")
 @pytest.mark.parametrize("tool", ["submit", "move"])
 def test_smollm2_calls_the_tools_and_earns_what_the_verifier_says(tmp_path, tool):
-    """SmolLM2-135M-Instruct knows no tools, so that each text that it ends is a call; nothing is claimed of learning."""
+    """SmolLM2-135M-Instruct knows no tools, so each text that it ends is a call; nothing is claimed of learning."""
     model = os.environ["SMOLLM2"]
     kind, argument, ask = {
         "submit": (CountdownEnvironment, "expression", asked_for_text),
