@@ -110,9 +110,7 @@ WORLDS = {
         package="reasoning_gym",
     ),
     "verifiers": World("verifiers", "verifiers", SUMS, folder="tasksets", package="verifiers.v1"),
-    "math": World(
-        "math_qa", "tests.worlds.matrix:BareMath", {"workers": 1, "deadline": 600.0}, parts=_questions
-    ),
+    "math": World("math_qa", "tests.worlds.matrix:BareMath", {"workers": 1, "deadline": 600.0}, parts=_questions),
     "package": World("of a package", "largest_first:LargestFirst", {"high": 9}, folder="package/src"),
 }
 
@@ -347,7 +345,9 @@ def read_page(text: str) -> dict[tuple[str, str], str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.worlds.matrix", description=(__doc__ or "").split("\n", 1)[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.worlds.matrix", description=(__doc__ or "").split("\n", 1)[0]
+    )
     parser.add_argument("--write", action="store_true", help="write docs/domains_matrix.md")
     write = parser.parse_args().write
     found = {}

@@ -87,7 +87,9 @@ def test_an_extra_that_is_not_installed_is_named_with_its_pip_line(capsys, tmp_p
         return real(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "verifiers.v1" else find(name))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "verifiers.v1" else find(name)
+    )
     for domain, extra, arguments in (
         ("reasoning_gym", "gym", {"task": "chain_sum"}),
         ("verifiers", "verifiers", {"taskset": "small_sums"}),
@@ -155,5 +157,3 @@ class _Open(DetachmentDomain):
     """Its methods can be watched: the domain itself is frozen."""
 
     __setattr__ = object.__setattr__
-
-

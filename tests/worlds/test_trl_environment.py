@@ -85,7 +85,9 @@ def test_the_reward_of_the_stock_trainer_is_the_verifiers(tmp_path):
     tokenizer.chat_template, tokenizer.response_template = example.TEMPLATE, example.RESPONSE
     environment, episodes = seen(CountdownEnvironment, "submit")
     made = functools.partial(environment, ask=compact)
-    logged = trained(tmp_path, TINY_MODEL_PATH, tokenizer, example.rows(16, "train"), made, max_tool_calling_iterations=1)
+    logged = trained(
+        tmp_path, TINY_MODEL_PATH, tokenizer, example.rows(16, "train"), made, max_tool_calling_iterations=1
+    )
     assert len(episodes) == 16
     for problem, said, reward in episodes:
         assert len(said) <= 1
@@ -99,7 +101,11 @@ def says(tool, argument):
     """A response template in which every text that ends is a call of the tool."""
     call = {"type": "function", "function": {"name": tool, "arguments": {argument: "{content}"}}}
     calls = {"close_pattern": r"<\|im_end\|>", "content": "text", "repeats": True, "transform": call}
-    return {"defaults": {"role": "assistant"}, "start_anchor": "<|im_start|>assistant\n", "fields": {"tool_calls": calls}}
+    return {
+        "defaults": {"role": "assistant"},
+        "start_anchor": "<|im_start|>assistant\n",
+        "fields": {"tool_calls": calls},
+    }
 
 
 def asked_for_text(problem):
@@ -144,5 +150,7 @@ def test_smollm2_calls_the_tools_and_earns_what_the_verifier_says(tmp_path, tool
     trained(tmp_path, model, tokenizer, Dataset.from_list(rows), made, **sizes, max_tool_calling_iterations=2)
     assert len(episodes) == 4 and any(said for _, said, _ in episodes)
     for problem, said, reward in episodes:
-        expected = moves_score(problem, said) if tool == "move" else verify(said[0], problem, BARE).score if said else 0.0
+        expected = (
+            moves_score(problem, said) if tool == "move" else verify(said[0], problem, BARE).score if said else 0.0
+        )
         assert reward == expected, (problem, said)
