@@ -75,10 +75,10 @@ class Targets(Policies):
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """ConfigError for a conjecturer that the domain cannot show what it is to look at."""
         if players.get("conjecturer") and not _takes(domain.propose_row, self.shows):
+            shown = " and ".join(f"`{name}`" for name in self.shows)
             raise ConfigError(
-                f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain {type(domain).__name__} "
-                f"has no `propose_row` with {' and '.join(f'`{name}`' for name in self.shows)} "
-                "(contract/domain.py); set `conjecturer_micro_batches` to 0 to play the targets alone."
+                f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain "
+                f"{type(domain).__name__} has no `propose_row` with {shown} (contract/domain.py); set `conjecturer_micro_batches` to 0 to play the targets alone."
             )
 
     # -- what is played ----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ at."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -234,10 +235,9 @@ class Tiers(Policies):
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
             if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
-                there = ", ".join(map(str, domain.rungs))
-                cure = "list some of those in `levels` of proposer_kwargs" if there else "take another proposer"
-                said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there or 'none'}"
-                raise ConfigError(f"{said}; {cure}.")
+                there = ", ".join(map(str, domain.rungs)) or "none"
+                said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}"
+                raise ConfigError(f"{said}; list some in `levels` of proposer_kwargs, or take another proposer.")
             if "rung" in rung and not conjecturers:
                 continue  # the rule makes these, and nobody is asked
             if domain.propose_row is None or not domain.asks:
@@ -248,9 +248,9 @@ class Tiers(Policies):
             try:
                 domain.propose_row(**{**domain.asks[0], **rung})
             except TypeError as error:
-                said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it ({error})"
-                cure = "set `axis` of proposer_kwargs to what it takes, or play without a conjecturer by `axis: rung`"
-                raise ConfigError(f"{said}; {cure}.") from None
+                cure = "set `axis` of proposer_kwargs to what it takes, or to rung without a conjecturer"
+                said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it ({error}); {cure}."
+                raise ConfigError(said) from None
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
         """What a tier asks for: its rung over what the domain asks for."""
@@ -400,9 +400,4 @@ def _draw(draws: Random, operands: int) -> Problem | None:
     return Problem(tuple(numbers), int(value)) if value > 0 and value.denominator == 1 else None
 
 
-_APPLY = {
-    "+": lambda value, number: value + number,
-    "-": lambda value, number: value - number,
-    "*": lambda value, number: value * number,
-    "/": lambda value, number: value / number,
-}
+_APPLY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
