@@ -313,8 +313,8 @@ INTRODUCTION = """# Domains, proposers and games
 
 Which proposers and games each domain plays, found out by two rounds of every cell with tiny models and by settings \
 alone: `python -m tests.worlds.matrix --write`
-plays all of them and writes this page, and `make test-worlds` plays them again. A letter is the sentence that refuses \
-the cell before a model is trained.
+plays all of them and writes this page, and `make test-worlds` plays them again. A letter is the sentence that \
+refuses the cell before a model is trained.
 `verifiers` is a taskset with a field of rungs, `of a package` is `my_package:MyDomain` without proposals and rungs \
 ([domains](domains.md)).
 """

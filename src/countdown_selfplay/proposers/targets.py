@@ -78,7 +78,8 @@ class Targets(Policies):
             shown = " and ".join(f"`{name}`" for name in self.shows)
             raise ConfigError(
                 f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain "
-                f"{type(domain).__name__} has no `propose_row` with {shown} (contract/domain.py); set `conjecturer_micro_batches` to 0 to play the targets alone."
+                f"{type(domain).__name__} has no `propose_row` with {shown} (contract/domain.py); set "
+                "`conjecturer_micro_batches` to 0 to play the targets alone."
             )
 
     # -- what is played ----------------------------------------------------------------------------------------------

@@ -238,8 +238,8 @@ class Tiers(Policies):
                 there = ", ".join(map(str, domain.rungs)) or "none"
                 said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}"
                 raise ConfigError(f"{said}; list some in `levels` of proposer_kwargs, or take another proposer.")
-            if "rung" in rung and not conjecturers:
-                continue  # the rule makes these, and nobody is asked
+            if "rung" in rung and not conjecturers:  # the rule makes these, and nobody is asked
+                continue
             if domain.propose_row is None or not domain.asks:
                 raise ConfigError(
                     f"A tier asks for {rung}, and the domain {type(domain).__name__} asks for no proposals (`asks`, "
@@ -248,9 +248,10 @@ class Tiers(Policies):
             try:
                 domain.propose_row(**{**domain.asks[0], **rung})
             except TypeError as error:
-                cure = "set `axis` of proposer_kwargs to what it takes, or to rung without a conjecturer"
-                said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it ({error}); {cure}."
-                raise ConfigError(said) from None
+                raise ConfigError(
+                    f"A tier asks for {rung}, and the domain's `propose_row` refuses it ({error}); set `axis` of "
+                    "proposer_kwargs to what it takes, or to rung without a conjecturer."
+                ) from None
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
         """What a tier asks for: its rung over what the domain asks for."""
@@ -327,12 +328,9 @@ class Tiers(Policies):
 
 def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
     """Shares of the conjecturers' texts; {} if there is no conjecturer."""
-    if not proposals:
-        return {}
-    return {
-        "valid_conjecture_rate": sum(p.problem is not None for p in proposals) / len(proposals),
-        "copied_example_rate": sum(p.reason == "copied_example" for p in proposals) / len(proposals),
-    }
+    count, valid = len(proposals), sum(p.problem is not None for p in proposals)
+    copied = sum(p.reason == "copied_example" for p in proposals)
+    return {"valid_conjecture_rate": valid / count, "copied_example_rate": copied / count} if count else {}
 
 
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -> list[Any]:
