@@ -235,9 +235,8 @@ class Tiers(Policies):
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
             if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
-                there = ", ".join(map(str, domain.rungs)) or "none"
-                said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}"
-                raise ConfigError(f"{said}; list some in `levels` of proposer_kwargs, or take another proposer.")
+                said = f"rung {rung['rung']}, and the domain's rungs are {', '.join(map(str, domain.rungs)) or 'none'}"
+                raise ConfigError(f"The tiers ask for {said}; list some in `levels`, or take another proposer.")
             if "rung" in rung and not conjecturers:  # the rule makes these, and nobody is asked
                 continue
             if domain.propose_row is None or not domain.asks:
