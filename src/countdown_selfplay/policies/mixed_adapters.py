@@ -43,7 +43,7 @@ class MixedRows:
 class Stacked:
     """The weights of one name of a layer (A or B), one per player, and the tensor of all of them that layers read."""
 
-    parameters: list[nn.Parameter]
+    parameters: list[torch.Tensor]
     value: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     leaf: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
@@ -169,7 +169,7 @@ def obstacle(module: Any, config: Any) -> str:
     """Why the adapters of a PEFT model cannot share passes, a phrase after "the run"; "" if they can. `config`: of
     the adapters, which is one for all of them."""
     base = module.get_base_model()
-    layers = [part for part in module.modules() if isinstance(part, LoraLayer)]
+    layers: list[Any] = [part for part in module.modules() if isinstance(part, LoraLayer)]
     text = base.config.get_text_config()
     if any(isinstance(part, AuxiliaryTrainingWrapper) for part in module.modules()):
         return "trains whole modules beside its adapters (modules_to_save or trainable tokens)"

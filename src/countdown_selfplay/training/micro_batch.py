@@ -123,7 +123,7 @@ class WindowLoss:
             loss, length = self.learners[role].loss, batch["completion_ids"].size(1)
             logps_BT, entropies_BT, *top1 = own if length == own[0].size(1) else [value[:, :length] for value in own]
             if loss.imitates:
-                loss.count_accuracy(*top1, batch)
+                loss.count_accuracy(top1[0], batch)
             losses.append(loss(logps_BT, entropies_BT, batch))
         return functools.reduce(torch.add, losses)
 
