@@ -205,8 +205,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         elif args.shared_prefix != "off":
             models = [self.policies.module, *self.policies.frozen_copies]
             self.policies.shares_prompts = share_prefixes(models, args.shared_prefix, self.engine.shards_weights)
-        if args.mixed_adapters == "on":
-            allow_mixed(self.policies, self.engine.name, args.padding_free)
+        if args.policy_sharing == "lora" and args.mixed_adapters != "off":
+            allow_mixed(self.policies, args.mixed_adapters, self.engine.name, args.padding_free)
         self.policies.enable_gradients()
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():
