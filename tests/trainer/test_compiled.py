@@ -10,7 +10,7 @@ import torch
 from torch._dynamo.utils import counters
 
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.objectives import OBJECTIVES
+from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies.compiled import compile_layers
 from countdown_selfplay.policies.shared_prefix import SharedPrefix
 from tests.trainer.conftest import make_trainer, weights
@@ -21,7 +21,7 @@ EAGER = dict(torch_compile=True, torch_compile_backend="aot_eager")
 SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, prover_micro_batches=2)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def no_graphs():
     torch._dynamo.reset()
     counters.clear()
@@ -50,26 +50,34 @@ def lengths(roles, kind=torch.float32):
     return [part(role, 4 + i, 4 + 3 * i, 3 + 2 * i, i, kind) for i in range(4) for role in roles]
 
 
-@pytest.mark.parametrize("name", sorted(OBJECTIVES))
-def test_gradients_of_each_objective_are_those_of_the_plain_update(tmp_path, name):
-    settings = dict(prover_objective=name, prover_beta=0.05, prover_entropy_coef=0.01, shared_prefix="off", **SETTINGS)
-    trainer = make_trainer(tmp_path, **EAGER, **settings)
-    both(trainer, lengths(list(trainer.learners)), 1e-5)
-    assert 1 <= counters["stats"]["unique_graphs"] <= 2  # two roles, three layers each, four shapes
-
-
-def test_gradients_are_those_of_the_plain_update_in_float64(tmp_path):
-    trainer = make_trainer(tmp_path, policy_sharing="tied", shared_prefix="off", **SETTINGS)
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory):
+    """Both roles play one compiled model in float64 from end to end."""
+    torch._dynamo.reset()
+    counters.clear()
+    settings = dict(prover_beta=0.05, prover_entropy_coef=0.01, shared_prefix="off", **SETTINGS)
+    trainer = make_trainer(tmp_path_factory.mktemp("exact"), policy_sharing="tied", **settings)
     (head,) = heads(trainer)
     head.double()
     exact_head(head)
     assert compile_layers(trainer.policies.module, "aot_eager", None, "ddp", False) is not None
-    both(trainer, lengths(list(trainer.learners), torch.float64), 1e-9)
-    assert counters["stats"]["unique_graphs"] >= 1
+    return trainer
 
 
-@pytest.mark.parametrize("case", ["shared prompts", "checkpointing", "lora"])
-def test_packs_recomputed_layers_and_adapters_have_the_plain_gradients(tmp_path, case):
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_gradients_of_each_objective_are_those_of_the_plain_update(exact, name):
+    """Four shapes of each role; a graph for each of the three layers, whose norms are this test's closures."""
+    exact.learners["prover"].loss.objective = make_objective(name)
+    both(exact, lengths(list(exact.learners), torch.float64), 1e-9)
+    assert counters["stats"]["unique_graphs"] == 3
+
+
+SLOW = [pytest.param(case, marks=pytest.mark.slow) for case in ("rows", "checkpointing", "lora")]
+
+
+@pytest.mark.parametrize("case", ["shared prompts", *SLOW])
+def test_packs_recomputed_layers_and_adapters_have_the_plain_gradients(no_graphs, tmp_path, case):
+    """In float32, with TRL's head."""
     settings = {**EAGER, **SETTINGS, "shared_prefix": "off"}
     if case == "lora":
         settings |= {"policy_sharing": "lora", "mixed_adapters": "off", **lora()}
@@ -85,13 +93,15 @@ def test_packs_recomputed_layers_and_adapters_have_the_plain_gradients(tmp_path,
     assert 1 <= counters["stats"]["unique_graphs"] <= 4
 
 
-def test_a_compiled_run_ends_where_a_plain_one_ends_and_generates_without_a_graph(tmp_path, monkeypatch):
+def test_a_compiled_run_ends_where_a_plain_one_ends_and_generates_without_a_graph(no_graphs, tmp_path):
     """The names of weights in a checkpoint are the plain ones, and it loads into a plain run."""
     ends, traced = [], []
     saved = {"save_strategy": "steps", "save_steps": 2, "max_steps": 2, "optim": "sgd", "learning_rate": 0.05}
     for name, changes in (("plain", {}), ("compiled", EAGER)):
         trainer = make_trainer(tmp_path / name, **saved, **changes)
-        assert "ACCELERATE_DYNAMO_BACKEND" not in os.environ and trainer.accelerator.state.dynamo_plugin.backend == "NO"
+        assert (
+            "ACCELERATE_DYNAMO_BACKEND" not in os.environ and trainer.accelerator.state.dynamo_plugin.backend == "NO"
+        )
         sample = trainer.policies.module.generate
 
         def generate(*args, sample=sample, **kwargs):
@@ -103,7 +113,8 @@ def test_a_compiled_run_ends_where_a_plain_one_ends_and_generates_without_a_grap
         trainer.policies.module.generate = generate
         trainer.train()
         ends.append(weights(trainer))
-    assert counters["stats"]["unique_graphs"] >= 1 and traced and not any(traced)
+    # Two roles, three layers each, rows and packs of them of many lengths.
+    assert 1 <= counters["stats"]["unique_graphs"] <= 2 and traced and not any(traced)
     for key, value in ends[0].items():
         torch.testing.assert_close(value, ends[1][key], rtol=1e-4, atol=1e-6)
     from safetensors.torch import load_file
@@ -115,7 +126,7 @@ def test_a_compiled_run_ends_where_a_plain_one_ends_and_generates_without_a_grap
     assert again.state.global_step == 3
 
 
-def test_a_compiler_that_fails_is_left_with_one_warning(tmp_path, caplog):
+def test_a_compiler_that_fails_is_left_with_one_warning(no_graphs, tmp_path, caplog):
     @torch._dynamo.register_backend(name="broken_in_test")
     def broken(graph, inputs):
         raise RuntimeError("no C++ compiler")
@@ -147,7 +158,7 @@ def test_an_unknown_backend_is_refused_by_name(tmp_path):
 
 
 @pytest.mark.slow
-def test_inductor_has_the_plain_gradients_for_many_lengths_from_few_graphs(tmp_path):
+def test_inductor_has_the_plain_gradients_for_many_lengths_from_few_graphs(no_graphs, tmp_path):
     trainer = make_trainer(tmp_path, torch_compile=True, shared_prefix="off", **SETTINGS)
     both(trainer, lengths(list(trainer.learners)), 1e-5)
     assert 1 <= counters["stats"]["unique_graphs"] <= 2
