@@ -35,7 +35,7 @@ from countdown_selfplay.countdown.proposals import Proposal, ProposalReason
 from countdown_selfplay.rewards.prover.verifier import make_countdown_reward
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 
-NAMES = ("joint", "single", "trl_rloo", "trl_grpo", "trl_rloo_conjecturer")
+NAMES = ("joint", "single", "trl_rloo", "trl_grpo", "trl_rloo_conjecturer", "trl_grpo_conjecturer")
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,11 @@ class Setting:
 
 def shape_of(model: str) -> Any:
     """Configurations of models that are filled with random weights: from the models' own published config.json."""
-    if model == "qwen2.5-0.5b":
+    if model.startswith("qwen2.5"):
+        width, inner, layers, heads = (896, 4864, 24, 14) if model == "qwen2.5-0.5b" else (1536, 8960, 28, 12)
         return Qwen2Config(
-            vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
-            num_key_value_heads=2, max_position_embeddings=32768, tie_word_embeddings=True,
+            vocab_size=151936, hidden_size=width, intermediate_size=inner, num_hidden_layers=layers,
+            num_attention_heads=heads, num_key_value_heads=2, max_position_embeddings=32768, tie_word_embeddings=True,
         )  # fmt: skip
     return Qwen3Config(
         vocab_size=151936, hidden_size=1024, intermediate_size=3072, num_hidden_layers=28, num_attention_heads=16,
@@ -217,7 +218,7 @@ def stock(name: str, setting: Setting, folder: str, phases: Phases) -> RLOOTrain
     domain = domain_of(setting, phases)
     settings = common(setting, folder)
     init = settings.pop("model_init_kwargs", {})
-    if name == "trl_rloo_conjecturer":
+    if name.endswith("_conjecturer"):
         settings |= {
             "gradient_accumulation_steps": setting.conjecturer,
             "num_generations": setting.batch * setting.conjecturer,
@@ -228,7 +229,7 @@ def stock(name: str, setting: Setting, folder: str, phases: Phases) -> RLOOTrain
         settings["gradient_accumulation_steps"] = setting.prover
         rows = Dataset.from_list([domain.prove_row(problem) for problem in problems_of(setting)])
         reward = dense_reward if setting.dense else make_countdown_reward(domain.rules)
-    config, trainer = (GRPOConfig, GRPOTrainer) if name == "trl_grpo" else (RLOOConfig, RLOOTrainer)
+    config, trainer = (GRPOConfig, GRPOTrainer) if name.startswith("trl_grpo") else (RLOOConfig, RLOOTrainer)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(setting.folder, dtype=torch.float32, **init)
     tokenizer = AutoTokenizer.from_pretrained(setting.folder, padding_side="left")
     made = trainer(
@@ -286,11 +287,11 @@ def build(name: str, setting: Setting, folder: str) -> tuple[Any, Phases, list[l
         return found
 
     trainer._generate_single_turn = counted
-    phases.wrap(
-        trainer,
-        "_get_per_token_logps_and_entropies",
-        lambda: "forward" if torch.is_grad_enabled() else "log-probs",
-    )
+    for owner, scores in (
+        (trainer, "_get_per_token_logps_and_entropies"),
+        (getattr(trainer, "window", None), "score"),
+    ):
+        phases.wrap(owner, scores, lambda: "forward" if torch.is_grad_enabled() else "log-probs")
     phases.wrap(trainer.accelerator, "backward", "backward")
     if getattr(trainer, "vllm_generation", None) is not None:
         phases.wrap(trainer.vllm_generation, "sync_weights", "sync")

@@ -8,15 +8,16 @@ Every cell is `joint --probe` (planning/probe.py) on random or given weights in 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from contenders import prepare_model
+from results import machine, write_json
 
 _LONG = {"prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 48}
 _TINY = {
@@ -24,6 +25,7 @@ _TINY = {
     "target_low": 1, "target_high": 99, "max_completion_length": 16, "per_device_train_batch_size": 64,
 }  # fmt: skip
 _FOUR = {**_LONG, "per_device_train_batch_size": 4}
+_ON_GPU = {**_LONG, "max_completion_length": 256, "per_device_train_batch_size": 32}
 CELLS: dict[str, dict[str, Any]] = {
     "tiny, full": {"model": "tiny", **_TINY},
     "smollm2, tied": {"model": "smollm2", "policy_sharing": "tied", **_FOUR},
@@ -38,20 +40,9 @@ CELLS: dict[str, dict[str, Any]] = {
     "qwen 0.5B, tied, checkpointing": {
         "model": "qwen", "policy_sharing": "tied", "gradient_checkpointing": True, **_FOUR
     },
+    "random 0.5B, full": {"model": "random", **_ON_GPU},
+    "random 0.5B, lora": {"model": "random", "policy_sharing": "lora", **_ON_GPU},
 }  # fmt: skip
-
-
-def qwen_folder(folder: str, tokenizer: str) -> str:
-    """Random weights in the shape of Qwen2.5-0.5B, with another model's tokenizer beside them."""
-    from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
-
-    shape = Qwen2Config(
-        vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
-        num_key_value_heads=2, tie_word_embeddings=True, bos_token_id=1, eos_token_id=2, pad_token_id=2,
-    )  # fmt: skip
-    Qwen2ForCausalLM(shape).save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tokenizer).save_pretrained(folder)
-    return folder
 
 
 def loaded(path: str) -> Any:
@@ -128,13 +119,17 @@ def row(name: str, found: dict[str, Any]) -> str:
     return f"| {name} | " + " | ".join(f"{m:.2f} | {e:.2f} | {(e - m) / m:+.0%}" for m, e in cells) + " |"
 
 
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made.add_argument("--smollm2", help="a folder with SmolLM2-135M; without it only the tiny model is measured")
+    made.add_argument("--only", help="cells whose name contains this")
+    made.add_argument("--output", type=Path, help="JSON file for the figures")
+    made.add_argument("--cell", help=argparse.SUPPRESS)
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--smollm2", help="a folder with SmolLM2-135M; without it only the tiny model is measured")
-    parser.add_argument("--only", help="cells whose name contains this")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
-    parser.add_argument("--cell", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser().parse_args()
     if options.cell:
         measure(json.loads(options.cell), str(options.output))
         return
@@ -147,19 +142,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = {"tiny": str(TINY_MODEL_PATH), "smollm2": options.smollm2}
         for name, cell in CELLS.items():
-            if (options.only and options.only not in name) or (cell["model"] != "tiny" and not options.smollm2):
+            wanted = options.only in name if options.only else cell["model"] != "random"
+            if not wanted or (cell["model"] in ("smollm2", "qwen") and not options.smollm2):
                 continue
             if cell.get("bf16") and not torch.cuda.is_available():
                 continue  # emulated there: hours, not minutes
-            if cell["model"] == "qwen" and "qwen" not in paths:
-                paths["qwen"] = qwen_folder(str(Path(folder) / "qwen"), options.smollm2)
+            if cell["model"] not in paths:  # Qwen2.5-0.5B's shape with another model's tokenizer
+                tokenizer = options.smollm2 if cell["model"] == "qwen" else "tiny"
+                paths[cell["model"]] = prepare_model("qwen2.5-0.5b", None, tokenizer, Path(folder) / cell["model"])
             results[name] = run_cell(name, {**cell, "path": paths[cell["model"]]}, folder)
             print(row(name, results[name]), flush=True)
-    device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores"
-    about = {"date": datetime.date.today().isoformat(), "machine": f"{platform.machine()}, {device}"}
-    about["versions"] = f"torch {torch.__version__}"
-    if options.output:
-        options.output.write_text(json.dumps({**about, "cells": results}, indent=1) + "\n")
+    write_json(options.output, {"machine": machine(), "cells": results})
 
 
 if __name__ == "__main__":

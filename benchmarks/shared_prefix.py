@@ -6,7 +6,8 @@ Forward, loss and backward of one micro-batch of `--groups` x `--answers` rows, 
 `--length` tokens (`--unequal`: from a quarter of it on), by the trainer's own loss on random weights, alternating in
 one process. A ratio is that of the two passes of a turn; 95% bootstrap intervals of the median. Memory, in turns of
 its own: the most that the process holds in an update above what it held before, gradients included, by Linux's own
-mark, with an allocator that keeps nothing that is free.
+mark, with an allocator that keeps nothing that is free. On a GPU, in bf16: wall time between two waits for the device,
+and the allocator's peak.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 import transformers
+from contenders import shape_of
 from results import machine, spread, write_json
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
@@ -32,14 +34,17 @@ from countdown_selfplay.policies.shared_prefix import SharedPrefix
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 LIBC = ctypes.CDLL("libc.so.6")
-SHAPES = ("tiny", "smollm2-135m")
+SHAPES = ("tiny", "smollm2-135m", "qwen2.5-0.5b", "qwen2.5-1.5b", "qwen3-0.6b")
+GPU = torch.cuda.is_available()
 
 
 def model_of(shape: str) -> Any:
-    """Random weights in SmolLM2-135M's shape (its config.json), or the embedded model."""
+    """Random weights in the shape of a model (from its config.json), or the embedded model."""
     torch.manual_seed(0)
     if shape == "tiny":
         return AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH))
+    if shape != "smollm2-135m":
+        return AutoModelForCausalLM.from_config(shape_of(shape), dtype=torch.float32)
     return LlamaForCausalLM(
         LlamaConfig(
             vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
@@ -72,9 +77,19 @@ def resident(name: str) -> float:
 
 
 def update(trainer: Any, head: Any, shared: Any, batch: dict[str, Any]) -> tuple[float, float]:
-    """CPU seconds and MiB of one forward, loss and backward."""
+    """Seconds (of the CPU, or on a GPU of the clock) and MiB of one forward, loss and backward."""
     head.shared_prefix = shared
     trainer.model.zero_grad(set_to_none=True)
+    if GPU:
+        torch.cuda.reset_peak_memory_stats()
+        held = torch.cuda.memory_allocated()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        with trainer.accelerator.autocast():
+            loss = trainer.compute_loss(trainer.model, batch)
+        loss.backward()
+        torch.cuda.synchronize()
+        return time.perf_counter() - start, (torch.cuda.max_memory_allocated() - held) / 2**20
     LIBC.malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before, start = resident("VmRSS"), time.process_time()
@@ -92,25 +107,29 @@ def turns(trainer: Any, head: Any, ways: dict[str, Any], batch: dict[str, Any], 
     return found
 
 
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    made.add_argument("--shape", choices=SHAPES, default="tiny")
+    made.add_argument("--prompt", type=int, default=162)
+    made.add_argument("--length", type=int, default=64)
+    made.add_argument("--answers", type=int, default=8)
+    made.add_argument("--groups", type=int, default=1)
+    made.add_argument("--unequal", action="store_true")
+    made.add_argument("--checkpointing", action="store_true", help="recompute activations")
+    made.add_argument("--turns", type=int, default=6)
+    made.add_argument("--output", type=Path)
+    return made
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", choices=SHAPES, default="tiny")
-    parser.add_argument("--prompt", type=int, default=162)
-    parser.add_argument("--length", type=int, default=64)
-    parser.add_argument("--answers", type=int, default=8)
-    parser.add_argument("--groups", type=int, default=1)
-    parser.add_argument("--unequal", action="store_true")
-    parser.add_argument("--checkpointing", action="store_true", help="recompute activations")
-    parser.add_argument("--turns", type=int, default=6)
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+    options = parser().parse_args()
     transformers.logging.set_verbosity_error()
     model = model_of(options.shape)
     with tempfile.TemporaryDirectory() as folder:
         config = JointSelfPlayConfig(
             output_dir=folder, per_device_train_batch_size=options.groups * options.answers, prover_micro_batches=1,
             conjecturer_micro_batches=0, num_generations=options.answers, report_to="none", save_strategy="no",
-            gradient_checkpointing=options.checkpointing, guard=False, max_steps=1, use_cpu=True,
+            gradient_checkpointing=options.checkpointing, guard=False, max_steps=1, bf16=GPU,
             prover_prompt="compact", conjecturer_prompt="compact",
         )  # fmt: skip
         tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")
@@ -118,7 +137,9 @@ def main() -> None:
         if options.checkpointing:
             trainer.model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
         trainer.model.train()
-        batch = rows(options, model.config.vocab_size)
+        device = trainer.accelerator.device
+        given = rows(options, model.config.vocab_size)
+        batch = {name: value.to(device) if torch.is_tensor(value) else value for name, value in given.items()}
         ways = {"plain": None, "shared": SharedPrefix(model, always=True), "auto": SharedPrefix(model, always=False)}
         for shared in ways.values():
             update(trainer, model, shared, batch)
@@ -126,8 +147,12 @@ def main() -> None:
         for setting in (-1, -3):  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD: what is freed goes back at once
             LIBC.mallopt(setting, 262144)
         found.append(turns(trainer, model, ways, batch, 3, 1))
-    result: dict[str, Any] = {"machine": machine(), "setting": {k: str(v) for k, v in vars(options).items()}}
-    for i, what in enumerate(("cpu_seconds", "memory_mib")):
+    result: dict[str, Any] = {
+        "machine": machine(),
+        "clock": "wall" if GPU else "cpu",
+        "setting": {k: str(v) for k, v in vars(options).items()},
+    }
+    for i, what in enumerate(("seconds", "memory_mib")):
         result[what] = {name: spread(values) for name, values in found[i].items()}
         for way in ("shared", "auto"):
             ratios = [a / b for a, b in zip(found[i][way], found[i]["plain"], strict=True)]

@@ -5,6 +5,7 @@ and GRPO trainers on the same model, batch and lengths.
     python benchmarks/throughput.py --model smollm2-135m --model_path FOLDER --steps 3
     python benchmarks/throughput.py --model qwen2.5-0.5b --tokenizer tiny --prompts compact --steps 2
     python benchmarks/throughput.py --flat 500                       # time and memory per round over 500 rounds
+    python benchmarks/throughput.py --operators joint --steps 40     # where a step's time goes, by torch.profiler
 
 The contenders take turns, one optimizer step each, in one process and in an order that rotates, so that whatever
 else the machine does hits all of them alike. Ratios are taken turn by turn: least, median and most over the turns, and
@@ -31,7 +32,7 @@ from contenders import NAMES, TOKENIZER, Setting, build, prepare_model
 from pacing import Paced
 from results import machine, spread, write_json
 
-MODELS = ("tiny", "smollm2-135m", "qwen2.5-0.5b", "qwen3-0.6b")
+MODELS = ("tiny", "smollm2-135m", "qwen2.5-0.5b", "qwen2.5-1.5b", "qwen3-0.6b")
 # Per model: samples in a micro-batch, the prover's and the conjecturer's micro-batches, answers per problem, tokens.
 DEFAULTS = {"tiny": (64, 2, 1, 8, 16), "smollm2-135m": (4, 2, 1, 4, 24), "qwen2.5-0.5b": (4, 2, 1, 4, 16)}
 ON_GPU = (64, 2, 1, 8, 256)
@@ -73,8 +74,8 @@ def totals(record: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def summary(name: str, setting: Setting, records: list[dict[str, Any]]) -> dict[str, Any]:
-    micro = {"joint": setting.prover + setting.conjecturer, "trl_rloo_conjecturer": setting.conjecturer}
-    samples = setting.batch * micro.get(name, setting.prover)
+    micro = setting.conjecturer if name.endswith("_conjecturer") else setting.prover
+    samples = setting.batch * (micro + (setting.conjecturer if name == "joint" else 0))
     taken = totals(records)
     profiled = [r for r in records if r["profiled"]]
     found: dict[str, Any] = {"samples": samples}
@@ -102,11 +103,12 @@ def ratios(records: dict[str, list[dict[str, Any]]], clock: str) -> dict[str, An
         if {"single", stock} <= set(taken):
             pairs = zip(taken["single"], taken[stock], strict=True)
             found[f"single / {stock} (samples/s)"] = spread([s[clock] / o[clock] for o, s in pairs])
-    if {"joint", "trl_rloo", "trl_rloo_conjecturer"} <= set(taken):
-        triples = zip(taken["joint"], taken["trl_rloo"], taken["trl_rloo_conjecturer"], strict=True)
-        found["joint / (trl_rloo + trl_rloo_conjecturer) (time)"] = spread(
-            [j[clock] / (p[clock] + c[clock]) for j, p, c in triples]
-        )
+        proposing = f"{stock}_conjecturer"
+        if {"joint", stock, proposing} <= set(taken):
+            triples = zip(taken["joint"], taken[stock], taken[proposing], strict=True)
+            found[f"joint / ({stock} + {proposing}) (time)"] = spread(
+                [j[clock] / (p[clock] + c[clock]) for j, p, c in triples]
+            )
     return found
 
 
@@ -115,6 +117,17 @@ def peak_memory(setting: Setting, name: str, argv: list[str]) -> dict[str, float
     command = [sys.executable, __file__, *argv, "--memory_of", name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def operators(name: str, setting: Setting) -> str:
+    """torch.profiler's table of a contender's steps: the operators that take the most time themselves."""
+    with tempfile.TemporaryDirectory() as folder:
+        trainer, phases, _ = build(name, setting, folder)
+        phases.on = False
+        with torch.profiler.profile() as profile:
+            trainer.train()
+    order = "self_cuda_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
+    return str(profile.key_averages().table(sort_by=order, row_limit=25, max_name_column_width=60))
 
 
 def peak_rss() -> float:
@@ -192,6 +205,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--flat", type=int, metavar="ROUNDS", help="slope of time and memory over this many joint rounds"
     )
+    made.add_argument("--operators", choices=NAMES, help="the operators that this contender's steps consist of")
     made.add_argument("--quick", action="store_true", help="two small steps of each, to see that everything runs")
     made.add_argument("--output", type=Path, help="JSON file for all figures")
     made.add_argument("--memory_of", choices=NAMES, help=argparse.SUPPRESS)
@@ -234,6 +248,9 @@ def main() -> None:
         )  # fmt: skip
         if options.memory_of:
             memory_of(options.memory_of, setting)
+            return
+        if options.operators:
+            print(operators(options.operators, setting))
             return
         result: dict[str, Any] = {"machine": machine(), "setting": vars(setting) | {"folder": setting.model}}
         if options.flat:

@@ -6,11 +6,12 @@
 
 The tasks: chain_sum, basic_arithmetic and spell_backward, each with one setting of four levels. The start has the
 embedded model's architecture, random weights and a tokenizer of characters (the tasks' fixed phrases are one token
-each), and is shown right answers of the levels KNOWN by `countdown-selfplay sft`. Every arm plays ROUNDS rounds of 48
-problems x 8 answers from these weights, by expert iteration. All are scored on the same held-out problems, equally
-many of each level. `half` is an oracle and no rival: it plays the two levels whose solve rate is nearest one half,
-measured every third round on answers of its own. Runs are resumable: what is finished is read, and what was stopped
-goes on from a checkpoint. Written to --folder: the start, a folder per arm and seed, `study.md` and `counts.json`.
+each), and is shown right answers by `countdown-selfplay sft`, few of the higher levels (SHOWN). Every arm plays ROUNDS
+rounds of 48 problems x 8 answers from these weights, by expert iteration. All are scored on the same held-out
+problems, equally many of each level. `half` is an oracle and no rival: it plays the two levels whose solve rate is
+nearest one half, measured every third round on answers of its own. Runs are resumable: what is finished is read, and
+what was stopped goes on from a checkpoint. Written to --folder: the start, a folder per
+arm and seed, `study.md` and `counts.json`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ DOMAIN: dict[str, Any] = {
     "prompt": "bare",
     "workers": 1,
 }
-RUNGS, KNOWN = (0, 1, 2, 3), (0, 1)
-SHOWN = 3000  # demonstrations of each known level, at most
-STEPS, ROUNDS = 1000, 40
+SHOWN = {0: 3000, 1: 3000, 2: 600, 3: 150}
+"""Level -> demonstrations of it that the start is shown, at most: the rarer, the harder it finds the level."""
+RUNGS = tuple(SHOWN)
+STEPS, ROUNDS = 3000, 80
 EACH, ANSWERS = {False: 192, True: 96}, 8  # problems of each level: held out, tuning
 ARMS: dict[str, dict[str, Any]] = {
     "start": {},  # the warm start, not trained
@@ -107,7 +109,7 @@ def _literal(text: str) -> str:
 
 
 def warm_start(root: Path, steps: int) -> Path:
-    """The folder of the start: random weights that were shown right answers of the levels KNOWN. Held-out problems,
+    """The folder of the start: random weights that were shown right answers, SHOWN of each level. Held-out problems,
     and those of --tuning, are not among them."""
     from countdown_selfplay.cli.main import main as command
 
@@ -116,7 +118,7 @@ def warm_start(root: Path, steps: int) -> Path:
         return folder
     domain, began = played(), time.process_time()
     kept_out = frozenset(domain.key(one) for one in [*measured(domain, False), *measured(domain, True)])
-    problems = [one for rung in KNOWN for one in domain.random_of_rung(SHOWN, rung, 1, kept_out)]
+    problems = [one for rung, most in SHOWN.items() for one in domain.random_of_rung(most, rung, 1, kept_out)]
     rows = [domain.prove_row(one) | {"completion": one.answer} for one in problems]
     shown, untrained = root / "shown.jsonl", root / "untrained"
     characters(untrained, [row["prompt"] + row["completion"] for row in rows])
@@ -191,7 +193,7 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
         prover_sequences_per_step=64,
         steps_per_round=8,
         per_device_train_batch_size=64,
-        prover_learning_rate=5e-4,
+        prover_learning_rate=1e-4,
         lr_scheduler_type="constant",
         weight_decay=0.0,
         beta=0.0,

@@ -136,9 +136,10 @@ def self_played(
         trainer.processing_class.save_pretrained(folder / "prover")
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
     steps = sum(row.get("prover/steps", 0.0) for row in rows)
-    probed = sum(row.get("proposer/probe_answers", 0.0) for row in rows)
+    probed = sum(row.get("proposer/probe_answers", 0.0) for row in rows)  # they are in `samples` too
     curve = [{k: v for k, v in row.items() if k.startswith(CURVE) and v != 0} for row in rows]
-    played = {"rounds": trainer.frame.rounds, "answers": trainer.frame.samples, "watched": watched}
+    answers = {**trainer.frame.samples, "prover": trainer.frame.samples.get("prover", 0) - int(probed)}
+    played = {"rounds": trainer.frame.rounds, "answers": answers, "watched": watched}
     return {
         **found,
         "steps": steps,

@@ -4,11 +4,13 @@ on."""
 
 import inspect
 import itertools
+import math
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 import trl
 import trl.models
 import trl.trainer.utils as trl_utils
@@ -225,3 +227,17 @@ def test_the_completions_table_is_made_of_the_logs_that_we_hand_over():
     source = inspect.getsource(GRPOTrainer)
     assert set(re.findall(r'self\._logs\["(\w+)"\]', source)) == set(_trl.COMPLETION_LOGS)
     assert set(_trl.empty_logs()) == set(_trl.COMPLETION_LOGS)
+
+
+def test_the_tiles_of_trls_head_are_no_wider_than_the_vocabulary_while_it_runs():
+    """TRL's own width is 32,768; log-probs by hand: two tokens with logits (0, log 3) have probabilities 1/4, 3/4."""
+    assert trl_utils._CHUNKED_LOGPROB_CHUNK_SIZE == 32768
+    with _trl.tile_of(129):
+        assert trl_utils._CHUNKED_LOGPROB_CHUNK_SIZE == 129
+    with _trl.tile_of(151936):
+        assert trl_utils._CHUNKED_LOGPROB_CHUNK_SIZE == 32768
+    assert trl_utils._CHUNKED_LOGPROB_CHUNK_SIZE == 32768
+    hidden, weight = torch.tensor([[1.0]]), torch.tensor([[0.0], [math.log(3)]])
+    for width in (1, 2, 32768):
+        found = trl_utils._ChunkedLogProbFunction.apply(hidden, weight, None, torch.tensor([0]), 1.0, width)[0]
+        assert found.item() == pytest.approx(math.log(1 / 4))

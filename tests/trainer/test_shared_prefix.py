@@ -23,6 +23,7 @@ from transformers import (
 )
 from trl.trainer.utils import FusedCausalLMOutput
 
+from countdown_selfplay.distributed.ddp import Engine
 from countdown_selfplay.objectives import OBJECTIVES
 from countdown_selfplay.policies.forward import score_completions_only, scored_at
 from countdown_selfplay.policies.shared_prefix import (
@@ -251,6 +252,16 @@ def test_models_that_cannot_are_named_in_one_warning(model, why, caplog):
         assert not share_prefixes([model, model], "on")
     assert len(caplog.records) == 1 and type(model).__name__ in caplog.text and model.shared_prefix is None
     assert obstacle(llama()) == obstacle(qwen2()) == ""
+
+
+def test_an_engine_that_cuts_weights_up_keeps_the_plain_pass(tmp_path, caplog, monkeypatch):
+    """FSDP2 wraps after the trainer is built, so the model does not show it. The processes' batches differ: the one
+    that packs first checks itself in a pass that the others do not make, and gloo ends the run."""
+    monkeypatch.setattr(Engine, "shards_weights", True)
+    with caplog.at_level(logging.WARNING):
+        trainer = make_trainer(tmp_path, shared_prefix="on")
+    assert not trainer.policies.shares_prompts and "is cut up over processes" in caplog.text
+    assert all(m.shared_prefix is None for m in trainer.policies.module.modules() if "shared_prefix" in vars(m))
 
 
 def test_a_model_that_reads_packs_otherwise_falls_back_with_one_warning(caplog):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from ..config.countdown_fields import CountdownFields
 from ..config.run_rules import check_output
 from ..config.script import EvaluationArguments
 from ..config.starts import check_starts
+from ..distributed.processes import ALONE, Processes
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..games import GAMES
@@ -50,9 +50,7 @@ class IteratedArguments(EvaluationArguments, CountdownFields):
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """`--training iterated`; `launch`: of a dry run, and not read, for it runs in one process."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ConfigError("`--training iterated` runs in one process; leave the launch out, or train online.")
+    """`--training iterated`; `launch`: options of a launch that a dry run is to plan for."""
     script, settings, model = parse_options("cdg", sys.argv[1:] if argv is None else argv)
     if script.training != "iterated":
         raise ConfigError(
@@ -66,7 +64,10 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         check_starts(model.model_name_or_path, script.dataset_name)
     if script.budget_of is not None:
         settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
-    (dry_run if script.dry_run else play)(script, settings, model)
+    if script.dry_run:
+        dry_run(script, settings, model, launch)
+    else:
+        play(script, settings, model)
     return 0
 
 
@@ -99,37 +100,49 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     game = game_of(script)
     start = resolve_model(model.model_name_or_path)
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
+    processes = run.meet()
     with run_lock(settings.output_dir):  # another process that plays there keeps its description
-        describe(run, script, settings)
+        processes.together(lambda: describe(run, script, settings))
         run.run(tell=lambda line: print(json.dumps(line), flush=True))
-    ends = [run.weights("prover", t) for t in (1, settings.iterations + 1)] if held_out else []
-    before, after = [measure(path, held_out, domain, script, settings) for path in ends] or ({}, {})
-    tell(Path(settings.output_dir), before, after, report=False)
+    ends: list[str] = []
+    if held_out:
+        ends = processes.together(lambda: [run.weights("prover", t) for t in (1, settings.iterations + 1)])
+    before, after = [measure(path, held_out, domain, script, settings, processes) for path in ends] or ({}, {})
+    processes.together(lambda: tell(Path(settings.output_dir), before, after, report=False))
 
 
 def game_of(script: IteratedArguments) -> Any:
     return GAMES.make("critic_discernment", json_object("game_kwargs", script.game_kwargs, '{"revisions": 4}'))
 
 
-def dry_run(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
-    """Settings, samples and steps; no model and no data set is loaded."""
+def dry_run(
+    script: IteratedArguments, settings: IteratedSettings, model: Any, launch: dict[str, str] | None = None
+) -> None:
+    """Settings, samples, steps and memory; no model and no data set is loaded."""
+    from ..evaluation.model import place_of
     from ..planning.dry_run import print_warm_start
+    from ..planning.memory import Launch
+    from ..planning.warm_starts import iterated_lines
     from ..warm_starts.iterated.settings import plan
+    from .launch import planned
 
-    domain_from(script)
-    print_warm_start(script, settings, model, plan(settings, game_of(script), script.problems))
+    device = "cpu" if settings.use_cpu else place_of(None)
+    here = Launch(device=device, bf16=settings.bf16 is not False and device != "cpu")
+    where = here if launch is None else planned(launch)
+    memory = iterated_lines(settings, domain_from(script), model.model_name_or_path, where)
+    print_warm_start(script, settings, model, [*plan(settings, game_of(script), script.problems), *memory])
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
     """Write run.json, which `eval` and `report` read. A folder that was begun keeps its file."""
     from ..contract.metric import as_json, for_players
-    from ..evaluation.model import place_of
     from ..training.callbacks.run_folder import write_description
 
     if run.begun() and (run.folder / "run.json").exists():
         return
     run.folder.mkdir(parents=True, exist_ok=True)
-    place = SimpleNamespace(output_dir=settings.output_dir, device=place_of(None), world_size=1)
+    processes = run.processes
+    place = SimpleNamespace(output_dir=settings.output_dir, device=processes.device, world_size=processes.world)
     metrics = for_players(run.game.metrics, {kind: [kind] for kind in settings.kinds})
     declared = {metric.name: as_json(metric) for metric in metrics}
     config = {**settings.to_dict(), **vars(script), "iterations": settings.iterations, "game": "critic_discernment"}
@@ -149,12 +162,23 @@ def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: A
     return domain.random(script.problems, settings.seed, frozenset(evaluated))
 
 
-def measure(path: str, held_out: list[Any], domain: Any, script: IteratedArguments, settings: IteratedSettings) -> Any:
+def measure(
+    path: str,
+    held_out: list[Any],
+    domain: Any,
+    script: IteratedArguments,
+    settings: IteratedSettings,
+    processes: Processes = ALONE,
+) -> Any:
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
-    from ..evaluation.model import load_model, place_of
     from ..evaluation.setting import preset
+    from ..policies.build import load_tokenizer
     from ..warm_starts.training import measure_prover
+    from ..warm_starts.weights import load_whole
 
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
     size = max(settings.per_device_eval_batch_size, n)
-    return measure_prover(*load_model(path, place_of(None)), held_out, domain, n, batch_size=size, **how)
+    kind = "float32" if processes.device.type == "cpu" else "auto"
+    model = load_whole(path, {"dtype": kind}).to(processes.device).eval()
+    own = {"batch_size": size, "processes": processes, **how}
+    return measure_prover(model, load_tokenizer(path, False), held_out, domain, n, **own)

@@ -142,11 +142,11 @@ COMMANDS: dict[str, Command] = {
     "joint": Trainer("Train a conjecturer and a prover jointly", "joint", "tiny/default", _JOINT_EPILOG),
     "sft": Trainer(
         "Warm-start a role by supervised fine-tuning on demonstrations", "sft", "tiny/sft", _SFT_EPILOG,
-        (f"{_CONFIGS}:SFTArguments", f"{_CONFIGS}:SFTSettings"), "sft", plans_launch=False,
+        (f"{_CONFIGS}:SFTArguments", f"{_CONFIGS}:SFTSettings"), "sft",
     ),
     "ipo": Trainer(
         "Prefer right over wrong samples with IPO, TRL's DPOTrainer", "ipo", "tiny/ipo", _IPO_EPILOG,
-        (f"{_CONFIGS}:IPOArguments", f"{_CONFIGS}:IPOSettings"), "ipo", plans_launch=False,
+        (f"{_CONFIGS}:IPOArguments", f"{_CONFIGS}:IPOSettings"), "ipo",
     ),
     "rloo": Trainer(
         "Train a prover alone by RLOO, with the trainer, folder and report of joint", "joint", "tiny/rloo",
@@ -170,6 +170,7 @@ COMMANDS: dict[str, Command] = {
          "countdown_selfplay.warm_starts.iterated.settings:IteratedSettings"), "cdg", start=CDG,
         elsewhere={
             "max_steps": "--iterations",
+            "generation_backend": "`generate`, the only way in which it samples",
             "learning_rate": '--role_training, such as \'{"prover": {"learning_rate": [3e-4]}}\'',
         },
     ),

@@ -9,20 +9,26 @@ from ..config.run_rules import check_run
 from ..data.files import held_out_problems, load_problem_rows
 from ..errors import ConfigError
 from ..planning.dry_run import batches, print_warm_start
+from ..planning.memory import launch_of
+from ..planning.warm_starts import warm_start_lines
 from ..warm_starts.configs import IPOArguments, IPOSettings
 from ..warm_starts.filters import Kept, PreferencePair, ScoredSample, make_preference_pairs
 from ..warm_starts.readers import PREFERENCES, read_preferences, read_samples
+from .launch import planned as planned_for
 from .options import parse_options
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
+    """`launch`: options of a launch that a dry run is to plan for."""
     script, args, model = parse_options("ipo", sys.argv[1:] if argv is None else argv)
     if not script.dry_run:
         check_run(args)
     held_out = held_out_problems(script, script.played)
     evaluated = {script.played.key(problem) for problem in held_out}
     if script.dry_run:
-        print_warm_start(script, args, model, batches(args, *_planned(script, args, evaluated)))
+        planned = launch_of(args) if launch is None else planned_for(launch)
+        lines = batches(args, *_planned(script, args, evaluated), planned.processes)
+        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, True, planned)])
         return 0
     from ..warm_starts.readers import scored_samples
     from ..warm_starts.training import run

@@ -11,14 +11,18 @@ from ..config.starts import check_starts
 from ..contract.domain import in_moves
 from ..data.files import held_out_problems, load_problem_rows
 from ..planning.dry_run import batches, print_warm_start
+from ..planning.memory import launch_of
+from ..planning.warm_starts import warm_start_lines
 from ..warm_starts.configs import SFTArguments
 from ..warm_starts.demonstrations import generated_rows
 from ..warm_starts.filters import Kept
 from ..warm_starts.readers import clean_demonstrations
+from .launch import planned as planned_for
 from .options import parse_options
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
+    """`launch`: options of a launch that a dry run is to plan for."""
     script, args, model = parse_options("sft", sys.argv[1:] if argv is None else argv)
     if not script.dry_run:
         check_run(args)
@@ -26,7 +30,9 @@ def main(argv: list[str] | None = None) -> int:
     held_out = held_out_problems(script, script.played)
     kept = demonstrations(script, args.seed, {script.played.key(problem) for problem in held_out})
     if script.dry_run:
-        print_warm_start(script, args, model, batches(args, kept.sentence("demonstrations"), len(kept.rows)))
+        planned = launch_of(args) if launch is None else planned_for(launch)
+        lines = batches(args, kept.sentence("demonstrations"), len(kept.rows), planned.processes)
+        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, False, planned)])
         return 0
     from ..warm_starts.training import run
 

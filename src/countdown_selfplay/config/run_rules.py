@@ -9,6 +9,8 @@ from typing import Any
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
+from ..rewards import make_conjecturer_reward
+from ..rewards.learning_progress import needs_progress
 from .rules import Broken, check_rules
 from .settings import SelfPlaySettings
 
@@ -34,6 +36,11 @@ _SHARDED: tuple[tuple[Broken, str], ...] = (  # under deepspeed and fsdp, by {en
         lambda c: c.guard and c.guard_scope != "run" and c.players_of("conjecturer"),
         "`guard_scope` (conjecturer) cannot take one policy back under {engine}, whose checkpoints hold all of them "
         "in one piece; set guard_scope=run, or launch with accelerate_configs/ddp.yaml.",
+    ),
+    (
+        lambda c: needs_progress(make_conjecturer_reward(c.conjecturer_reward, c.reward_arguments)),
+        "`conjecturer_reward` learning_progress scores answers with moved weights, which {engine} holds in parts; "
+        "launch with accelerate_configs/ddp.yaml, or set another reward.",
     ),
 )
 _DEEPSPEED: tuple[tuple[Broken, str], ...] = (

@@ -49,6 +49,9 @@ class BaseGame(Stateless):
     def check(self, args: Any) -> None:
         """ConfigError, before a model loads, for a configuration that the game cannot be played with."""
 
+    def check_domain(self, domain: Any) -> None:
+        """ConfigError, before a model loads, for a domain that the game cannot be played on."""
+
     def to_dict(self) -> dict[str, Any]:
         """The game's arguments as plain JSON, by which IteratedSelfPlay compares a resume."""
         return {}

@@ -138,6 +138,11 @@ class Round(Protocol):
         per row, the domain judges each completion, once, and the reward functions score it."""
         ...
 
+    def progress(self, rollout: Rollout) -> torch.Tensor | None:
+        """(B) how far the player's last updates move along the gradient of the log-prob of its right answers, in nats;
+        NaN for the others. None before its first optimizer step."""
+        ...
+
     def credit(
         self,
         rollout: Rollout,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..config import JointSelfPlayConfig
 from ..errors import ConfigError
 from .ddp import Engine
 from .deepspeed import ZeroEngine, deepspeed_settings
@@ -16,22 +15,23 @@ def _on(name: str) -> bool:
     return os.environ.get(name, "false").lower() in ("1", "true", "yes")
 
 
-def choose_engine(args: JointSelfPlayConfig) -> Engine:
-    """The engine that `args` and accelerate's environment ask for; ConfigError for a combination that is refused. The
-    environment is read and not accelerate's state, which has fallen back silently by then: to DDP with DeepSpeed's
-    variables and ACCELERATE_USE_CPU set, and to DDP with FSDP's on a machine without GPUs."""
+def choose_engine(args: Any) -> Engine:
+    """The engine that `args` (a JointSelfPlayConfig, or TRL's for a warm start) and accelerate's environment ask for;
+    ConfigError for a combination that is refused. The environment is read and not accelerate's state, which has fallen
+    back silently by then: to DDP with DeepSpeed's variables and ACCELERATE_USE_CPU set, and to DDP with FSDP's on a
+    machine without GPUs."""
     settings = deepspeed_settings(args)
     if settings is not None:
         _check_deepspeed(args, settings)
         stage = int(settings.get("zero_optimization", {}).get("stage", 0))
-        return ZeroEngine(stage, args.ds3_gather_for_generation)
+        return ZeroEngine(stage, getattr(args, "ds3_gather_for_generation", True))
     if args.fsdp or _on("ACCELERATE_USE_FSDP"):
         _check_fsdp(args)
         return FsdpEngine()
     return Engine()
 
 
-def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> None:
+def _check_deepspeed(args: Any, settings: dict[str, Any]) -> None:
     stage = settings.get("zero_optimization", {}).get("stage", 0)
     for block, cost in (
         ("optimizer", "DeepSpeed would build its own optimizer and lose the learning rates of the roles"),
@@ -42,7 +42,7 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
                 f"The DeepSpeed config has a block `{block}`: {cost}; remove it (accelerate_configs/zero{stage or 2}"
                 ".yaml has none) and set learning rates and warm-up in the trainer's config."
             )
-    trained = {s.weights: s for s in args.all_roles.values() if s.trained}
+    trained = {s.weights: s for s in getattr(args, "all_roles", {}).values() if s.trained}  # a warm start has no roles
     several = len(trained) > 1
     offload = settings.get("zero_optimization", {}).get("offload_optimizer") or {}
     if several and offload.get("device", "none") not in (None, "none"):
@@ -60,7 +60,7 @@ def _check_deepspeed(args: JointSelfPlayConfig, settings: dict[str, Any]) -> Non
             )
 
 
-def _check_fsdp(args: JointSelfPlayConfig) -> None:
+def _check_fsdp(args: Any) -> None:
     given: Any = args.fsdp_config or {}  # transformers has cut the prefix fsdp_ off its keys
     version = given.get("version", 2) if args.fsdp else os.environ.get("FSDP_VERSION", "1")
     if int(version) != 2:

@@ -34,10 +34,12 @@ class Engine:
     """The module as the engine runs it at the moment, which before training is the policies' own. Set by the trainer,
     whose attribute it is."""
 
-    def bind(self, accelerator: Any, policies: PolicySet, max_grad_norm: float | None) -> None:
-        """Called once the Trainer is built: is this engine really on, and does it know all that it must?
-        `max_grad_norm`: for an engine that clips all roles together."""
-        self.accelerator, self.policies = accelerator, policies
+    def bind(self, accelerator: Any, policies: PolicySet | None, max_grad_norm: float | None) -> None:
+        """Called once the Trainer is built: is this engine really on, and does it know all that it must? `policies`:
+        None for a trainer of one model. `max_grad_norm`: for an engine that clips all roles together."""
+        self.accelerator = accelerator
+        if policies is not None:
+            self.policies = policies
         known, launched = accelerator.num_processes, int(os.environ.get("WORLD_SIZE", "1"))
         if launched != known:  # a launcher started them together; accelerate may leave each on its own
             raise ConfigError(

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from .. import _trl
-from ..config import JointSelfPlayConfig, Role
+from ..config import Role
 from ..data.jsonl import json_file
 from ..errors import ConfigError
 from ..policies import PolicySet
@@ -21,7 +21,7 @@ from .ddp import Engine, Score
 logger = logging.getLogger(__name__)
 
 
-def deepspeed_settings(args: JointSelfPlayConfig) -> dict[str, Any] | None:
+def deepspeed_settings(args: Any) -> dict[str, Any] | None:
     """The DeepSpeed config that `args` or the launcher's environment names, or None."""
     given: Any = args.deepspeed
     if args.deepspeed_plugin is not None:
@@ -42,7 +42,7 @@ class ZeroEngine(Engine):
         self.name = f"zero{stage}"
         self.shards_weights = stage == 3
 
-    def bind(self, accelerator: Any, policies: PolicySet, max_grad_norm: float | None) -> None:
+    def bind(self, accelerator: Any, policies: PolicySet | None, max_grad_norm: float | None) -> None:
         super().bind(accelerator, policies, max_grad_norm)
         if str(accelerator.distributed_type) != "DistributedType.DEEPSPEED":
             raise ConfigError(
@@ -59,7 +59,7 @@ class ZeroEngine(Engine):
         # A config without the key would not clip at all: the Trainer's clip is skipped under DeepSpeed.
         if settings.get("gradient_clipping") in (None, "auto"):
             settings["gradient_clipping"] = float(max_grad_norm or 0.0)
-        if len(policies.weight_names) > 1 and accelerator.is_main_process:
+        if policies is not None and len(policies.weight_names) > 1 and accelerator.is_main_process:
             logger.warning(
                 "DeepSpeed clips the gradients of all roles together (at %s): a role with a large gradient shrinks "
                 "the others' steps. DDP and FSDP2 clip each role by itself.",

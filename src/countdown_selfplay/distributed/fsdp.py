@@ -24,7 +24,7 @@ class FsdpEngine(Engine):
     optimizer_file = "optimizer.bin"
     shards_weights = True
 
-    def bind(self, accelerator: Any, policies: PolicySet, max_grad_norm: float | None) -> None:
+    def bind(self, accelerator: Any, policies: PolicySet | None, max_grad_norm: float | None) -> None:
         super().bind(accelerator, policies, max_grad_norm)
         if str(accelerator.distributed_type) != "DistributedType.FSDP":
             raise ConfigError(

@@ -111,10 +111,22 @@ class Player:
     num_generations: int
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
+    def draw(
+        self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None, spread: Processes = ALONE
+    ) -> list[list[Completion]]:
+        """`n` completions per prompt, made on all processes of `spread`."""
+        how = {"seed": seed, "stop_strings": stops, "spread": spread, **self.sampling}
+        return sample_completions(self.model, self.tokenizer, prompts, n, **how)
+
+
+Draw = Callable[[str, list[Any], int, int, list[str] | None], list[list[Completion]]]
+"""(role, prompts, n, seed, stop strings) -> prompts x n."""
+
 
 @dataclass
 class CollectingRound:
-    """A Round (contract/round.py) of one process. `truncated` holds what the token budget cut, by rollout."""
+    """A Round (contract/round.py) of one process. `truncated` holds what the token budget cut, by rollout. `draw`: how
+    completions come about; None: by the roster's models, in this process."""
 
     domain: Any
     roster: Mapping[str, Player]
@@ -124,6 +136,7 @@ class CollectingRound:
     held_out: frozenset[str] = frozenset()
     rank: int = 0
     world: int = 1
+    draw: Draw | None = None
     truncated: dict[int, list[bool]] = field(default_factory=dict)
     turns: int = 0
 
@@ -173,16 +186,8 @@ class CollectingRound:
         return played
 
     def _sampled(self, role: str, rows: Sequence[Any], n: int, seed: int) -> tuple[Rollout, list[bool]]:
-        player = self.roster[role]
-        drawn = sample_completions(
-            player.model,
-            player.tokenizer,
-            [row["prompt"] for row in rows],
-            n,
-            seed=seed,
-            stop_strings=self.domain.stop_strings(role),
-            **player.sampling,
-        )
+        draw = self.draw or self.roster[role].draw
+        drawn = draw(role, [row["prompt"] for row in rows], n, seed, self.domain.stop_strings(role))
         flat = [completion for group in drawn for completion in group]
         texts = [c.text for c in flat]
         return Rollout(role, list(rows), texts, n, rewards_B=torch.zeros(len(texts))), [c.truncated for c in flat]

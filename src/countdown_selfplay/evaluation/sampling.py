@@ -87,6 +87,7 @@ def sample_completions(
     device: Any = None,
     progress: Callable[[int, int], None] | None = None,
     in_step: bool = False,
+    spread: Processes = ALONE,
 ) -> list[list[Completion]]:
     """`n` completions per prompt: prompts x n.
 
@@ -99,7 +100,9 @@ def sample_completions(
     Equal arguments give equal texts, whatever was drawn before; torch's generators are left bit-identical. Each batch
     has a generator of its own, from `seed` and the batch's number, so a text depends on what is in its batch.
     `progress(done, total)` is called before the first and after each batch with rows. `in_step`: other
-    processes generate at the same time and no step may be left out (Processes).
+    processes generate at the same time and no step may be left out (Processes). `spread`: processes with equal whole
+    weights, which all call with equal arguments; each generates every so many-th batch and all get all texts, the same
+    ones for any number of them.
     """
     _check(n, temperature, top_p, top_k, max_new_tokens, batch_size)
     check_stop_strings(tokenizer, stop_strings)
@@ -122,10 +125,13 @@ def sample_completions(
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
     found: list[list[Completion]] = [[] for _ in ids]
+    mine: list[tuple[int, list[Completion]]] = []
     if progress is not None and rows:
         progress(0, len(rows))  # the first batch may take a minute
     with evaluating(model), neutral_generation(model), torch.no_grad():
         for number, start in enumerate(range(0, len(rows), batch_size)):
+            if number % spread.world != spread.rank:
+                continue
             batch = rows[start : start + batch_size]
             width = max(len(ids[i]) for i in batch)
             input_ids = torch.tensor([[config.pad_token_id] * (width - len(ids[i])) + ids[i] for i in batch])
@@ -135,10 +141,12 @@ def sample_completions(
                 # a set of policies does it itself
                 own = isinstance(model, PreTrainedModel)
                 output = model.generate(**(without_idle_rows(model, asked) if own else asked))
-            for i, completion in zip(batch, _decode(tokenizer, output[:, width:].tolist(), config), strict=True):
-                found[i].append(completion)
+            mine.append((start, _decode(tokenizer, output[:, width:].tolist(), config)))
             if progress is not None:
                 progress(start + len(batch), len(rows))
+    for start, completions in sorted(spread.gather(mine)):
+        for i, completion in zip(rows[start : start + len(completions)], completions, strict=True):
+            found[i].append(completion)
     return found
 
 

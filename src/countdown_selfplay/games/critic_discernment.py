@@ -142,6 +142,10 @@ class CriticDiscernment(BaseGame):
         groups = {s.role: s.num_generations for s in args.all_roles.values()}
         self._questions({role: args.capacity(role) for role in groups}, groups, args.world_size)
 
+    def check_domain(self, domain: Any) -> None:
+        """ConfigError for a domain whose answers nobody can criticise."""
+        critique_of(domain)
+
     def _check_imitation(self, roles: dict[str, Any]) -> None:
         """ConfigError for a prover that would imitate what equation 5 leaves out: a right answer given up earns eta,
         and a wrong first answer the share of revisions that mend it."""

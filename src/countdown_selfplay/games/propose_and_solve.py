@@ -19,9 +19,11 @@ from ..guides import checked_scores, make_guide
 from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
+from ..rewards.learning_progress import needs_progress
 from .filters import frontier_of, frontier_share, in_frontier, is_starved, shuffled, unsolvable_share, wanted_answers
 from .health import examples, proposal_health, prover_health, solve_rate_health
 from .metrics import METRICS
+from .progress import progress_of
 from .rungs import rung_health
 from .settings import Settings
 
@@ -84,7 +86,7 @@ class ProposeAndSolve(BaseGame):
         proposals, targets = self._propose(round, anchors)
         slots = self._fill(round, anchors, proposals, targets)
         answers, outcome = self._solve(round, slots)
-        outcome, rewarded = self._reward(round, slots, outcome)
+        outcome, rewarded = self._reward(round, slots, answers, outcome)
         turns, credited = self._credit(round, slots, answers, outcome)
         metrics = {**rewarded, **credited, **self._told(round, slots, answers, turns, outcome)}
         solved = zip(slots.keys, outcome.correct_MPG.sum((0, 2)).astype(int).tolist(), strict=True)
@@ -150,14 +152,16 @@ class ProposeAndSolve(BaseGame):
             slots.proposals, unknown_N, slots.problems, slots.problem_of, correct_MPG, solutions, over
         )
 
-    def _reward(self, round: Round, slots: Slots, outcome: Outcome) -> tuple[Outcome, dict[str, Any]]:
+    def _reward(
+        self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
+    ) -> tuple[Outcome, dict[str, Any]]:
         """A played proposal earns by its solve rate, a refused one what the reward says of its reason, or else the
         invalid reward; one that was admitted but found no slot was not measured: without an `unplayed_reward` it has
         no reward and takes no part in a baseline."""
         metrics: dict[str, Any] = {"round/random_slots": slots.randoms} if slots.randoms else {}
         if not slots.proposals:
             return outcome, metrics
-        known, reward_N = self._context(round, slots, outcome), outcome.rewards_N.copy()
+        known, reward_N = self._context(round, slots, answers, outcome), outcome.rewards_N.copy()
         solve_rate_P = outcome.solve_rate_P[: slots.kept]
         reward_P = checked_rewards(self.reward, solve_rate_P, known)
         if slots.kept and hasattr(self.reward, "parts"):
@@ -175,7 +179,7 @@ class ProposeAndSolve(BaseGame):
         metrics |= unsolvable_share(round.domain, slots.proposals, slots.played)
         return replace(outcome, rewards_N=reward_N), metrics
 
-    def _context(self, round: Round, slots: Slots, outcome: Outcome) -> RewardContext:
+    def _context(self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome) -> RewardContext:
         """What the reward may look at, of the played proposals."""
         domain, correct_MPG = round.domain, outcome.correct_MPG[:, : slots.kept]
         guide_P = None
@@ -192,6 +196,7 @@ class ProposeAndSolve(BaseGame):
             recent_rates=tuple(self.archive.recent_rates),
             prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
             guide_P=guide_P,
+            progress_P=progress_of(round, answers, slots.kept) if needs_progress(self.reward) else None,
             **{name: value for name, value in ranges.items() if value is not None},
         )
 

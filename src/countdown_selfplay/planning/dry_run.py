@@ -52,6 +52,7 @@ def print_dry_run(
         )
     try:
         print(memory_table(estimate_for(script, args, model, model_path, launch)))
+        print("--probe plays rounds and measures.")
     except (OSError, ValueError) as error:
         print(f"No estimate: the config of '{model_path}' cannot be read here ({type(error).__name__}).")
 
@@ -70,13 +71,13 @@ def print_warm_start(script: Any, args: Any, model: ModelConfig, lines: Iterable
     print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
 
 
-def batches(args: Any, data: str, rows: int) -> Iterator[str]:
+def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
     """Lines: the data (a sentence; `rows`: how many are trained on, at most) and the arithmetic of the steps."""
     yield f"\n# Data\n{data}\n\n# Batches"
-    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
+    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * processes
     yield (
         f"optimizer step: {args.per_device_train_batch_size} x {args.gradient_accumulation_steps} accumulated x "
-        f"{args.world_size} process(es) = {batch} rows"
+        f"{processes} process(es) = {batch} rows"
     )
     if args.max_steps > 0:
         yield f"steps: {args.max_steps} (max_steps)"

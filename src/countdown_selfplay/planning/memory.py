@@ -19,8 +19,7 @@ _TILE_TOKENS, _TILE_VOCABULARY = 4096, 32768  # tile of logits in TRL's fused he
 
 LEFT_OUT = (
     "A lower bound. Not counted: activations, weights that an engine gathers or\n"
-    "casts for a while, Python and its libraries, the CUDA context, fragmentation.\n"
-    "--probe plays rounds and measures."
+    "casts for a while, Python and its libraries, the CUDA context, fragmentation."
 )
 
 Parts = dict[str, tuple[float, str]]

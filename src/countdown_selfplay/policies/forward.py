@@ -45,14 +45,19 @@ def score_completions_only(model: Any) -> None:
     `model.padding_free` set, rows are laid end to end without their padding and attention keeps them apart by their
     positions, as in TRL's SFTTrainer (see `allow_padding_free`). `model.shared_prefix` and `model.mixed`: see
     shared_prefix.py and mixed_adapters.py."""
-    fused = model.forward
+    original = model.forward
+    vocabulary = int(model.config.get_text_config().vocab_size)
     model.padding_free, model.shared_prefix, model.mixed = False, None, None
 
-    @functools.wraps(fused)  # generate checks its arguments against the signature
+    def fused(**kwargs: Any) -> Any:
+        with _trl.tile_of(vocabulary):
+            return original(**kwargs)
+
+    @functools.wraps(original)  # generate checks its arguments against the signature
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         labels = kwargs.get("labels")
         if not kwargs.get("fused_lm_head") or labels is None or args:
-            return fused(*args, **kwargs)
+            return original(*args, **kwargs)
         if self.padding_free and kwargs.get("attention_mask") is not None:
             return _packed(fused, kwargs)
         plain = functools.partial(_plain_scores, self, fused)

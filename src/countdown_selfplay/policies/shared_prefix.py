@@ -27,6 +27,7 @@ GAIN = 0.9
 """`auto` packs where the estimated cost is at most this share of the plain pass's."""
 ATTENTION = 2.0
 """Time of an operation of attention in those of a linear layer."""
+SHARDED = "is cut up over processes, each of which would pack its own batches, and check them, in other passes"
 _OWN = {"input_ids", "attention_mask", "labels", "fused_lm_head"}
 
 Plan = list[list[list[int]]]
@@ -179,7 +180,7 @@ def obstacle(model: Any) -> str:
         return "takes no position ids"
     if getattr(config, "attention_dropout", 0) or any(_drops(part) for part in model.modules()):
         return "has dropout, which rows with a prompt of their own draw apart"
-    return "is cut up over processes" if cut_up(model) else ""
+    return SHARDED if cut_up(model) else ""
 
 
 def reads_positions(model: Any) -> bool:
@@ -275,13 +276,14 @@ def difference(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float(gap.max()) if wrong else 0.0
 
 
-def share_prefixes(modules: Iterable[torch.nn.Module], mode: str) -> bool:
+def share_prefixes(modules: Iterable[torch.nn.Module], mode: str, sharded: bool = False) -> bool:
     """Let every causal LM inside `modules` with TRL's head share prompts; whether one of them now does. `mode`: on, or
-    auto (where it pays, on a CPU). One warning names the first of them that cannot."""
+    auto (where it pays, on a CPU). `sharded`: the engine is going to cut them up. One warning names the first of them
+    that cannot."""
     heads: list[Any] = [part for module in modules for part in module.modules() if "shared_prefix" in vars(part)]
     if mode == "auto":
         heads = [head for head in heads if all(p.device.type == "cpu" for p in head.parameters())]
-    reasons = [obstacle(head) for head in heads]
+    reasons = [SHARDED if sharded else obstacle(head) for head in heads]
     for head, reason in zip(heads, reasons, strict=True):
         head.shared_prefix = None if reason else SharedPrefix(head, always=mode == "on")
     if any(reasons):

@@ -26,7 +26,7 @@ ORACLE = (
     Metric(
         "proposer/probe_answers",
         "Answers of the provers that oracle_rungs (half) took in the round to measure the rungs with. They train "
-        "nobody, and are in no other count of answers.",
+        "nobody; `round/generations` has them too.",
         panel=Panel("Answers that measure the rungs", (0,), "Curriculum", "answers"),
     ),
 )

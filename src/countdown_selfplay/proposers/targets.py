@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,8 @@ class Targets(Policies):
     needs: Sequence[str] = ()
     metrics = METRICS
     chooses_targets = True
+    shows: Sequence[str] = ("target",)
+    """Arguments of the domain's `propose_row` by which the conjecturer is shown something."""
 
     def __init__(self, batch: Count | None = None, conditioned: bool = True, fill: bool = False) -> None:
         super().__init__()
@@ -68,6 +71,16 @@ class Targets(Policies):
         self.added: list[str] = []  # those of the round that took empty slots
         self.copied: float | None = None  # share of the round's proposals
         self.values: dict[str, float] = {}
+
+    def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
+        """ConfigError for a conjecturer that the domain cannot show what it is to look at."""
+        if players.get("conjecturer") and not _takes(domain.propose_row, self.shows):
+            shown = " and ".join(f"`{name}`" for name in self.shows)
+            raise ConfigError(
+                f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain "
+                f"{type(domain).__name__} has no `propose_row` with {shown} (contract/domain.py); set "
+                "`conjecturer_micro_batches` to 0 to play the targets alone."
+            )
 
     # -- what is played ----------------------------------------------------------------------------------------------
 
@@ -109,8 +122,9 @@ class Targets(Policies):
     def _begin(self, round: Round) -> None:
         """Read the set; of a resumed run it may have changed, if the user allowed that."""
         found = {round.domain.key(problem): problem for problem in round.dataset()}
-        checked = round.domain.check(list(found.values()), [None] * len(found))
-        bad = [key for key, one in zip(found, checked, strict=True) if one.reason == "unsolvable"]
+        check = round.domain.check  # a domain without proposals need not have it
+        checked = [] if check is None else check(list(found.values()), [None] * len(found))
+        bad = [key for key, one in zip(found, checked, strict=False) if one.reason == "unsolvable"]
         self.problems = {key: problem for key, problem in found.items() if key not in set(bad)}
         self.aside = bad
         if not self.problems:
@@ -287,6 +301,8 @@ class STP(Targets):
     Its state: that of Targets, and the answers.
     """
 
+    shows = ("variant_of", "solution")
+
     def __init__(self, batch: Count | None = None) -> None:
         super().__init__(batch)
         self.answers: dict[str, str] = {}
@@ -318,6 +334,14 @@ class STP(Targets):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self.answers = dict(state["answers"])
+
+
+def _takes(propose_row: Any, shown: Sequence[str]) -> bool:
+    """Whether a domain's `propose_row` has these arguments and no other needed one."""
+    try:
+        return propose_row is not None and bool(signature(propose_row).bind(**dict.fromkeys(shown)))
+    except TypeError:
+        return False
 
 
 def _target(proposal: Proposal) -> Any:

@@ -5,24 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
-from random import Random
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from annotated_types import Ge, MinLen
 
-from ..contract.domain import in_moves
 from ..contract.game import Outcome, Proposal
 from ..contract.metric import SHARE, Metric, Panel
 from ..contract.round import Round, Turn
-from ..countdown import Problem
-from ..countdown.domain import CountdownDomain
 from ..data.jsonl import json_file
 from ..errors import CheckpointError, ConfigError
 from ..registry import Count, Share
 from .policies import Policies
+from .tier_supplement import supplement
 
 Axis = Literal["operands", "rung", "number_low", "number_high", "target_low", "target_high", "operators"]
 
@@ -234,15 +230,22 @@ class Tiers(Policies):
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
             if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
-                there = ", ".join(map(str, domain.rungs)) or "none"
-                said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there}"
-                raise ConfigError(f"{said}; list some of those in `levels` of proposer_kwargs.")
+                said = f"rung {rung['rung']}, and the domain's rungs are {', '.join(map(str, domain.rungs)) or 'none'}"
+                raise ConfigError(f"The tiers ask for {said}; list some in `levels`, or take another proposer.")
+            if "rung" in rung and not conjecturers:  # the rule makes these, and nobody is asked
+                continue
+            if domain.propose_row is None or not domain.asks:
+                raise ConfigError(
+                    f"A tier asks for {rung}, and the domain {type(domain).__name__} asks for no proposals (`asks`, "
+                    "`propose_row`); set `axis` of proposer_kwargs to rung, with `levels`, if it has rungs."
+                )
             try:
-                if conjecturers or domain.propose_row is not None:
-                    domain.propose_row(**{**domain.asks[0], **rung})
+                domain.propose_row(**{**domain.asks[0], **rung})
             except TypeError as error:
-                said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it: {error}"
-                raise ConfigError(said) from None
+                raise ConfigError(
+                    f"A tier asks for {rung}, and the domain's `propose_row` refuses it ({error}); set `axis` of "
+                    "proposer_kwargs to what it takes, or to rung without a conjecturer."
+                ) from None
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
         """What a tier asks for: its rung over what the domain asks for."""
@@ -319,12 +322,9 @@ class Tiers(Policies):
 
 def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
     """Shares of the conjecturers' texts; {} if there is no conjecturer."""
-    if not proposals:
-        return {}
-    return {
-        "valid_conjecture_rate": sum(p.problem is not None for p in proposals) / len(proposals),
-        "copied_example_rate": sum(p.reason == "copied_example" for p in proposals) / len(proposals),
-    }
+    count, valid = len(proposals), sum(p.problem is not None for p in proposals)
+    copied = sum(p.reason == "copied_example" for p in proposals)
+    return {"valid_conjecture_rate": valid / count, "copied_example_rate": copied / count} if count else {}
 
 
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -> list[Any]:
@@ -345,56 +345,3 @@ def _read(path: str, axis: str) -> list[Any]:
     if theirs != axis:
         raise ConfigError(f"'{path}' is of tiers on the axis {theirs}, and this run's `axis` is {axis}.")
     return tiers
-
-
-_LOW, _HIGH = 1, 12
-"""Of the numbers, in the paper."""
-
-_PATIENCE = 10_000
-"""Draws without a new problem after which the supplement is as long as it is."""
-
-
-def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
-    """Up to `count` distinct problems as `asked`, none with a key in `exclude` nor of the held-out side; a function of
-    the arguments alone.
-
-    Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from left to right; drawn
-    again until the result is a positive integer and the problem in range. Every one is solvable. A domain of another
-    kind makes its own random ones, of the rung if one is asked for, as Countdown does for a prompt that asks for no
-    size; in moves they are planted ones of that size.
-    """
-    if "rung" in asked:
-        return list(domain.random_of_rung(count, asked["rung"], seed, exclude))
-    if in_moves(domain) and domain.random_of_rung is not None and asked.get("operands") in domain.rungs:
-        return list(domain.random_of_rung(count, asked["operands"], seed, exclude))
-    if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in asked:
-        return list(domain.random(count, seed, exclude))
-    draws, taken, misses = Random(seed), set(exclude), 0
-    found: list[Problem] = []
-    while len(found) < count and misses < _PATIENCE:
-        problem = _draw(draws, asked["operands"])
-        fits = problem is not None and domain.in_range(problem) and domain.as_asked(problem, **asked)
-        if problem is None or not fits or problem.key in taken or domain.is_held_out(problem):
-            misses += 1
-            continue
-        found.append(problem)
-        taken.add(problem.key)
-        misses = 0
-    return found
-
-
-def _draw(draws: Random, operands: int) -> Problem | None:
-    """None if the result is not a positive integer; no division is by 0, for the numbers are positive."""
-    numbers = [draws.randint(_LOW, _HIGH) for _ in range(operands)]
-    value = Fraction(numbers[0])
-    for number in numbers[1:]:
-        value = _APPLY[draws.choice("+-*/")](value, number)
-    return Problem(tuple(numbers), int(value)) if value > 0 and value.denominator == 1 else None
-
-
-_APPLY = {
-    "+": lambda value, number: value + number,
-    "-": lambda value, number: value - number,
-    "*": lambda value, number: value * number,
-    "/": lambda value, number: value / number,
-}

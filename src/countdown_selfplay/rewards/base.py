@@ -23,8 +23,10 @@ class RewardContext:
     the solve rates. guide_P: a guide's score per problem, on any scale; NaN where a review failed. prover_rates_MP:
     solve rate per prover and problem; NaN where a prover did not try. archive: keys (`Problem.key`) of conjectured
     problems of earlier rounds, oldest first; `problem_of_key` makes problems of them. recent_rates: mean solve rates
-    of the conjectured problems of earlier rounds that played any, oldest first. spec, rules: ranges and rules that the
-    problems are played under.
+    of the conjectured problems of earlier rounds that played any, oldest first. progress_P: how far the prover's last
+    update moves along the gradient of its right answers to each problem (training/progress.py), for rewards with
+    `needs_progress`; 0 without a right answer or a step. spec, rules: ranges and rules that the problems are played
+    under.
     """
 
     attempts: int = 0
@@ -34,6 +36,7 @@ class RewardContext:
     prover_rates_MP: np.ndarray | None = None
     archive: tuple[str, ...] = ()
     recent_rates: tuple[float, ...] = ()
+    progress_P: np.ndarray | None = None
     spec: ProblemSpec = DEFAULT_SPEC
     rules: Rules = DEFAULT_RULES
 

@@ -20,6 +20,7 @@ from .difficulty_diversity import DifficultyDiversity
 from .disagreement import Disagreement
 from .frontier_distance import FrontierDistance
 from .learnability import Learnability
+from .learning_progress import LearningProgress
 from .r_zero import RZero
 from .sgs import SGS
 from .solvability_aware import SolvabilityAware
@@ -113,6 +114,7 @@ CONJECTURER_REWARDS: Registry[Callable[..., ConjecturerReward]] = Registry(
         "tent": Tent,
         "binary_band": BinaryBand,
         "learnability": Learnability,
+        "learning_progress": LearningProgress,
         "r_zero": RZero,
         "sgs": SGS,
         "frontier_distance": FrontierDistance,

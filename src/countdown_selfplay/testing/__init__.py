@@ -54,6 +54,8 @@ class ScriptedRound:
     """Player -> what it was asked in this round."""
     problems: list[Any] = field(default_factory=list)
     """The data set."""
+    moved: Callable[[Rollout], torch.Tensor | None] | None = None
+    """`progress` of a rollout; None: there was no optimizer step yet."""
 
     def dataset(self) -> list[Any]:
         return list(self.problems)
@@ -82,6 +84,9 @@ class ScriptedRound:
             return Rollout(role, rows, texts, n, rewards_B=torch.zeros(len(texts)))
         verdicts = self.domain.verify(texts, [problem for problem in problems for _ in range(n)])
         return Rollout(role, rows, texts, n, verdicts, torch.tensor([float(v.score) for v in verdicts]))
+
+    def progress(self, rollout: Rollout) -> torch.Tensor | None:
+        return None if self.moved is None else self.moved(rollout)
 
     def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
         """Episodes: `write` is asked for each move, of which an episode after its first one has one a row. `rows` of

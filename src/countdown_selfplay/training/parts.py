@@ -39,9 +39,12 @@ def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
     return args.with_kinds(game.roles, game.optional_roles)
 
 
-def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | str | None, game: Any = None) -> Game:
-    """The game that was passed, or the one that `args` names. conjecturer_reward: the user's callable, or a name,
-    instead of the one in `args`. Its state, with that of its proposer and guide, can be saved."""
+def game_of(
+    args: JointSelfPlayConfig, domain: Any, conjecturer_reward: ConjecturerReward | str | None, game: Any = None
+) -> Game:
+    """The game that was passed, or the one that `args` names; it and its proposer fit the domain. conjecturer_reward:
+    the user's callable, or a name, instead of the one in `args`. Its state, with that of its proposer and guide, can
+    be saved."""
     entry = game_class(str(args.game)) if game is None else game
     if game is None and entry.from_config is not None:
         reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
@@ -60,6 +63,9 @@ def game_of(args: JointSelfPlayConfig, conjecturer_reward: ConjecturerReward | s
                 refuse_class(kind, part)
                 check(f"`{kind}` of the game ({type(part).__name__})", part, args.players_by_kind)
         made.check(args)
+    made.check_domain(domain)
+    if made.proposer is not None:
+        made.proposer.check(args.players_by_kind, domain)
     check_state("game", made)
     return made
 

@@ -117,7 +117,7 @@ class Rollouts:
             mask_after_stops(tensors, texts, turns.stops(role), turns.tokenizer.pad_token_id)
             if role in self.learners and turns.roles[role].beta > 0:
                 with self.engine.policies.reference(role, self.engine.wrapped()) as reference:
-                    tensors["ref_per_token_logps"] = self._log_probs(reference, tensors)
+                    tensors["ref_per_token_logps"] = self.log_probs(reference, tensors)
             penalty_B = self._kl_penalty(role, tensors)
         self.book.record(f"time/rollout_{role}", time.perf_counter() - start)
         return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B), logs
@@ -188,12 +188,13 @@ class Rollouts:
             return None
         logps = tensors.get("old_per_token_logps")
         if logps is None:
-            logps = self._log_probs(self.engine.wrapped(), tensors)
+            logps = self.log_probs(self.engine.wrapped(), tensors)
         gap = (logps - tensors["ref_per_token_logps"]) * tensors["completion_mask"]
         return settings.beta * gap.sum(1).cpu()
 
     @torch.no_grad()
-    def _log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    def log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(B, T) of completions under `model`, without a graph."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         length, size = tensors["completion_ids"].size(1), self.turns.args.per_device_train_batch_size

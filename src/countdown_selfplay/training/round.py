@@ -18,6 +18,7 @@ from ..random_state import seed_from
 from ..rewards.prover.soft_overlong import overlong_charges
 from .book import Frame
 from .credit import credit, mark_imitated, token_counts
+from .progress import progress_along
 from .rollouts import Rollouts
 
 
@@ -85,6 +86,9 @@ class PlayedRound:
         if problems is not None and in_moves(self.domain):
             return self._play_out(role, rows, n, list(problems))
         return self._sampled(role, rows, n, problems)
+
+    def progress(self, rollout: Rollout) -> torch.Tensor | None:
+        return progress_along(self.sampler, rollout)
 
     def _play_out(self, role: str, rows: list[Row], n: int, problems: list[Any]) -> Episodes:
         """Episodes move by move, all processes in step; the reward functions score each once, at its end."""

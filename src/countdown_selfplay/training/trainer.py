@@ -125,7 +125,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         rewards = prover_rewards(args, self.domain, reward_funcs)
         self.roles, self.trained = args.all_roles, args.trained_roles
         self.learners = learners_of(args, self.domain, self.roles, objectives)
-        self.game: Game = game_of(args, conjecturer_reward, game)
+        self.game: Game = game_of(args, self.domain, conjecturer_reward, game)
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
         self.conjecturer_guard = conjecturer_guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
@@ -205,7 +205,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             allow_padding_free(self.policies.module)
         elif args.shared_prefix != "off":
             models = [self.policies.module, *self.policies.frozen_copies]
-            self.policies.shares_prompts = share_prefixes(models, args.shared_prefix)
+            self.policies.shares_prompts = share_prefixes(models, args.shared_prefix, self.engine.shards_weights)
         if args.policy_sharing == "lora" and args.mixed_adapters != "off":
             allow_mixed(self.policies, args.mixed_adapters, self.engine.name, args.padding_free)
         if args.torch_compile:

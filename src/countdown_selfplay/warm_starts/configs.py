@@ -10,6 +10,7 @@ from ..config.ranges import check_numbers
 from ..config.rules import check_reporters
 from ..config.script import EvaluationArguments
 from ..config.settled import Settled
+from ..distributed.choose import choose_engine
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..evaluation.setting import TRAINING, preset
@@ -150,11 +151,7 @@ class _Settled(Settled):
         for name, why in unread.items():
             if getattr(args, name) not in (None, False, type(args).__dataclass_fields__[name].default):
                 raise ConfigError(f"`{name}` ({getattr(args, name)}) is not read here: {why}; leave it unset.")
-        if args.deepspeed_plugin is not None or args.fsdp or args.distributed_state.distributed_type == "FSDP":
-            raise ConfigError(
-                "DeepSpeed and FSDP are not supported by the warm starts, which evaluate and export whole models; "
-                "launch with accelerate_configs/ddp.yaml or single_gpu.yaml."
-            )
+        choose_engine(args)
         if args.push_to_hub:
             raise ConfigError(
                 "`push_to_hub` (True) is not supported; after training upload the folder with "

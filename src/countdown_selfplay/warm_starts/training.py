@@ -9,28 +9,30 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from datasets import Dataset
 from datasets.utils import disable_progress_bars as disable_dataset_progress_bars
+from torch.utils.data import BatchSampler
 from transformers import AutoTokenizer, TrainerCallback
 from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
 from .. import (
     __version__,
-    _trl,  # noqa: F401  (the seam quiets a warning of TRL that no user can act on)
+    _trl,
 )
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
-from ..distributed.processes import processes_of
+from ..distributed.choose import choose_engine
+from ..distributed.processes import Processes, processes_of
 from ..errors import CheckpointError
 from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_prover
-from ..evaluation.sampling import demonstration_ids, end_token_id, id_list, pair_ids
+from ..evaluation.sampling import IGNORED, demonstration_ids, end_token_id, id_list, pair_ids
 from ..evaluation.terminal import ProgressLine, before_after_table
-from ..policies.build import load_pretrained, model_arguments
+from ..policies.build import model_arguments
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import command_line, record_of, write_description
 from ..training.cards import card, example_prompt
@@ -38,15 +40,17 @@ from ..training.run import quiet_loading, write_evaluation
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments
 from .filters import Kept, PreferencePair, drop_long
+from .weights import load_whole, with_weights
 
 
 def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
-    """(model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its base."""
+    """(model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its base. Every
+    process has whole weights, with which it samples and measures; the engine cuts them up when training begins."""
     quiet_loading()
     disable_dataset_progress_bars()
     path = resolve_model(options.model_name_or_path)
     kwargs, args.model_init_kwargs = model_arguments(options, args), None  # the model is passed as an object
-    model = load_pretrained(path, kwargs, "merge")
+    model = load_whole(path, kwargs)
     tokenizer = AutoTokenizer.from_pretrained(
         path, revision=options.model_revision, trust_remote_code=args.trust_remote_code
     )
@@ -56,36 +60,101 @@ def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
 
 
 def trainer_of(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any, peft_config: Any = None) -> Any:
-    """TRL's trainer for `ids`: rows of `demonstration_ids`, or of `pair_ids` with the model's weights as reference."""
+    """TRL's trainer for `ids`, bound to the launch's engine as `trainer.engine`: rows of `demonstration_ids`, or of
+    `pair_ids` with the model's weights as reference."""
+    engine = choose_engine(args)
+    if engine.shards_weights:  # the engine brings each process its part
+        model = model.cpu()
+    trainer = _stock(ids, model, tokenizer, args, peft_config)
+    engine.wrapped = lambda: trainer.model_wrapped
+    engine.bind(trainer.accelerator, None, args.max_grad_norm)
+    trainer.engine = engine
+    return trainer
+
+
+def _stock(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any, peft_config: Any) -> Any:
     given: dict[str, Any] = {"args": args, "train_dataset": Dataset.from_list(ids), "processing_class": tokenizer}
     given |= {"model": model, "peft_config": peft_config}
     if "input_ids" in ids[0]:
-        return SFTTrainer(**given)
+        return FilledSFTTrainer(**given)
     # With an adapter TRL takes the base as reference; else a copy of these weights, not a reload of their path.
     return TokenizedDPOTrainer(ref_model=None if peft_config is not None else copy.deepcopy(model), **given)
 
 
 def train(trainer: Any, tokenizer: Any, chat: bool = False) -> tuple[Any, float]:
     """Train, from a checkpoint if `resume_from_checkpoint` says so, and leave whole weights (an adapter is merged) and
-    the tokenizer in the output folder; returns the model and the mean loss. chat: the rows are chats, so that a turn's
-    end ends a sample."""
+    the tokenizer in the output folder; returns the model (None where an engine has cut it up) and the loss, the mean
+    over steps and processes. chat: the rows are chats, so that a turn's end ends a sample. All processes call it."""
     folder, resume = Path(trainer.args.output_dir), trainer.args.resume_from_checkpoint
     last = resume in ("true", "True")
     if resume and not last and not Path(resume).is_dir():
         raise CheckpointError(f"`resume_from_checkpoint` ({resume}) is not a folder; pass a checkpoint or true.")
     if last and not any(folder.glob("checkpoint-*")):
         raise CheckpointError(f"'{folder}' holds no checkpoint to resume from.")
+    processes, engine = processes_of(trainer.accelerator), trainer.engine
     loss = trainer.train(resume_from_checkpoint=last or resume).training_loss
-    model = trainer.accelerator.unwrap_model(trainer.model)
-    if hasattr(model, "merge_and_unload"):
-        model = model.merge_and_unload()
-    if chat:  # for programs that sample without this library
-        known = id_list(model.generation_config.eos_token_id)
-        model.generation_config.eos_token_id = list(dict.fromkeys([*known, end_token_id(tokenizer)]))
-    if trainer.accelerator.is_main_process:
+    loss = processes.total([loss / processes.world])[0]
+    model, state = trainer.accelerator.unwrap_model(trainer.model), engine.full_state()
+    if processes.main or not engine.shards_weights:
+        model = model if state is None else with_weights(model, state)
+        if hasattr(model, "merge_and_unload"):
+            model = model.merge_and_unload()
+        if chat:  # for programs that sample without this library
+            known = id_list(model.generation_config.eos_token_id)
+            model.generation_config.eos_token_id = list(dict.fromkeys([*known, end_token_id(tokenizer)]))
+    if processes.main:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-    return model, loss
+    processes.wait()
+    return None if engine.shards_weights else model, loss
+
+
+class FilledSFTTrainer(SFTTrainer):
+    """Differs from SFTTrainer in how an epoch ends on several processes: where rows are too few for the last batches,
+    accelerate repeats the first ones, so that these would count twice; here rows without a loss take their place."""
+
+    def get_train_dataloader(self) -> Any:
+        if self.args.world_size == 1 or self.args.train_sampling_strategy == "batch_rebalance":
+            return super().get_train_dataloader()
+        with _trl.swapped(self, {"train_dataset": Filling(self.train_dataset)}):
+            loader = super().get_train_dataloader()
+        shard: Any = loader.batch_sampler
+        shard.batch_sampler = FilledBatches(shard.batch_sampler, self.args.world_size)
+        return loader
+
+
+class Filling(torch.utils.data.Dataset[Any]):
+    """The rows of a data set; row FILLER is its first one without a loss."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        row = self.rows[max(index, 0)]
+        return row if index != FILLER else {**row, "labels": [IGNORED] * len(row["labels"])}
+
+
+class FilledBatches(BatchSampler):
+    """The batches of another sampler, all full and as many as a multiple of `world`, by FILLER."""
+
+    def __init__(self, batches: Any, world: int) -> None:
+        self.batches, self.world = batches, world
+        self.sampler, self.batch_size, self.drop_last = batches.sampler, batches.batch_size, batches.drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for batch in self.batches:
+            yield batch + [FILLER] * (self.batch_size - len(batch))
+        for _ in range(len(self) - len(self.batches)):
+            yield [FILLER] * self.batch_size
+
+    def __len__(self) -> int:
+        return -(-len(self.batches) // self.world) * self.world
+
+
+FILLER = -1
 
 
 class TokenizedDPOTrainer(DPOTrainer):
@@ -132,33 +201,36 @@ def run(
     chat = not isinstance(_prompt(data.rows[0]), str)
     found = drop_long([_ids(tokenizer, row) for row in data.rows], longest(args, model))
     kept = Kept(found.rows, data.read, data.left_out + found.left_out).insist(what)
-    trainer = trainer_of(kept.rows, model, tokenizer, args, peft_config)
-    accelerator, say = trainer.accelerator, trainer.accelerator.print
     said = f"{kept.sentence(what)}, {source}"
     if method == "ipo":
         said = f"{len(kept.rows)} pairs of {kept.read} {what} {source}; {what} left out: {kept.reasons}"
-    say(said)
+    processes = processes_of(args.distributed_state)
     path, folder = resolve_model(options.model_name_or_path), Path(args.output_dir)
     with run_lock(args.output_dir):
+        if processes.main:
+            print(said, flush=True)
+        before = measure(model, tokenizer, script, args, held_out, processes)
+        trainer = trainer_of(kept.rows, model, tokenizer, args, peft_config)
+        del model
         trainer.add_callback(MetricsFile())
-        if accelerator.is_main_process:
+        if processes.main:
             if args.resume_from_checkpoint is None:
                 (folder / "metrics.jsonl").unlink(missing_ok=True)
             # run.json: the setting in which `countdown-selfplay eval` then scores the model
             more = {"method": method, "start": path, "data": [said]}
             write_description(args, {**args.to_dict(), **vars(script)}, script.played, **more)
-        start = accelerator.unwrap_model(trainer.model)
-        before = measure(start, tokenizer, script, args, held_out, accelerator)
-        accelerator.wait_for_everyone()
-        model, _ = train(trainer, tokenizer, chat)
-        after = measure(model, tokenizer, script, args, held_out, accelerator)
-        if accelerator.is_main_process:
+        processes.wait()
+        trained, _ = train(trainer, tokenizer, chat)
+        if trained is None and script.eval_problems:
+            trained = load_whole(str(folder), model_arguments(options, args)).to(args.device)
+        after = measure(trained, tokenizer, script, args, held_out, processes)
+        if processes.main:
             table = before_after_table(write_evaluation(folder, before, after)) if before else ""
             if table:
-                say(table)
+                print(table)
             _write_card(script, trainer, path, method, said, table)
-            say(f"Model: {args.output_dir}")
-        accelerator.wait_for_everyone()
+            print(f"Model: {args.output_dir}")
+        processes.wait()
 
 
 def longest(args: Any, model: Any) -> int | None:
@@ -178,7 +250,7 @@ def _ids(tokenizer: Any, row: Any) -> dict[str, list[int]]:
 
 
 def measure(
-    model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Any], accelerator: Any
+    model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Any], processes: Processes
 ) -> dict[str, Any]:
     """The role's figures with private randomness; {} if evaluation is off. The processes share the work out and all
     return the same."""
@@ -186,8 +258,8 @@ def measure(
         return {}
     batch_size = max(args.per_device_eval_batch_size, script.eval_samples)
     unit = {"conjecturer": "proposals", "guide": "reviews"}.get(script.role, "answers")
-    with ProgressLine(script.role, unit, enabled=accelerator.is_main_process and not args.disable_tqdm) as bar:
-        how = {"processes": processes_of(accelerator), "progress": bar, "batch_size": batch_size}
+    with ProgressLine(script.role, unit, enabled=processes.main and not args.disable_tqdm) as bar:
+        how = {"processes": processes, "progress": bar, "batch_size": batch_size}
         how |= script.evaluated_as
         if script.role == "guide":
             return {"guide": evaluate_guide(model, tokenizer, problems, script.played, **how)}

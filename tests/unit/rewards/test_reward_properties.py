@@ -30,8 +30,9 @@ def round_of(size, seed):
     archive = tuple(PROBLEMS[i].key for i in range(len(PROBLEMS)) if i % 3)
     problems = tuple(PROBLEMS[i] for i in chosen)
     return draw.integers(0, 9, size) / 8, dict(
-        attempts=8, problems=problems, guide_P=guide, prover_rates_MP=provers, archive=archive, recent_rates=(0.2, 0.9)
-    )
+        attempts=8, problems=problems, guide_P=guide, prover_rates_MP=provers, archive=archive,
+        recent_rates=(0.2, 0.9), progress_P=draw.normal(0, 0.1, size),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,6 +44,7 @@ def test_rewards_follow_their_problems_whatever_the_order(name):
             problems=tuple(known["problems"][i] for i in order),
             guide_P=known["guide_P"][order],
             prover_rates_MP=known["prover_rates_MP"][:, order],
+            progress_P=known["progress_P"][order],
         )
         straight = checked_rewards(reward(name), rates, RewardContext(**known))
         np.testing.assert_allclose(

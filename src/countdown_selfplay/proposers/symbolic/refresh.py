@@ -3,7 +3,7 @@ relabel. How candidates are made is a subclass's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
@@ -110,15 +110,19 @@ class Symbolic(BaseProposer):
     def learn_progress(self, changes: dict[str, list[float]]) -> None:
         """Arm -> how much the solve rates of its problems have changed since each was last played."""
 
+    def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
+        """ConfigError for a domain whose problems cannot be changed."""
+        if domain.mutations is None:
+            raise ConfigError(
+                f"A symbolic proposer changes problems, and the domain {type(domain).__name__} has no `mutations` "
+                "(Mutations in contract/domain.py); play Countdown, or give the domain some."
+            )
+
     # The round
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         self.logged_now = {}
-        if round.domain.mutations is None:
-            raise ConfigError(
-                f"A symbolic proposer changes problems, and the domain {type(round.domain).__name__} has no "
-                "`mutations` (Mutations in contract/domain.py); play Countdown, or give the domain some."
-            )
+        self.check({}, round.domain)
         self.archive.open(round.domain.to_dict())
         if round.index % self.refresh == 0:
             self._refresh(round, anchors)

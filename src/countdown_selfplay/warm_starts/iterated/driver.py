@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 from transformers import AutoTokenizer
 
 from ...contract.domain import Domain
@@ -19,15 +20,18 @@ from ...contract.metric import for_players
 from ...curriculum.legibility import Legibility
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, discard_lines, read_phases, write_atomically
+from ...distributed.choose import choose_engine
+from ...distributed.processes import ALONE, Processes, processes_of
 from ...errors import ConfigError, DataError, RunFolderError
 from ...evaluation.episodes import CollectingRound, Player
-from ...evaluation.model import place_of
 from ...evaluation.terminal import ProgressLine
-from ...policies.build import load_pretrained, load_tokenizer
+from ...policies.build import load_tokenizer
 from ...training.run_lock import run_lock
+from ..weights import load_whole
 from . import select
-from .retrain import retrain
+from .retrain import check_sizes, retrain, trainer_settings
 from .settings import IteratedSettings, RoleTraining, check_settings, of_iteration
+from .spread import Spread
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +49,8 @@ class IteratedSelfPlay:
     was chosen keeps its weights, and the log says so. Files of the run folder, all written whole or not at all, so
     that `run` goes on after a kill without losing or repeating a sample: `iteration-<t>/played-<chunk>.parquet` (every
     sample with its lineage), `iteration-<t>/<role>.parquet` (its training set), `iteration-<t>/<role>/` (the model),
-    `iterations.jsonl`."""
+    `iterations.jsonl`. In a launch all processes call `run`: they share the generation out by batches, so that what
+    is sampled does not depend on their number, and train under the launch's engine; the main one writes."""
 
     def __init__(
         self,
@@ -72,17 +77,24 @@ class IteratedSelfPlay:
         self.folder = Path(settings.output_dir)
         metrics = for_players(game.metrics, {kind: [kind] for kind in settings.kinds})
         self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
+        self.processes: Processes = ALONE  # until they meet
+
+    def meet(self) -> Processes:
+        """The launch's processes; ConfigError for an engine that is not on, before anything is played, and where they
+        cannot share the roles' steps out."""
+        args = trainer_settings(self.settings, self.folder)  # which starts their group
+        accelerator = Accelerator(deepspeed_plugin=args.deepspeed_plugin)
+        choose_engine(args).bind(accelerator, None, args.max_grad_norm)
+        self.processes = processes_of(accelerator)
+        check_sizes(self.settings, self.processes)
+        return self.processes
 
     def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
         """Play the missing phases; the log's lines, which `tell` gets one by one as they are written."""
         self.tell = tell
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.meet()
         with run_lock(str(self.folder)):
-            self._check_settings()
-            discard_lines(self.folder / LOG, 1 << 62, "iteration")  # only a last line that a kill cut off
-            for line in self.log():
-                tell(line)
-            done = {(line["iteration"], line["phase"], line.get("role")) for line in self.log()}
+            done = self.processes.together(self._begin)
             if self.settings.imitate and (0, "train", IMITATION) not in done:
                 self._imitate(Path(self.settings.imitate))
             for iteration in range(1, self.settings.iterations + 1):
@@ -91,7 +103,16 @@ class IteratedSelfPlay:
                 for role in self.settings.kinds:
                     if (iteration, "train", role) not in done:
                         self._train(iteration, role)
-        return self.log()
+            return self.processes.together(self.log)
+
+    def _begin(self) -> set[tuple[Any, ...]]:
+        """Check the folder and tell of the phases that it has; (iteration, phase, role) of each."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._check_settings()
+        discard_lines(self.folder / LOG, 1 << 62, "iteration")  # only a last line that a kill cut off
+        for line in self.log():
+            self.tell(line)
+        return {(line["iteration"], line["phase"], line.get("role")) for line in self.log()}
 
     def begun(self) -> bool:
         """Whether anything was played or trained in the folder with its settings."""
@@ -126,15 +147,19 @@ class IteratedSelfPlay:
     def _imitate(self, other: Path) -> None:
         """Iteration 0: one model for all roles, trained on the samples that another run chose."""
         settings, folder = self.settings, self._folder(0)
-        folder.mkdir(exist_ok=True)
         data = folder / f"{IMITATION}.parquet"
-        if not data.is_file():
-            select.write(data, select.to_imitate(other, settings.kinds, settings.imitate_rows, settings.seed))
+
+        def choose() -> None:
+            folder.mkdir(exist_ok=True)
+            if not data.is_file():
+                select.write(data, select.to_imitate(other, settings.kinds, settings.imitate_rows, settings.seed))
+
+        self.processes.together(choose)
         start = next(iter(self.initial.values()))
         first = settings.kinds.get("prover") or next(iter(settings.kinds.values()))
         # The paper does not say how: as the prover's first iteration, one epoch.
         how = RoleTraining(learning_rate=first.learning_rate[:1], batch_size=first.batch_size[:1])
-        cost = retrain(start, self._tokenizer(start), select.read(data), how, settings, 1, folder / IMITATION)
+        cost = self._retrained(start, select.read(data), how, 1, folder / IMITATION)
         if not cost["rows"]:
             raise DataError(
                 f"`imitate` ({other}): all {cost['too_long']} of its samples are longer than `max_length` "
@@ -169,15 +194,22 @@ class IteratedSelfPlay:
 
     def _collect(self, iteration: int) -> None:
         """Play all chunks that are not there yet."""
-        folder, size = self._folder(iteration), self.settings.chunk
-        folder.mkdir(exist_ok=True)
+        size, processes = self.settings.chunk, self.processes
         chunks = [self.problems[i : i + size] for i in range(0, len(self.problems), size)]
-        missing = [c for c in range(len(chunks)) if not self._played(iteration, c).is_file()]
-        roster = self._roster(iteration) if missing else {}
-        weights = {role: self.weights(role, iteration) for role in self.settings.kinds}
-        with ProgressLine(f"iteration {iteration}, play", "chunks") as bar:
+
+        def absent() -> list[int]:
+            self._folder(iteration).mkdir(exist_ok=True)
+            return [c for c in range(len(chunks)) if not self._played(iteration, c).is_file()]
+
+        missing = processes.together(absent)
+        weights = processes.together(lambda: {role: self.weights(role, iteration) for role in self.settings.kinds})
+        spread = Spread(processes, self._roster(weights) if missing else {})
+        if not processes.main:
+            spread.serve()
+            return
+        with spread.led(), ProgressLine(f"iteration {iteration}, play", "chunks") as bar:
             for done, chunk in enumerate(missing, start=1):
-                rows = self._play_chunk(iteration, chunk, chunks[chunk], roster, weights)
+                rows = self._play_chunk(iteration, chunk, chunks[chunk], spread, weights)
                 select.write(self._played(iteration, chunk), rows)
                 bar(done, len(missing))
         counts = Counter(
@@ -188,11 +220,13 @@ class IteratedSelfPlay:
         self._say(iteration, "play", samples=counts.total(), counts=dict(sorted(counts.items())))
 
     def _play_chunk(
-        self, iteration: int, chunk: int, problems: list[Any], roster: dict[str, Player], weights: dict[str, str]
+        self, iteration: int, chunk: int, problems: list[Any], spread: Spread, weights: dict[str, str]
     ) -> list[select.Row]:
         """A row per sample of every turn. Samples that the token budget cut are left out: trained on, they would teach
         not to end. A row of a turn holds its problem's columns, from which the domain reads it."""
-        round: Any = CollectingRound(self.domain, roster, chunk, (self.settings.seed, iteration))
+        round: Any = CollectingRound(
+            self.domain, spread.roster, chunk, (self.settings.seed, iteration), draw=spread.draw
+        )
         result = self.game.play(round, problems)
         if said := self.legibility.observe(1, result.metrics):
             logger.warning(said)
@@ -214,16 +248,16 @@ class IteratedSelfPlay:
         """A model of this run by its place in the folder, which may move."""
         return str(Path(path).relative_to(self.folder)) if Path(path).is_relative_to(self.folder) else path
 
-    def _roster(self, iteration: int) -> dict[str, Player]:
-        place = place_of(None)
-        how = {"dtype": "float32" if place == "cpu" else "bfloat16"}
+    def _roster(self, weights: Mapping[str, str]) -> dict[str, Player]:
+        place = self.processes.device
+        how = {"dtype": "float32" if place.type == "cpu" else "bfloat16"}
         sampling = {**self.settings.sampling, "batch_size": self.settings.per_device_eval_batch_size}
         loaded: dict[str, tuple[Any, Any]] = {}  # roles that begin alike share one copy
         found = {}
         for role, training in self.settings.kinds.items():
-            path = self.weights(role, iteration)
+            path = weights[role]
             if path not in loaded:
-                loaded[path] = load_pretrained(path, how, "merge").to(place).eval(), self._tokenizer(path)
+                loaded[path] = load_whole(path, how).to(place).eval(), self._tokenizer(path)
             found[role] = Player(*loaded[path], training.num_generations, sampling)
         return found
 
@@ -247,12 +281,17 @@ class IteratedSelfPlay:
     def _train(self, iteration: int, role: str) -> None:
         training, folder = self.settings.kinds[role], self._folder(iteration)
         data = folder / f"{role}.parquet"
-        if not data.is_file():
+
+        def choose() -> None:
+            if data.is_file():
+                return
             earlier = []
             if training.accumulate and iteration > 1:
                 earlier = select.read(self._folder(iteration - 1) / f"{role}.parquet")
             new = select.unseen(self._chosen(iteration, role), earlier)
             select.write(data, earlier + select.balanced(new, training, self.settings.seed, iteration, role))
+
+        self.processes.together(choose)
         rows = select.read(data)
         counts = dict(sorted(Counter(row["label"] for row in rows).items()))
         if not rows:
@@ -261,9 +300,14 @@ class IteratedSelfPlay:
         if of_iteration(training.max_steps or (-1,), iteration) == 0:
             self._say(iteration, "train", role=role, rows=0, note="max_steps is 0: the role keeps its weights")
             return
-        start = self._start(role)
-        cost = retrain(start, self._tokenizer(start), rows, training, self.settings, iteration, folder / role)
+        cost = self._retrained(self._start(role), rows, training, iteration, folder / role)
         self._say(iteration, "train", role=role, counts=counts, **cost)
+
+    def _retrained(
+        self, start: str, rows: list[select.Row], training: RoleTraining, iteration: int, folder: Path
+    ) -> dict[str, Any]:
+        tokenizer, settings, processes = self._tokenizer(start), self.settings, self.processes
+        return retrain(start, tokenizer, rows, training, settings, iteration, folder, processes)
 
     def _chosen(self, iteration: int, role: str) -> list[select.Row]:
         """The samples of an iteration's play, or pairs of them, that a role may be trained on."""
@@ -279,8 +323,10 @@ class IteratedSelfPlay:
         return select.chosen(rows, role, training)
 
     def _say(self, iteration: int, phase: str, **more: Any) -> None:
-        append_lines(self.folder / LOG, [line := {"iteration": iteration, "phase": phase, **more}])
-        self.tell(line)
+        """A line of the log, by the main process."""
+        if self.processes.main:
+            append_lines(self.folder / LOG, [line := {"iteration": iteration, "phase": phase, **more}])
+            self.tell(line)
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> list[str]:

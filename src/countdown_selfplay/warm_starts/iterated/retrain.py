@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import PrinterCallback
 
+from ...distributed.processes import ALONE, Processes
 from ...errors import ConfigError
 from ...evaluation.sampling import demonstration_ids, pair_ids, prompt_ids
-from ...policies.build import load_pretrained
 from ..configs import DPOSettings, SFTSettings
 from ..filters import TOO_LONG, drop_long
 from ..training import train, trainer_of
+from ..weights import load_whole
 from .select import Row, prompt_of
 from .settings import IteratedSettings, RoleTraining, of_iteration
 
@@ -27,40 +30,90 @@ def retrain(
     settings: IteratedSettings,
     iteration: int,
     folder: Path,
+    processes: Processes = ALONE,
 ) -> dict[str, Any]:
     """Train the model `start` on `rows` (pairs, if they have `rejected`) and leave it in `folder`, whole or not at
-    all; the log's account of it. A run that was killed in here trains again from the start, with the same result."""
+    all; the log's account of it. A run that was killed in here trains again from the start, with the same result. All
+    `processes` call it, with whatever engine they were launched."""
     new = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
+    processes.together(lambda: shutil.rmtree(new, ignore_errors=True))
     size = of_iteration(training.batch_size, iteration)
-    device_size = min(size, settings.per_device_train_batch_size)
     found = drop_long([token_ids(tokenizer, row, settings) for row in rows], settings.max_length)
     long = found.left_out[TOO_LONG]
     if not found.rows:
         return {"rows": 0, "too_long": long, "note": "all rows are too long: the role keeps its weights"}
-    common: dict[str, Any] = dict(
-        output_dir=str(new),
+    on_device, accumulated = shares(size, settings, processes)
+    how: dict[str, Any] = dict(
         learning_rate=of_iteration(training.learning_rate, iteration),
-        per_device_train_batch_size=device_size,
-        gradient_accumulation_steps=size // device_size,
+        per_device_train_batch_size=on_device,
+        gradient_accumulation_steps=accumulated,
         num_train_epochs=training.epochs,
         max_steps=of_iteration(training.max_steps or (-1,), iteration),
-        max_length=settings.max_length,
-        save_strategy="no",
-        logging_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        gradient_checkpointing=False,
-        seed=settings.seed,
     )
-    args: Any = DPOSettings(**common, beta=settings.beta) if "rejected" in rows[0] else SFTSettings(**common)
-    model = load_pretrained(start, {"dtype": "float32"}, "merge").to(args.device)
+    how |= {"beta": settings.beta} if "rejected" in rows[0] else {}
+    args = trainer_settings(settings, new, **how)
+    model = load_whole(start, {"dtype": "float32"}).to(args.device)
     trainer = trainer_of(found.rows, model, tokenizer, args)
+    del model
     trainer.remove_callback(PrinterCallback)
     _, loss = train(trainer, tokenizer)
-    shutil.rmtree(folder, ignore_errors=True)
-    new.rename(folder)
-    return {"rows": len(found.rows), "too_long": long, "steps": trainer.state.global_step, "loss": loss}
+    steps = trainer.state.global_step
+    trainer.engine.release()
+    del trainer
+    gc.collect()  # a role's weights and optimizer go before the next ones come
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+    def rename() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        new.rename(folder)
+
+    processes.together(rename)
+    return {"rows": len(found.rows), "too_long": long, "steps": steps, "loss": loss}
+
+
+def trainer_settings(settings: IteratedSettings, folder: Path, **how: Any) -> Any:
+    """TRL's config of a training; of pairs if `how` has a `beta`. ConfigError for what it refuses."""
+    kind: Any = DPOSettings if "beta" in how else SFTSettings
+    try:
+        return kind(
+            output_dir=str(folder),
+            max_length=settings.max_length,
+            save_strategy="no",
+            logging_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            gradient_checkpointing=settings.gradient_checkpointing,
+            bf16=settings.bf16,
+            use_cpu=settings.use_cpu,
+            seed=settings.seed,
+            **how,
+        )
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError(f"Transformers or TRL refuses these settings: {error}") from error
+
+
+def shares(size: int, settings: IteratedSettings, processes: Processes) -> tuple[int, int]:
+    """Of an optimizer step of `size` rows: rows of a forward pass on each process, and passes."""
+    each = size // processes.world
+    on_device = min(each, settings.per_device_train_batch_size)
+    return on_device, each // on_device
+
+
+def check_sizes(settings: IteratedSettings, processes: Processes) -> None:
+    """ConfigError unless the processes can share every role's steps out evenly."""
+    for kind, role in settings.kinds.items():
+        for size in role.batch_size:
+            each = size // processes.world
+            most = settings.per_device_train_batch_size
+            if size % processes.world or (each > most and each % most):
+                raise ConfigError(
+                    f"`role_training.{kind}.batch_size` ({size}) must be a multiple of the {processes.world} processes"
+                    f", and the share of each ({size / processes.world:g}) at most `per_device_train_batch_size` "
+                    f"({most}) or a multiple of it; change one of the three."
+                )
 
 
 def token_ids(tokenizer: Any, row: Row, settings: IteratedSettings) -> dict[str, list[int]]:

@@ -141,8 +141,8 @@ class IteratedSettings:
     top_p: float = option(0.95, "Nucleus of the sampling; 1 switches it off.")
     top_k: int = option(5, "Top-k of the sampling; 0 switches it off.")
     max_completion_length: int = option(4096, "Most tokens in a sampled completion.")
-    per_device_eval_batch_size: int = option(256, "Completions generated at once.")
-    per_device_train_batch_size: int = option(8, "Rows per forward pass in retraining.")
+    per_device_eval_batch_size: int = option(256, "Completions generated at once, on each process.")
+    per_device_train_batch_size: int = option(8, "Rows per forward pass in retraining, on each process.")
     max_length: int | None = option(None, "Tokens of a row; longer ones are left out of training and counted.")
     beta: float = option(0.5, "DPO's beta, which ties a role to its initial model.", Range(0, above=True))
     mask_first_turn: bool = option(
@@ -160,6 +160,11 @@ class IteratedSettings:
     )
     imitate_rows: int = option(30_000, "Samples of `imitate` that are trained on, at most.")
     seed: int = option(0, "Of sampling, balancing and training.")
+    bf16: bool | None = option(None, "Mixed precision in retraining; None: on GPUs that have bfloat16.")
+    gradient_checkpointing: bool = option(
+        False, "Compute activations again in backward: less memory, a third more time in retraining."
+    )
+    use_cpu: bool = option(False, "Play and train on the CPU, also where there is a GPU.")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -197,9 +202,11 @@ class IteratedSettings:
         return {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, with which a resumed run is compared. Its folder and the number of iterations may change."""
+        """Plain JSON, with which a resumed run is compared. Its folder, the number of iterations and where it is
+        computed may change."""
         found = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
-        del found["output_dir"], found["iterations"]
+        for name in ("output_dir", "iterations", "use_cpu", "gradient_checkpointing"):
+            del found[name]
         return found
 
 

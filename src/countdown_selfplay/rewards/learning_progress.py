@@ -1,0 +1,50 @@
+"""Learning progress: the conjecturer is paid by how far the prover's last update moves along a problem's gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import RewardError
+from .base import UNKNOWN, RewardContext
+from .composition import Composable
+
+
+@dataclass(frozen=True)
+class LearningProgress(Composable):
+    """r = |<g, u>| over the largest one of the round; in [0, 1].
+
+    g: gradient of the prover's mean log-prob of its right answers to a problem; u: its recent movement, the step that
+    Adam's moments call for. `ctx.progress_P` is <g, u>, in nats. After *Self-Play Pretraining with Zero Data*
+    (2609.30063), whose learner's loss is that of a language model on a text; here it is that of expert iteration, so a
+    problem without a right answer earns 0. The division keeps the conjecturer's gradient from following the prover's
+    learning rate. absolute: False pays max(0, <g, u>), for answers that become likelier alone. All earn 0 where no
+    progress is known: before the prover's first step, and in a game that gives none. RewardError if a game gives not
+    one number per problem.
+    """
+
+    absolute: bool = True
+    needs_progress = True
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        p = np.asarray(solve_rate_P, dtype=float)
+        known = (UNKNOWN if ctx is None else ctx).progress_P
+        if known is None:
+            return np.zeros(p.shape)
+        if np.shape(known) != p.shape:
+            raise RewardError(
+                f"Conjecturer reward 'learning_progress' got progress of shape {np.shape(known)} for {len(p)} solve "
+                "rates; a game must put one number per problem into the RewardContext."
+            )
+        gain_P = np.nan_to_num(np.asarray(known, dtype=float))
+        gain_P = np.abs(gain_P) if self.absolute else np.maximum(gain_P, 0.0)
+        return gain_P / max(float(gain_P.max(initial=0.0)), np.finfo(float).tiny)
+
+
+def needs_progress(reward: object) -> bool:
+    """Does a reward, or a part of it, read `ctx.progress_P`?"""
+    parts = [*getattr(reward, "terms", ()), *getattr(reward, "factors", ())]
+    if hasattr(reward, "of"):
+        parts.append(reward.of)
+    return bool(getattr(reward, "needs_progress", False)) or any(map(needs_progress, parts))

@@ -1,0 +1,90 @@
+"""How far a player's update moves along the gradient of its own answers (learning progress)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from ..contract.episodes import Episodes
+from ..contract.round import Rollout
+from ..errors import GameError
+from ..policies import PolicySet
+from ..policies.optimization import bare
+from .rollouts import Rollouts, sampling_as
+
+SHARE = 0.1
+"""Of a movement, that the difference is taken over in both directions: small enough for a derivative (the error falls
+with its square), large enough for float32."""
+
+Movement = list[tuple[torch.Tensor, torch.Tensor]]
+"""(weights, what they move by)."""
+
+
+@torch.no_grad()
+def progress_along(rollouts: Rollouts, rollout: Rollout) -> torch.Tensor | None:
+    """(B) <grad log pi(answer), u> of the right answers, NaN for the others; u: `movement` of the player. None before
+    its first optimizer step. Weights are bit for bit what they were. Of episodes, the sum over moves."""
+    role, right_B = rollout.role, rollout.correct_B
+    moved = movement(bare(rollouts.trl.optimizer), rollouts.engine.policies, role)
+    if not moved or right_B is None:
+        return None
+    found_B = torch.full((len(rollout.texts),), torch.nan)
+    found_B[right_B > 0] = 0.0
+    parts = [(rollout, list(range(len(rollout.texts))))]
+    if isinstance(rollout, Episodes):
+        parts = list(zip(rollout.moves, rollout.episode_of, strict=True))
+    for part, answers in parts:
+        rows = [row for row, answer in enumerate(answers) if right_B[answer] > 0]
+        if rows:
+            rise = _rise(rollouts, role, {n: value[rows] for n, value in part.tensors.items()}, moved)
+            found_B.index_add_(0, torch.tensor([answers[row] for row in rows]), rise)
+    return found_B
+
+
+def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved: Movement) -> torch.Tensor:
+    sums = []
+    with sampling_as(rollouts.engine, role):
+        for share in (SHARE, -SHARE):
+            with shifted(moved, share):
+                logps = rollouts.log_probs(rollouts.engine.policies.module, tensors)
+            sums.append((logps.double() * tensors["completion_mask"]).sum(1))
+    return ((sums[0] - sums[1]) / (2 * SHARE)).float().cpu()
+
+
+def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
+    """The step that Adam's moments of a player's weights call for: -lr m / (sqrt(v) + eps), both corrected for their
+    start, without weight decay; [] before its first step. A checkpoint holds the moments: a resumed run moves alike.
+    GameError for an optimizer without them."""
+    own = {id(parameter) for _, parameter in policies.named_parameters(policies.weights_of[role])}
+    found: Movement = []
+    for group in optimizer.param_groups:
+        for weights in group["params"]:
+            state = optimizer.state.get(weights)
+            if id(weights) not in own or not state:
+                continue
+            if "exp_avg" not in state or "exp_avg_sq" not in state:
+                raise GameError(
+                    f"Learning progress follows Adam's moments, and {type(optimizer).__name__} keeps "
+                    f"{', '.join(sorted(state))}; set `optim` to adamw_torch or adamw_torch_fused."
+                )
+            (first, second), step = group["betas"], float(state["step"])
+            mean = state["exp_avg"] / (1 - first**step)
+            scale = (state["exp_avg_sq"] / (1 - second**step)).sqrt() + group["eps"]
+            found.append((weights, -float(group["lr"]) * mean / scale))
+    return found
+
+
+@contextmanager
+def shifted(moved: Movement, share: float) -> Iterator[None]:
+    """Inside the block the weights have moved by `share` of the movement."""
+    kept = [weights.clone() for weights, _ in moved]
+    for weights, step in moved:
+        weights.add_(step, alpha=share)
+    try:
+        yield
+    finally:
+        for (weights, _), value in zip(moved, kept, strict=True):
+            weights.copy_(value)

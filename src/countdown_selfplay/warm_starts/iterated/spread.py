@@ -1,0 +1,55 @@
+"""Play on several processes: the main one plays the game and asks, all of them generate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ...distributed.processes import Processes
+from ...evaluation.episodes import Player
+from ...evaluation.sampling import Completion
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Every process holds the roster. The main one alone runs game and domain, whose answers may depend on time (a
+    checker with a limit), so that processes cannot come apart over them."""
+
+    processes: Processes
+    roster: Mapping[str, Player]
+
+    def draw(
+        self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None
+    ) -> list[list[Completion]]:
+        """`n` completions per prompt; on the main process, inside `led`."""
+        asked = role, prompts, n, seed, stops
+        self.processes.together(lambda: asked)
+        return self.roster[role].draw(*asked, self.processes)
+
+    @contextmanager
+    def led(self) -> Iterator[None]:
+        """Around the play of the main process: afterwards the others leave `serve`, with its error if it has one."""
+        try:
+            yield
+        except Exception as error:
+            self._end(error)
+        else:
+            self._end(None)
+
+    def _end(self, error: Exception | None) -> None:
+        def over() -> None:
+            if error is not None:
+                raise error
+
+        self.processes.together(over)
+
+    def serve(self) -> None:
+        """On the other processes: generate until the main one has played."""
+        while (asked := self._asked()) is not None:
+            role, prompts, n, seed, stops = asked
+            self.roster[role].draw(role, prompts, n, seed, stops, self.processes)
+
+    def _asked(self) -> Any:
+        return self.processes.together(lambda: None)  # which the main process's call answers

@@ -1,0 +1,188 @@
+# Tests: warm_starts/training.py, warm_starts/weights.py, warm_starts/iterated/spread.py
+"""SFT, IPO and iterated play on two processes under every engine, against one process: the same samples, the same
+losses to 1e-5 in float32, whole weights in the folder.
+
+One launch per engine (warm_start_worker.py) plays everything, and one process without a launch is the reference.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from countdown_selfplay.countdown import CountdownDomain, generate_problems
+from countdown_selfplay.countdown.rows import compact_solution
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.warm_starts.iterated import select
+
+from .test_engines import ENGINES
+from .two_processes import launched_under, started
+
+pytestmark = pytest.mark.distributed
+
+WORKER = Path(__file__).parent / "warm_start_worker.py"
+# An epsilon at which AdamW is smooth, as in test_engines.py.
+COMMON = dict(learning_rate=1e-3, adam_epsilon=1e-3, num_train_epochs=1, logging_steps=1, save_strategy="no")
+COMMON |= dict(report_to="none", disable_tqdm=True, max_completion_length=12)
+SMALL = dict(batch_size=[8], threshold=-1.0, labels=None)  # every sample is kept
+ROLES = {
+    "prover": {**SMALL, "num_generations": 2, "balance": None},
+    "helpful": {**SMALL, "num_generations": 2},
+    "misleading": {**SMALL, "num_generations": 2},
+}
+TINY_CDG = dict(
+    recipe="tiny/iterated_cdg", model_name_or_path="tiny", problems=4, iterations=1, eval_problems=4, eval_samples=2
+)
+TINY_CDG |= dict(max_completion_length=12, per_device_eval_batch_size=8)
+KIND = {"ddp": "DistributedDataParallel", "fsdp2": "FSDPModule"}
+KIND |= dict.fromkeys(("zero2", "zero3"), "DeepSpeedEngine")
+
+
+MORE = {
+    "alone": ("adapter",),
+    "ddp": ("cdg", "failing"),
+    "zero3": ("adapter", "cdg", "failing"),
+    "fsdp2": ("adapter",),
+}
+EXTRA = {run for runs in MORE.values() for run in runs}
+"""Runs that not every engine plays, for their time."""
+
+
+def jobs(engine, folder):
+    """A step has 16 rows in sft and 8 pairs in ipo, in two passes or one, on one process as on two."""
+    rows = 8 if engine == "alone" else 4
+    batch = {"per_device_train_batch_size": rows, "gradient_accumulation_steps": 2}
+    short = {**COMMON, **batch, "demonstrations": 21}  # 2 of each: 16, 16 and 10 rows; two processes fill up 2 + 4
+    pairs = {"per_device_train_batch_size": rows, "samples_file": str(folder / "samples.jsonl"), "eval_problems": 0}
+    found = {
+        "sft": ("sft", {**short, "eval_problems": 8, "eval_samples": 2}),
+        "adapter": ("sft", {**short, "eval_problems": 0, "use_peft": True, "lora_r": 4}),
+        "bf16": ("sft", {**short, "eval_problems": 0, "bf16": True}),
+        "ipo": ("ipo", {**COMMON, **pairs}),
+        "iterated": ("iterated", dict(iterations=1, per_device_eval_batch_size=16, roles=ROLES)),
+        "cdg": ("cdg", {**TINY_CDG, "role_training": json.dumps(dict.fromkeys(ROLES, SMALL))}),
+        "failing": ("failing", {}),
+    }
+    return {name: run for name, run in found.items() if name in MORE.get(engine, ()) or name not in EXTRA}
+
+
+def samples(folder):
+    """A right and a wrong answer to each of 16 problems, as `ipo` reads them: 16 pairs."""
+    domain = CountdownDomain.tiny()
+    lines = []
+    for problem in generate_problems(16, domain.spec, seed=3, split="train"):
+        asked = {"numbers": list(problem.numbers), "target": problem.target}
+        texts = [compact_solution(problem, domain.rules), " - ".join(map(str, problem.numbers))]
+        scores = [verdict.score for verdict in domain.verify(texts, [problem] * 2)]  # ipo verifies them again
+        lines += [{**asked, "completion": text, "score": score} for text, score in zip(texts, scores, strict=True)]
+    (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def job(engine, folder):
+    samples(folder)
+    return json.dumps({"output": str(folder), "runs": jobs(engine, folder), "common": {"use_cpu": True}})
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The folder of one process without a launch."""
+    folder = tmp_path_factory.mktemp("alone")
+    process = started([str(WORKER), job("alone", folder)])
+    assert process.returncode == 0, process.stderr[-4000:]
+    return folder
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def launched(request, tmp_path_factory):
+    engine, folder = request.param, tmp_path_factory.mktemp(request.param)
+    if engine.startswith("zero"):
+        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
+    process = launched_under(engine, WORKER, job(engine, folder))
+    assert process.returncode == 0, process.stderr[-4000:]
+    return engine, folder, [json.loads((folder / f"rank{r}.json").read_text()) for r in (0, 1)]
+
+
+def losses(folder):
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+def test_the_engine_is_on_and_both_processes_end(launched):
+    engine, _, ranks = launched
+    assert ranks[0] == ranks[1]
+    for run in ranks[0].values():
+        for name, wrapped, cut, processes in run["trained"]:  # or a silent fallback would pass
+            assert (name, processes, cut) == (engine, 2, engine in ("zero3", "fsdp2")) and KIND[engine] in wrapped
+
+
+@pytest.mark.parametrize(("run", "steps"), [("sft", 3), ("adapter", 3), ("ipo", 2)])
+def test_losses_and_weights_are_those_of_one_process(alone, launched, run, steps):
+    """In float32; the weights differ by what rounding does to three steps of at most the learning rate, 1e-3."""
+    _, folder, ranks = launched
+    if run not in ranks[0]:
+        pytest.skip("played under other engines")
+    expected, found = losses(alone / run), losses(folder / run)
+    assert len(expected) == steps and found == pytest.approx(expected, abs=1e-5)
+    start = load_file(TINY_MODEL_PATH / "model.safetensors")
+    ours, theirs = (load_file(where / run / "model.safetensors") for where in (alone, folder))
+    assert ours.keys() == theirs.keys() == start.keys()
+    assert any(float((ours[name] - start[name]).abs().max()) > 1e-5 for name in ours)
+    for name, value in ours.items():
+        torch.testing.assert_close(theirs[name], value, rtol=0, atol=5e-6)
+
+
+def test_sft_is_measured_before_and_after(alone, launched):
+    """With samples of each number of processes: the rates are of 16 answers, and only their presence is asserted."""
+    _, folder, _ = launched
+    for where in (alone, folder):
+        evaluation = json.loads((where / "sft" / "evaluation.json").read_text())
+        assert all("prover" in evaluation[when] for when in ("before", "after"))
+
+
+def test_the_command_plays_measures_and_describes_on_two_processes(launched):
+    _, folder, ranks = launched
+    if "cdg" not in ranks[0]:
+        pytest.skip("played under other engines")
+    told = json.loads((folder / "cdg" / "run.json").read_text())
+    assert told["environment"]["processes"] == 2 and told["method"] == "iterated"
+    assert "prover" in json.loads((folder / "cdg" / "evaluation.json").read_text())["after"]
+    phases = [json.loads(line)["phase"] for line in (folder / "cdg" / "iterations.jsonl").read_text().splitlines()]
+    assert phases == ["play", "train", "train", "train"]
+
+
+def test_an_error_of_the_process_that_plays_ends_all(launched):
+    _, _, ranks = launched
+    if "failing" not in ranks[0]:
+        pytest.skip("played under other engines")
+    assert ranks[0]["failing"]["told"] == ranks[1]["failing"]["told"] == "by process 0"
+
+
+def test_in_bf16_losses_are_those_of_float32_to_its_rounding(launched):
+    """bfloat16 has 8 bits: relative errors of 2^-9 in each of some twenty operations."""
+    _, folder, _ = launched
+    assert losses(folder / "bf16") == pytest.approx(losses(folder / "sft"), rel=0.02)
+    assert losses(folder / "bf16") != losses(folder / "sft")
+
+
+def test_iterated_play_samples_what_one_process_samples_and_trains_alike(alone, launched):
+    """Chunks and data sets are equal bit for bit, losses to 1e-5; a second call plays nothing."""
+    _, folder, ranks = launched
+    one, two = (where / "iterated" / "iteration-1" for where in (alone, folder))
+    files = sorted(path.name for path in one.glob("*.parquet"))
+    assert files == sorted(path.name for path in two.glob("*.parquet"))
+    names = ("helpful", "misleading", "played-00000", "played-00001", "prover")
+    assert files == [f"{name}.parquet" for name in names]
+    for name in files:
+        assert select.read(one / name) == select.read(two / name), name
+    first, again = ranks[0]["iterated"]["told"]
+    assert first == again
+    expected = json.loads((alone / "rank0.json").read_text())["iterated"]["told"][0]
+    for ours, theirs in zip(expected, first, strict=True):
+        assert ours.pop("loss", None) == pytest.approx(theirs.pop("loss", None), abs=1e-5)
+        assert ours == theirs
+    steps = {line["role"]: line["steps"] for line in expected if line["phase"] == "train"}
+    assert steps["prover"] > 1 and steps["helpful"] > 2  # a second pass
+    for role in ROLES:
+        assert load_file(two / role / "model.safetensors").keys() == load_file(one / role / "model.safetensors").keys()

@@ -1,0 +1,69 @@
+# Tests: warm_starts/iterated/spread.py, warm_starts/iterated/retrain.py
+"""Iterated play on several processes, without starting any: the batches of each, and bad settings. Two real
+processes: tests/distributed/test_warm_starts.py."""
+
+import pytest
+
+from countdown_selfplay.distributed.processes import Processes
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.evaluation.model import load_model
+from countdown_selfplay.evaluation.sampling import sample_completions
+from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.retrain import check_sizes, shares
+
+from .test_driver import DOMAIN, PROBLEMS, driver
+
+
+class Heard(Processes):
+    """One process of several whose others have said nothing."""
+
+    def gather(self, items):
+        self.__dict__["made"] = list(items)
+        return list(items)
+
+
+@pytest.mark.parametrize("world", [2, 3, 7])
+def test_each_batch_is_generated_on_one_process_and_is_that_of_one_process_alone(world):
+    """12 prompts x 3 in batches of 8: 5 batches, the last one of 4; of 7 processes two have nothing to do."""
+    model, tokenizer = load_model("tiny", "cpu")
+    prompts = [DOMAIN.prove_row(problem)["prompt"] for problem in PROBLEMS]
+    how = dict(batch_size=8, seed=3, max_new_tokens=8)
+    alone = Heard()
+    whole = sample_completions(model, tokenizer, prompts, 3, spread=alone, **how)
+    assert whole == sample_completions(model, tokenizer, prompts, 3, **how)
+    parts = []
+    for rank in range(world):
+        one = Heard(rank, world)
+        sample_completions(model, tokenizer, prompts, 3, spread=one, **how)
+        assert len(one.made) == len(range(rank, 5, world))
+        parts += one.made
+    assert sorted(parts) == alone.made and [len(batch) for _, batch in alone.made] == [8, 8, 8, 8, 4]
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "world", "expected"),
+    [(32, 4, 8, (4, 1)), (256, 4, 8, (4, 8)), (32, 8, 1, (8, 4)), (32, 8, 16, (2, 1)), (48, 8, 2, (8, 3))],
+)
+def test_a_step_is_shared_out_evenly(size, rows, world, expected):
+    settings = IteratedSettings("run", {"prover": RoleTraining(batch_size=(size,))}, per_device_train_batch_size=rows)
+    processes = Processes(0, world)
+    check_sizes(settings, processes)
+    on_device, passes = shares(size, settings, processes)
+    assert (on_device, passes) == expected and on_device * passes * world == size
+
+
+@pytest.mark.parametrize(("size", "world"), [(32, 3), (48, 4)])
+def test_steps_that_cannot_be_shared_out_are_refused_in_one_sentence(size, world):
+    settings = IteratedSettings("run", {"prover": RoleTraining(batch_size=(size,))}, per_device_train_batch_size=8)
+    with pytest.raises(
+        ConfigError, match=rf"`role_training.prover.batch_size` \({size}\) must be .* {world} processes"
+    ):
+        check_sizes(settings, Processes(0, world))
+
+
+def test_an_engine_that_accelerate_did_not_start_is_refused_before_anything_is_played(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
+    monkeypatch.setenv("FSDP_VERSION", "2")
+    with pytest.raises(ConfigError, match=r"asked for FSDP and accelerate started DistributedType.NO"):
+        driver(tmp_path / "run").run()
+    assert not (tmp_path / "run").exists()

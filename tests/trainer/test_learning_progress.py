@@ -1,0 +1,79 @@
+# Tests: training/progress.py
+"""The prover's movement along its answers, against autograd; runs that are paid by it."""
+
+import pytest
+import torch
+
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.policies.optimization import bare
+from countdown_selfplay.training.progress import movement
+
+from .conftest import equal, make_config, optimizer_state, rounds, weights
+
+PAID = dict(
+    per_device_train_batch_size=16, conjecturer_num_generations=16, max_completion_length=12, anchor_fraction=0.0,
+    conjecturer_reward="learning_progress", learning_rate=1e-4,
+)  # fmt: skip
+
+
+def played(trainer, count=8):
+    """A rollout of the prover outside a run, and the round that it belongs to."""
+    rows = [dict(trainer.train_dataset[i]) for i in range(count)]
+    round = trainer.player.begin(rows)
+    problems = [trainer.domain.problem(row, i) for i, row in enumerate(rows)]
+    return round, round.sample("prover", [trainer.domain.prove_row(p) for p in problems], 8, problems)
+
+
+def test_progress_is_the_inner_product_of_the_gradient_and_the_step(build):
+    """By autograd, an answer at a time, in float64 sums; the step by Adam's formula with its own moments."""
+    trainer = build(**PAID, max_steps=2)
+    trainer.train()
+    round, rollout = played(trainer)
+    before = weights(trainer)
+    found = round.progress(rollout)
+    assert equal(before, weights(trainer))  # bit for bit
+    right = rollout.correct_B > 0
+    assert right.any() and not right.all()
+    assert torch.isfinite(found[right]).all() and torch.isnan(found[~right]).all()
+    optimizer = bare(trainer.optimizer)
+    step = movement(optimizer, trainer.policies, "prover")
+    assert len(step) == len(trainer.policies.named_parameters("prover"))
+    group, (parameter, moved) = optimizer.param_groups[0], step[0]
+    state = optimizer.state[parameter]
+    number = state["step"].item()
+    mean = state["exp_avg"] / (1 - group["betas"][0] ** number)
+    scale = (state["exp_avg_sq"] / (1 - group["betas"][1] ** number)).sqrt() + group["eps"]
+    torch.testing.assert_close(moved, -1e-4 * mean / scale)
+    trainer.policies.activate("prover")
+    for row in right.nonzero().flatten().tolist()[:4]:
+        one = {name: value[row : row + 1] for name, value in rollout.tensors.items()}
+        ids = torch.cat([one["prompt_ids"], one["completion_ids"]], 1)
+        mask = torch.cat([one["prompt_mask"], one["completion_mask"]], 1)
+        logps, *_ = trainer._get_per_token_logps_and_entropies(
+            trainer.policies.module, ids, mask, one["completion_ids"].size(1)
+        )
+        grads = torch.autograd.grad((logps * one["completion_mask"]).sum(), [p for p, _ in step], allow_unused=True)
+        expected = sum((g.double() * u).sum() for g, (_, u) in zip(grads, step, strict=True) if g is not None)
+        assert found[row].item() == pytest.approx(expected.item(), rel=0.01, abs=2e-4)
+
+
+def test_a_run_that_is_paid_by_progress_resumes_bit_for_bit(build):
+    """The movement comes from the optimizer's moments, which a checkpoint holds. Round 1 has no step before it: there
+    all are paid 0, and later rounds pay more than one value."""
+    whole = build("whole", **PAID, max_steps=4, save_strategy="steps", save_steps=2)
+    whole.train()
+    again = build("again", **PAID, max_steps=4)
+    again.train(resume_from_checkpoint=f"{whole.args.output_dir}/checkpoint-2")
+    assert equal(weights(whole), weights(again)) and equal(optimizer_state(whole), optimizer_state(again))
+    rewards = [line["conjecturer/reward"] for line in rounds(whole.args.output_dir)]
+    assert rewards[0] == 0 and max(rewards[1:]) > 0
+
+
+def test_engines_that_hold_weights_in_parts_are_refused_before_a_model_loads(tmp_path):
+    from countdown_selfplay.config.run_rules import refuse_unsupported
+
+    args = make_config(tmp_path, conjecturer_reward="sum", conjecturer_reward_kwargs={"terms": ["learning_progress"]})
+    refuse_unsupported(args, "ddp")
+    for engine in ("zero2", "zero3", "fsdp2"):
+        with pytest.raises(ConfigError, match=rf"scores answers with moved weights, which {engine} holds in parts"):
+            refuse_unsupported(args, engine)

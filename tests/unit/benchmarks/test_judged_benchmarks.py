@@ -1,0 +1,101 @@
+# Tests: benchmarks/gpu_hour.py, benchmarks/regression.py
+"""The benchmark of a GPU hour asks its scripts for what they know and goes on where it ended; ratios are judged."""
+
+import json
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def bench():
+    """Imports a module of benchmarks/ by its bare name, as they import each other."""
+    folder, names = str(ROOT / "benchmarks"), [path.stem for path in (ROOT / "benchmarks").glob("*.py")]
+    sys.path.insert(0, folder)
+    try:
+        yield import_module
+    finally:
+        sys.path.remove(folder)
+        for name in names:
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_every_job_of_the_gpu_hour_is_a_command_that_its_script_accepts(bench, quick):
+    jobs = bench("gpu_hour").jobs(quick, tokenizer=None if quick else "FOLDER", flash=True)
+    assert len({job.name for job in jobs}) == len(jobs)
+    for job in jobs:
+        options = bench(job.script).parser().parse_args([*job.flags, "--output", "found.json"])
+        assert options.output == Path("found.json") and 0 < job.minutes <= 9
+        if job.script == "memory":  # a part of a name, and an unknown one would measure nothing
+            assert any(options.only in cell for cell in bench("memory").CELLS)
+
+
+def test_the_gpu_hour_covers_what_the_documentation_leaves_open(bench):
+    names = {job.name for job in bench("gpu_hour").jobs(False)}
+    rounds = {f"joint-{size}-{sharing}-{engine}" for size in ("0.5b", "1.5b") for sharing in ("full", "lora")
+              for engine in ("generate", "vllm")}  # fmt: skip
+    assert rounds | {"update-0.6b-full", "update-0.6b-lora", "memory", "shared-prefix-0.5b", "stock-0.5b"} <= names
+
+
+@pytest.mark.matrix
+def test_a_job_that_is_done_is_not_run_again_and_a_failed_one_is(tmp_path):
+    """The job's file is changed by hand after the first call: a second run would have overwritten it."""
+    line = [sys.executable, str(ROOT / "benchmarks" / "gpu_hour.py"), "--quick", "--folder", str(tmp_path)]
+    line += ["--only", "update-0.6b-full"]
+    first = subprocess.run(line, capture_output=True, text=True)
+    assert first.returncode == 0 and re.search(r"^update-0.6b-full: done in \d+ s$", first.stdout, re.MULTILINE)
+    path = tmp_path / "update-0.6b-full.json"
+    found = json.loads(path.read_text())
+    assert found["tokens_per_step"] == 2 * 64  # two micro-batches of a row of 64 tokens
+    median = found["tokens_per_second"]["median"]
+    assert f"| update-0.6b-full | {median:,.0f} [" in (tmp_path / "gpu_hour.md").read_text()
+    path.write_text(json.dumps(found | {"by": "hand"}))
+    assert subprocess.run(line, capture_output=True, text=True).returncode == 0
+    assert json.loads(path.read_text())["by"] == "hand"
+
+
+def test_a_job_that_fails_says_its_last_line_and_leaves_no_file(bench, tmp_path):
+    gpu_hour = bench("gpu_hour")
+    job = gpu_hour.Job("wrong", "train_only", ("--model", "no-such-model"), 1)
+    assert "invalid choice: 'no-such-model'" in gpu_hour.run(job, tmp_path)
+    assert not (tmp_path / "wrong.json").exists() and (tmp_path / "wrong.log").exists()
+    absent = gpu_hour.Job("absent", "train_only", (), 1, needs="no_such_package")
+    assert gpu_hour.run(absent, tmp_path) == "left out: no_such_package is not installed"
+
+
+@pytest.mark.parametrize(
+    ("up", "now", "expected"),
+    [
+        (True, [1.2, 1.3], "worse"),
+        (False, [1.2, 1.3], "better"),
+        (True, [1.7, 1.9], "better"),
+        (False, [1.7, 1.9], "worse"),
+        (True, [1.3, 1.5], "same"),  # the intervals meet at 1.5
+        (False, [1.0, 2.0], "same"),
+    ],
+)
+def test_a_ratio_is_worse_if_its_interval_does_not_meet_the_stored_one(bench, up, now, expected):
+    """The stored interval is [1.5, 1.6]."""
+    regression = bench("regression")
+    row = regression.Row("r", "c", (), up)
+    assert regression.verdict(row, {"interval": [1.5, 1.6]}, {"interval": now}) == expected
+    assert regression.verdict(row, None, {"interval": now}) == "new"
+
+
+def test_the_rows_are_keys_of_the_stored_figures_and_their_commands_are_known(bench):
+    regression = bench("regression")
+    stored = json.loads(regression.FILE.read_text())
+    assert set(stored) == {row.name for row in regression.ROWS}
+    for row in regression.ROWS:
+        script, *flags = row.command.split()
+        bench(script.removesuffix(".py")).parser().parse_args(flags)
+        low, high = stored[row.name]["interval"]
+        assert low <= stored[row.name]["median"] <= high
+        assert stored[row.name]["command"] == f"python benchmarks/{row.command}"
