@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from tests.test_docs import shipped
 from tests.worlds import matrix
 from tests.worlds.matrix import GAMES, PAGE, PROPOSERS, ROWS, WORLDS, YES
 
@@ -61,8 +62,8 @@ def test_every_registered_part_has_a_row():
     from countdown_selfplay.games import GAMES as GAME_NAMES
     from countdown_selfplay.proposers import PROPOSERS as PROPOSER_NAMES
 
-    assert {row.settings["proposer"] for row in PROPOSERS.values()} == set(PROPOSER_NAMES)
-    assert {row.settings["game"] for row in GAMES.values()} == set(GAME_NAMES)
+    assert {row.settings["proposer"] for row in PROPOSERS.values()} == set(shipped(PROPOSER_NAMES))
+    assert {row.settings["game"] for row in GAMES.values()} == set(shipped(GAME_NAMES))
 
 
 def test_a_cell_is_played_exactly_if_the_domain_has_what_the_row_needs():
