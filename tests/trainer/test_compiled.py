@@ -17,6 +17,7 @@ from tests.trainer.conftest import make_trainer, weights
 from tests.trainer.test_mixed_adapters import gradients, lora, part
 from tests.trainer.test_shared_prefix import exact_head
 
+pytestmark = pytest.mark.matrix  # half a minute of tracing
 EAGER = dict(torch_compile=True, torch_compile_backend="aot_eager")
 SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, prover_micro_batches=2)
 
