@@ -4,9 +4,9 @@
     python tools/step_playground.py runs/tiny-joint/playground.html --output pictures
 
 Of each page every round is shown once by the right arrow, and these are faults: a round whose heading is not the next
-one's, or that shows no text of its samples; a key, button, slider or address that does not lead where it says; a script
-that a text of a model could start; whatever tools/look_at_pages.py calls a fault, in the first, the middle and the last
-round, of which it writes pictures. Exit code 1 after a fault. Needs chromium, and is no part of the tests.
+one's, or that shows no text of its samples; a key, button, slider or address that does not lead where it says; an
+element that a text of a model became; whatever tools/look_at_pages.py calls a fault, in the first, the middle and the
+last round, of which it writes pictures. Exit code 1 after a fault. Needs chromium, and is no part of the tests.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script
 
-from tools.look_at_pages import SCREENS, Browser, served  # noqa: E402
+from tools.look_at_pages import SCREENS, Browser, served
 
 MOST = 200  # rounds of a page that are stepped through by key
 

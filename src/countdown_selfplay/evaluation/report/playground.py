@@ -1,4 +1,4 @@
-"""playground.html: the logged rounds of a run, one at a time: what was proposed, who solved it how, what each was paid.
+"""playground.html: the logged rounds of a run one at a time: what was proposed, who solved it how, what each was paid.
 One file with its data, style and script inside; nothing is loaded from elsewhere."""
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def rounds_of(run: Run) -> list[tuple[int, list[dict[str, Any]]]]:
     for number, row in enumerate(run.samples, start=1):
         if fault := lacking(row, {"step": int, "role": str}):
             raise DataError(
-                f"'{run.path / 'samples.jsonl'}', sample {number}: {fault}; it is damaged, or of a release before 0.1, "
-                "of which no page can be made: play the run again."
+                f"'{run.path / 'samples.jsonl'}', sample {number}: {fault}; it is damaged, or of a format that no "
+                "release wrote: put the file back as the run wrote it, or play the run again."
             )
         found.setdefault(row["step"], []).append(row)
     return sorted(found.items())
@@ -142,7 +142,7 @@ def round_data(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> dict[s
         "right": sum(row.get("reason") in GOOD for row in answers),
         "answers": len(answers),
         "metrics": next((_told(row) for row in run.rounds if row["step"] == step), {}),
-        "proposals": merged([_card(row) for row in proposals]),
+        "proposals": _shared([_card(row) for row in proposals]),
         "problems": [
             _problem(key, [row for row in rest if str(row.get("problem")) == key], proposals) for key in problems
         ],
@@ -162,7 +162,7 @@ def _problem(key: str, rows: Sequence[Mapping[str, Any]], proposals: Iterable[Ma
 
 
 def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Cards by what they are: first answers, critiques, revisions, texts of other roles; a prompt that all share once."""
+    """Cards by what they are: first answers, critiques, revisions, texts of other roles."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         kind = kind_of(row)
@@ -171,13 +171,16 @@ def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     order = [*HEADINGS.values(), REVISIONS]
     groups = []
     for title in sorted(found, key=lambda one: order.index(one) if one in order else len(order)):
-        cards, prompts = found[title], {card["prompt"] for card in found[title]}
-        shared = prompts.pop() if len(prompts) == 1 else ""
-        if shared:
-            for card in cards:
-                del card["prompt"]
-        groups.append({"title": visible(title), "prompt": shared, "cards": merged(cards)})
+        groups.append({"title": visible(title), **_shared(found[title])})
     return groups
+
+
+def _shared(cards: list[dict[str, Any]]) -> dict[str, Any]:
+    """Cards, with a prompt that all of them have said once."""
+    prompts = {card["prompt"] for card in cards}
+    shared = prompts.pop() if len(prompts) == 1 else ""
+    own = [{name: value for name, value in card.items() if name != "prompt" or not shared} for card in cards]
+    return {"prompt": shared, "cards": merged(own)}
 
 
 def _card(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +232,8 @@ _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def evenly(sizes: Sequence[int], most: int) -> list[int]:
-    """Indices of as many as together are no larger than `most`: the first, the last and evenly between, two at least."""
+    """Indices of as many as together are no larger than `most`: the first, the last and evenly between; of two or more
+    at least two."""
     count = len(sizes)
     while True:
         chosen = sorted({round(i * (len(sizes) - 1) / max(count - 1, 1)) for i in range(count)})

@@ -14,15 +14,17 @@ function make(tag, name, ...children) {
 const short = value => String(Math.abs(value) >= 1000 ? Math.round(value) : +value.toPrecision(3));
 const signed = value => (value > 0 ? "+" : "") + short(value).replace("-", "−");
 const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+const sorted = (list, by) => [...list].sort((a, b) => by(b) - by(a));  // the greatest first
 const total = cards => cards.reduce((sum, card) => sum + (card.count || 1), 0);
 
 function pay(card) {
   const parts = [];
-  const add = (word, value) => parts.push(parts.length ? " · " : "", `${word} `, make("b", "", value));
+  const add = (word, value) => parts.push(parts.length ? " " : "", make("span", "", `${word} `, make("b", "", value)));
   if ("solve_rate" in card) add("solve rate", short(card.solve_rate));
   if ("reward" in card) add("paid", short(card.reward));
+  else parts.push(make("span", "", "not paid"));
   if ("advantage" in card) add("advantage", signed(card.advantage));
-  return parts.length ? make("div", "pay", ...parts) : make("div", "pay", "not paid");
+  return make("div", "pay", ...parts);
 }
 
 function promptOf(text) {
@@ -36,29 +38,30 @@ function movesOf(card) {
   return list;
 }
 
-function cardOf(card, why) {
-  const reason = why[card.reason];
+function cardOf(card, badge, why) {
+  const facts = [badge ? make("span", `badge ${card.good ? "good" : "bad"}`, card.reason) : "", why || "",
+    card.player || "", card.count ? `${card.count} times` : ""].filter(fact => fact);
   return make("div", "card",
-    make("div", "facts", make("span", `badge ${card.good ? "good" : "bad"}`, card.reason),
-      reason ? ` ${reason}` : "", card.player ? ` · ${card.player}` : "", card.count ? ` · ${card.count} times` : ""),
+    facts.length ? make("div", "facts", ...facts.flatMap((fact, i) => i ? [badge && i === 1 ? " " : " · ", fact] : [fact])) : null,
     card.moves && card.moves.length ? movesOf(card) : make("pre", "", card.text || "\u00a0"),
     pay(card), promptOf(card.prompt));
 }
 
-const cardsOf = (cards, why) => make("div", "cards", ...cards.map(card => cardOf(card, why)));
-
 function groupOf(group, alone) {
   return make("div", "", alone ? null : make("h4", "", group.title),
-    cardsOf(group.cards, data.why.answer), promptOf(group.prompt));
+    make("div", "cards", ...sorted(group.cards, card => card.good).map(card => cardOf(card, true, data.why.answer[card.reason]))),
+    promptOf(group.prompt));
 }
 
-function problemOf(problem, index) {
+function problemOf(problem) {
   const answers = problem.groups.filter(group => group.title === "Answers").flatMap(group => group.cards);
   const right = total(answers.filter(card => card.good)), all = total(answers);
   const facts = [];
   if ("rung" in problem) facts.push(`rung ${problem.rung}`);
   if ("source" in problem) facts.push(data.sources[problem.source] || problem.source);
   if (all) facts.push(`${right} of ${counted(all, "logged answer")} right`);
+  for (const group of problem.groups)
+    if (group.title !== "Answers") facts.push(`${group.title.toLowerCase()}: ${total(group.cards)}`);
   const block = make("details", "problem",
     make("summary", "", make("code", "key", problem.problem), " ", make("span", "facts", facts.join(" · ")), " ",
       make("span", "marks good", "●".repeat(Math.min(right, 32))),
@@ -69,7 +72,7 @@ function problemOf(problem, index) {
     block.append(line);
   }
   block.append(...problem.groups.map(group => groupOf(group, problem.groups.length === 1)));
-  block.open = index === 0;
+  Object.assign(block, {right, mixed: right > 0 && right < all});
   return block;
 }
 
@@ -77,19 +80,20 @@ function tile(value, words) {
   return make("div", "tile", make("b", "", value), make("span", "", words));
 }
 
-function proposalsOf(cards) {
-  const valid = cards.filter(card => card.good), refused = new Map();
+function proposalsOf({cards, prompt}) {
+  const valid = sorted(cards.filter(card => card.good), card => card.reward || 0), refused = new Map();
+  const small = some => make("div", "cards small", ...some.map(card => cardOf(card, false)));
   for (const card of cards)
     if (!card.good) refused.set(card.reason, [...(refused.get(card.reason) || []), card]);
-  const blocks = [valid.length ? cardsOf(valid, data.why.proposal) : make("p", "note", "None is valid.")];
+  const blocks = [valid.length ? small(valid) : make("p", "note", "None is valid.")];
   for (const [reason, same] of [...refused].sort((a, b) => total(b[1]) - total(a[1])))
     blocks.push(make("details", "", make("summary", "", `${total(same)} refused: ${reason}` +
-      (reason in data.why.proposal ? `, ${data.why.proposal[reason]}` : "")), cardsOf(same, {})));
-  return make("section", "", make("h2", "", "Proposals"), ...blocks);
+      (reason in data.why.proposal ? `, ${data.why.proposal[reason]}` : "")), small(same)));
+  return make("section", "", make("h2", "", "Proposals"), ...blocks, promptOf(prompt));
 }
 
 function pageOf(round) {
-  const {proposals, problems, others} = round, parts = [], tiles = make("div", "tiles");
+  const {problems, others} = round, proposals = round.proposals.cards, parts = [], tiles = make("div", "tiles");
   const valid = total(proposals.filter(card => card.good)), played = proposals.filter(card => "solve_rate" in card);
   if (proposals.length) tiles.append(tile(`${valid} of ${total(proposals)}`, "logged proposals are valid"));
   if (played.length) tiles.append(tile(String(total(played)), "of them are played"));
@@ -101,11 +105,12 @@ function pageOf(round) {
   parts.push(tiles);
   const metrics = Object.entries(round.metrics).map(([name, value]) => `${name} ${short(value)}`).join(" · ");
   if (metrics) parts.push(make("p", "note", `Of all that was played: ${metrics}`));
-  if (proposals.length) parts.push(proposalsOf(proposals));
-  else parts.push(make("p", "note", "No proposals were logged: nobody was asked for one, or no language model."));
+  if (proposals.length) parts.push(proposalsOf(round.proposals));
+  else parts.push(make("p", "note", "No model was asked for a proposal, or none was logged."));
   if (problems.length) {
     const open = make("button", "", "Open all");
-    const blocks = problems.map(problemOf);
+    const blocks = sorted(problems.map(problemOf), block => block.right);
+    (blocks.find(block => block.mixed) || blocks[0]).open = true;
     open.onclick = () => {
       const closed = blocks.some(block => !block.open);
       for (const block of blocks) block.open = closed;
@@ -140,7 +145,7 @@ function course() {
     const box = svg.getBoundingClientRect();
     show(Math.round((event.clientX - box.left) / box.width * wide));
   };
-  find("bar").append(svg);
+  find("bar").append(svg, make("div", "facts", "Right among logged answers, by round: from 0 to all"));
 }
 
 function show(index, keep) {
