@@ -156,7 +156,7 @@ def kind_of(row: Mapping[str, Any]) -> str:
 
 
 def _problem(key: str, rows: Sequence[Mapping[str, Any]], proposals: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    known = {name: rows[0][name] for name in ("rung", "source") if name in rows[0]}
+    known = {name: visible(str(rows[0][name])) for name in ("rung", "source") if name in rows[0]}
     paid = [row for row in proposals if row.get("problem") == key and row.get("reason") == "ok"]
     return {"problem": visible(key), **known, **({"pay": _pay(paid[0])} if paid else {}), "groups": _groups(rows)}
 
@@ -216,7 +216,7 @@ def merged(cards: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def _told(row: Mapping[str, float]) -> dict[str, float]:
     """The metrics of a round that say how it went."""
     ends = ("/correct_rate", "/admitted_rate", "/reward", "/win_rate", "/solve_rate_mean")
-    return {name: float(f"{value:.3g}") for name, value in row.items() if name.endswith(ends)}
+    return {visible(name): float(f"{value:.3g}") for name, value in row.items() if name.endswith(ends)}
 
 
 def visible(text: str) -> str:

@@ -12,6 +12,7 @@ function make(tag, name, ...children) {
 }
 
 const short = value => String(Math.abs(value) >= 1000 ? Math.round(value) : +value.toPrecision(3));
+const said = (words, word) => Object.hasOwn(words, word) ? words[word] : "";
 const signed = value => (value > 0 ? "+" : "") + short(value).replace("-", "−");
 const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 const sorted = (list, by) => [...list].sort((a, b) => by(b) - by(a));  // the greatest first
@@ -49,7 +50,7 @@ function cardOf(card, badge, why) {
 
 function groupOf(group, alone) {
   return make("div", "", alone ? null : make("h4", "", group.title),
-    make("div", "cards", ...sorted(group.cards, card => card.good).map(card => cardOf(card, true, data.why.answer[card.reason]))),
+    make("div", "cards", ...sorted(group.cards, card => card.good).map(card => cardOf(card, true, said(data.why.answer, card.reason)))),
     promptOf(group.prompt));
 }
 
@@ -58,7 +59,7 @@ function problemOf(problem) {
   const right = total(answers.filter(card => card.good)), all = total(answers);
   const facts = [];
   if ("rung" in problem) facts.push(`rung ${problem.rung}`);
-  if ("source" in problem) facts.push(data.sources[problem.source] || problem.source);
+  if ("source" in problem) facts.push(said(data.sources, problem.source) || problem.source);
   if (all) facts.push(`${right} of ${counted(all, "logged answer")} right`);
   for (const group of problem.groups)
     if (group.title !== "Answers") facts.push(`${group.title.toLowerCase()}: ${total(group.cards)}`);
@@ -87,8 +88,8 @@ function proposalsOf({cards, prompt}) {
     if (!card.good) refused.set(card.reason, [...(refused.get(card.reason) || []), card]);
   const blocks = [valid.length ? small(valid) : make("p", "note", "None is valid.")];
   for (const [reason, same] of [...refused].sort((a, b) => total(b[1]) - total(a[1])))
-    blocks.push(make("details", "", make("summary", "", `${total(same)} refused: ${reason}` +
-      (reason in data.why.proposal ? `, ${data.why.proposal[reason]}` : "")), small(same)));
+    blocks.push(make("details", "", make("summary", "", [`${total(same)} refused: ${reason}`, said(data.why.proposal, reason)]
+      .filter(part => part).join(", ")), small(same)));
   return make("section", "", make("h2", "", "Proposals"), ...blocks, promptOf(prompt));
 }
 
