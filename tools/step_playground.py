@@ -127,7 +127,7 @@ def main() -> int:
                     faults += [f"{fault} ({screen})" for fault in stepped(page)]
                     rounds = page.value("rounds.map(r => r.round)")
                     for place, scheme in ((0, "light"), (len(rounds) // 2, "dark"), (-1, "light")):
-                        name = f"{path.resolve().parent.name}-round-{rounds[place]}-{screen}-{scheme}"
+                        name = f"{path.resolve().parent.name}-{path.stem}-round-{rounds[place]}-{screen}-{scheme}"
                         found, png = browser.look(f"{address}#round-{rounds[place]}", size, scheme)
                         (options.output / f"{name}.png").write_bytes(png)
                         faults += [f"{fault} ({name})" for fault in found]

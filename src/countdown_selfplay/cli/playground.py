@@ -21,8 +21,9 @@ def main(argv: list[str]) -> int:
     parser = parser_of("playground", EPILOG)
     parser.add_argument("run", type=Path, metavar="RUN", help="the output_dir of a run")
     parser.add_argument("--output", type=Path, metavar="FILE", help="default: playground.html in the run folder")
+    parser.add_argument("--note", default="", metavar="TEXT", help="a line at its head, such as how it was recorded")
     options = parser.parse_args(argv)
     from ..evaluation.report.playground import write_playground  # matplotlib; a wrong option is refused before
 
-    print(write_playground(options.run, options.output))
+    print(write_playground(options.run, options.output, options.note))
     return 0

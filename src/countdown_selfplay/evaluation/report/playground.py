@@ -63,18 +63,18 @@ WHY_ANSWER = {
 """Reason -> why. A reason of another domain stands alone."""
 
 
-def write_playground(run_dir: Path | str, out: Path | str | None = None) -> Path:
-    """Write the page about a run, by default into its folder; its path. DataError for a run without samples, and for a
+def write_playground(run_dir: Path | str, out: Path | str | None = None, note: str = "") -> Path:
+    """Write the page about a run, by default into its folder; its path. note: stands at its head. DataError for a run without samples, and for a
     file at `out` that is no such page."""
     folder = Path(run_dir)
-    text, out = playground(load_run(folder)), Path(folder / "playground.html" if out is None else out)
+    text, out = playground(load_run(folder), note), Path(folder / "playground.html" if out is None else out)
     if out.is_file() and MARK.encode() not in out.read_bytes()[:1000]:
         raise DataError(f"'{out}' is there and is no playground page; it is left as it is: pass another --output.")
     save(text, out)
     return out
 
 
-def playground(run: Run) -> str:
+def playground(run: Run, note: str = "") -> str:
     """The whole document. Equal runs give equal text."""
     played = rounds_of(run)
     encoded = [_small(step, rows, run) for step, rows in played]
@@ -98,6 +98,7 @@ def playground(run: Run) -> str:
         mark=MARK,
         name=visible(run.name),
         facts=[fact for fact in facts if fact],
+        note=note,
         setting=tables.setting(run),
         notes=_notes(run, len(kept), len(played)),
         left_out=", ".join(gap for gap in gaps if gap),
@@ -283,6 +284,6 @@ def _notes(run: Run, shown: int, logged: int) -> list[str]:
     elif is_number(limit) and limit:
         notes.append(
             f"A run logs at most samples_per_log ({limit}) samples of each player and turn, those of its first "
-            "process, of the last round before each log; metrics are of all."
+            "process, of the last round before each log; metrics are of all samples since the log before."
         )
     return notes

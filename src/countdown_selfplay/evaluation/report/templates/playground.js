@@ -18,12 +18,12 @@ const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 const sorted = (list, by) => [...list].sort((a, b) => by(b) - by(a));  // the greatest first
 const total = cards => cards.reduce((sum, card) => sum + (card.count || 1), 0);
 
-function pay(card) {
+function pay(card, unpaid = "not paid") {
   const parts = [];
   const add = (word, value) => parts.push(parts.length ? " " : "", make("span", "", `${word} `, make("b", "", value)));
   if ("solve_rate" in card) add("solve rate", short(card.solve_rate));
   if ("reward" in card) add("paid", short(card.reward));
-  else parts.push(make("span", "", "not paid"));
+  else parts.push(make("span", "", unpaid));
   if ("advantage" in card) add("advantage", signed(card.advantage));
   return make("div", "pay", ...parts);
 }
@@ -45,7 +45,7 @@ function cardOf(card, badge, why) {
   return make("div", "card",
     facts.length ? make("div", "facts", ...facts.flatMap((fact, i) => i ? [badge && i === 1 ? " " : " · ", fact] : [fact])) : null,
     card.moves && card.moves.length ? movesOf(card) : make("pre", "", card.text || "\u00a0"),
-    pay(card), promptOf(card.prompt));
+    pay(card, badge || !card.good ? "not paid" : "no slot, not paid"), promptOf(card.prompt));
 }
 
 function groupOf(group, alone) {
@@ -105,7 +105,7 @@ function pageOf(round) {
   if (round.cut) parts.push(make("p", "note", `${round.cut[0]} of its ${round.cut[1]} logged samples are shown.`));
   parts.push(tiles);
   const metrics = Object.entries(round.metrics).map(([name, value]) => `${name} ${short(value)}`).join(" · ");
-  if (metrics) parts.push(make("p", "note", `Of all that was played: ${metrics}`));
+  if (metrics) parts.push(make("p", "note", `Logged metrics: ${metrics}`));
   if (proposals.length) parts.push(proposalsOf(round.proposals));
   else parts.push(make("p", "note", "No model was asked for a proposal, or none was logged."));
   if (problems.length) {
