@@ -1,6 +1,6 @@
-"""`python -m docs.pictures.playgrounds`: write the playground pages of docs/assets/ from the games in docs/pictures/recorded/.
+"""`python -m docs.pictures.playgrounds`: write the playground pages of docs/assets/ from the recorded games.
 
-`--record` plays these games anew first (four minutes on two cores): other versions of the libraries play others.
+`--record` plays these games again first (a minute of CPU time): other versions of the libraries play others.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from countdown_selfplay.cli.main import main as countdown_selfplay
 RECORDED = Path(__file__).resolve().parent / "recorded"
 ASSETS = RECORDED.parents[1] / "assets"
 COMMANDS = {
-    "ladder": "countdown-selfplay joint --recipe tiny/ladder --prover_samples_per_round 64 --conjecturer_samples_per_round 16 "
-    "--conjecturer_num_generations 16 --conjecturer_sequences_per_step 16 --max_steps 60 --logging_steps 10 "
-    "--logging_first_step true --samples_per_log 100 --seed 0",
-    "default": "countdown-selfplay joint --recipe tiny/default --per_device_train_batch_size 32 --prover_micro_batches 2 "
-    "--prover_num_generations 8 --conjecturer_num_generations 32 --max_steps 120 --logging_steps 20 "
-    "--logging_first_step true --samples_per_log 100 --seed 0",
+    "ladder": "countdown-selfplay joint --recipe tiny/ladder --prover_samples_per_round 64 "
+    "--conjecturer_samples_per_round 16 --conjecturer_num_generations 16 --conjecturer_sequences_per_step 16 "
+    "--max_steps 60 --logging_steps 10 --logging_first_step true --samples_per_log 100 --seed 0",
+    "default": "countdown-selfplay joint --recipe tiny/default --per_device_train_batch_size 32 "
+    "--prover_micro_batches 2 --prover_num_generations 8 --conjecturer_num_generations 32 --max_steps 120 "
+    "--logging_steps 20 --logging_first_step true --samples_per_log 100 --seed 0",
 }
 """Smaller rounds than those of the recipes, so that a page can show whole ones."""
 KEPT = (

@@ -235,7 +235,7 @@ def test_an_older_run_says_what_was_not_recorded(tmp_path):
         (lambda path: (path / "samples.jsonl").write_text("{"), r"samples.jsonl', line 1"),
         (lambda path: (path / "run.json").unlink(), "is not a run folder: it has no run.json"),
         (lambda path: (path / "playground.html").mkdir(), "is a folder; pass the name of a file"),
-        (lambda path: (path / "playground.html").write_text("mine"), "is there and is no playground page"),
+        (lambda path: (path / "playground.html").write_text("mine"), "exists and is not a playground page"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, message):
@@ -245,7 +245,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, messa
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.count("\n") == 1
     assert re.search(message, printed.err)
-    if "is there" in message:
+    if "exists" in message:
         assert (path / "playground.html").read_text() == "mine"
 
 

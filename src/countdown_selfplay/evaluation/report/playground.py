@@ -36,7 +36,7 @@ SOURCES = {
 WHY_PROPOSAL = {
     "malformed": "no problem can be read in it",
     "out_of_range": "numbers or target beyond the run's ranges",
-    "not_as_asked": "not of the size that was asked for",
+    "not_as_asked": "not the size that the prompt named",
     "copies_target": "the target itself",
     "unsolvable": "it has no solution",
     "held_out": "kept for the evaluation",
@@ -64,12 +64,12 @@ WHY_ANSWER = {
 
 
 def write_playground(run_dir: Path | str, out: Path | str | None = None, note: str = "") -> Path:
-    """Write the page about a run, by default into its folder; its path. note: stands at its head. DataError for a run without samples, and for a
-    file at `out` that is no such page."""
+    """Write the page about a run, by default into its folder; its path. note: a line at its head. DataError for a run
+    without samples, and for a file at `out` that is not such a page."""
     folder = Path(run_dir)
     text, out = playground(load_run(folder), note), Path(folder / "playground.html" if out is None else out)
     if out.is_file() and MARK.encode() not in out.read_bytes()[:1000]:
-        raise DataError(f"'{out}' is there and is no playground page; it is left as it is: pass another --output.")
+        raise DataError(f"'{out}' exists and is not a playground page; it stays as it is: pass another --output.")
     save(text, out)
     return out
 
@@ -276,7 +276,7 @@ def _notes(run: Run, shown: int, logged: int) -> list[str]:
         )
     if not any("advantage" in row for row in run.samples):
         notes.append(
-            "These samples were written by an older release, or by a game of its own: advantages, the states of "
+            "These samples were written by an older release, or by a game without them: advantages, the states of "
             "moves and where a problem is from were not recorded."
         )
     if run.iterations:
