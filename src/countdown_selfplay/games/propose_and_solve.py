@@ -276,8 +276,8 @@ class ProposeAndSolve(BaseGame):
                 problems = [slots.proposals[i].problem for i in written]
                 places, rates = slots.problem_of, outcome.solve_rate_P
                 played = [places[i] for i in written]
-                more = [{} if k is None else {"solve_rate": float(f"{rates[k]:.6f}")} for k in played]
-                found += examples(round, turn, limit, rewards, reasons, problems, more)
+                paid = [{} if k is None else {"solve_rate": float(f"{rates[k]:.6f}")} for k in played]
+                found += examples(round, turn, limit, rewards, reasons, problems, paid)
         return found
 
     def state_dict(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ MOST = 4_500_000
 """Bytes of the rounds of a page, which so stays below 5 MB."""
 OF_A_ROUND = 400_000
 """Bytes of one round."""
-LONGEST_MOVE = 500  # characters of a move or a state
+LONGEST = 500  # characters of a word, a key, a move or a state
 REVISIONS = "Revisions"
 MARK = '<meta name="generator" content="countdown-selfplay playground">'
 """By which a page is known as one of these, and may be replaced."""
@@ -157,9 +157,9 @@ def kind_of(row: Mapping[str, Any]) -> str:
 
 
 def _problem(key: str, rows: Sequence[Mapping[str, Any]], proposals: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    known = {name: visible(str(rows[0][name])) for name in ("rung", "source") if name in rows[0]}
+    known = {name: _label(str(rows[0][name])) for name in ("rung", "source") if name in rows[0]}
     paid = [row for row in proposals if row.get("problem") == key and row.get("reason") == "ok"]
-    return {"problem": visible(key), **known, **({"pay": _pay(paid[0])} if paid else {}), "groups": _groups(rows)}
+    return {"problem": _label(key), **known, **({"pay": _pay(paid[0])} if paid else {}), "groups": _groups(rows)}
 
 
 def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -172,7 +172,7 @@ def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     order = [*HEADINGS.values(), REVISIONS]
     groups = []
     for title in sorted(found, key=lambda one: order.index(one) if one in order else len(order)):
-        groups.append({"title": visible(title), **_shared(found[title])})
+        groups.append({"title": _label(title), **_shared(found[title])})
     return groups
 
 
@@ -187,12 +187,15 @@ def _shared(cards: list[dict[str, Any]]) -> dict[str, Any]:
 def _card(row: Mapping[str, Any]) -> dict[str, Any]:
     """A sample. What a run did not record (older releases), or what does not exist, is left out."""
     reason, role, moves = str(row.get("reason") or "no reason"), str(row["role"]), row.get("moves")
-    card = {"text": visible(text_of(row.get("completion"))), "prompt": visible(text_of(row.get("prompt")))}
-    card |= {"reason": visible(reason), "good": reason in GOOD, **_pay(row)}
+    card: dict[str, Any] = {
+        "text": visible(text_of(row.get("completion"))),
+        "prompt": visible(text_of(row.get("prompt"))),
+    }
+    card |= {"reason": _label(reason), "good": reason in GOOD, **_pay(row)}
     if "/" in role:
-        card["player"] = visible(role)
+        card["player"] = _label(role)
     if isinstance(moves, list) and all(isinstance(move, list) and len(move) == 2 for move in moves):
-        card["moves"] = [[_state(state), visible(text_of(text))[:LONGEST_MOVE]] for state, text in moves]
+        card["moves"] = [[_state(state), _label(text_of(text))] for state, text in moves]
     return card
 
 
@@ -203,7 +206,7 @@ def _pay(row: Mapping[str, Any]) -> dict[str, float]:
 def _state(state: Any) -> str:
     """A state of an episode, plain data, in a line."""
     words = " ".join(map(str, state)) if isinstance(state, list) else text_of(state)
-    return visible(words)[:LONGEST_MOVE]
+    return _label(words)
 
 
 def merged(cards: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -227,6 +230,10 @@ def visible(text: str) -> str:
     return "".join(
         f"‹U+{ord(one):04X}›" if one not in "\n\t" and unicodedata.category(one) in _HIDDEN else one for one in text
     )
+
+
+def _label(text: str) -> str:
+    return visible(text if len(text) <= LONGEST else f"{text[:LONGEST]} …")
 
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")

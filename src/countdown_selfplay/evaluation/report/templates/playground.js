@@ -2,7 +2,7 @@
 // Texts of models are only ever text nodes: nothing here writes HTML.
 const data = JSON.parse(document.getElementById("data").textContent);
 const rounds = data.rounds, find = id => document.getElementById(id);
-let at = -1;
+let at = -1, later = 0;
 
 function make(tag, name, ...children) {
   const element = document.createElement(tag);
@@ -163,7 +163,8 @@ function show(index, keep) {
   if (mark) for (const end of ["x1", "x2"]) mark.setAttribute(end, at);
   find("round").replaceChildren(...pageOf(round));
   document.title = `${data.word} ${round.round} · ${data.name}`;
-  if (!keep) history.replaceState(null, "", `#round-${round.round}`);
+  clearTimeout(later);  // browsers refuse more than some hundred new addresses in half a minute
+  if (!keep) later = setTimeout(() => history.replaceState(null, "", `#round-${round.round}`), 150);
 }
 
 function fromAddress() {
