@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from docs.pictures.__main__ import ASSETS, pictures
 from docs.pictures.diagrams import DIAGRAMS, MOVES
+from docs.pictures.playgrounds import COMMANDS, write
 
 from countdown_selfplay.countdown.moves import play
 from countdown_selfplay.countdown.rules import Rules
@@ -71,3 +72,14 @@ def test_the_moves_of_the_episode_are_legal_and_the_last_one_is_right():
             assert " ".join(map(str, found)) == MOVES[i + 1][0].split(" : ")[0]
         else:
             assert isinstance(found, Verdict) and found.score == 1.0
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_recorded_games_are_what_the_command_makes_of_their_samples(name, tmp_path):
+    """The page of a run depends on nothing but its folder; the command stands on it and in the documentation."""
+    write(name, tmp_path / "page.html")
+    stands = (ASSETS / f"playground-{name}.html").read_bytes()
+    assert stands == (tmp_path / "page.html").read_bytes(), "run: python -m docs.pictures.playgrounds"
+    assert len(stands) < 150_000
+    text = (DOCS / "playground.md").read_text(encoding="utf-8")
+    assert f"\n{COMMANDS[name]}\n" in text and COMMANDS[name].encode() in stands

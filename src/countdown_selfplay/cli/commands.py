@@ -194,6 +194,7 @@ COMMANDS: dict[str, Command] = {
     "solve": Command("Solve a Countdown problem exactly, or count its solutions", "solve"),
     "verify": Command("Judge completions with the exact verifier: score, reason, value", "verify"),
     "report": Command("Write report.html of one run, or compare several side by side", "report"),
+    "playground": Command("Write playground.html, which steps through the logged rounds of a run", "playground"),
     "dataset": Command("Write solvable problems or demonstrations to a file", "dataset"),
     "env": Command("Print versions, device, cores, memory and installed extras", "env"),
 }  # fmt: skip

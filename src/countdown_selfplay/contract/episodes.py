@@ -20,6 +20,8 @@ class Episodes(Rollout):
     """What was sampled for the first move, for the second, and so on."""
     episode_of: list[list[int]] = field(default_factory=list)
     """Of each sample in `moves[m]` the index of its episode, ascending."""
+    steps: list[list[tuple[Any, str]]] = field(default_factory=list)
+    """(B) of each episode its moves: the state before, and what was written."""
 
     @property
     def lengths(self) -> list[int]:
@@ -57,9 +59,9 @@ def play_out(
     """
     asked = [problem for problem in problems for _ in range(n)]
     states = [domain.begin(problem) for problem in asked]
-    written: list[list[str]] = [[] for _ in asked]
+    steps: list[list[tuple[Any, str]]] = [[] for _ in asked]
     verdicts: list[Any] = [None] * len(asked)
-    played = Episodes(role, list(rows), [], n)
+    played = Episodes(role, list(rows), [], n, steps=steps)
     live, todo = list(range(len(asked))), list(rows)
     for move in range(domain.most_moves):
         rollout = sample(move, todo, n if move == 0 else 1)
@@ -73,7 +75,7 @@ def play_out(
         played.episode_of.append(live)
         going = []
         for i, text, result in zip(live, rollout.texts, found, strict=True):
-            written[i].append(text.strip())
+            steps[i].append((states[i], text.strip()))
             if ended(result):
                 verdicts[i] = result
             else:
@@ -83,6 +85,6 @@ def play_out(
         if not anyone(bool(live)):
             break
         todo = [domain.move_row(asked[i], states[i]) for i in live]
-    played.texts = ["\n".join(moves) for moves in written]
+    played.texts = ["\n".join(text for _, text in own) for own in steps]
     played.verdicts = [Unfinished() if verdict is None else verdict for verdict in verdicts]
     return played

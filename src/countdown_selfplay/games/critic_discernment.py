@@ -323,7 +323,7 @@ class CriticDiscernment(BaseGame):
         holds question, answer and critique (figures 11 to 17)."""
         labels, count = turn.labels or [], len(about) if every_label else self.samples_per_log
         rewards = torch.as_tensor(turn.rewards_B).tolist()
-        found = examples(round, turn.rollout, count, rewards, labels, about)
+        found = examples(round, turn, count, rewards, labels, about)
         return [found[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else found
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..contract.episodes import Episodes
 from ..contract.game import Proposal
-from ..contract.round import Rollout, Round
+from ..contract.round import Rollout, Round, Turn
 from .rungs import has_rungs
 
 
@@ -166,25 +167,37 @@ def _surprisal(answers: Rollout, of_data: Sequence[bool] | None) -> tuple[float,
 
 def examples(
     round: Round,
-    rollout: Rollout,
+    turn: Turn,
     count: int,
     rewards_B: Sequence[float],
     reasons: Sequence[Any],
     problems: Sequence[Any],
+    more: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
     """The first few samples of this process, spread over its groups, for samples.jsonl; `rung` where the domain has
-    several. The completion of an episode is its moves, one a line, its prompt that of the first."""
+    several. The completion of an episode is its moves, one a line, its prompt that of the first; `moves` are its moves
+    with the state before each. more: further columns, per sample."""
+    rollout = turn.rollout
     count, rungs = min(count, len(rollout.texts)), has_rungs(round.domain)
+    episodes = rollout.steps if isinstance(rollout, Episodes) else []
     step = max(len(rollout.texts) // count, 1) if count else 1
     return [
         {
             "role": rollout.role,
             "prompt": rollout.rows[i // rollout.n]["prompt"],
             "completion": rollout.texts[i],
-            "reward": None if np.isnan(rewards_B[i]) else float(f"{rewards_B[i]:.6f}"),
+            "reward": _written(rewards_B[i]),
+            "advantage": _written(float(turn.advantages_B[i])),
             "problem": None if problems[i] is None else round.domain.key(problems[i]),
             "reason": str(reasons[i]),
             **({"rung": round.domain.rung(problems[i])} if rungs and problems[i] is not None else {}),
+            **({"moves": episodes[i]} if episodes else {}),
+            **(more[i] if more else {}),
         }
         for i in range(0, count * step, step)
     ]
+
+
+def _written(value: float) -> float | None:
+    """A number as samples.jsonl holds it; None: not measured."""
+    return None if np.isnan(value) else float(f"{value:.6f}")

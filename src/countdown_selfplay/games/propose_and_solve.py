@@ -51,6 +51,13 @@ class Slots:
         return [None if index is None or index >= self.kept else index for index in self.admission.problem_of]
 
     @property
+    def sources(self) -> list[str]:
+        """Of each of `problems` where it is from."""
+        beside = len(self.problems) - self.kept - self.randoms
+        given = "data" if self.targets is None else "target"
+        return ["proposal"] * self.kept + ["random"] * self.randoms + [given] * beside
+
+    @property
     def played(self) -> list[bool]:
         return [index is not None for index in self.problem_of]
 
@@ -252,19 +259,25 @@ class ProposeAndSolve(BaseGame):
     def _samples(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], turns: Sequence[Turn], outcome: Outcome
     ) -> list[dict[str, Any]]:
-        """Rows for samples.jsonl: of each prover's answers, and of each turn of proposals."""
+        """Rows for samples.jsonl: of each prover's answers, with where the problem is from, and of each turn of
+        proposals, with the solve rate of those that were played."""
         found, limit, own = [], self.settings.samples_per_log, round.share(slots.problems)
-        for rollout in answers:
+        sources = round.share(slots.sources)
+        for rollout, turn in zip(answers, turns, strict=False):
             mine = [problem for problem in own for _ in range(rollout.n)]
             reasons = [verdict.reason for verdict in rollout.verdicts or []]
-            found += examples(round, rollout, limit, rollout.rewards_B.tolist(), reasons, mine)
+            more = [{"source": source} for source in sources for _ in range(rollout.n)]
+            found += examples(round, turn, limit, rollout.rewards_B.tolist(), reasons, mine, more)
         for turn in turns[len(answers) :]:
             written = round.share([i for i, p in enumerate(slots.proposals) if p.by == turn.rollout.role])
             if len(written) == len(turn.rollout.texts):  # else a guide's, or of a proposer that samples more
                 rewards = [outcome.rewards_N[i] for i in written]
                 reasons = [slots.admission.reasons[i] for i in written]
                 problems = [slots.proposals[i].problem for i in written]
-                found += examples(round, turn.rollout, limit, rewards, reasons, problems)
+                places, rates = slots.problem_of, outcome.solve_rate_P
+                played = [places[i] for i in written]
+                paid = [{} if k is None else {"solve_rate": float(f"{rates[k]:.6f}")} for k in played]
+                found += examples(round, turn, limit, rewards, reasons, problems, paid)
         return found
 
     def state_dict(self) -> dict[str, Any]:

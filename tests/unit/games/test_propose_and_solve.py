@@ -107,6 +107,11 @@ def test_examples_for_the_report_carry_reasons_and_rewards():
     conjecturer = [s for s in result.samples if s["role"] == "conjecturer"]
     assert prover[0]["problem"] == "3,5,7=22" and prover[0]["reason"] == "correct" and prover[0]["reward"] == 1.0
     assert conjecturer[0]["reason"] == "ok" and conjecturer[0]["reward"] == 0.75 and conjecturer[1]["problem"] is None
+    # Right, wrong, wrong, right are paid 1, 0.1, 0.1, 1: 1 - 1.2 / 3. The other logged answer is the third problem's.
+    assert prover[0]["advantage"] == 0.6 and [row["source"] for row in prover] == ["proposal", "data"]
+    # Leave one out of 0.75, 0, 0, 0.
+    assert [row["advantage"] for row in conjecturer] == [0.75, -0.25]
+    assert conjecturer[0]["solve_rate"] == 0.5 and "solve_rate" not in conjecturer[1]
 
 
 def test_each_answer_is_judged_once_and_proposals_never():

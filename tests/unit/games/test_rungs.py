@@ -47,6 +47,7 @@ def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung():
     assert [row["rung"] for row in shown] == [2] * 8 + [3] * 4 + [5] * 4
     assert shown[0]["completion"] == "up\nup" and shown[4]["completion"] == "down"
     assert shown[8]["completion"].splitlines() == ["up"] * 3
+    assert shown[8]["moves"] == [(3, "up"), (2, "up"), (1, "up")]  # the steps that are left, and the move
     assert [row["prompt"] for row in round.rows["prover"]] == ["1 : 2", "2 : 2", "3 : 3", "60 : 5"]
 
 

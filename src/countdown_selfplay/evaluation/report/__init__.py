@@ -9,7 +9,7 @@ from pathlib import Path
 from ...errors import DataError
 from .charts import SECTIONS, drawn, drawn_rungs
 from .load import Run, load_run, load_runs
-from .page import page
+from .page import page, save
 from .panels import added
 from .pictures import svg
 from .targets import SECTION, target_figures
@@ -33,15 +33,12 @@ def write_report(
     drawn_sections = _drawn(runs, yardsticks)
     text = page(runs, drawn_sections, reload)
     out = Path(out)
-    if out.is_dir():
-        raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, encoding="utf-8")
-        if len(runs) == 1:  # to draw those of each run of a comparison takes most of the time
+    save(text, out)
+    if len(runs) == 1:  # to draw those of each run of a comparison takes most of the time
+        try:
             _write_plots(runs[0].path / "plots", drawn_sections)
-    except OSError as error:
-        raise DataError(f"{error.filename or out} cannot be written ({error.strerror}).") from error
+        except OSError as error:
+            raise DataError(f"{error.filename} cannot be written ({error.strerror}).") from error
     return out
 
 

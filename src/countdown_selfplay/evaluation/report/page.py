@@ -9,10 +9,12 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from ...errors import DataError
 from ..critics.win_rates import OF_RIGHT, OF_WRONG
 from . import panels, tables, targets
 from .charts import MEASURED, PLAYED, hints, quiet, window_text
@@ -63,14 +65,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     shown["Filters of the symbolic proposer"] = panels.filtering(runs)
     lead, charts = _lead(charts)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
-    environment = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        extensions=["jinja2.ext.do"],
-    )
-    return environment.get_template("page.html.j2").render(
+    return template("page.html.j2").render(
         title=f"Self-play: {names}",
         heads=[_head(run) for run in runs],
         verdict=judged,
@@ -83,6 +78,29 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         hints={**hints(runs), **_explained(runs)},
         reload=reload,
     )
+
+
+def template(name: str) -> Template:
+    """A template of this package; what it is given is escaped."""
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        extensions=["jinja2.ext.do"],
+    )
+    return environment.get_template(name)
+
+
+def save(text: str, out: Path) -> None:
+    """Write a page; DataError for a place that cannot be written."""
+    if out.is_dir():
+        raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{error.filename or out} cannot be written ({error.strerror}).") from error
 
 
 def _explained(runs: Sequence[Run]) -> dict[str, str]:
@@ -155,7 +173,7 @@ def strata(rows: list[dict[str, Any]], per_round: int = 1) -> list[dict[str, Any
     """Of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the most
     frequent first with its share; of equals always the latest."""
     chosen: list[tuple[str, dict[str, Any]]] = []
-    rewarded = sorted((row for row in rows if _is_number(row.get("reward"))), key=lambda row: row["reward"])
+    rewarded = sorted((row for row in rows if is_number(row.get("reward"))), key=lambda row: row["reward"])
     if rewarded:
         middle = statistics.median_low(row["reward"] for row in rewarded)
         typical = [row for row in rewarded if row["reward"] == middle][-1]
@@ -180,7 +198,7 @@ def _rank(player: str) -> int:
     return kinds.index(kind) if kind in kinds else len(kinds)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -191,7 +209,7 @@ def transcripts(run: Run) -> list[dict[str, Any]]:
     for outcome in OUTCOMES:
         rows = [row for row in run.samples if row.get("reason") == outcome]
         for row in rows[:1] + rows[1:][-1:]:
-            dialogue = f"{_text(row.get('prompt'))}\n{row.get('role')}: {_text(row.get('completion'))}"
+            dialogue = f"{text_of(row.get('prompt'))}\n{row.get('role')}: {text_of(row.get('completion'))}"
             cards.append({**_card(row, run.per_round), "text": dialogue, "prompt": "", "stratum": ""})
     return cards
 
@@ -199,19 +217,19 @@ def transcripts(run: Run) -> list[dict[str, Any]]:
 def _card(row: dict[str, Any], per_round: int) -> dict[str, Any]:
     reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
     step = row.get("step")
-    facts = [f"round {step / per_round:g}" if step is not None and _is_number(step) else "round ?"]
+    facts = [f"round {step / per_round:g}" if step is not None and is_number(step) else "round ?"]
     facts += [str(row["problem"])] if row.get("problem") else []
-    facts += [f"reward {reward:.3g}"] if _is_number(reward) else []
+    facts += [f"reward {reward:.3g}"] if is_number(reward) else []
     return {
         "reason": reason,
         "good": reason in GOOD,
         "facts": " · ".join(facts),
-        "text": _text(row.get("completion")),
-        "prompt": _text(row.get("prompt")),
+        "text": text_of(row.get("completion")),
+        "prompt": text_of(row.get("prompt")),
     }
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """A text, or a chat as "role: content" lines; cut when long."""
     if isinstance(value, list) and all(isinstance(turn, dict) for turn in value):
         value = "\n".join(f"{turn.get('role', '?')}: {turn.get('content', '')}" for turn in value)
