@@ -50,19 +50,23 @@ def update(trainer: Any, batches: list[dict[str, Any]], stance: str) -> tuple[fl
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    found.add_argument("--shape", choices=SHAPES, default="tiny")
+    found.add_argument("--prompt", type=int, default=14)
+    found.add_argument("--length", type=int, default=16)
+    found.add_argument("--answers", type=int, default=8)
+    found.add_argument("--groups", type=int, default=8)
+    found.add_argument("--lengths", type=int, default=4)
+    found.add_argument("--shared_prefix", choices=("auto", "off"), default="auto")
+    found.add_argument("--backend", default="inductor")
+    found.add_argument("--turns", type=int, default=20)
+    found.add_argument("--output", type=Path)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--shape", choices=SHAPES, default="tiny")
-    parser.add_argument("--prompt", type=int, default=14)
-    parser.add_argument("--length", type=int, default=16)
-    parser.add_argument("--answers", type=int, default=8)
-    parser.add_argument("--groups", type=int, default=8)
-    parser.add_argument("--lengths", type=int, default=4)
-    parser.add_argument("--shared_prefix", choices=("auto", "off"), default="auto")
-    parser.add_argument("--backend", default="inductor")
-    parser.add_argument("--turns", type=int, default=20)
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+    options = parser().parse_args()
     transformers.logging.set_verbosity_error()
     model = model_of(options.shape)
     with tempfile.TemporaryDirectory() as folder:

@@ -129,17 +129,21 @@ def measured(players: int, options: argparse.Namespace, folder: str) -> dict[str
     }  # fmt: skip
 
 
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    found.add_argument("--shape", choices=SHAPES, default="tiny")
+    found.add_argument("--prompt", type=int, default=14)
+    found.add_argument("--length", type=int, default=16)
+    found.add_argument("--rows", type=int, default=16, help="of each player")
+    found.add_argument("--answers", type=int, default=8, help="rows with one prompt")
+    found.add_argument("--pools", type=int, nargs="+", default=[2, 4], help="N of N x N")
+    found.add_argument("--turns", type=int, default=20)
+    found.add_argument("--output", type=Path)
+    return found
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--shape", choices=SHAPES, default="tiny")
-    parser.add_argument("--prompt", type=int, default=14)
-    parser.add_argument("--length", type=int, default=16)
-    parser.add_argument("--rows", type=int, default=16, help="of each player")
-    parser.add_argument("--answers", type=int, default=8, help="rows with one prompt")
-    parser.add_argument("--pools", type=int, nargs="+", default=[2, 4], help="N of N x N")
-    parser.add_argument("--turns", type=int, default=20)
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+    options = parser().parse_args()
     transformers.logging.set_verbosity_error()
     result: dict[str, Any] = {"machine": machine(), "setting": {k: str(v) for k, v in vars(options).items()}}
     with tempfile.TemporaryDirectory() as folder:

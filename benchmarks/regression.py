@@ -37,7 +37,9 @@ class Row:
 
 TINY = "throughput.py --steps 24"
 PACKS = "shared_prefix.py --shape tiny --groups 8 --prompt 14 --length 16 --unequal --turns 20"
+MIXED = "mixed_adapters.py --turns 20"
 CHAT = "shared_prefix.py --shape tiny --groups 4 --turns 20"
+BOTH_SHARED = "mixed, shared prompts / separate, shared prompts"
 
 
 def _two_steps(stock: str) -> tuple[str, ...]:
@@ -52,6 +54,8 @@ ROWS = (
     Row("update, shared prompts / plain, short prompts, time", PACKS, ("seconds_shared_to_plain",)),
     Row("update, shared prompts / plain, 162 + 64 tokens, time", CHAT, ("seconds_shared_to_plain",)),
     Row("update, shared prompts / plain, 162 + 64 tokens, memory", CHAT, ("memory_mib_shared_to_plain",)),
+    Row("update of a 2 x 2 LoRA pool, one mixed pass / separate, time", MIXED, ("2 x 2", "time_ratio", BOTH_SHARED)),
+    Row("update of a 4 x 4 LoRA pool, one mixed pass / separate, time", MIXED, ("4 x 4", "time_ratio", BOTH_SHARED)),
 )
 
 
