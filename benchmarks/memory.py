@@ -128,11 +128,11 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def main() -> None:
+def main() -> int:
     options = parser().parse_args()
     if options.cell:
         measure(json.loads(options.cell), str(options.output))
-        return
+        return 0
     import torch
 
     from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -153,7 +153,8 @@ def main() -> None:
             results[name] = run_cell(name, {**cell, "path": paths[cell["model"]]}, folder)
             print(row(name, results[name]), flush=True)
     write_json(options.output, {"machine": machine(), "cells": results})
+    return int(any("failed" in found for found in results.values()))
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -112,10 +112,13 @@ def ratios(records: dict[str, list[dict[str, Any]]], clock: str) -> dict[str, An
     return found
 
 
-def peak_memory(setting: Setting, name: str, argv: list[str]) -> dict[str, float]:
-    """MiB at the peak of three steps in a process of its own, and before anything was loaded."""
+def peak_memory(name: str, argv: list[str]) -> dict[str, float]:
+    """MiB at the peak of three steps in a process of its own, and before anything was loaded. SystemExit with its last
+    line if it fails."""
     command = [sys.executable, __file__, *argv, "--memory_of", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"--memory, {name}: {(done.stderr.strip().splitlines() or ['no output'])[-1][:300]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -259,14 +262,15 @@ def main() -> None:
             result["flat"] = measure_flatness(setting)
             print(result["flat"]["text"])
         else:
+            # First, while this process holds nothing of the GPU.
+            peaks = {n: peak_memory(n, sys.argv[1:]) for n in options.contenders} if options.memory else {}
             records = take_turns(setting, options.contenders, options.steps, options.warmup)
             result["clock"] = "wall" if torch.cuda.is_available() else "cpu"
             result["contenders"] = {n: summary(n, setting, r) for n, r in records.items()}
             result["ratios"] = {clock: ratios(records, clock) for clock in ("wall", "cpu")}
             result["steps"] = records
-            if options.memory:
-                for name in options.contenders:
-                    result["contenders"][name]["memory"] = peak_memory(setting, name, sys.argv[1:])
+            for name, peak in peaks.items():
+                result["contenders"][name]["memory"] = peak
             print(table(result))
         write_json(options.output, result)
 

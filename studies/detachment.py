@@ -45,11 +45,13 @@ ARMS: dict[str, dict[str, Any]] = {  # on the targets: what changes in the recip
     "no_guide": {**GUIDED, "guide": "none"},
     "frozen": {**GUIDED, "guide": "none", "conjecturer_learning_rate": 0.0},
     "expert_iteration": {**ALONE, **REPLAY},
+    "sgs_repeats": {**GUIDED, "novelty_window": 0},  # a lemma of the last 20 rounds is played again
 }
 EVERY = ["replay", *ARMS]
 PAIRS = (
     ("reinforce_half", "sampling"), ("expert_iteration", "sampling"), ("sgs", "sampling"), ("sgs", "reinforce_half"),
-    ("sgs", "no_guide"), ("sgs", "frozen"), ("no_guide", "reinforce_half"), ("frozen", "reinforce_half"),
+    ("sgs", "no_guide"), ("sgs", "frozen"), ("sgs_repeats", "sgs"), ("sgs_repeats", "reinforce_half"),
+    ("no_guide", "reinforce_half"), ("frozen", "reinforce_half"),
 )  # fmt: skip
 ROUNDS = {"replay": 400, "targets": 120}
 ANSWERS, KS = 32, (1, 32)

@@ -10,6 +10,7 @@ import atexit
 import copy
 import importlib
 import inspect
+import os
 import re
 import warnings
 from collections import defaultdict
@@ -61,6 +62,8 @@ COMPLETION_LOGS = ("images", "prompt", "completion", "rewards", "advantages", "e
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
 """What `_generate_and_score_completions` returns."""
 LOSS_SINCE_LOG = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
+COMPILED_BY = ("ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_DYNAMO_MODE")
+"""Variables of the environment by which TrainingArguments asks accelerate to compile."""
 RESUMED_BY = "_load_from_checkpoint"
 """These and the one before: of Transformers' Trainer."""
 
@@ -186,12 +189,17 @@ def trl_defaults(args: Any) -> Iterator[None]:
     beta: with beta > 0 TRL would reload a reference from the model's path; ours is the weights that were passed in.
     model_init_kwargs: the models are built already. entropy_coef, use_adaptive_entropy: the bonus is per role.
     use_transformers_continuous_batching: follows from generation_backend, and so do its log-probs.
+    torch_compile: accelerate would compile the whole module for each length; ours is by layers (policies/compiled.py).
     gradient_checkpointing_kwargs: for an adapter under ZeRO-3 TRL writes use_reentrant=True into them, and reentrant
     checkpointing fails with several roles in one window; without it DeepSpeed 0.19 trains adapters right, as
     tests/distributed measures.
     """
     hidden: dict[str, Any] = {"beta": 0.0, "entropy_coef": 0.0, "use_adaptive_entropy": False}
     hidden |= {"model_init_kwargs": None, "gradient_checkpointing_kwargs": None}
+    if args.torch_compile:
+        hidden |= {"torch_compile": False, "torch_compile_backend": None, "torch_compile_mode": None}
+        for name in COMPILED_BY:
+            os.environ.pop(name, None)
     if args.generation_backend == "continuous_batching":
         # It would take flash attention where that is installed, which cannot read the float32 weights of the run.
         settings = {"return_logprobs": True, "auto_switch_to_flash": False}

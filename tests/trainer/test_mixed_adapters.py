@@ -24,6 +24,7 @@ from tests.trainer.test_shared_prefix import Counted, exact_head
 
 LORA = LoraConfig(r=4, lora_alpha=6, target_modules="all-linear", task_type="CAUSAL_LM", use_rslora=True)
 MIXED = dict(policy_sharing="lora", mixed_adapters="on")
+PLAIN = dict(policy_sharing="lora", mixed_adapters="off")
 IDLE = {"idle": frozenset(), "signalless": frozenset()}
 
 
@@ -106,7 +107,7 @@ def four(trainer, kind=torch.float32):
 def exactly(trainer):
     """The trainer's base in float64 from end to end; TRL's head and norms compute in float32."""
     exact_head(trainer.policies.module.get_base_model())
-    allow_mixed(trainer.policies, "ddp", False)
+    allow_mixed(trainer.policies, "on", "ddp", False)
     filled(trainer)
 
 
@@ -314,11 +315,11 @@ def test_adapters_that_cannot_share_a_pass_run_apart_with_one_warning(tmp_path, 
 
 
 def test_engines_and_packed_rows_and_several_bases_run_apart_with_one_warning(tmp_path, caplog):
-    trainer = make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora())
+    trainer = make_trainer(tmp_path, **PLAIN, **SETTINGS, **lora())
     with caplog.at_level(logging.WARNING):
         for given, why in ((("zero2", False), "zero2"), (("fsdp2", False), "fsdp2"), (("ddp", True), "padding_free")):
             caplog.clear()
-            allow_mixed(trainer.policies, *given)
+            allow_mixed(trainer.policies, "on", *given)
             assert trainer.policies.mixed is None and len(caplog.records) == 1 and why in caplog.text
     caplog.clear()
     models = {"prover": str(TINY_MODEL_PATH), "conjecturer": double_tiny().float()}
@@ -328,13 +329,13 @@ def test_engines_and_packed_rows_and_several_bases_run_apart_with_one_warning(tm
 
 def test_a_base_that_reads_mixed_rows_otherwise_is_found_out(tmp_path, caplog):
     """A layer whose input is not one row after the other: the check before the first round sees it."""
-    trainer = make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora())
+    trainer = make_trainer(tmp_path, **PLAIN, **SETTINGS, **lora())
     start = weights(trainer)
     for layer in trainer.policies.module.get_base_model().model.layers:
         inner = layer.mlp.forward
         layer.mlp.forward = lambda x, inner=inner: inner(x.flip(0)).flip(0)
     with caplog.at_level(logging.WARNING):
-        allow_mixed(trainer.policies, "ddp", False)
+        allow_mixed(trainer.policies, "on", "ddp", False)
     assert trainer.policies.mixed is None and "hidden states differ" in caplog.text and len(caplog.records) == 1
     assert all(torch.equal(value, start[name]) for name, value in weights(trainer).items())
 
@@ -343,3 +344,11 @@ def test_a_base_that_reads_mixed_rows_otherwise_is_found_out(tmp_path, caplog):
 def test_a_mixed_pass_without_adapters_is_refused_in_one_sentence(tmp_path, sharing):
     with pytest.raises(ConfigError, match=rf"`mixed_adapters` \(on\).*'{sharing}'; set policy_sharing=lora"):
         make_trainer(tmp_path, policy_sharing=sharing, mixed_adapters="on")
+
+
+def test_auto_mixes_on_a_cpu_over_small_bases(tmp_path, monkeypatch):
+    trainer = make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora())
+    assert trainer.policies.mixed is not None
+    monkeypatch.setattr("countdown_selfplay.policies.lora.SMALL", 1e5)  # the embedded model has half a million
+    assert make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora()).policies.mixed is None
+    assert make_trainer(tmp_path, policy_sharing="full", **SETTINGS).policies.mixed is None

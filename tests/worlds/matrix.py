@@ -311,10 +311,12 @@ def general(sentence: str) -> str:
 
 INTRODUCTION = """# Domains, proposers and games
 
-Which proposers and games each domain plays, found out by two rounds of every cell with tiny models and by settings
-alone: `python -m tests.worlds.matrix --write` plays all of them and writes this page, and `make test-worlds` plays
-them again. A letter is the sentence that refuses the cell before a model is trained. `verifiers` is a taskset with a
-field of rungs, `of a package` is `my_package:MyDomain` without proposals and rungs ([domains](domains.md)).
+Which proposers and games each domain plays, found out by two rounds of every cell with tiny models and by settings \
+alone: `python -m tests.worlds.matrix --write`
+plays all of them and writes this page, and `make test-worlds` plays them again. A letter is the sentence that \
+refuses the cell before a model is trained.
+`verifiers` is a taskset with a field of rungs, `of a package` is `my_package:MyDomain` without proposals and rungs \
+([domains](domains.md)).
 """
 
 
@@ -345,8 +347,9 @@ def read_page(text: str) -> dict[tuple[str, str], str]:
 
 
 def main() -> None:
-    description = (__doc__ or "").split("\n", 1)[0]
-    parser = argparse.ArgumentParser(prog="python -m tests.worlds.matrix", description=description)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.worlds.matrix", description=(__doc__ or "").split("\n", 1)[0]
+    )
     parser.add_argument("--write", action="store_true", help="write docs/domains_matrix.md")
     write = parser.parse_args().write
     found = {}

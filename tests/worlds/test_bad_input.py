@@ -1,9 +1,8 @@
 # Tests: domains/reasoning_gym.py, domains/verifiers.py, detachment/domain.py, domains/workers.py
 """What a user gets wrong is one sentence of the command line; what a model gets wrong costs one answer of a round.
 
-The parts have these tests of their own: the scorers of a taskset in test_verifiers.py, unit/domains/test_workers.py
-for the processes, unit/detachment/test_checker.py for texts that are no proof, test_openenv.py for a task that is
-absent.
+The parts have tests of their own: test_verifiers.py of the scorers of a taskset, unit/domains/test_workers.py of the
+processes, unit/detachment/test_checker.py of texts that are no proof, test_openenv.py of a task that is absent.
 """
 
 import importlib.metadata
@@ -88,11 +87,11 @@ def test_an_extra_that_is_not_installed_is_named_with_its_pip_line(capsys, tmp_p
         return real(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    hidden = "verifiers.v1"
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == hidden else find(name))
+    absent = lambda name, *more: None if name == "verifiers.v1" else find(name, *more)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", absent)
     for domain, extra, arguments in (
         ("reasoning_gym", "gym", {"task": "chain_sum"}),
-        ("verifiers", "verifiers", {"taskset": "small_sums"}),
+        ("verifiers", "verifiers", {"taskset": "of_no_other_test"}),
     ):
         said = refused(domain, arguments, capsys, tmp_path)
         assert f"pip install 'countdown-selfplay[{extra}]'" in said, said

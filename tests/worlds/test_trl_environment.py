@@ -1,6 +1,6 @@
 # Tests: countdown/environment.py, examples/trl_environment.py
-"""TRL's own GRPOTrainer with `environment_factory`: tools are called, and what TRL trains on is the verifier's score
-of what they were called with. unit/countdown/test_environment.py has the environments without a trainer."""
+"""TRL's own GRPOTrainer with `environment_factory`: the tools are called, and what TRL trains on is the verifier's
+score of what they were called with. unit/countdown/test_environment.py has the environments without a trainer."""
 
 import functools
 import importlib.util
@@ -91,10 +91,15 @@ def test_the_reward_of_the_stock_trainer_is_the_verifiers(tmp_path):
     assert len(episodes) == 16
     for problem, said, reward in episodes:
         assert len(said) <= 1
-        assert reward == (verify(said[0], problem, BARE).score if said else 0.0)
+        assert reward == submitted_score(problem, said)
     rewards = [reward for _, _, reward in episodes]
     assert logged["reward"] == pytest.approx(sum(rewards) / 16)
     assert 1.0 in rewards and min(rewards) < 1.0  # the tiny model solves some of its problems, and not all
+
+
+def submitted_score(problem, said):
+    """What the verifier says of the first expression."""
+    return verify(said[0], problem, BARE).score if said else 0.0
 
 
 def says(tool, argument):
@@ -133,7 +138,8 @@ def moves_score(problem, said):
 @pytest.mark.skipif("SMOLLM2" not in os.environ, reason="SMOLLM2 must name a folder with SmolLM2-135M-Instruct")
 @pytest.mark.parametrize("tool", ["submit", "move"])
 def test_smollm2_calls_the_tools_and_earns_what_the_verifier_says(tmp_path, tool):
-    """SmolLM2-135M-Instruct knows no tools, so each text that it ends is a call; nothing is claimed of learning."""
+    """SmolLM2-135M-Instruct knows no tools, so that each text that it ends is a call; nothing is claimed about
+    learning."""
     model = os.environ["SMOLLM2"]
     kind, argument, ask = {
         "submit": (CountdownEnvironment, "expression", asked_for_text),
@@ -150,7 +156,5 @@ def test_smollm2_calls_the_tools_and_earns_what_the_verifier_says(tmp_path, tool
     trained(tmp_path, model, tokenizer, Dataset.from_list(rows), made, **sizes, max_tool_calling_iterations=2)
     assert len(episodes) == 4 and any(said for _, said, _ in episodes)
     for problem, said, reward in episodes:
-        expected = (
-            moves_score(problem, said) if tool == "move" else verify(said[0], problem, BARE).score if said else 0.0
-        )
+        expected = moves_score(problem, said) if tool == "move" else submitted_score(problem, said)
         assert reward == expected, (problem, said)

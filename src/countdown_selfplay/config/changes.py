@@ -40,7 +40,7 @@ _FREE = """
     gradient_accumulation_steps num_generations generation_batch_size steps_per_generation use_vllm
     activation_checkpointing activation_checkpointing_kwargs gradient_checkpointing gradient_checkpointing_kwargs
     torch_empty_cache_steps ds3_gather_for_generation vllm_gpu_memory_utilization vllm_enable_sleep_mode
-    bf16_full_eval fp16_full_eval
+    bf16_full_eval fp16_full_eval torch_compile torch_compile_backend torch_compile_mode
 """
 """Fields of TRL and Transformers that may change at any resume: cadence, trackers, paths, addresses, data movement.
 The engine that runs is compared by its name; group sizes and `use_vllm` are derived from others; the last ones only

@@ -63,8 +63,8 @@ class RoleFields:
     mixed_adapters: Literal["auto", "on", "off"] = option(
         "auto",
         "Under policy_sharing=lora, run micro-batches of several players as one pass, each row through its own "
-        "adapter. A pass then holds the rows of all players: per_device_train_batch_size of each. auto: where it is "
-        "known to pay, which at present is nowhere by itself. on: one process or DDP, plain LoRA without dropout.",
+        "adapter. A pass then holds per_device_train_batch_size rows of each player. auto: on a CPU, over bases of at "
+        "most 20 million weights. on: wherever it can be: one process or DDP, plain LoRA without dropout.",
         free=True,
     )
     kl_in: Literal["loss", "reward"] = option(

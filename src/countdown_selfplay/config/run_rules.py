@@ -26,6 +26,18 @@ _RULES: tuple[tuple[Broken, str], ...] = (
         "it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway.",
     ),
 )
+_FOLLOWED: tuple[tuple[Broken, str], ...] = (  # of rewards that follow the prover's last update
+    (
+        lambda c: c.bf16 or "float16" in str(c.model_init_kwargs),
+        "`conjecturer_reward` learning_progress compares log-probs before and after a part of one step, which bf16 "
+        "cannot tell apart: the rewards would be noise; set bf16=false and dtype=float32, or another reward.",
+    ),
+    (
+        lambda c: c.optim not in ("adamw_torch", "adamw_torch_fused"),
+        "`conjecturer_reward` learning_progress follows Adam's moments, which `optim` ({c.optim.value}) may not keep; "
+        "set `optim` to adamw_torch or adamw_torch_fused, or set another reward.",
+    ),
+)
 _SHARDED: tuple[tuple[Broken, str], ...] = (  # under deepspeed and fsdp, by {engine}
     (
         lambda c: c.load_best_model_at_end,
@@ -56,6 +68,8 @@ def refuse_unsupported(config: SelfPlaySettings, engine: str) -> None:
     """One sentence, before any model loads, for options that cannot be run; `engine`: ddp, a stage of DeepSpeed or
     fsdp."""
     check_run(config)
+    if needs_progress(make_conjecturer_reward(config.conjecturer_reward, config.reward_arguments)):
+        check_rules(config, _FOLLOWED)
     check_rules(config, _SHARDED if engine != "ddp" else (), engine=engine)
     check_rules(config, _DEEPSPEED if engine.startswith("zero") else ())
     check_rules(config, _RULES)

@@ -291,9 +291,9 @@ def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTas
     try:
         taskset = theirs.built(name, config)
     except ModuleNotFoundError as error:
+        lacking = f", or lacks a package ({error.name})" if error.name else ""
         raise ConfigError(
-            f"`taskset` ({name}) is not installed, or lacks a package ({error.name}); install it with pip."
-            f"{suggestion(name, _installed())}"
+            f"`taskset` ({name}) is not installed{lacking}; install it with pip.{suggestion(name, _installed())}"
         ) from None
     except Exception as error:  # whatever a taskset raises
         raise ConfigError(f"The taskset '{name}' cannot be built ({_first_line(error)}); see its `config`.") from None

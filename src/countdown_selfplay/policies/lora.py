@@ -180,11 +180,16 @@ class SeveralBases(PolicySet):
         raise ConfigError("An inference engine starts from one base, and the roles' `model`s under lora are several.")
 
 
-def allow_mixed(policies: PolicySet, engine: str, packed: bool) -> None:
-    """Set `policies.mixed`, once they are prepared, or say in one warning why players run apart. `packed`: rows are
-    laid end to end (`padding_free`)."""
-    names = policies.weight_names
-    if len(names) < 2:
+SMALL = 20e6
+"""`auto` mixes over bases of at most so many weights, on a CPU, where a pass is calls more than arithmetic."""
+
+
+def allow_mixed(policies: PolicySet, mode: str, engine: str, packed: bool) -> None:
+    """Set `policies.mixed`, once they are prepared, or say in one warning why players run apart. `mode`: on, or auto
+    (where it pays); `packed`: rows are laid end to end (`padding_free`)."""
+    names, weights = policies.weight_names, list(policies.module.parameters())
+    pays = sum(p.numel() for p in weights) <= SMALL and all(p.device.type == "cpu" for p in weights)
+    if len(names) < 2 or (mode == "auto" and not pays):
         return
     first, mixed = inner_name(names[0]), None
     if not isinstance(policies, LoraPolicies):

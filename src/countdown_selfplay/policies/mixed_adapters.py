@@ -39,41 +39,39 @@ class MixedRows:
         return cls(*([part[i] for part in parts for _ in range(part[1])] for i in (0, 2)))
 
 
+@dataclass(eq=False)
 class Stacked:
-    """The weights of one name of a layer (A or B), one per player, as one tensor."""
+    """The weights of one name of a layer (A or B), one per player, and the tensor of all of them that layers read."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
-        self.parameters: list[torch.Tensor] = list(parameters)
-        self.value = self.rows = torch.empty(0)
-        self.views: list[torch.Tensor] = []
+    parameters: list[torch.Tensor]
+    value: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    leaf: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
+    """The leaf's own, of all players one below the other."""
+    views: list[torch.Tensor] = field(default_factory=list)
+    """Of the leaf's gradient, one per player."""
+
+    def fits(self) -> bool:
+        """Is the leaf of the weights' kind and place?"""
+        first = self.parameters[0]
+        return bool(self.views) and self.leaf.device == first.device and self.leaf.dtype == first.dtype
+
+    def stand_in(self, gradient: torch.Tensor) -> None:
+        """A new leaf whose gradient is kept there."""
+        first = self.parameters[0]
+        shape = (len(self.parameters), *first.shape)
+        self.leaf = torch.empty(shape, dtype=first.dtype, device=first.device, requires_grad=True)
+        self.rows, self.leaf.grad = self.leaf.data.flatten(0, 1), gradient.view(shape)
+        self.views = list(self.leaf.grad.unbind(0))
 
     def read(self, graph: bool) -> None:
         """Take the weights as they are now. graph: gradients reach the parameters by the graph, not by views."""
-        first = self.parameters[0]
-        shape, known = (len(self.parameters), *first.shape), self.value
         if graph:
-            self.value = torch.cat(self.parameters).view(shape)
+            self.value = torch.cat(self.parameters).view(self.leaf.shape)
             return
-        alike = known.shape == shape and known.device == first.device and known.dtype == first.dtype
-        if not (alike and known.is_leaf and known.requires_grad):
-            self.value = torch.empty(shape, dtype=first.dtype, device=first.device, requires_grad=True)
-            self.value.grad = torch.zeros_like(self.value)
-            self.views = list(self.value.grad.unbind(0))
-            self.rows = self.value.data.flatten(0, 1)
         with torch.no_grad():
             torch.cat(self.parameters, out=self.rows)
-
-    def attach(self, owners: Sequence[int]) -> None:
-        """Let the gradients of `owners` be those that a backward pass adds to, from what they are now."""
-        fresh = [i for i in owners if self.parameters[i].grad is not self.views[i]]
-        if len(fresh) == len(self.parameters) and all(p.grad is None for p in self.parameters):
-            self.value.grad.zero_()  # type: ignore[union-attr]
-        else:
-            for i in fresh:
-                before = self.parameters[i].grad  # of a pass of its player alone, in the same window
-                self.views[i].zero_() if before is None else self.views[i].copy_(before)
-        for i in fresh:
-            self.parameters[i].grad = self.views[i]
+        self.value = self.leaf
 
 
 @dataclass(eq=False)
@@ -91,7 +89,7 @@ class GroupedLinear:
         a_NRI, b_NOR = self.a.value, self.b.value
         if owner_N is not None:
             a_NRI, b_NOR = a_NRI.index_select(0, owner_N), b_NOR.index_select(0, owner_N)
-        x_NLI = self.layer._cast_input_dtype(x, a_NRI.dtype).reshape(len(a_NRI), -1, x.size(-1))
+        x_NLI = self.layer._cast_input_dtype(x, a_NRI.dtype).contiguous().view(len(a_NRI), -1, x.size(-1))
         delta = torch.bmm(torch.bmm(x_NLI, a_NRI.transpose(1, 2)), b_NOR.transpose(1, 2))
         return torch.add(result, delta.view(result.shape), alpha=self.scale).to(result.dtype)
 
@@ -108,6 +106,8 @@ class MixedAdapters:
     """Whose the parts of equal size are into which layers cut what they read; None: a part of each player in turn.
     It stays until the next pass: gradient checkpointing runs layers again inside backward."""
     _stacked: list[Stacked] = field(init=False)
+    _gradient: torch.Tensor = field(init=False)
+    """Of all stand-ins, end to end."""
 
     def __post_init__(self) -> None:
         self._stacked = [stacked for layer in self.layers for stacked in (layer.a, layer.b)]
@@ -120,14 +120,29 @@ class MixedAdapters:
         """The next pass reads these rows; with gradients on, it adds to the `grad` of their owners."""
         self.rows = rows
         self.read(rows.owner_B)
+        if not all(stacked.fits() for stacked in self._stacked):
+            sizes = [sum(p.numel() for p in stacked.parameters) for stacked in self._stacked]
+            self._gradient = self._stacked[0].parameters[0].new_zeros(sum(sizes))
+            for stacked, gradient in zip(self._stacked, self._gradient.split(sizes), strict=True):
+                stacked.stand_in(gradient)
         training = torch.is_grad_enabled()
         graph = training and dist.is_initialized() and dist.get_world_size() > 1
         for stacked in self._stacked:
             stacked.read(graph)
         if training and not graph:
-            owners = list(dict.fromkeys(rows.owner_B))
+            self._attach(list(dict.fromkeys(rows.owner_B)))
+
+    def _attach(self, owners: Sequence[int]) -> None:
+        """Let the gradients of `owners` be those that a backward pass adds to, from what they are now."""
+        if all(p.grad is None for stacked in self._stacked for p in stacked.parameters):
+            self._gradient.zero_()
             for stacked in self._stacked:
-                stacked.attach(owners)
+                for i in owners:
+                    stacked.parameters[i].grad = stacked.views[i]
+        for p, view in [(s.parameters[i], s.views[i]) for s in self._stacked for i in owners]:
+            if p.grad is not view:  # None, or of a pass of its player alone in the same window
+                view.zero_() if p.grad is None else view.copy_(p.grad)
+                p.grad = view
 
     def read(self, owners: Sequence[int]) -> None:
         """What layers read from now on is rows, or packs, of these owners. Neighbours of one owner are one part, if
@@ -154,7 +169,7 @@ def obstacle(module: Any, config: Any) -> str:
     """Why the adapters of a PEFT model cannot share passes, a phrase after "the run"; "" if they can. `config`: of
     the adapters, which is one for all of them."""
     base = module.get_base_model()
-    layers = [part for part in module.modules() if isinstance(part, LoraLayer)]
+    layers: list[Any] = [part for part in module.modules() if isinstance(part, LoraLayer)]
     text = base.config.get_text_config()
     if any(isinstance(part, AuxiliaryTrainingWrapper) for part in module.modules()):
         return "trains whole modules beside its adapters (modules_to_save or trainable tokens)"
@@ -170,6 +185,8 @@ def obstacle(module: Any, config: Any) -> str:
         return "has dropout in its attention, which separate passes draw apart"
     if base._is_stateful or text.is_encoder_decoder or not reads_positions(base):
         return "takes no position ids, or carries a state besides attention"
+    if len({(p.device, p.dtype) for layer in layers for p in layer.parameters() if p.requires_grad}) > 1:
+        return "has its adapters on several devices, or in several precisions"
     if any(p._post_accumulate_grad_hooks for p in module.parameters()):
         return "has hooks on the gradients of single weights"
     return "is cut up over processes" if cut_up(module) else ""

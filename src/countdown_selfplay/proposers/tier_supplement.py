@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from fractions import Fraction
 from random import Random
@@ -56,9 +57,4 @@ def _draw(draws: Random, operands: int) -> Problem | None:
     return Problem(tuple(numbers), int(value)) if value > 0 and value.denominator == 1 else None
 
 
-_APPLY = {
-    "+": lambda value, number: value + number,
-    "-": lambda value, number: value - number,
-    "*": lambda value, number: value * number,
-    "/": lambda value, number: value / number,
-}
+_APPLY = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}

@@ -230,12 +230,10 @@ class Tiers(Policies):
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
             if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
-                there = ", ".join(map(str, domain.rungs))
-                cure = "list some of those in `levels` of proposer_kwargs" if there else "take another proposer"
-                said = f"The tiers ask for rung {rung['rung']}, and the domain's rungs are {there or 'none'}; {cure}."
-                raise ConfigError(said)
-            if "rung" in rung and not conjecturers:
-                continue  # the rule makes these, and nobody is asked
+                said = f"rung {rung['rung']}, and the domain's rungs are {', '.join(map(str, domain.rungs)) or 'none'}"
+                raise ConfigError(f"The tiers ask for {said}; list some in `levels`, or take another proposer.")
+            if "rung" in rung and not conjecturers:  # the rule makes these, and nobody is asked
+                continue
             if domain.propose_row is None or not domain.asks:
                 raise ConfigError(
                     f"A tier asks for {rung}, and the domain {type(domain).__name__} asks for no proposals (`asks`, "
@@ -244,9 +242,10 @@ class Tiers(Policies):
             try:
                 domain.propose_row(**{**domain.asks[0], **rung})
             except TypeError as error:
-                said = f"A tier asks for {rung}, and the domain's `propose_row` refuses it ({error})"
-                cure = "set `axis` of proposer_kwargs to what it takes, or play without a conjecturer by `axis: rung`"
-                raise ConfigError(f"{said}; {cure}.") from None
+                raise ConfigError(
+                    f"A tier asks for {rung}, and the domain's `propose_row` refuses it ({error}); set `axis` of "
+                    "proposer_kwargs to what it takes, or to rung without a conjecturer."
+                ) from None
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
         """What a tier asks for: its rung over what the domain asks for."""
@@ -323,12 +322,9 @@ class Tiers(Policies):
 
 def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
     """Shares of the conjecturers' texts; {} if there is no conjecturer."""
-    if not proposals:
-        return {}
-    return {
-        "valid_conjecture_rate": sum(p.problem is not None for p in proposals) / len(proposals),
-        "copied_example_rate": sum(p.reason == "copied_example" for p in proposals) / len(proposals),
-    }
+    count, valid = len(proposals), sum(p.problem is not None for p in proposals)
+    copied = sum(p.reason == "copied_example" for p in proposals)
+    return {"valid_conjecture_rate": valid / count, "copied_example_rate": copied / count} if count else {}
 
 
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,17 +113,19 @@ class WindowLoss:
             policies.mixed.begin(MixedRows.of(rows))
         imitates = any(self.learners[role].loss.imitates for role, _ in parts)
         watched = Watched(model) if imitates else None
-        logps_BT, entropies_BT = self._log_probs(watched or model, whole)
-        top1_BT = None if watched is None else watched.top1_BT(logps_BT.size(1))
-        losses, first = list[torch.Tensor](), 0
-        for role, batch in parts:
-            loss, (count, length) = self.learners[role].loss, batch["completion_ids"].shape
-            own = (slice(first, first + count), slice(length)) if len(parts) > 1 else ()
-            if loss.imitates and top1_BT is not None:
-                loss.count_accuracy(top1_BT[own], batch)
-            losses.append(loss(logps_BT[own], entropies_BT[own], batch))
-            first += count
-        return losses[0] if len(losses) == 1 else torch.stack(losses).sum()
+        found = list(self._log_probs(watched or model, whole))
+        if watched is not None:
+            found.append(watched.top1_BT(found[0].size(1)))
+        sizes = [len(batch["prompt_ids"]) for batch in batches]
+        split = [[value] if len(parts) == 1 else value.split(sizes) for value in found]
+        losses = []
+        for (role, batch), own in zip(parts, zip(*split, strict=True), strict=True):
+            loss, length = self.learners[role].loss, batch["completion_ids"].size(1)
+            logps_BT, entropies_BT, *top1 = own if length == own[0].size(1) else [value[:, :length] for value in own]
+            if loss.imitates:
+                loss.count_accuracy(top1[0], batch)
+            losses.append(loss(logps_BT, entropies_BT, batch))
+        return functools.reduce(torch.add, losses)
 
     def _log_probs(self, model: Any, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         """(B, T) log-probs and entropies of the completions' tokens under `model`."""

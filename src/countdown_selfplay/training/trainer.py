@@ -30,6 +30,7 @@ from ..generation import Turns, make_sampler
 from ..objectives.base import Objective
 from ..policies import build_policies
 from ..policies.build import load_tokenizer
+from ..policies.compiled import compile_layers
 from ..policies.forward import allow_padding_free
 from ..policies.lora import allow_mixed
 from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
@@ -205,8 +206,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         elif args.shared_prefix != "off":
             models = [self.policies.module, *self.policies.frozen_copies]
             self.policies.shares_prompts = share_prefixes(models, args.shared_prefix, self.engine.shards_weights)
-        if args.mixed_adapters == "on":
-            allow_mixed(self.policies, self.engine.name, args.padding_free)
+        if args.policy_sharing == "lora" and args.mixed_adapters != "off":
+            allow_mixed(self.policies, args.mixed_adapters, self.engine.name, args.padding_free)
+        if args.torch_compile:
+            backend, mixes = str(args.torch_compile_backend), self.policies.mixed is not None
+            compile_layers(self.policies.module, backend, args.torch_compile_mode, self.engine.name, mixes)
         self.policies.enable_gradients()
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():

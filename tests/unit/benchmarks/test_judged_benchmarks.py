@@ -61,6 +61,7 @@ def test_a_job_that_is_done_is_not_run_again_and_a_failed_one_is(tmp_path):
     assert json.loads(path.read_text())["by"] == "hand"
 
 
+@pytest.mark.matrix
 def test_a_job_that_fails_says_its_last_line_and_leaves_no_file(bench, tmp_path):
     gpu_hour = bench("gpu_hour")
     job = gpu_hour.Job("wrong", "train_only", ("--model", "no-such-model"), 1)

@@ -10,6 +10,7 @@ from many_runs import run_folder
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.compare import read_counts
 
+pytestmark = pytest.mark.matrix  # three runs, 15 s
 ROUNDS = {"replay": 1, "targets": 2}
 
 

@@ -1,0 +1,103 @@
+"""The compiled update (`torch_compile`) against the plain one: time to the first step, graphs, and time of an update.
+
+    python benchmarks/compiled_update.py --shape tiny --turns 20 --output compiled_update.json
+
+An update: forward, loss and backward of `--lengths` micro-batches of `--groups` x `--answers` rows, each of another
+length, by the trainer's own loss on random weights. Both ways take turns in one process, the plain one by
+torch.compiler.set_stance("force_eager"); a ratio is that of the two of a turn in the process's CPU time, with a 95%
+bootstrap interval of the median. The first update compiles: its wall time is reported, with that of a plain one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+import transformers
+from results import machine, spread, write_json
+from shared_prefix import SHAPES, model_of, rows
+from torch._dynamo.utils import counters
+from transformers import AutoTokenizer
+
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+
+
+def micro_batches(options: argparse.Namespace, vocabulary: int) -> list[dict[str, Any]]:
+    """From half the length on, in equal steps."""
+    found = []
+    for i in range(options.lengths):
+        share = 0.5 + 0.5 * (i + 1) / options.lengths
+        own = argparse.Namespace(**{**vars(options), "length": int(options.length * share), "unequal": True})
+        found.append(rows(own, vocabulary))
+    return found
+
+
+def update(trainer: Any, batches: list[dict[str, Any]], stance: str) -> tuple[float, float]:
+    """CPU and wall seconds."""
+    trainer.model.zero_grad(set_to_none=True)
+    cpu, wall = time.process_time(), time.perf_counter()
+    with torch.compiler.set_stance(stance):
+        for batch in batches:
+            trainer.compute_loss(trainer.model, batch).backward()
+    return time.process_time() - cpu, time.perf_counter() - wall
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--shape", choices=SHAPES, default="tiny")
+    parser.add_argument("--prompt", type=int, default=14)
+    parser.add_argument("--length", type=int, default=16)
+    parser.add_argument("--answers", type=int, default=8)
+    parser.add_argument("--groups", type=int, default=8)
+    parser.add_argument("--lengths", type=int, default=4)
+    parser.add_argument("--shared_prefix", choices=("auto", "off"), default="auto")
+    parser.add_argument("--backend", default="inductor")
+    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    model = model_of(options.shape)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{folder}/cache")  # or a second run would compile nothing
+        config = JointSelfPlayConfig(
+            output_dir=folder, per_device_train_batch_size=options.groups * options.answers, prover_micro_batches=1,
+            conjecturer_micro_batches=0, num_generations=options.answers, report_to="none", save_strategy="no",
+            gradient_checkpointing=False, guard=False, max_steps=1, use_cpu=True, prover_prompt="compact",
+            conjecturer_prompt="compact", shared_prefix=options.shared_prefix, torch_compile_backend=options.backend,
+        )  # fmt: skip
+        tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")
+        trainer = JointConjecturerProverTrainer(model=model, args=config, processing_class=tokenizer)
+        trainer.model.train()
+        batches = micro_batches(options, model.config.vocab_size)
+        plain_first = update(trainer, batches, "force_eager")[1]
+        first = update(trainer, batches, "default")[1]
+        seconds: dict[str, list[float]] = {"force_eager": [], "default": []}
+        for turn in range(options.turns):
+            for stance in sorted(seconds, reverse=bool(turn % 2)):
+                seconds[stance].append(update(trainer, batches, stance)[0])
+    ratio = spread([a / b for a, b in zip(seconds["default"], seconds["force_eager"], strict=True)])
+    graphs, saved = counters["stats"]["unique_graphs"], {name: spread(found) for name, found in seconds.items()}
+    low, high = ratio["interval"]
+    print(f"first update {first:.1f} s (plain {plain_first:.2f} s), {graphs} graphs for {options.lengths} lengths")
+    print(f"CPU time, compiled / plain {ratio['median']:.3f} [{low:.3f}, {high:.3f}]")
+    print({name: round(found["median"], 4) for name, found in saved.items()})
+    write_json(
+        options.output,
+        {
+            "machine": machine(), "setting": {k: str(v) for k, v in vars(options).items()}, "graphs": graphs,
+            "first_update_seconds": {"compiled": first, "plain": plain_first},
+            "cpu_seconds": {"compiled": saved["default"], "plain": saved["force_eager"]}, "ratio": ratio,
+        },
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The decoder layers of an update through `torch.compile`, with symbolic sizes: micro-batches of any number of rows
+and of any length share their graphs, and so do layers of one kind. Only passes with gradients are compiled: sampling,
+references and evaluation run as they are. Modules, and the names of their weights, stay what they were."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import types
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+
+class CompiledLayers:
+    """The compiled layers of a run. `failed`: why none is used any more, "" as long as they are."""
+
+    failed = ""
+
+    def __init__(self, backend: str, mode: str | None) -> None:
+        self.backend, self.mode = backend, mode
+
+    def add(self, layer: Any) -> None:
+        plain = layer.forward
+        compiled = torch.compile(plain, backend=self.backend, mode=self.mode, dynamic=True)
+
+        @functools.wraps(plain)
+        def forward(_: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.failed or not torch.is_grad_enabled() or kwargs.get("past_key_values") is not None:
+                return plain(*args, **kwargs)
+            try:
+                return compiled(*args, **kwargs)
+            except torch._dynamo.exc.TorchDynamoException as error:
+                self.failed = str(error).strip().splitlines()[0]
+                logger.warning("`torch_compile` is not used: %s fails (%s).", self.backend, self.failed)
+                return plain(*args, **kwargs)
+
+        layer.forward = types.MethodType(forward, layer)
+
+
+def layers_of(model: Any) -> list[nn.Module]:
+    """What a causal LM repeats, by the names that its class gives: its decoder layers."""
+    names = set(model._no_split_modules or ())
+    return [part for part in model.modules() if type(part).__name__ in names]
+
+
+def compile_layers(
+    module: nn.Module, backend: str, mode: str | None, engine: str, mixed: bool
+) -> CompiledLayers | None:
+    """Compile the layers of every causal LM inside `module` with a trained weight; None, and one warning, if they
+    cannot be. `engine`: of the run. `mixed`: its passes have rows of several adapters."""
+    known = torch._dynamo.list_backends(exclude_tags=())
+    if backend not in known:
+        raise ConfigError(f"`torch_compile_backend` ({backend}) must be one of {', '.join(known)}.")
+    heads = [part for part in module.modules() if "shared_prefix" in vars(part)]
+    layers = [layer for head in heads for layer in layers_of(head) if any(p.requires_grad for p in layer.parameters())]
+    why = ""
+    if engine != "ddp":
+        why = f"the run's engine is {engine}, which takes layers apart"
+    elif mixed:
+        why = "rows of several adapters share a pass (mixed_adapters)"
+    elif not layers:
+        why = "the model does not name the layers that it repeats"
+    if why:
+        logger.warning("`torch_compile` is not used: %s.", why)
+        return None
+    found = CompiledLayers(backend, mode)
+    for layer in layers:
+        found.add(layer)
+    return found
