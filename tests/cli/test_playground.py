@@ -164,7 +164,7 @@ def test_the_script_that_may_run_is_the_page_s_own(tmp_path):
 
 
 def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(tmp_path):
-    """Each round has 8 samples of 200 characters, some 2.5 kB: 25 MB of samples. What is shown and what is named as
+    """Each round has 8 samples of 200 characters, some 2.8 kB: 28 MB of samples. What is shown and what is named as
     left out are all rounds, each once."""
     path = write_run(tmp_path, "long", rounds=1, evaluated=False, samples_per_log=4)
     with (path / "samples.jsonl").open("w") as file:

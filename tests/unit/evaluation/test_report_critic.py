@@ -10,6 +10,7 @@ from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.charts import drawn
 from countdown_selfplay.evaluation.report.panels import by_iteration, matrices
+from countdown_selfplay.evaluation.report.playground import playground, round_data, rounds_of
 from countdown_selfplay.evaluation.report.tables import setting
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.warm_starts.iterated import select
@@ -74,6 +75,17 @@ def test_success_by_role_and_iteration(run):
     cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
     assert cells["prover: wrong answers corrected"][0].value == 0.5
     assert cells["prover: wrong answers corrected"][1] is None
+
+
+def test_a_playground_shows_an_iteration_as_a_round(run):
+    """Of the first iteration a revision of each outcome, two answers of each label and a critique of each."""
+    loaded = load_run(run)
+    (step, rows), (last, _) = rounds_of(loaded)
+    (problem,) = round_data(step, rows, loaded)["problems"]
+    counts = {group["title"]: sum(card.get("count", 1) for card in group["cards"]) for group in problem["groups"]}
+    assert (step, last) == (1, 2) and counts == {"Answers": 3, "Helpful critiques": 2, "Revisions": 5}
+    page = playground(loaded)
+    assert '"word":"Iteration"' in page and "Of each iteration a few samples of every outcome are shown." in page
 
 
 def setting_of(run, roles, **config):

@@ -92,7 +92,7 @@ def playground(run: Run, note: str = "") -> str:
     script = PackageLoader(__package__).get_source(template("playground.html.j2").environment, "playground.js")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     version = run.environment.get("countdown-selfplay")
-    facts = [f"{len(played)} logged rounds", f"seed {run.config['seed']}" if "seed" in run.config else ""]
+    facts = [f"{len(played):,} logged rounds", f"seed {run.config['seed']}" if "seed" in run.config else ""]
     facts += [f"countdown-selfplay {version}" if version else ""]
     return template("playground.html.j2").render(
         mark=MARK,

@@ -15,6 +15,8 @@ const short = value => String(Math.abs(value) >= 1000 ? Math.round(value) : +val
 const said = (words, word) => Object.hasOwn(words, word) ? words[word] : "";
 const signed = value => (value > 0 ? "+" : "") + short(value).replace("-", "−");
 const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+// Each in a direction of its own, for a word of a run may be written from right to left.
+const apart = words => words.flatMap((word, i) => i ? [" · ", make("bdi", "", word)] : [make("bdi", "", word)]);
 const sorted = (list, by) => [...list].sort((a, b) => by(b) - by(a));  // the greatest first
 const total = cards => cards.reduce((sum, card) => sum + (card.count || 1), 0);
 
@@ -40,10 +42,10 @@ function movesOf(card) {
 }
 
 function cardOf(card, badge, why) {
-  const facts = [badge ? make("span", `badge ${card.good ? "good" : "bad"}`, card.reason) : "", why || "",
-    card.player || "", card.count ? `${card.count} times` : ""].filter(fact => fact);
+  const mark = badge ? make("bdi", `badge ${card.good ? "good" : "bad"}`, card.reason) : "";
+  const facts = [why || "", card.player || "", card.count ? `${card.count} times` : ""].filter(fact => fact);
   return make("div", "card",
-    facts.length ? make("div", "facts", ...facts.flatMap((fact, i) => i ? [badge && i === 1 ? " " : " · ", fact] : [fact])) : null,
+    mark || facts.length ? make("div", "facts", mark, " ", ...apart(facts)) : null,
     card.moves && card.moves.length ? movesOf(card) : make("pre", "", card.text || "\u00a0"),
     pay(card, badge || !card.good ? "not paid" : "no slot, not paid"), promptOf(card.prompt));
 }
@@ -64,7 +66,7 @@ function problemOf(problem) {
   for (const group of problem.groups)
     if (group.title !== "Answers") facts.push(`${group.title.toLowerCase()}: ${total(group.cards)}`);
   const block = make("details", "problem",
-    make("summary", "", make("code", "key", problem.problem), " ", make("span", "facts", facts.join(" · ")), " ",
+    make("summary", "", make("code", "key", problem.problem), " ", make("span", "facts", ...apart(facts)), " ",
       make("span", "marks good", "●".repeat(Math.min(right, 32))),
       make("span", "marks bad", "○".repeat(Math.min(all - right, Math.max(0, 32 - right))))));
   if (problem.pay) {
@@ -88,8 +90,8 @@ function proposalsOf({cards, prompt}) {
     if (!card.good) refused.set(card.reason, [...(refused.get(card.reason) || []), card]);
   const blocks = [valid.length ? small(valid) : make("p", "note", "None is valid.")];
   for (const [reason, same] of [...refused].sort((a, b) => total(b[1]) - total(a[1])))
-    blocks.push(make("details", "", make("summary", "", [`${total(same)} refused: ${reason}`, said(data.why.proposal, reason)]
-      .filter(part => part).join(", ")), small(same)));
+    blocks.push(make("details", "", make("summary", "", `${total(same)} refused: `,
+      ...apart([reason, said(data.why.proposal, reason)].filter(part => part))), small(same)));
   return make("section", "", make("h2", "", "Proposals"), ...blocks, promptOf(prompt));
 }
 
