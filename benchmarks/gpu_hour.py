@@ -3,7 +3,7 @@
     python benchmarks/gpu_hour.py                      # the jobs that are not done, until ten minutes are over
     python benchmarks/gpu_hour.py --minutes 60         # all of them
     python benchmarks/gpu_hour.py --list               # their commands; runs nothing
-    python benchmarks/gpu_hour.py --quick --folder /tmp/quick    # the same jobs with small shapes, on a CPU
+    python benchmarks/gpu_hour.py --quick --folder quick    # the same jobs with small shapes, on a CPU
 
 A job is a command of this folder in a process of its own, which ends after JOB_MINUTES at the latest. It writes
 FOLDER/NAME.json, beside NAME.log; a job whose file is there is not run again, so that the same line goes on where the

@@ -161,8 +161,8 @@ TILE = "_CHUNKED_LOGPROB_CHUNK_SIZE"
 @contextmanager
 def tile_of(vocabulary: int) -> Iterator[None]:
     """Inside the block TRL's fused head makes tiles that are no wider than the vocabulary. They are views of a buffer
-    of TILE columns (32,768): on a CPU each row of a small vocabulary would touch pages of memory of its own, which
-    takes two to three times as long. Where TRL has no TILE, nothing changes."""
+    of TILE columns (32,768): on a CPU each row of a small vocabulary would touch pages of memory of its own.
+    Where TRL has no TILE, nothing changes."""
     from trl.trainer import utils
 
     with swapped(utils, {TILE: min(vocabulary, getattr(utils, TILE))} if hasattr(utils, TILE) else {}):

@@ -3,9 +3,14 @@
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.config.run_rules import check_progress
+from countdown_selfplay.errors import ConfigError, GameError
 from countdown_selfplay.policies.optimization import bare
+from countdown_selfplay.rewards import make_conjecturer_reward
+from countdown_selfplay.rewards.learning_progress import LearningProgress
+from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.progress import movement
 
 from .conftest import equal, make_config, optimizer_state, rounds, weights
@@ -69,14 +74,14 @@ def test_a_run_that_is_paid_by_progress_resumes_bit_for_bit(build):
     assert rewards[0] == 0 and max(rewards[1:]) > 0
 
 
-def test_engines_that_hold_weights_in_parts_are_refused_before_a_model_loads(tmp_path):
-    from countdown_selfplay.config.run_rules import refuse_unsupported
-
-    args = make_config(tmp_path, conjecturer_reward="sum", conjecturer_reward_kwargs={"terms": ["learning_progress"]})
-    refuse_unsupported(args, "ddp")
+def test_engines_that_hold_weights_in_parts_are_refused(tmp_path):
+    args = make_config(tmp_path)
+    composed = make_conjecturer_reward("sum", {"terms": ["learning_progress"]})
+    check_progress(args, "ddp", composed)
     for engine in ("zero2", "zero3", "fsdp2"):
+        check_progress(args, engine, make_conjecturer_reward("tent"))
         with pytest.raises(ConfigError, match=rf"scores answers with moved weights, which {engine} holds in parts"):
-            refuse_unsupported(args, engine)
+            check_progress(args, engine, composed)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +95,25 @@ def test_engines_that_hold_weights_in_parts_are_refused_before_a_model_loads(tmp
         ({"optim": "adafactor"}, r"which `optim` \(adafactor\) may not keep"),
     ],
 )
-def test_settings_under_which_progress_is_unknown_are_refused_before_a_model_loads(tmp_path, changed, sentence):
-    from countdown_selfplay.config.run_rules import refuse_unsupported
-
-    refuse_unsupported(make_config(tmp_path, **changed), "ddp")  # other rewards: no matter
+def test_settings_under_which_progress_is_unknown_are_refused_before_a_model_loads(build, tmp_path, changed, sentence):
+    """By name, and as an object: the model's folder is empty, and nobody looks."""
+    check_progress(
+        make_config(tmp_path, **changed), "ddp", make_conjecturer_reward("tent")
+    )  # other rewards: no matter
+    (tmp_path / "empty").mkdir()
+    tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")
+    given = {"conjecturer_reward": LearningProgress(), "processing_class": tokenizer}
     with pytest.raises(ConfigError, match=sentence):
-        refuse_unsupported(make_config(tmp_path, conjecturer_reward="learning_progress", **changed), "ddp")
+        build(model=str(tmp_path / "empty"), conjecturer_reward="learning_progress", **changed)
+    with pytest.raises(ConfigError, match=sentence):
+        build(model=str(tmp_path / "empty"), trainer=given, **changed)
+
+
+def test_an_optimizer_without_moments_ends_the_run_in_its_first_round(build):
+    """SGD as an object, which `optim` knows nothing of, keeps no state: all would be paid 0."""
+    model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH))
+    trainer = build(model=model, **PAID, max_steps=2, policy_sharing="tied")
+    group = {"params": [p for p in trainer.policies.module.parameters() if p.requires_grad], "role": "prover"}
+    trainer.optimizer = torch.optim.SGD([group], lr=1e-4)
+    with pytest.raises(GameError, match="follows Adam's moments, which SGD does not keep"):
+        trainer.player.play([dict(trainer.train_dataset[i]) for i in range(8)])

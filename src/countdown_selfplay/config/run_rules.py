@@ -9,7 +9,6 @@ from typing import Any
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
-from ..rewards import make_conjecturer_reward
 from ..rewards.learning_progress import needs_progress
 from .rules import Broken, check_rules
 from .settings import SelfPlaySettings
@@ -49,11 +48,6 @@ _SHARDED: tuple[tuple[Broken, str], ...] = (  # under deepspeed and fsdp, by {en
         "`guard_scope` (conjecturer) cannot take one policy back under {engine}, whose checkpoints hold all of them "
         "in one piece; set guard_scope=run, or launch with accelerate_configs/ddp.yaml.",
     ),
-    (
-        lambda c: needs_progress(make_conjecturer_reward(c.conjecturer_reward, c.reward_arguments)),
-        "`conjecturer_reward` learning_progress scores answers with moved weights, which {engine} holds in parts; "
-        "launch with accelerate_configs/ddp.yaml, or set another reward.",
-    ),
 )
 _DEEPSPEED: tuple[tuple[Broken, str], ...] = (
     (
@@ -68,11 +62,21 @@ def refuse_unsupported(config: SelfPlaySettings, engine: str) -> None:
     """One sentence, before any model loads, for options that cannot be run; `engine`: ddp, a stage of DeepSpeed or
     fsdp."""
     check_run(config)
-    if needs_progress(make_conjecturer_reward(config.conjecturer_reward, config.reward_arguments)):
-        check_rules(config, _FOLLOWED)
     check_rules(config, _SHARDED if engine != "ddp" else (), engine=engine)
     check_rules(config, _DEEPSPEED if engine.startswith("zero") else ())
     check_rules(config, _RULES)
+
+
+def check_progress(config: SelfPlaySettings, engine: str, reward: Any) -> None:
+    """The same for a game's reward, by name or an object, that follows the prover's last update."""
+    if not needs_progress(reward):
+        return
+    if engine != "ddp":
+        raise ConfigError(
+            "`conjecturer_reward` learning_progress scores answers with moved weights, which "
+            f"{engine} holds in parts; launch with accelerate_configs/ddp.yaml, or set another reward."
+        )
+    check_rules(config, _FOLLOWED)
 
 
 def check_run(config: Any) -> None:

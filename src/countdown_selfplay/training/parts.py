@@ -185,7 +185,7 @@ def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: 
         if isinstance(row["prompt"], list)
     ]
     if chats and not getattr(tokenizer, "chat_template", None):
-        cure = "set `tokenizer.chat_template`, or play a domain with prompts of plain text."
+        cure = "set `tokenizer.chat_template`, or take plain text (reasoning_gym: domain_kwargs prompt=text)."
         if "prover_prompt" in said:
             cure = (
                 "set both to compact (the embedded model and what was warm-started from it), or "

@@ -63,13 +63,15 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
     for group in optimizer.param_groups:
         for weights in group["params"]:
             state = optimizer.state.get(weights)
-            if id(weights) not in own or not state:
+            if id(weights) not in own:
                 continue
-            if "exp_avg" not in state or "exp_avg_sq" not in state:
+            if "betas" not in group or (state and not {"exp_avg", "exp_avg_sq"} <= state.keys()):
                 raise GameError(
-                    f"Learning progress follows Adam's moments, and {type(optimizer).__name__} keeps "
-                    f"{', '.join(sorted(state))}; set `optim` to adamw_torch or adamw_torch_fused."
+                    f"Learning progress follows Adam's moments, which {type(optimizer).__name__} does not keep; pass "
+                    "torch.optim.AdamW, or set `optim` to adamw_torch or adamw_torch_fused."
                 )
+            if not state:
+                continue
             (first, second), step = group["betas"], float(state["step"])
             mean = state["exp_avg"] / (1 - first**step)
             scale = (state["exp_avg_sq"] / (1 - second**step)).sqrt() + group["eps"]

@@ -18,7 +18,7 @@ from trl import GRPOTrainer
 from .. import _trl
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
-from ..config.run_rules import refuse_unsupported
+from ..config.run_rules import check_progress, refuse_unsupported
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
 from ..data.anchors import run_anchors
@@ -126,6 +126,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.roles, self.trained = args.all_roles, args.trained_roles
         self.learners = learners_of(args, self.domain, self.roles, objectives)
         self.game: Game = game_of(args, self.domain, conjecturer_reward, game)
+        check_progress(args, self.engine.name, getattr(self.game, "reward", None))
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
         self.conjecturer_guard = conjecturer_guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
