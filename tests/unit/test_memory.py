@@ -1,6 +1,10 @@
 # Tests: planning/memory.py, cli/launch.py, planning/dry_run.py, planning/probe.py
 """The memory estimate against models that were built and arithmetic by hand; a probe against what it must hold."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
@@ -225,26 +229,38 @@ def test_vllm_takes_its_share_of_the_device_in_both_halves_unless_it_sleeps():
     assert elsewhere["vLLM"] == pytest.approx(2 * P + 4 * 2 * 32 * 8 * 40)
 
 
+PROBED = """
+import json, sys
+from transformers import AutoTokenizer
+from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.planning.probe import probe, probe_table
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+
+path, output = str(TINY_MODEL_PATH), sys.argv[1]
+args = JointSelfPlayConfig(
+    output_dir=output, use_cpu=True, bf16=False, report_to="none", max_steps=50,
+    per_device_train_batch_size=64, num_generations=4, max_completion_length=16, beta=0.0,
+    prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_high=99,
+    gradient_checkpointing=False,
+)
+found = probe(args, {"model": path, "processing_class": AutoTokenizer.from_pretrained(path, padding_side="left")})
+told = {"kept": [args.max_steps, args.output_dir], "table": probe_table(found, None)}
+print(json.dumps(told | {name: found[name] for name in ("log", "training", "sampling")}))
+"""
+
+
 def test_a_probe_plays_full_texts_reads_both_halves_and_leaves_nothing(tmp_path):
-    from transformers import AutoTokenizer
-
-    from countdown_selfplay.planning.probe import probe, probe_table
-    from countdown_selfplay.tiny import TINY_MODEL_PATH
-
-    path = str(TINY_MODEL_PATH)
-    args = JointSelfPlayConfig(
-        output_dir=str(tmp_path / "run"), use_cpu=True, bf16=False, report_to="none", max_steps=50,
-        per_device_train_batch_size=64, num_generations=4, max_completion_length=16, beta=0.0,
-        prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_high=99,
-        gradient_checkpointing=False,
-    )  # fmt: skip
-    found = probe(args, {"model": path, "processing_class": AutoTokenizer.from_pretrained(path, padding_side="left")})
-    assert list(tmp_path.iterdir()) == [] and (args.max_steps, args.output_dir) == (50, str(tmp_path / "run"))
+    """In a process of its own, as the command is: pages that earlier tests have freed would count as there before."""
+    output = str(tmp_path / "run")
+    done = subprocess.run([sys.executable, "-c", PROBED, output], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert list(tmp_path.iterdir()) == [] and found["kept"] == [50, output]
     assert found["log"]["prover/completion_length_max"] == found["log"]["conjecturer/completion_length_max"] == 16
     # Two models of 0.65M float32 parameters with gradients and Adam's two moments are 2 x 16 x 0.65M = 0.02 GiB, and
     # a process that plays rounds of the tiny model stays well below one GiB.
     assert 0.02 < found["training"] < 1 and 0.005 < found["sampling"] < 1
-    lines = probe_table(found, None).splitlines()
+    lines = found["table"].splitlines()
     assert lines[2].split() == ["sampling", "-", f"{found['sampling']:.3f}"]
     assert lines[-1].endswith("longest texts: conjecturer 16, prover 16 tokens.")
 
