@@ -64,6 +64,19 @@ def test_the_8b_recipe_of_iterated_play_by_engine(engine, weights, optimizer, gr
     assert (found["peak"] < 75) == (engine != "ddp")  # of an accelerator's 80 GB, which are 74.5 GiB
 
 
+@pytest.mark.parametrize("sleeps", [False, True])
+def test_with_vllm_the_models_leave_the_device_and_the_engine_keeps_its_memory_unless_it_sleeps(sleeps, llama, capsys):
+    """At least bf16 weights and the cache of 16 texts, as above."""
+    launch = ["--accelerate_config", "zero3", "--num_processes", "8", "--generation_backend", "vllm"]
+    launch += ["--vllm_enable_sleep_mode", str(sleeps)]
+    found = planned(capsys, "cdg", "--recipe", "llama-3.1-8b/iterated_cdg", "--model_name_or_path", llama, *launch)
+    least = 2 * WEIGHTS + 16 * (512 + 3 * 4096) * 32 * 1024 * 2 * 2
+    assert found["vLLM"] == pytest.approx(least / GIB, abs=0.001) and "weights, sampling" not in found
+    trained = sum(found[name] for name in ("weights", "optimizer", "gradients", "logits, training"))
+    both = trained + (0 if sleeps else found["vLLM"])
+    assert found["peak"] == pytest.approx(max(found["vLLM"], both), abs=0.01)
+
+
 def test_dpo_has_a_reference_beside_the_model(llama, capsys):
     argv = ["cdg", "--recipe", "llama-3.1-8b/iterated_cdg", "--model_name_or_path", llama]
     found = planned(capsys, *argv, "--accelerate_config", "fsdp2", "--num_processes", "8", "--algorithm", "dpo")

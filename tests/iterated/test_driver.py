@@ -56,11 +56,10 @@ GAME = CriticDiscernment(0.25, 2, "answer")
 
 
 def driver(folder, problems=PROBLEMS, roles=ROLES, model=str(TINY_MODEL_PATH), game=GAME, **changes):
-    settings = IteratedSettings(
-        str(folder), roles, chunk=5, top_k=0, temperature=1.0, max_completion_length=12,
-        per_device_train_batch_size=16, **changes,
-    )  # fmt: skip
-    return IteratedSelfPlay(game, DOMAIN, model, problems, settings)
+    usual = dict(chunk=5, top_k=0, temperature=1.0, max_completion_length=12, per_device_train_batch_size=16)
+    return IteratedSelfPlay(
+        game, DOMAIN, model, problems, IteratedSettings(str(folder), roles, **{**usual, **changes})
+    )
 
 
 @pytest.fixture(scope="module")

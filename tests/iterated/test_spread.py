@@ -1,11 +1,12 @@
-# Tests: warm_starts/iterated/spread.py, warm_starts/iterated/retrain.py
+# Tests: warm_starts/iterated/spread.py, warm_starts/iterated/retrain.py, warm_starts/iterated/engine_fields.py
 """Iterated play on several processes, without starting any: the batches of each, and bad settings. Two real
 processes: tests/distributed/test_warm_starts.py."""
 
 import pytest
 
+from countdown_selfplay import _trl
 from countdown_selfplay.distributed.processes import Processes
-from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.errors import ConfigError, MissingExtraError
 from countdown_selfplay.evaluation.model import load_model
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
@@ -67,3 +68,44 @@ def test_an_engine_that_accelerate_did_not_start_is_refused_before_anything_is_p
     with pytest.raises(ConfigError, match=r"asked for FSDP and accelerate started DistributedType.NO"):
         driver(tmp_path / "run").run()
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"vllm_max_model_length": 64}, r"`vllm_max_model_length` \(64\) is read under generation_backend=vllm only"),
+        (
+            {"generation_backend": "vllm", "vllm_server_port": 1},
+            r"`vllm_server_port` \(1\) is read under .*=vllm_server",
+        ),
+        ({"generation_backend": "vllm", "vllm_engine_kwargs": {"model": "x"}}, r"must not hold model \(x\)"),
+        ({"generation_backend": "vllm", "vllm_engine_kwargs": "1"}, r"`vllm_engine_kwargs` .* must be a JSON object"),
+        ({"generation_backend": "vllm", "vllm_tensor_parallel_size": 2}, r"\(2\) must divide .* processes \(1\)"),
+    ],
+)
+def test_settings_of_an_engine_that_its_backend_does_not_read_are_refused(tmp_path, changes, said):
+    with pytest.raises(ConfigError, match=said):
+        driver(tmp_path / "run", **changes)
+
+
+def test_a_sampler_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"`generation_backend` \('vlm'\) must be one of generate, vllm, vllm_server"
+    ):
+        driver(tmp_path / "run", generation_backend="vlm")
+
+
+def test_an_engine_that_cannot_run_here_is_refused_before_anything_is_played(tmp_path, monkeypatch):
+    """Whole weights reach a server over NCCL; and vLLM must be installed."""
+    for installed, backend, said in ((False, "vllm", "needs vLLM, which is not"), (True, "vllm_server", "on cpu")):
+        monkeypatch.setattr(_trl, "vllm_installed", lambda there=installed: there)
+        with pytest.raises((ConfigError, MissingExtraError), match=said):
+            driver(tmp_path / "run", generation_backend=backend, use_cpu=True).run()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_may_go_on_with_another_sampler():
+    """Both draw from one distribution: nothing of the engine is compared on a resume."""
+    settings = [IteratedSettings("run", {"prover": RoleTraining()}, **more).to_dict()
+                for more in ({}, {"generation_backend": "vllm", "vllm_gpu_memory_utilization": 0.9})]  # fmt: skip
+    assert settings[0] == settings[1]

@@ -141,7 +141,7 @@ def sample_completions(
                 # a set of policies does it itself
                 own = isinstance(model, PreTrainedModel)
                 output = model.generate(**(without_idle_rows(model, asked) if own else asked))
-            mine.append((start, _decode(tokenizer, output[:, width:].tolist(), config)))
+            mine.append((start, decoded(tokenizer, output[:, width:].tolist(), config)))
             if progress is not None:
                 progress(start + len(batch), len(rows))
     for start, completions in sorted(spread.gather(mine)):
@@ -224,8 +224,9 @@ def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
     return list(ids)
 
 
-def _decode(tokenizer: Any, completions: list[list[int]], config: GenerationConfig) -> list[Completion]:
-    """Text up to the first end token; cut if it met neither an end token nor a stop string within the budget."""
+def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: GenerationConfig) -> list[Completion]:
+    """Ids that were generated under `config`, as completions: text up to the first end token; cut if it met neither an
+    end token nor a stop string within the budget."""
     ends = set(config.eos_token_id)
     lengths = [next((at for at, i in enumerate(row) if i in ends), len(row)) for row in completions]
     kept = [row[:length] for row, length in zip(completions, lengths, strict=True)]

@@ -20,7 +20,15 @@ from ..errors import ConfigError
 from ..policies import inner_name
 from ..random_state import private_generator, seed_from
 from .base import Turns
-from .turns import AdapterFolders, VLLMSampler, adapter_rank, adapter_state, check_lengths, check_one_shape
+from .turns import (
+    AdapterFolders,
+    VLLMSampler,
+    adapter_rank,
+    adapter_state,
+    check_lengths,
+    check_one_shape,
+    require_vllm,
+)
 
 ENGINE = "engine"
 
@@ -34,7 +42,7 @@ class Colocate(VLLMSampler):
     def __init__(self, turns: Turns, engine: Engine, source: object) -> None:
         """`engine`: what the run trains on. `source`: the model as it was passed to the trainer."""
         super().__init__(turns)
-        self.require_vllm()
+        require_vllm(turns.args)
         args, policies = turns.args, turns.policies
         if not self.adapters:
             check_one_shape(policies.module.policies)
@@ -161,7 +169,7 @@ def _check_unpacked(llm: Any) -> None:
     if any(parameter.numel() == 0 for parameter in model.parameters()):
         raise ConfigError(
             "This vLLM (its CPU build) packs its weights away when it has loaded them, so whole weights cannot be "
-            "pushed to it; use policy_sharing='lora', a GPU, or generation_backend=generate."
+            "pushed to it; use a GPU, generation_backend=generate, or in joint training policy_sharing='lora'."
         )
 
 

@@ -25,7 +25,15 @@ from ..distributed.ddp import Engine
 from ..errors import ConfigError, GenerationError
 from ..policies import inner_name
 from .base import Turns
-from .turns import AdapterFolders, VLLMSampler, adapter_rank, adapter_state, check_lengths, check_one_shape
+from .turns import (
+    AdapterFolders,
+    VLLMSampler,
+    adapter_rank,
+    adapter_state,
+    check_lengths,
+    check_one_shape,
+    require_vllm,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +169,7 @@ class Server(VLLMSampler):
         if self.adapters:
             adapter_rank(policies)
         else:
-            self.require_vllm()  # whole weights go by TRL's client, which needs it here too
+            require_vllm(args)  # whole weights go by TRL's client, which needs it here too
             for url in self.urls.values():
                 models = policies.module.policies
                 names = [inner_name(name) for role, name in policies.weights_of.items() if self.urls[role] == url]

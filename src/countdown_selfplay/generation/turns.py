@@ -39,14 +39,7 @@ class VLLMSampler(Sampler):
                 "roles' models differ; use generation_backend=generate, or policy_sharing='full'."
             )
         self.adapters = isinstance(turns.policies, LoraPolicies)
-        self._held: dict[str, tuple[str, tuple[int, ...]]] = {}  # place -> name and fingerprint of its weights
-
-    def require_vllm(self) -> None:
-        if not _trl.vllm_installed():
-            raise MissingExtraError(
-                f"`generation_backend` ({self.turns.args.generation_backend}) needs vLLM, which is not installed; "
-                "run `pip install 'countdown-selfplay[vllm]'`."
-            )
+        self._held: dict[str, tuple[str, object]] = {}  # place -> name and fingerprint of its weights
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
         start = time.perf_counter()
@@ -66,16 +59,21 @@ class VLLMSampler(Sampler):
     ) -> tuple[Any, ...]:
         """What TRL calls for the role's completions, as `generate` of VLLMGeneration."""
 
-    def stale(self, place: str, name: str) -> tuple[str, tuple[int, ...]] | None:
+    def stale(self, place: str, name: str) -> tuple[str, object] | None:
         """None if `place` holds the weights called `name` as they are now, else what it will hold once pushed. All
         processes decide alike: a push may gather shards, which all of them must join."""
-        for module in self.turns.policies.module.modules():
-            if isinstance(module, FSDPModule):  # a forward pass leaves the root's parameters whole
-                module.reshard()
-        parameters = [parameter for _, parameter in self.turns.policies.named_parameters(name)]
-        now = (name, fingerprint(parameters))
+        now = (name, self._state(name))
         changed = any(self.turns.processes.gather([self._held.get(place) != now]))
         return now if changed else None
+
+    def _state(self, name: str) -> object:
+        policies = self.turns.policies
+        if policies.version:
+            return policies.version
+        for module in policies.module.modules():
+            if isinstance(module, FSDPModule):  # a forward pass leaves the root's parameters whole
+                module.reshard()
+        return fingerprint(parameter for _, parameter in policies.named_parameters(name))
 
     def renew(self, place: str, name: str, send: Callable[[], object]) -> bool:
         """Have `place` hold the weights called `name`: by `send`, unless they are there already (False)."""
@@ -107,6 +105,15 @@ class VLLMSampler(Sampler):
         found |= {name: value for name, value in (more or {}).items() if name not in _OWN}
         stops = self.turns.stops(role)
         return found | ({"stop": list(stops)} if stops else {})
+
+
+def require_vllm(args: Any) -> None:
+    """MissingExtraError unless vLLM can be imported."""
+    if not _trl.vllm_installed():
+        raise MissingExtraError(
+            f"`generation_backend` ({args.generation_backend}) needs vLLM, which is not installed; "
+            "run `pip install 'countdown-selfplay[vllm]'`."
+        )
 
 
 def check_one_shape(models: Mapping[str, Any]) -> None:
@@ -146,7 +153,7 @@ def check_lengths(role: str, longest: int, completion: int, context: int | None)
         raise GenerationError(
             f"A prompt of the {role} has {longest} tokens, which with {completion} for the completion is more than "
             f"the {context} that vLLM holds; raise vllm_max_model_length (or the server's --max-model-len), or lower "
-            f"{plain_role(role)}_max_completion_length."
+            f"{plain_role(role)}_max_completion_length (in iterated play, max_completion_length)."
         )
 
 

@@ -14,7 +14,7 @@ from ..errors import CountdownSelfPlayError
 from ..evaluation.sampling import prompt_ids
 from ..tiny import resolve_model
 from .dry_run import memory_table
-from .memory import Launch, MemoryEstimate, ModelShape, Parts, estimate_memory, model_shape
+from .memory import Launch, MemoryEstimate, ModelShape, Parts, Vllm, estimate_memory, model_shape
 
 TURNS = 3
 """Texts that a row of iterated play holds at most beside the question: an answer, a critique and the revision."""
@@ -36,16 +36,21 @@ def trained_model(
     return estimate_memory(shape, [role], launch, {"model": 0}, rows=rows, lora_rank=lora_rank)
 
 
-def sampling_models(shape: ModelShape, launch: Launch, models: int, texts: int, tokens: int, top_p: float) -> Parts:
-    """`models` whole copies, one of which generates `texts` texts of `tokens` tokens at once."""
+def sampling_models(
+    shape: ModelShape, launch: Launch, models: int, texts: int, tokens: int, top_p: float, vllm: Vllm | None = None
+) -> Parts:
+    """`models` whole copies, one of which generates `texts` texts of `tokens` tokens at once; with an engine of the
+    process's own (`vllm`) they wait in the main memory."""
     role: Any = SimpleNamespace(
         role="a role", kind="model", weights=None, trained=False, model=None, beta=0.0, temperature=1.0,
         max_completion_length=tokens, top_p=top_p, micro_batches=1, samples_per_round=None,
     )  # fmt: skip
     size, on = (4, "float32") if launch.device == "cpu" else (2, "bfloat16")
-    alone = Launch(device=launch.device, bf16=size == 2)
+    alone = Launch(device=launch.device, bf16=size == 2, total=launch.total)
     trained: Any = SimpleNamespace(**{**vars(role), "trained": True, "weights": "model"})
-    found = estimate_memory(shape, [trained], alone, {"model": 0}, rows=texts, weight_bytes=size)
+    found = estimate_memory(shape, [trained], alone, {"model": 0}, rows=texts, weight_bytes=size, vllm=vllm)
+    if vllm is not None and not vllm.server and launch.device != "cpu":
+        return found.sampling
     weights = models * shape.parameters * float(size), f"{models} x {shape.parameters / 1e6:.1f}M, whole, in {on}"
     return {"weights, sampling": weights, **found.sampling}
 
@@ -53,12 +58,17 @@ def sampling_models(shape: ModelShape, launch: Launch, models: int, texts: int, 
 def iterated_memory(settings: Any, shape: ModelShape, question: int, launch: Launch) -> MemoryEstimate:
     """Of iterated play and retraining, which take turns; texts of full length."""
     tokens = question + TURNS * settings.max_completion_length
-    play = sampling_models(
-        shape, launch, len(settings.kinds), settings.per_device_eval_batch_size, tokens, settings.top_p
-    )
+    backend, lasting, vllm = settings.generation_backend, {}, None
+    if backend != "generate":
+        tensor = settings.vllm_tensor_parallel_size
+        vllm = Vllm(settings.vllm_gpu_memory_utilization, True, backend == "vllm_server", tensor)
+    texts = settings.per_device_eval_batch_size
+    play = sampling_models(shape, launch, len(settings.kinds), texts, tokens, settings.top_p, vllm)
+    if "vLLM" in play and not settings.vllm_enable_sleep_mode:  # it keeps its memory while the roles are trained
+        lasting = {"vLLM": play.pop("vLLM")}
     row = min(tokens, settings.max_length or tokens)
     found = trained_model(shape, launch, settings.per_device_train_batch_size, row, settings.algorithm.endswith("dpo"))
-    return MemoryEstimate({}, play, {**found.lasting, **found.training})
+    return MemoryEstimate(lasting, play, {**found.lasting, **found.training})
 
 
 def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) -> Iterator[str]:

@@ -36,6 +36,8 @@ class PolicySet(ABC):
     frozen: frozenset[str] = frozenset()
     origins: Mapping[str, str] = MappingProxyType({})
     """Name of the weights -> the folder or hub id that they were loaded from; "" for an object without a path."""
+    version: str = ""
+    """What tells weights that nothing changes while they are here from others of their names; "": their bits do."""
     top1: bool = False
     """Set before `prepare`: forward passes also say of each token whether it is the likeliest (token accuracy)."""
     shares_prompts: bool = False

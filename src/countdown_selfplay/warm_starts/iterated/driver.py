@@ -29,6 +29,7 @@ from ...policies.build import load_tokenizer
 from ...training.run_lock import run_lock
 from ..weights import load_whole
 from . import select
+from .engine import VLLMPlay, check_engine
 from .retrain import check_sizes, retrain, trainer_settings
 from .settings import IteratedSettings, RoleTraining, check_settings, of_iteration
 from .spread import Spread
@@ -78,6 +79,7 @@ class IteratedSelfPlay:
         metrics = for_players(game.metrics, {kind: [kind] for kind in settings.kinds})
         self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
         self.processes: Processes = ALONE  # until they meet
+        self.engine: VLLMPlay | None = None  # what samples, where the models do not
 
     def meet(self) -> Processes:
         """The launch's processes; ConfigError for an engine that is not on, before anything is played, and where they
@@ -87,6 +89,9 @@ class IteratedSelfPlay:
         choose_engine(args).bind(accelerator, None, args.max_grad_norm)
         self.processes = processes_of(accelerator)
         check_sizes(self.settings, self.processes)
+        if self.settings.generation_backend != "generate":
+            check_engine(self.settings, self.processes)
+            self.engine = self.engine or VLLMPlay(self.settings, self.processes)
         return self.processes
 
     def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
@@ -217,7 +222,8 @@ class IteratedSelfPlay:
             for c in range(len(chunks))
             for row in select.read(self._played(iteration, c), ("role", "label"))
         )
-        self._say(iteration, "play", samples=counts.total(), counts=dict(sorted(counts.items())))
+        by = {} if self.engine is None else {"backend": self.settings.generation_backend}
+        self._say(iteration, "play", samples=counts.total(), counts=dict(sorted(counts.items())), **by)
 
     def _play_chunk(
         self, iteration: int, chunk: int, problems: list[Any], spread: Spread, weights: dict[str, str]
@@ -250,6 +256,7 @@ class IteratedSelfPlay:
 
     def _roster(self, weights: Mapping[str, str]) -> dict[str, Player]:
         place = self.processes.device
+        home = place if self.engine is None else self.engine.home
         how = {"dtype": "float32" if place.type == "cpu" else "bfloat16"}
         sampling = {**self.settings.sampling, "batch_size": self.settings.per_device_eval_batch_size}
         loaded: dict[str, tuple[Any, Any]] = {}  # roles that begin alike share one copy
@@ -257,9 +264,9 @@ class IteratedSelfPlay:
         for role, training in self.settings.kinds.items():
             path = weights[role]
             if path not in loaded:
-                loaded[path] = load_whole(path, how).to(place).eval(), self._tokenizer(path)
+                loaded[path] = load_whole(path, how).to(home).eval(), self._tokenizer(path)
             found[role] = Player(*loaded[path], training.num_generations, sampling)
-        return found
+        return found if self.engine is None else self.engine.roster(found, weights)
 
     def _tokenizer(self, path: str) -> Any:
         tokenizer: Any = load_tokenizer(path, False)

@@ -17,6 +17,7 @@ from ...evaluation.terminal import aligned
 from ...options import Range, check_options, option
 from ...registry import Count, annotations_of, described, fits, nearest
 from ..filters import is_loop
+from .engine_fields import EngineFields
 
 Algorithm = Literal["rest", "expert_iteration", "dpo", "step_dpo"]
 PAIRWISE = ("dpo", "step_dpo")
@@ -119,7 +120,7 @@ def answers_alone(kinds: Mapping[str, RoleTraining]) -> dict[str, RoleTraining]:
 
 
 @dataclass
-class IteratedSettings:
+class IteratedSettings(EngineFields):
     """An iterated run; one is a command's options too."""
 
     output_dir: str = option("iterated-selfplay", "The folder of the run.")
@@ -202,10 +203,11 @@ class IteratedSettings:
         return {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, with which a resumed run is compared. Its folder, the number of iterations and where it is
-        computed may change."""
+        """Plain JSON, with which a resumed run is compared. Its folder, the number of iterations and where and by what
+        it is computed may change."""
         found = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
-        for name in ("output_dir", "iterations", "use_cpu", "gradient_checkpointing"):
+        engine = [field.name for field in fields(EngineFields)]
+        for name in ("output_dir", "iterations", "use_cpu", "gradient_checkpointing", *engine):
             del found[name]
         return found
 
@@ -243,6 +245,10 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
                     f"`role_training.{kind}.{name}` ({strange[0]}) is no word of this game for a sample of {kind}; "
                     f"name some, or null for all.{nearest(strange[0], list(words[kind]))}"
                 )
+    if any(getattr(settings, f.name) != f.default for f in fields(EngineFields)):
+        from .engine import joint_settings
+
+        joint_settings(settings)
     check_state("game", game)
     state = game.state_dict()
     if state:

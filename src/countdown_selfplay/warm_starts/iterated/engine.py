@@ -1,0 +1,142 @@
+"""Iterated play through vLLM: the joint trainer's samplers (generation/), which hold one role's weights at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from transformers import GenerationConfig
+
+from ...config import JointSelfPlayConfig
+from ...distributed.ddp import Engine
+from ...distributed.processes import ALONE, Processes
+from ...errors import ConfigError
+from ...evaluation.episodes import Player
+from ...evaluation.sampling import Completion, decoded, end_token_ids, prompt_ids
+from ...generation import Turns, make_sampler
+from ...generation.turns import require_vllm
+from ...options import json_object
+from ...policies.full import FullPolicies
+from ...random_state import private_generator
+from .engine_fields import EngineFields
+from .settings import IteratedSettings
+
+_LAUNCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+def joint_settings(settings: IteratedSettings, processes: Processes = ALONE) -> JointSelfPlayConfig:
+    """The fields of the sampler as the joint trainer's samplers read them; ConfigError for those that the chosen
+    backend would not read, and for a backend that cannot run on these processes."""
+    given: dict[str, Any] = {field.name: getattr(settings, field.name) for field in fields(EngineFields)}
+    place: dict[str, Any] = {"seed": settings.seed, "use_cpu": settings.use_cpu, "bf16": False, "report_to": "none"}
+    args = JointSelfPlayConfig(output_dir=settings.output_dir, **place, **given)
+    device, tensor = processes.device.type, settings.vllm_tensor_parallel_size
+    if processes.world % tensor:
+        raise ConfigError(
+            f"`vllm_tensor_parallel_size` ({tensor}) must divide the number of processes ({processes.world})."
+        )
+    if settings.generation_backend == "vllm":
+        usual: dict[str, Any] = {"dtype": "float32" if device == "cpu" else "bfloat16"}
+        usual["max_num_seqs"] = settings.per_device_eval_batch_size
+        args.vllm_engine_kwargs = {**usual, **json_object("vllm_engine_kwargs", settings.vllm_engine_kwargs)}
+    return args
+
+
+def check_engine(settings: IteratedSettings, processes: Processes) -> None:
+    """`joint_settings`, for its errors, once it is known where the run plays."""
+    joint_settings(settings, processes)
+    require_vllm(settings)
+    if settings.generation_backend == "vllm_server" and processes.device.type != "cuda":
+        raise ConfigError(
+            "`generation_backend` (vllm_server) sends whole weights over NCCL, which needs a CUDA device, and this "
+            f"run is on {processes.device.type}; use generate."
+        )
+
+
+class VLLMPlay:
+    """One engine, kept through the run. The models stand beside it to be pushed from (`home`), when a role's turn
+    comes whose weights it does not hold. Sampled from the same distribution as by `generate`: same prompts, ends,
+    stops, temperature, top-p and top-k. The texts are others, and depend on the number of processes: what an engine
+    draws depends on what it has in a batch."""
+
+    def __init__(self, settings: IteratedSettings, processes: Processes) -> None:
+        self.settings, self.processes = settings, processes
+        self.home = torch.device("cpu") if settings.generation_backend == "vllm" else processes.device
+        self.sampler: Any = None
+        self.ends: list[int] = []  # these three: of the generation at hand
+        self.stops: list[str] | None = None
+        self.seed = 0
+
+    def roster(self, players: Mapping[str, Player], weights: Mapping[str, str]) -> dict[str, Player]:
+        """The players of an iteration, who sample through the engine. weights: role -> the model's path or id."""
+        first = {path: role for role, path in reversed([*weights.items()])}
+        names = {role: first[path] for role, path in weights.items()}  # what is loaded once is pushed once
+        policies = FullPolicies({name: players[name].model for name in set(names.values())}, names, starts={})
+        policies.version = repr(sorted(weights.items()))
+        if self.sampler is None:
+            self.sampler = self._started(policies, next(iter(players.values())).tokenizer, weights)
+        self.sampler.turns = replace(self.sampler.turns, policies=policies)
+        return {role: EnginePlayer(**vars(player), engine=self) for role, player in players.items()}
+
+    def _started(self, policies: FullPolicies, tokenizer: Any, weights: Mapping[str, str]) -> Any:
+        args = joint_settings(self.settings, self.processes)
+        how = self.settings.sampling
+        asked = {"max_completion_length": how.pop("max_new_tokens"), **how}
+        roles = {role: replace(args.role("prover"), role=role, **asked) for role in weights}
+        turns = Turns(
+            args, roles, policies, self.processes, tokenizer, self.ends, lambda role: self.stops,
+            lambda: ("iterated", self.seed), lambda name, value: None,
+        )  # fmt: skip
+        engine = Engine()  # whole models on every process, whatever trains them afterwards
+        engine.accelerator = Accelerator(deepspeed_plugin=args.deepspeed_plugin)
+        with _launch_kept():
+            return make_sampler(turns, engine, weights[policies.weight_names[0]])
+
+    def draw(
+        self, role: str, player: Player, prompts: list[Any], n: int, seed: int, stops: list[str] | None
+    ) -> list[list[Completion]]:
+        """`n` completions per prompt: prompts x n. All processes call, each samples its part."""
+        if not prompts:
+            return []
+        tokenizer, processes = player.tokenizer, self.processes
+        ends = end_token_ids(player.model, tokenizer, any(not isinstance(prompt, str) for prompt in prompts))
+        self.ends[:], self.stops, self.seed = ends, stops, seed
+        ids = [one for prompt in prompts for one in [prompt_ids(tokenizer, prompt)] * n]
+        self.sampler.begin(role, 0)
+        with private_generator(processes.device, "iterated", seed, processes.rank):  # a server's seeds are drawn here
+            found = self.sampler.generate(role, processes.share(ids), None, n)[1]
+        config = GenerationConfig(
+            max_new_tokens=self.settings.max_completion_length, eos_token_id=ends, stop_strings=stops or None,
+            pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
+        )  # fmt: skip
+        every = decoded(tokenizer, processes.gather(found), config)
+        return [every[i : i + n] for i in range(0, len(every), n)]
+
+
+@dataclass(kw_only=True)
+class EnginePlayer(Player):
+    """A player whose completions an engine makes."""
+
+    engine: VLLMPlay
+
+    def draw(
+        self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None, spread: Processes = ALONE
+    ) -> list[list[Completion]]:
+        return self.engine.draw(role, self, prompts, n, seed, stops)
+
+
+@contextmanager
+def _launch_kept() -> Iterator[None]:
+    """TRL sets a launcher's variables for the engine; a later training would take them for a launch of one process."""
+    before = {name: os.environ.get(name) for name in _LAUNCH}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)

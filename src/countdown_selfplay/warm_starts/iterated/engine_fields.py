@@ -1,0 +1,41 @@
+"""The settings of what samples in iterated play: the joint trainer's fields, by the same names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...options import Range, option
+
+
+@dataclass(kw_only=True)
+class EngineFields:
+    """Read as the joint trainer reads them (docs/generation.md), each for the backend that it names."""
+
+    generation_backend: Literal["generate", "vllm", "vllm_server"] = option(
+        "generate",
+        "What samples completions. generate: the roles' models. vllm: one vLLM engine in each process, to which a "
+        "role's weights are pushed before its turn. vllm_server: one vLLM server (weights over NCCL, on GPUs).",
+    )
+    vllm_gpu_memory_utilization: float = option(
+        0.3, "Share of the GPU that vLLM keeps, in retraining too unless it sleeps.", Range(0, 1, above=True)
+    )
+    vllm_max_model_length: int | None = option(
+        None, "Tokens of a prompt and its completion that vLLM holds; None: the model's most.", Range(1)
+    )
+    vllm_tensor_parallel_size: int = option(1, "Processes that share one vLLM engine.", Range(1))
+    vllm_enable_sleep_mode: bool = option(False, "Free the engine's memory after each generation.")
+    vllm_model_impl: str = option("vllm", "vLLM's own code of the model (vllm), or Transformers' (transformers).")
+    vllm_engine_kwargs: dict | str | None = option(
+        None,
+        "Further arguments of vLLM's LLM as JSON, such as '{\"enforce_eager\": true}'. dtype defaults to bfloat16, "
+        "on a CPU to float32.",
+    )
+    vllm_server_base_url: str | None = option(None, "The server, such as http://127.0.0.1:8000; None: host and port.")
+    vllm_server_host: str = option("0.0.0.0", "The server's host, without vllm_server_base_url.")
+    vllm_server_port: int = option(8000, "The server's port, without vllm_server_base_url.", Range(1, 65535))
+    vllm_server_timeout: float = option(240.0, "Seconds to wait for a server that is starting.", Range(0, above=True))
+    vllm_group_port: int = option(51216, "Port over which the weights go to the server.", Range(1, 65535))
+    vllm_client: dict | str | None = option(
+        None, "How the server is asked, as JSON, such as '{\"request_timeout\": 60}'."
+    )
