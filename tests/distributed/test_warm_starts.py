@@ -1,6 +1,7 @@
 # Tests: warm_starts/training.py, warm_starts/weights.py, warm_starts/iterated/spread.py
 """SFT, IPO and iterated play on two processes under every engine, against one process: the same samples, the same
-losses to 1e-5 in float32, whole weights in the folder.
+losses to 1e-5 in float32 and to bf16's rounding in bf16, whole weights in the folder; and a run that goes on from a
+checkpoint.
 
 One launch per engine (warm_start_worker.py) plays everything, and one process without a launch is the reference.
 """
@@ -27,6 +28,8 @@ WORKER = Path(__file__).parent / "warm_start_worker.py"
 COMMON = dict(learning_rate=1e-3, adam_epsilon=1e-3, num_train_epochs=1, logging_steps=1, save_strategy="no")
 COMMON |= dict(report_to="none", disable_tqdm=True, max_completion_length=12)
 SMALL = dict(batch_size=[8], threshold=-1.0, labels=None)  # every sample is kept
+SLOW = {"learning_rate": [1e-5]}  # rounding must not decide which way Adam's steps go
+SAVING = {"save_strategy": "steps", "save_steps": 1}
 ROLES = {
     "prover": {**SMALL, "num_generations": 2, "balance": None},
     "helpful": {**SMALL, "num_generations": 2},
@@ -42,9 +45,9 @@ KIND |= dict.fromkeys(("zero2", "zero3"), "DeepSpeedEngine")
 
 MORE = {
     "alone": ("adapter",),
-    "ddp": ("cdg", "failing"),
+    "ddp": ("cdg", "failing", "slow", "slow_bf16"),
     "zero3": ("adapter", "cdg", "failing"),
-    "fsdp2": ("adapter",),
+    "fsdp2": ("adapter", "slow", "slow_bf16"),
 }
 EXTRA = {run for runs in MORE.values() for run in runs}
 """Runs that not every engine plays, for their time."""
@@ -56,12 +59,18 @@ def jobs(engine, folder):
     batch = {"per_device_train_batch_size": rows, "gradient_accumulation_steps": 2}
     short = {**COMMON, **batch, "demonstrations": 21}  # 2 of each: 16, 16 and 10 rows; two processes fill up 2 + 4
     pairs = {"per_device_train_batch_size": rows, "samples_file": str(folder / "samples.jsonl"), "eval_problems": 0}
+    pairs |= {**COMMON, "per_device_train_batch_size": rows, "warmup_steps": 0}  # the second step sees the first one
+    iterated = dict(iterations=1, per_device_eval_batch_size=16)
+    slow = {**iterated, "roles": {kind: {**role, **SLOW} for kind, role in ROLES.items()}}
     found = {
         "sft": ("sft", {**short, "eval_problems": 8, "eval_samples": 2}),
         "adapter": ("sft", {**short, "eval_problems": 0, "use_peft": True, "lora_r": 4}),
         "bf16": ("sft", {**short, "eval_problems": 0, "bf16": True}),
-        "ipo": ("ipo", {**COMMON, **pairs}),
-        "iterated": ("iterated", dict(iterations=1, per_device_eval_batch_size=16, roles=ROLES)),
+        "ipo": ("ipo", pairs),
+        "ipo_bf16": ("ipo", {**pairs, "bf16": True}),
+        "iterated": ("iterated", {**iterated, "roles": ROLES}),
+        "slow": ("iterated", slow),
+        "slow_bf16": ("iterated", {**slow, "bf16": True}),
         "cdg": ("cdg", {**TINY_CDG, "role_training": json.dumps(dict.fromkeys(ROLES, SMALL))}),
         "failing": ("failing", {}),
     }
@@ -80,9 +89,9 @@ def samples(folder):
     (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def job(engine, folder):
+def job(engine, folder, runs=None):
     samples(folder)
-    return json.dumps({"output": str(folder), "runs": jobs(engine, folder), "common": {"use_cpu": True}})
+    return json.dumps({"output": str(folder), "runs": runs or jobs(engine, folder), "common": {"use_cpu": True}})
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +173,50 @@ def test_in_bf16_losses_are_those_of_float32_to_its_rounding(launched):
     _, folder, _ = launched
     assert losses(folder / "bf16") == pytest.approx(losses(folder / "sft"), rel=0.02)
     assert losses(folder / "bf16") != losses(folder / "sft")
+
+
+def test_ipo_in_bf16_is_that_of_float32_to_its_rounding(launched):
+    """At the start policy and reference are one model: h is 0 and the loss (1 / (2 beta))^2 = 25, exactly, for both
+    compute alike. FSDP2 gave 25.03 when the reference ran without autocast and returned log-probs in bf16."""
+    _, folder, _ = launched
+    plain, half = losses(folder / "ipo"), losses(folder / "ipo_bf16")
+    assert plain[0] == half[0] == 25 and plain[1] < 20
+    assert half[1] == pytest.approx(plain[1], rel=0.02) and half[1] != plain[1]
+
+
+def test_iterated_play_retrains_in_bf16_as_in_float32_to_its_rounding(launched):
+    """On the same samples, for play is in float32 on a CPU."""
+    _, _, ranks = launched
+    if "slow" not in ranks[0]:
+        pytest.skip("played under other engines")
+    plain, half = (ranks[0][name]["told"][0] for name in ("slow", "slow_bf16"))
+    assert [line.get("rows") for line in plain] == [line.get("rows") for line in half]
+    for one, other in zip(plain[1:], half[1:], strict=True):
+        assert other["loss"] == pytest.approx(one["loss"], rel=0.02) and other["loss"] != one["loss"]
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("engine", ["zero2", "fsdp2"])
+def test_a_resumed_warm_start_is_the_straight_one_bit_for_bit(tmp_path, engine):
+    """SFT and IPO from the checkpoint of their first step: the same rows follow, the same losses and weights."""
+    if engine.startswith("zero"):
+        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
+    runs = {}
+    for name in ("sft", "ipo"):
+        command, settings = jobs(engine, tmp_path)[name]
+        settings = {**settings, **SAVING, "eval_problems": 0}
+        runs[name] = command, settings
+        runs[f"{name}_resumed"] = (
+            command,
+            {**settings, "resume_from_checkpoint": str(tmp_path / name / "checkpoint-1")},
+        )
+    process = launched_under(engine, WORKER, job(engine, tmp_path, runs))
+    assert process.returncode == 0, process.stderr[-4000:]
+    for name, steps in (("sft", 3), ("ipo", 2)):
+        straight, resumed = tmp_path / name, tmp_path / f"{name}_resumed"
+        assert losses(resumed) == losses(straight)[1:] and len(losses(straight)) == steps
+        ours, theirs = (load_file(folder / "model.safetensors") for folder in (straight, resumed))
+        assert ours.keys() == theirs.keys() and all(torch.equal(ours[key], theirs[key]) for key in ours)
 
 
 def test_iterated_play_samples_what_one_process_samples_and_trains_alike(alone, launched):

@@ -212,6 +212,40 @@ def test_sixteen_adapters_over_one_base_cost_their_own_state_and_no_second_base(
     assert found["optimizer"][0] == pytest.approx(8 * adapters)
 
 
+@pytest.mark.parametrize(("engine", "copies"), [("none", 1), ("ddp", 3)])
+def test_a_pass_over_the_rows_of_three_adapters_counts_them_all(engine, copies):
+    """A copy of all players' A and B lies beside them, whose gradient is theirs; DDP has one more in the graph, and a
+    gradient of its own. Logits: a tile of 3 x 4 rows of 50 tokens, of 500 words and 36 bytes."""
+    shape, how = model_shape(config()), dict(policy_sharing="lora", roles={"prover": {"players": 2}})
+    players = list(settings(**how).all_roles.values())
+    asked = dict(rows=4, sharing="lora", lora_rank=4)
+    mixed, apart = (
+        estimate_memory(shape, players, Launch(engine, 2 if copies > 1 else 1), PROMPT, mixed=mixed, **asked)
+        for mixed in (True, False)
+    )
+    assert mixed.training["mixed adapters"][0] == copies * 3 * 4 * shape.adapted * 4
+    assert mixed.training["logits, training"][0] == 3 * apart.training["logits, training"][0] == 3 * 4 * 50 * 500 * 36
+    assert "mixed adapters" not in apart.training and mixed.lasting == apart.lasting
+
+
+@pytest.mark.parametrize(
+    ("changes", "rank", "engine", "plain", "expected"),
+    [
+        ({}, 4, Launch(), True, True),
+        ({"mixed_adapters": "off"}, 4, Launch(), True, False),
+        ({}, 4, Launch("none", 1, "cuda"), True, False),  # auto: on a CPU alone
+        ({"mixed_adapters": "on"}, 4, Launch("none", 1, "cuda"), True, True),
+        ({"mixed_adapters": "on"}, 4, Launch("fsdp2", 2), True, False),
+        ({"mixed_adapters": "on"}, 4, Launch(), False, False),  # dropout, DoRA
+        ({"mixed_adapters": "on"}, 4, Launch("ddp", 2), True, True),
+    ],
+)
+def test_a_dry_run_counts_mixed_rows_where_the_trainer_would_mix_them(changes, rank, engine, plain, expected):
+    args = settings(policy_sharing="lora", prover_prompt="compact", conjecturer_prompt="compact", **changes)
+    found = estimate_of(str(TINY_MODEL_PATH), args, engine, lora_rank=rank, plain_lora=plain).training
+    assert ("mixed adapters" in found) == expected
+
+
 def test_an_adapter_leaves_the_head_without_a_gradient():
     full, adapter = parts(policy_sharing="tied"), parts(policy_sharing="lora", lora_rank=4)
     assert full["logits, training"] - adapter["logits, training"] == pytest.approx(4 * 500 * 96)

@@ -18,8 +18,20 @@ from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
 from ..evaluation.terminal import aligned
 from ..games import GAMES, Game, game_class
+from ..policies.lora import SMALL
 from ..tiny import resolve_model
-from .memory import GIB, LEFT_OUT, Launch, MemoryEstimate, Vllm, bytes_of, estimate_memory, launch_of, model_shape
+from .memory import (
+    GIB,
+    LEFT_OUT,
+    Launch,
+    MemoryEstimate,
+    ModelShape,
+    Vllm,
+    bytes_of,
+    estimate_memory,
+    launch_of,
+    model_shape,
+)
 
 
 def print_dry_run(
@@ -129,7 +141,9 @@ def estimate_for(
     if model.use_peft or args.policy_sharing == "lora":
         rank = model.lora_r if model.use_peft else DEFAULT_LORA_RANK
     one_source = script.conjecturer_model_name_or_path in (None, model.model_name_or_path)
-    return estimate_of(path, args, launch, lora_rank=rank, dtype=model.dtype, one_source=one_source)
+    plain = not (model.use_peft and (model.lora_dropout or model.use_dora))
+    how: dict[str, Any] = {"lora_rank": rank, "dtype": model.dtype, "one_source": one_source, "plain_lora": plain}
+    return estimate_of(path, args, launch, **how)
 
 
 def estimate_of(
@@ -140,8 +154,10 @@ def estimate_of(
     lora_rank: int | None = None,
     dtype: Any = None,
     one_source: bool = True,
+    plain_lora: bool = True,
 ) -> MemoryEstimate:
-    """The estimate for the model at `model_path`; its config and tokenizer are read, no weight is.
+    """The estimate for the model at `model_path`; its config and tokenizer are read, no weight is. `plain_lora`: the
+    adapters are of the kind that can share a pass.
 
     OSError or ValueError if they cannot be.
     """
@@ -151,11 +167,12 @@ def estimate_of(
         server = args.generation_backend == "vllm_server"
         tensor = int(args.vllm_tensor_parallel_size or 1)
         vllm = Vllm(float(args.vllm_gpu_memory_utilization), bool(args.vllm_enable_sleep_mode), server, tensor)
+    launch, shape = launch_of(args) if launch is None else launch, model_shape(config)
     return estimate_memory(
-        model_shape(config),
+        shape,
         # A turn samples what all steps of its round will be trained on.
         [_of_a_round(s, args) for s in args.all_roles.values()],
-        launch_of(args) if launch is None else launch,
+        launch,
         _prompt_tokens(model_path, args),
         rows=args.per_device_train_batch_size,
         sharing=args.policy_sharing,
@@ -163,7 +180,20 @@ def estimate_of(
         weight_bytes=bytes_of(dtype, getattr(config, "dtype", None)),
         one_source=one_source,
         vllm=vllm,
+        mixed=plain_lora and one_source and mixes(args, shape, launch, lora_rank),
     )
+
+
+def mixes(args: JointSelfPlayConfig, shape: ModelShape, launch: Launch, lora_rank: int | None) -> bool:
+    """Do rows of several players share a pass? As policies/lora.py decides it of the module."""
+    roles = list(args.all_roles.values())
+    adapters = len({role.weights for role in roles if role.trained})
+    if lora_rank is None or args.policy_sharing != "lora" or args.mixed_adapters == "off" or adapters < 2:
+        return False
+    if len({role.model for role in roles}) > 1 or args.padding_free or launch.kind not in ("none", "ddp"):
+        return False
+    small = shape.parameters + adapters * lora_rank * shape.adapted <= SMALL
+    return args.mixed_adapters == "on" or (small and launch.device == "cpu")
 
 
 def _of_a_round(settings: Role, args: JointSelfPlayConfig) -> Role:

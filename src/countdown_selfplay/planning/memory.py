@@ -165,10 +165,12 @@ def estimate_memory(
     weight_bytes: int = 4,
     one_source: bool = True,
     vllm: Vllm | None = None,
+    mixed: bool = False,
 ) -> MemoryEstimate:
     """The parts for texts of full length. `roles`: one entry for each player, trained or not; `prompt_tokens`: per
     kind; `rows`: of a micro-batch on one process. `lora_rank`: None if no adapter is trained. `one_source`: all that
-    name no model of their own start from the same weights (they then share a reference)."""
+    name no model of their own start from the same weights (they then share a reference). `mixed`: rows of all trained
+    players share a pass (`mixed_adapters`)."""
     lasting, gradients = _state(shape, roles, launch, sharing, lora_rank, weight_bytes, one_source)
     references = 0 if lora_rank is not None else _references(roles, one_source or sharing == "tied")
     if references:
@@ -182,9 +184,16 @@ def estimate_memory(
     # TRL's fused head makes logits in tiles of 4096 tokens x 32768 words. An accelerator folds a tile in one kernel;
     # on a CPU backward has eight more tensors of its size in float32.
     width, size = (min(_TILE_VOCABULARY, shape.vocabulary), 32) if launch.device == "cpu" else (_TILE_VOCABULARY, 0)
-    logits = float(min(rows * max(scored), _TILE_TOKENS)) * width * (size + (2 if half else 4))
+    players = len({r.weights for r in roles if r.trained}) if mixed else 1
+    logits = float(min(players * rows * max(scored), _TILE_TOKENS)) * width * (size + (2 if half else 4))
     head = 4.0 * shape.embedding if lora_rank is None else 0.0  # summed in float32 beside the one that is accumulated
     training: Parts = {"gradients": gradients, "logits, training": (logits + head, "a tile, and the head's gradient")}
+    if (
+        mixed
+    ):  # policies/mixed_adapters.py; DDP reads a third tensor, stacked in the graph, and keeps its own gradients
+        number = (1 if launch.kind == "none" else 3) * players * (lora_rank or 0) * shape.adapted
+        words = f"{players} players' weights side by side; a pass has {players} x {rows} rows"
+        training["mixed adapters"] = (float(number * weight_bytes), words)
     if vllm is None:
         return MemoryEstimate(lasting, _rollout(shape, roles, launch, tokens, rows, weight_bytes), training)
     sampling: Parts = {"vLLM": (0.0, "in a separate server")}

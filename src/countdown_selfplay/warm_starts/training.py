@@ -27,6 +27,7 @@ from .. import (
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.choose import choose_engine
+from ..distributed.fsdp import full_precision_outputs
 from ..distributed.processes import Processes, processes_of
 from ..errors import CheckpointError
 from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_prover
@@ -158,8 +159,21 @@ FILLER = -1
 
 
 class TokenizedDPOTrainer(DPOTrainer):
-    """Differs from DPOTrainer in that a data set of `pair_ids` is not tokenized again, and in that IPO's log-ratios
-    may be those of whole sequences (`args.ipo_reduction` sum)."""
+    """Differs from DPOTrainer in that a data set of `pair_ids` is not tokenized again, in that IPO's log-ratios
+    may be those of whole sequences (`args.ipo_reduction` sum), and in that under FSDP2 in bf16 the reference computes
+    as the policy does: without that the log-ratios of equal weights are not 0."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        if self.is_fsdp_enabled and self.ref_model is not None:  # whose forward accelerate has not prepared
+            self.ref_model.forward = self.accelerator.autocast()(self.ref_model.forward)
+
+    def create_accelerator_and_postprocess(self) -> None:
+        """The reference is cut up in the constructor, before the engine is bound to the trainer."""
+        super().create_accelerator_and_postprocess()
+        plugin = getattr(self.accelerator.state, "fsdp_plugin", None)
+        if plugin is not None:
+            plugin.mixed_precision_policy = full_precision_outputs(plugin.mixed_precision_policy)
 
     def _prepare_dataset(self, dataset: Any, processing_class: Any, args: Any, dataset_name: str) -> Any:
         if {"prompt_ids", "chosen_ids", "rejected_ids"} <= set(dataset.column_names or ()):
