@@ -33,6 +33,8 @@ def test_every_job_of_the_gpu_hour_is_a_command_that_its_script_accepts(bench, q
     for job in jobs:
         options = bench(job.script).parser().parse_args([*job.flags, "--output", "found.json"])
         assert options.output == Path("found.json") and 0 < job.minutes <= 9
+        if job.script == "throughput" and not quick:  # an interval of 12 values
+            assert options.steps == 12
         if job.script == "memory":  # a part of a name, and an unknown one would measure nothing
             assert any(options.only in cell for cell in bench("memory").CELLS)
 
