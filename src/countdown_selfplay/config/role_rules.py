@@ -214,8 +214,8 @@ def _check_imitation(config: SelfPlaySettings, settings: Role, objective: Any) -
     name = f"`{config.field_of(settings.kind, 'imitated_per_step')}` ({settings.imitated_per_step})"
     if settings.kind != config.solver.kind:
         raise ConfigError(
-            f"{name} needs the verifier's bit, which the {settings.kind} does not have; set it to 0, or give it to the "
-            f"{config.solver.kind}."
+            f"{name} needs the verifier's bit, which the {settings.kind} does not have; set it to 0, or give it to "
+            f"the {config.solver.kind}."
         )
     if objective.replay is not None:
         raise ConfigError(

@@ -126,7 +126,12 @@ def test_right_answers_are_kept_whatever_the_objective_credits_and_equal_ones_on
         ({"prover_imitated_per_step": -1}, "must be at least 0 answers a step"),
         ({"prover_objective": "expert_iteration"}, "keeps right answers beside `prover_objective`, which imitates"),
         (
-            {"prover_imitated_per_step": 0, "prover_sft_coef": 0.0, "conjecturer_imitated_per_step": 2, "conjecturer_sft_coef": 1.0},
+            {
+                "prover_imitated_per_step": 0,
+                "prover_sft_coef": 0.0,
+                "conjecturer_imitated_per_step": 2,
+                "conjecturer_sft_coef": 1.0,
+            },
             "needs the verifier's bit, which the conjecturer does not have",
         ),
         ({"prover_micro_batches": 1}, "makes 10 answers in a step of the prover, whose micro-batches hold 8.*to 2"),
