@@ -225,8 +225,7 @@ class ProposeAndSolve(BaseGame):
         student, held = student_of(self.reward), None
         if student is not None:
             held = held_back(student.held_back, round.seed("held back"), solve_rate_P)
-            both = zip(held, wanted or [True] * len(held), strict=True)
-            wanted = [good and not back for back, good in both]
+            wanted = [good and not back for back, good in zip(held, wanted or [True] * len(held), strict=True)]
         kept_B = wanted and torch.tensor([good for good in round.share(wanted) for _ in range(answers[0].n)])
         turns, metrics = [round.credit(found, kept_B=kept_B) for found in answers], dict[str, Any]()
         if held is not None:

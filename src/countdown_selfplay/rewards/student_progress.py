@@ -4,10 +4,12 @@ does not train on."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from annotated_types import Ge, Gt, Lt
 
-from ..errors import ConfigError, RewardError
+from ..errors import RewardError
 from .base import UNKNOWN, RewardContext
 from .composition import Composable, parts_of
 
@@ -29,20 +31,8 @@ class StudentProgress(Composable):
     size or share out of range.
     """
 
-    set_size: int = 1
-    held_back: float = 0.25
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.set_size, int) or self.set_size < 1:
-            raise ConfigError(
-                f"Conjecturer reward 'student_progress' got set_size {self.set_size!r}; write a whole number of "
-                "proposals, 1 or more."
-            )
-        if not 0 < self.held_back < 1:
-            raise ConfigError(
-                f"Conjecturer reward 'student_progress' got held_back {self.held_back!r}; write a share of the "
-                "frontier problems between 0 and 1, such as 0.25."
-            )
+    set_size: Annotated[int, Ge(1)] = 1
+    held_back: Annotated[float, Gt(0), Lt(1)] = 0.25
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         p = np.asarray(solve_rate_P, dtype=float)

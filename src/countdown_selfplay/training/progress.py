@@ -60,15 +60,11 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
     GameError for an optimizer without them."""
     found: Movement = []
     for weights, group, state in moments(optimizer, policies, role):
-        mean = state["exp_avg"] / (1 - group["betas"][0] ** float(state["step"]))
-        found.append((weights, -mean * step_scale(group, state)))
+        (first, second), step = group["betas"], float(state["step"])
+        mean = state["exp_avg"] / (1 - first**step)
+        scale = (state["exp_avg_sq"] / (1 - second**step)).sqrt() + group["eps"]
+        found.append((weights, -float(group["lr"]) * mean / scale))
     return found
-
-
-def step_scale(group: dict[str, Any], state: dict[str, Any]) -> torch.Tensor:
-    """What Adam multiplies a mean gradient by: lr / (sqrt(v) + eps), v corrected for its start."""
-    scale: torch.Tensor = (state["exp_avg_sq"] / (1 - group["betas"][1] ** float(state["step"]))).sqrt() + group["eps"]
-    return float(group["lr"]) / scale
 
 
 def moments(
@@ -84,8 +80,8 @@ def moments(
                 continue
             if "betas" not in group or (state and not {"exp_avg", "exp_avg_sq"} <= state.keys()):
                 raise GameError(
-                    f"The conjecturer's reward follows Adam's moments, which {type(optimizer).__name__} does not keep; "
-                    "pass torch.optim.AdamW, or set `optim` to adamw_torch or adamw_torch_fused."
+                    f"The conjecturer's reward follows Adam's moments, which {type(optimizer).__name__} does not "
+                    "keep; pass torch.optim.AdamW, or set `optim` to adamw_torch or adamw_torch_fused."
                 )
             if state:
                 yield weights, group, state

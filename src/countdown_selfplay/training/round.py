@@ -95,7 +95,8 @@ class PlayedRound:
         return rise_of(self.sampler, self.credit(rollout), size)
 
     def hold_back(self, turn: Turn, held_B: torch.Tensor) -> None:
-        hold_back(self.sampler, turn, held_B, (self.args.seed, "held back", self.frame.attempt, self.index))
+        key = (self.args.seed, "held back", self.frame.attempt, self.index)
+        hold_back(self.sampler, turn, held_B, self.index, key)
 
     def _play_out(self, role: str, rows: list[Row], n: int, problems: list[Any]) -> Episodes:
         """Episodes move by move, all processes in step; the reward functions score each once, at its end."""
