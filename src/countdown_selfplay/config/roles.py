@@ -93,7 +93,7 @@ class Role:
     imitated_per_step: int = option(
         0,
         "Right answers that the {role} itself gave, in this round or before, beside its answers in each optimizer "
-        "step, over all processes, in the supervised term (sft_coef): imitation of its own successes.",
+        "step, over all processes, in the supervised term (sft_coef): it imitates its successes.",
     )
     temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
     top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")

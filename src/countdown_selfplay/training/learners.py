@@ -38,7 +38,7 @@ class Learner:
     """Its own right answers, of which `imitated_per_step` go beside a step's answers."""
 
     def beside(self, window: RoleBatch, count: int, key: Sequence[object], processes: Processes) -> RoleBatch:
-        """The window with the step's demonstrations and `count` of its own right answers, or all where there are
+        """The window with the step's demonstrations and `count` of the role's right answers, or all where there are
         fewer, in the supervised term."""
         if self.demonstrations is not None:
             window = self.demonstrations.beside(window, key, processes)
