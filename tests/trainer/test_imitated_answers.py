@@ -1,5 +1,5 @@
 # Tests: training/round_player.py, training/learners.py
-"""Imitation of own right answers in a real run: what is kept, and that the update depends on no way of computing it."""
+"""Imitation of own right answers in a real run: which are kept, and an update that is alike however it is computed."""
 
 import pytest
 import torch

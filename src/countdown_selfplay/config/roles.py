@@ -93,7 +93,12 @@ class Role:
     imitated_per_step: int = option(
         0,
         "Right answers that the {role} itself gave, in this round or before, beside its answers in each optimizer "
-        "step, over all processes, in the supervised term (sft_coef): imitation of its own successes.",
+        "step, over all processes, in the supervised term (sft_coef): it imitates its successes.",
+    )
+    vocabulary_dropout: float = option(
+        0.0,
+        "Chance with which each token of letters or digits is barred from what the {role} writes in a round, drawn "
+        "for each round: a mask on its logits against collapse, in sampling and in training. 0: none.",
     )
     temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
     top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")

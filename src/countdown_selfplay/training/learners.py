@@ -40,7 +40,7 @@ class Learner:
     """Right answers that it is measured on and not trained on (student.py)."""
 
     def beside(self, window: RoleBatch, count: int, key: Sequence[object], processes: Processes) -> RoleBatch:
-        """The window with the step's demonstrations and `count` of its own right answers, or all where there are
+        """The window with the step's demonstrations and `count` of the role's right answers, or all where there are
         fewer, in the supervised term."""
         if self.demonstrations is not None:
             window = self.demonstrations.beside(window, key, processes)
