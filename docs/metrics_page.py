@@ -13,7 +13,7 @@ from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
-from countdown_selfplay.proposers import levels, policies, rung_oracle, targets_metrics, tiers
+from countdown_selfplay.proposers import levels, policies, rung_oracle, targets_metrics, tiers, variations
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 
 PAGE = Path(__file__).parent / "metrics.md"
@@ -34,7 +34,7 @@ SECTIONS = {
     ),
     "Proposers over rungs": (
         "[Who chooses the rungs](concepts.md#proposers-over-rungs), and the repaired arm of the proposer `policies`.",
-        (*rung_oracle.ORACLE, *levels.LEVELS[1:], policies.REPAIRED),
+        (*rung_oracle.ORACLE, *levels.LEVELS[1:], *variations.VARIATIONS, policies.REPAIRED),
     ),
     "Symbolic proposers": (
         "[What they do](symbolic.md). Most of these exist only in the rounds that refresh the generated problems. "

@@ -17,6 +17,7 @@ RANGES = {  # a field, and the roles' own settings of that name
     "entropy_coef": Range(0, INF, "0 means no bonus"),
     "sequences_per_step": Range(0, INF, "0 cuts a round into steps_per_round equal steps"),
     "sft_coef": Range(0, INF, "0 means no supervised term"),
+    "vocabulary_dropout": Range(0, 1, "0 means no mask", below=True),
     "max_completion_length": Range(1, INF, "tokens"),
     "temperature": Range(0, INF, "samples are drawn, not decoded greedily", above=True),
     "top_p": Range(0, 1, "1 switches it off", above=True),

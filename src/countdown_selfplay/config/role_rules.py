@@ -178,6 +178,8 @@ def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None
     refuse_ignored_charges(config, kind, field, name, objective)
     if settings.sft_coef:
         _check_supervised(config, settings, objective)
+    if settings.vocabulary_dropout:
+        _check_mask(config, settings)
     group, needed = settings.num_generations, _needed_samples(objective, kind)
     if group < needed and not arguments:
         raise ConfigError(
@@ -193,18 +195,54 @@ def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None
 
 def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) -> None:
     """Something that `sft_coef` acts on is there."""
-    if settings.demonstrations_per_step:
+    if settings.imitated_per_step:
+        _check_imitation(config, settings, objective)
+    if settings.demonstrations_per_step or settings.imitated_per_step:
         return
     kind, start = settings.kind, f"`{config.field_of(settings.kind, 'sft_coef')}` ({settings.sft_coef}) has no effect"
     if config.game is not None and kind not in game_class(config.game).imitated:
         raise ConfigError(
             f"{start}: the game {config.game} marks no samples of the {kind} for a supervised term; set it to 0, "
-            "or give it demonstrations_per_step."
+            "or give it demonstrations_per_step or imitated_per_step."
         )
     if objective.replay is not None:
         raise ConfigError(
             f"{start} beside `{config.field_of(kind, 'objective')}`, which imitates kept samples; set it to 0, or "
             "take an objective that weighs samples, such as grpo."
+        )
+
+
+def _check_mask(config: SelfPlaySettings, settings: Role) -> None:
+    """The mask of a round is seen by everything that scores the role."""
+    start = f"`{config.field_of(settings.kind, 'vocabulary_dropout')}` ({settings.vocabulary_dropout})"
+    if config.policy_sharing != "full":
+        raise ConfigError(
+            f"{start} masks a whole model, and policy_sharing is '{config.policy_sharing}', where others share it; "
+            "set policy_sharing=full, or vocabulary_dropout to 0."
+        )
+    if config.generation_backend != "generate":
+        raise ConfigError(
+            f"{start} is not told to {config.generation_backend}; set generation_backend=generate, or "
+            "vocabulary_dropout to 0."
+        )
+    if settings.beta > 0:
+        raise ConfigError(
+            f"{start} renormalises the policy and not the reference of its KL; set "
+            f"`{config.field_of(settings.kind, 'beta')}` ({settings.beta}) to 0, or vocabulary_dropout."
+        )
+
+
+def _check_imitation(config: SelfPlaySettings, settings: Role, objective: Any) -> None:
+    name = f"`{config.field_of(settings.kind, 'imitated_per_step')}` ({settings.imitated_per_step})"
+    if settings.kind != config.solver.kind:
+        raise ConfigError(
+            f"{name} needs the verifier's bit, which the {settings.kind} does not have; set it to 0, or give it to "
+            f"the {config.solver.kind}."
+        )
+    if objective.replay is not None:
+        raise ConfigError(
+            f"{name} keeps right answers beside `{config.field_of(settings.kind, 'objective')}`, which imitates kept "
+            "samples already; set it to 0, or take an objective that weighs samples, such as rloo."
         )
 
 

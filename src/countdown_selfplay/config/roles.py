@@ -83,12 +83,22 @@ class Role:
     sft_coef: float = option(
         0.0,
         "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers) "
-        "and on demonstrations (demonstrations_per_step). 0: no such term.",
+        "on demonstrations (demonstrations_per_step) and on its right answers (imitated_per_step). 0: no such term.",
     )
     demonstrations_per_step: int = option(
         0,
         "Demonstrations of the domain beside the {role}'s own answers in each optimizer step, over all processes, in "
         "the supervised term (sft_coef): an anchor that keeps what it can do.",
+    )
+    imitated_per_step: int = option(
+        0,
+        "Right answers that the {role} itself gave, in this round or before, beside its answers in each optimizer "
+        "step, over all processes, in the supervised term (sft_coef): it imitates its successes.",
+    )
+    vocabulary_dropout: float = option(
+        0.0,
+        "Chance with which each token of letters or digits is barred from what the {role} writes in a round, drawn "
+        "for each round: a mask on its logits against collapse, in sampling and in training. 0: none.",
     )
     temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
     top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")

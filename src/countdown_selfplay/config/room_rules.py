@@ -58,15 +58,16 @@ def check_room(config: SelfPlaySettings) -> None:
     """Samples, demonstrations and sequences of a step, where they are not simply what the micro-batches hold."""
     for settings in config.all_roles.values():
         _check_samples_per_round(config, settings)
-        count, name = settings.demonstrations_per_step, config.field_of(settings.kind, "demonstrations_per_step")
-        if count < 0:
-            raise ConfigError(f"`{name}` ({count}) must be at least 0 demonstrations a step.")
-        if count and settings.trained and not settings.sft_coef:
-            other = config.field_of(settings.kind, "sft_coef")
-            raise ConfigError(
-                f"`{name}` ({count}) has no effect with `{other}` 0, the weight of the supervised term; set that too, "
-                "such as 0.3."
-            )
+        for field, what in (("demonstrations_per_step", "demonstrations"), ("imitated_per_step", "answers")):
+            count, name = getattr(settings, field), config.field_of(settings.kind, field)
+            if count < 0:
+                raise ConfigError(f"`{name}` ({count}) must be at least 0 {what} a step.")
+            if count and settings.trained and not settings.sft_coef:
+                other = config.field_of(settings.kind, "sft_coef")
+                raise ConfigError(
+                    f"`{name}` ({count}) has no effect with `{other}` 0, the weight of the supervised term; set that "
+                    "too, such as 0.3."
+                )
         size, processes = config.per_device_train_batch_size, config.world_size
         held = size * settings.trained_micro_batches * processes
         if settings.trained and settings.sequences_per_step > held:
@@ -76,6 +77,14 @@ def check_room(config: SelfPlaySettings) -> None:
                 f"`sequences_per_step` ({settings.sequences_per_step}) is more than the {held} sequences that a step "
                 f"of the {settings.kind} holds (per_device_train_batch_size {size} x {settings.trained_micro_batches} "
                 f"micro-batches x {processes} processes); lower it, or raise {name} to {needed}."
+            )
+        answers = _answers_of_a_step(config, settings)
+        if settings.trained and settings.imitated_per_step and answers > held:
+            name = config.field_of(settings.kind, "imitated_per_step")
+            raise ConfigError(
+                f"`{name}` ({settings.imitated_per_step}) makes {answers} answers in a step of the {settings.kind}, "
+                f"whose micro-batches hold {held}; lower it, or raise "
+                f"{config.field_of(settings.kind, 'micro_batches')} to {-(-answers // (size * processes))}."
             )
 
 
@@ -121,9 +130,10 @@ def check_episode_rows(config: SelfPlaySettings, most_moves: int) -> None:
 
 def _answers_of_a_step(config: SelfPlaySettings, settings: Role) -> int:
     """The most answers that a step trains on, over all processes."""
+    beside = settings.demonstrations_per_step + settings.imitated_per_step
     if settings.samples_per_round is not None or settings.sequences_per_step:
         if settings.objective_kwargs.get("reuse"):  # steps of so many, whatever a round sampled
-            return settings.sequences_per_step + settings.demonstrations_per_step
+            return settings.sequences_per_step + beside
         share = -(-config.kept_answers(settings.role) // config.steps_per_round)
-        return max(share, settings.sequences_per_step) + settings.demonstrations_per_step
-    return config.kept_answers(settings.role) // config.steps_per_round + settings.demonstrations_per_step
+        return max(share, settings.sequences_per_step) + beside
+    return config.kept_answers(settings.role) // config.steps_per_round + beside

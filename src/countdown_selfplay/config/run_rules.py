@@ -10,6 +10,7 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
 from ..rewards.learning_progress import needs_progress
+from ..rewards.student_progress import student_of
 from .rules import Broken, check_rules
 from .settings import SelfPlaySettings
 
@@ -25,15 +26,15 @@ _RULES: tuple[tuple[Broken, str], ...] = (
         "it unset: SIGTERM ends a run with a checkpoint at the end of its round anyway.",
     ),
 )
-_FOLLOWED: tuple[tuple[Broken, str], ...] = (  # of rewards that follow the prover's last update
+_FOLLOWED: tuple[tuple[Broken, str], ...] = (  # of rewards that move the prover's weights and back
     (
         lambda c: c.bf16 or "float16" in str(c.model_init_kwargs),
-        "`conjecturer_reward` learning_progress compares log-probs before and after a part of one step, which bf16 "
+        "`conjecturer_reward` {reward} compares log-probs before and after a part of one step, which bf16 "
         "cannot tell apart: the rewards would be noise; set bf16=false and dtype=float32, or another reward.",
     ),
     (
         lambda c: c.optim not in ("adamw_torch", "adamw_torch_fused"),
-        "`conjecturer_reward` learning_progress follows Adam's moments, which `optim` ({c.optim.value}) may not keep; "
+        "`conjecturer_reward` {reward} follows Adam's moments, which `optim` ({c.optim.value}) may not keep; "
         "set `optim` to adamw_torch or adamw_torch_fused, or set another reward.",
     ),
 )
@@ -68,15 +69,16 @@ def refuse_unsupported(config: SelfPlaySettings, engine: str) -> None:
 
 
 def check_progress(config: SelfPlaySettings, engine: str, reward: Any) -> None:
-    """The same for a game's reward, by name or an object, that follows the prover's last update."""
-    if not needs_progress(reward):
+    """The same for a game's reward, by name or an object, that moves the prover's weights and back."""
+    name = "learning_progress" if needs_progress(reward) else "student_progress"
+    if not needs_progress(reward) and student_of(reward) is None:
         return
     if engine != "ddp":
         raise ConfigError(
-            "`conjecturer_reward` learning_progress scores answers with moved weights, which "
+            f"`conjecturer_reward` {name} scores answers with moved weights, which "
             f"{engine} holds in parts; launch with accelerate_configs/ddp.yaml, or set another reward."
         )
-    check_rules(config, _FOLLOWED)
+    check_rules(config, _FOLLOWED, reward=name)
 
 
 def check_run(config: Any) -> None:

@@ -143,6 +143,15 @@ class Round(Protocol):
         NaN for the others. None before its first optimizer step."""
         ...
 
+    def rise(self, rollout: Rollout, size: int) -> torch.Tensor | None:
+        """(P) per row: how much the player's log-prob of its held-back right answers rises, in nats per answer, by an
+        inner update on `size` rows side by side. None before its first step, and as long as nothing is held back."""
+        ...
+
+    def hold_back(self, turn: Turn, held_B: torch.Tensor) -> None:
+        """Keep right answers that `rise` is measured on. held_B: (B) bools, samples that nobody trains on."""
+        ...
+
     def credit(
         self,
         rollout: Rollout,

@@ -29,6 +29,7 @@ PROPOSERS: Registry[Any] = Registry(
         "oracle_rungs": "countdown_selfplay.proposers.rung_oracle:OracleRungs",
         "factorized_levels": "countdown_selfplay.proposers.levels:FactorizedLevels",
         "uniform_texts": "countdown_selfplay.proposers.rungs:UniformTexts",
+        "variations": "countdown_selfplay.proposers.variations:Variations",
     },
 )
 

@@ -8,7 +8,7 @@ weighted sum, the least of a product's parts, the cut-off value. If no part does
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -40,6 +40,15 @@ class Composable:
     def clip(self, low: float, high: float) -> Clip:
         """The same reward, cut off at `low` and `high`."""
         return Clip(cast("ConjecturerReward", self), low, high)
+
+
+def parts_of(reward: object) -> Iterator[object]:
+    """A reward and all that it is made of."""
+    yield reward
+    for part in (*getattr(reward, "terms", ()), *getattr(reward, "factors", ())):
+        yield from parts_of(part)
+    if hasattr(reward, "of"):
+        yield from parts_of(reward.of)
 
 
 @dataclass(frozen=True)

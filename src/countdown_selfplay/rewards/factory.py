@@ -24,6 +24,7 @@ from .learning_progress import LearningProgress
 from .r_zero import RZero
 from .sgs import SGS
 from .solvability_aware import SolvabilityAware
+from .student_progress import StudentProgress
 from .tent import Tent
 
 Spec = str | float | Mapping[str, Any]
@@ -115,6 +116,7 @@ CONJECTURER_REWARDS: Registry[Callable[..., ConjecturerReward]] = Registry(
         "binary_band": BinaryBand,
         "learnability": Learnability,
         "learning_progress": LearningProgress,
+        "student_progress": StudentProgress,
         "r_zero": RZero,
         "sgs": SGS,
         "frontier_distance": FrontierDistance,

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import RewardError
 from .base import UNKNOWN, RewardContext
-from .composition import Composable
+from .composition import Composable, parts_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,4 @@ class LearningProgress(Composable):
 
 def needs_progress(reward: object) -> bool:
     """Does a reward, or a part of it, read `ctx.progress_P`?"""
-    parts = [*getattr(reward, "terms", ()), *getattr(reward, "factors", ())]
-    if hasattr(reward, "of"):
-        parts.append(reward.of)
-    return bool(getattr(reward, "needs_progress", False)) or any(map(needs_progress, parts))
+    return any(getattr(part, "needs_progress", False) for part in parts_of(reward))

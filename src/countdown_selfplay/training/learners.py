@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +17,7 @@ from ..distributed.processes import Processes
 from ..errors import ConfigError
 from ..evaluation.sampling import many_ids
 from ..objectives import check_objective, make_objective
-from ..objectives.base import Objective
+from ..objectives.base import Objective, Replay
 from ..random_state import seed_from
 from .losses import RoleLoss
 from .replay import AnswerBuffer, EpisodeReplay, Kept, SampleReplay, batch_of
@@ -33,6 +34,25 @@ class Learner:
     replay: SampleReplay | AnswerBuffer | None = None
     """Kept samples, for an objective that trains on them."""
     demonstrations: Demonstrations | None = None
+    successes: AnswerBuffer | None = None
+    """Its own right answers, of which `imitated_per_step` go beside a step's answers."""
+    held_back: AnswerBuffer | None = None
+    """Right answers that it is measured on and not trained on (student.py)."""
+
+    def beside(self, window: RoleBatch, count: int, key: Sequence[object], processes: Processes) -> RoleBatch:
+        """The window with the step's demonstrations and `count` of the role's right answers, or all where there are
+        fewer, in the supervised term."""
+        if self.demonstrations is not None:
+            window = self.demonstrations.beside(window, key, processes)
+        if self.successes is not None:
+            kept = [answer.rows for answer in self.successes.kept]
+            drawn = random.Random(repr((*key, "imitated"))).sample(kept, min(count, len(kept)))
+            window = supervised(window, drawn, processes)
+        return window
+
+
+SUCCESSES = Replay(rounds=None, per_problem=2, capacity=2000)
+"""Right answers that a role keeps to imitate: of a problem at most two different ones a round, the newest 2,000."""
 
 
 def learners_of(
@@ -45,7 +65,8 @@ def learners_of(
     for role, objective in objectives.items():
         most_moves = int(domain.most_moves) if role in episodes else 1
         replay = replay_of(objective, roles[role], role in episodes)
-        found[role] = Learner(objective, RoleLoss(objective, roles[role], most_moves), replay)
+        successes = AnswerBuffer(SUCCESSES, roles[role]) if roles[role].imitated_per_step else None
+        found[role] = Learner(objective, RoleLoss(objective, roles[role], most_moves), replay, successes=successes)
     return found
 
 
@@ -86,7 +107,9 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     """By the names of a checkpoint, the parts of learners that may have a state."""
     found: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
     found |= {f"entropy/{role}": learner.loss.entropy for role, learner in learners.items()}
-    return found | {f"replay/{role}": learner.replay for role, learner in learners.items()}
+    found |= {f"replay/{role}": learner.replay for role, learner in learners.items()}
+    found |= {f"successes/{role}": learner.successes for role, learner in learners.items()}
+    return found | {f"held_back/{role}": learner.held_back for role, learner in learners.items()}
 
 
 def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleReplay | AnswerBuffer | None:
@@ -115,22 +138,27 @@ class Demonstrations:
     """(how many, seed) -> answers."""
 
     def beside(self, window: RoleBatch, key: Sequence[object], processes: Processes) -> RoleBatch:
-        """The window with this process's share of the step's demonstrations, which the objective does not select."""
-        drawn = self.make(self.count, seed_from(*key, "demonstrations"))[processes.rank :: processes.world]
-        if not drawn:
-            return window
-        more = batch_of(window, drawn, window.has_signal)
-        mask = more.tensors["completion_mask"]
-        # Nobody asks for those of a row that is not selected, but all rows have them.
-        blank = {"old_per_token_logps": torch.nan, "sampling_per_token_logps": torch.nan, "ref_per_token_logps": 0.0}
-        for name, value in blank.items():
-            if name in window.tensors:
-                more.tensors[name] = torch.full(mask.shape, value, device=mask.device)
-        more.tensors["sft_mask"] = mask.clone()
-        more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
-        more.advantages_B = torch.zeros(more.rows)
-        base = window if window.sequence_B is not None else replace(window, sequence_B=torch.arange(window.rows))
-        return joined([base, more])
+        """The window with this process's share of the step's demonstrations."""
+        return supervised(window, self.make(self.count, seed_from(*key, "demonstrations")), processes)
+
+
+def supervised(window: RoleBatch, answers: Sequence[Sequence[Kept]], processes: Processes) -> RoleBatch:
+    """The window with this process's share of `answers` in the supervised term; the objective does not select them."""
+    drawn = answers[processes.rank :: processes.world]
+    if not drawn:
+        return window
+    more = batch_of(window, drawn, window.has_signal)
+    mask = more.tensors["completion_mask"]
+    # Nobody asks for those of a row that is not selected, but all rows have them.
+    blank = {"old_per_token_logps": torch.nan, "sampling_per_token_logps": torch.nan, "ref_per_token_logps": 0.0}
+    for name, value in blank.items():
+        if name in window.tensors:
+            more.tensors[name] = torch.full(mask.shape, value, device=mask.device)
+    more.tensors["sft_mask"] = mask.clone()
+    more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
+    more.advantages_B = torch.zeros(more.rows)
+    base = window if window.sequence_B is not None else replace(window, sequence_B=torch.arange(window.rows))
+    return joined([base, more])
 
 
 def demonstrations_of(

@@ -45,20 +45,7 @@ class RoleLoss:
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         logps, entropies = _at_least_float32(logps), _at_least_float32(entropies)
-        behavior_BT, correction = self._sampled(logps, batch)
-        inputs = LossInputs(
-            logps_BT=logps,
-            behavior_BT=behavior_BT,
-            advantages_B=batch["advantages"].to(logps.device),
-            mask_BT=batch["completion_mask"].to(logps.dtype),
-            sequences=self.sequences,
-            tokens=self.tokens,
-            groups=self.groups,
-            length_cap=self.settings.max_completion_length * self.most_moves,
-            group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
-            correction=correction,
-            sequence_B=batch.get("sequence"),
-        )
+        inputs = self.inputs(logps, *self._sampled(logps, batch), batch)
         output = checked_loss(self.objective, inputs)
         loss = output.loss
         for name, value in output.sums.items():
@@ -81,6 +68,28 @@ class RoleLoss:
         self._add("entropy", entropy_bonus(entropies.detach(), inputs))
         self._add("loss", loss)
         return loss
+
+    def inputs(
+        self,
+        logps: torch.Tensor,
+        behavior_BT: torch.Tensor,
+        correction: torch.Tensor | None,
+        batch: dict[str, torch.Tensor],
+    ) -> LossInputs:
+        """What the objective's loss reads."""
+        return LossInputs(
+            logps_BT=logps,
+            behavior_BT=behavior_BT,
+            advantages_B=batch["advantages"].to(logps.device),
+            mask_BT=batch["completion_mask"].to(logps.dtype),
+            sequences=self.sequences,
+            tokens=self.tokens,
+            groups=self.groups,
+            length_cap=self.settings.max_completion_length * self.most_moves,
+            group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
+            correction=correction,
+            sequence_B=batch.get("sequence"),
+        )
 
     @property
     def imitates(self) -> bool:

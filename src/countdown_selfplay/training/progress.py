@@ -58,8 +58,21 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
     """The step that Adam's moments of a player's weights call for: -lr m / (sqrt(v) + eps), both corrected for their
     start, without weight decay; [] before its first step. A checkpoint holds the moments: a resumed run moves alike.
     GameError for an optimizer without them."""
-    own = {id(parameter) for _, parameter in policies.named_parameters(policies.weights_of[role])}
     found: Movement = []
+    for weights, group, state in moments(optimizer, policies, role):
+        (first, second), step = group["betas"], float(state["step"])
+        mean = state["exp_avg"] / (1 - first**step)
+        scale = (state["exp_avg_sq"] / (1 - second**step)).sqrt() + group["eps"]
+        found.append((weights, -float(group["lr"]) * mean / scale))
+    return found
+
+
+def moments(
+    optimizer: Any, policies: PolicySet, role: str
+) -> Iterator[tuple[torch.Tensor, dict[str, Any], dict[str, Any]]]:
+    """Of a player's weights that have taken a step: (weights, optimizer group, Adam's state). GameError for an
+    optimizer without moments."""
+    own = {id(parameter) for _, parameter in policies.named_parameters(policies.weights_of[role])}
     for group in optimizer.param_groups:
         for weights in group["params"]:
             state = optimizer.state.get(weights)
@@ -67,16 +80,11 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
                 continue
             if "betas" not in group or (state and not {"exp_avg", "exp_avg_sq"} <= state.keys()):
                 raise GameError(
-                    f"Learning progress follows Adam's moments, which {type(optimizer).__name__} does not keep; pass "
-                    "torch.optim.AdamW, or set `optim` to adamw_torch or adamw_torch_fused."
+                    f"The conjecturer's reward follows Adam's moments, which {type(optimizer).__name__} does not "
+                    "keep; pass torch.optim.AdamW, or set `optim` to adamw_torch or adamw_torch_fused."
                 )
-            if not state:
-                continue
-            (first, second), step = group["betas"], float(state["step"])
-            mean = state["exp_avg"] / (1 - first**step)
-            scale = (state["exp_avg_sq"] / (1 - second**step)).sqrt() + group["eps"]
-            found.append((weights, -float(group["lr"]) * mean / scale))
-    return found
+            if state:
+                yield weights, group, state
 
 
 @contextmanager

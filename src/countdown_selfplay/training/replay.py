@@ -113,10 +113,11 @@ class AnswerBuffer:
     """The newest `capacity` selected answers of a role, equal ones once, on every process the same list. A new answer
     is owed `reuse` / (answers of a step) steps. What is owed is taken in whole steps of `sequences_per_step` answers,
     drawn with repetition from all that are kept; a remainder, and what a round has no steps left for, waits. So each
-    answer is seen `reuse` times on the mean, and a role that solves nothing does not step."""
+    answer is seen `reuse` times on the mean, and a role that solves nothing does not step. Without `reuse` nothing is
+    owed, and others draw from `kept`."""
 
     def __init__(self, rule: Replay, settings: Role) -> None:
-        if not settings.sequences_per_step:
+        if rule.reuse is not None and not settings.sequences_per_step:
             raise ConfigError(
                 f"`reuse` ({rule.reuse}) of the {settings.role}'s objective says how often an answer is seen, and "
                 "`sequences_per_step` how many answers a step has: set it for the role, such as 160."
@@ -137,7 +138,8 @@ class AnswerBuffer:
             kept.pop(answer.key, None)
             kept[answer.key] = answer
         self.kept = _retained(list(kept.values()), self.rule, round_)
-        self.owed += len(new) * float(self.rule.reuse or 0.0) / self.sequences
+        if self.rule.reuse is not None:
+            self.owed += len(new) * self.rule.reuse / self.sequences
         return len(new)
 
     def steps(

@@ -38,6 +38,7 @@ from ..policies.shared_prefix import share_prefixes
 from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs
+from ..rewards.student_progress import student_of
 from ..statistics.scaling import CumulativeSolveRate
 from .anchor_order import anchor_stream, rounds_loader, stream_loader
 from .book import Book, Frame, Loop
@@ -65,6 +66,8 @@ from .round_player import RoundPlayer
 from .run_lock import make_folder
 from .states import refuse_class, stateful
 from .store import Store, may_save
+from .student import keep_held_back
+from .vocabulary_dropout import VocabularyDropout
 
 
 class JointConjecturerProverTrainer(GRPOTrainer):
@@ -127,6 +130,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.learners = learners_of(args, self.domain, self.roles, objectives)
         self.game: Game = game_of(args, self.domain, conjecturer_reward, game)
         check_progress(args, self.engine.name, getattr(self.game, "reward", None))
+        if student_of(getattr(self.game, "reward", None)) is not None:
+            keep_held_back(self.learners, self.roles, args.solver.kind)
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
         self.conjecturer_guard = conjecturer_guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
@@ -213,6 +218,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             backend, mixes = str(args.torch_compile_backend), self.policies.mixed is not None
             compile_layers(self.policies.module, backend, args.torch_compile_mode, self.engine.name, mixes)
         self.policies.enable_gradients()
+        self.vocabulary = VocabularyDropout(self.policies, self.roles, tokenizer, self.eos_token_ids, args.seed)
+        self.add_callback(self.vocabulary)
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():
             settings, rungs = self.roles[role], args.demonstration_rungs
@@ -261,6 +268,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Play a round at its first micro-batch; hand out its micro-batches one by one, window after window."""
         position = self._position
         if position == 0 or self._round is None:
+            self.vocabulary.draw(self.frame.rounds)
             self._round = self.player.play(generation_batch)
         return self.window.begin(self._round[position])
 

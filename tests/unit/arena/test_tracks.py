@@ -9,6 +9,7 @@ from countdown_selfplay.arena.contestants import CONTROLS, DEFAULT, contestants,
 from countdown_selfplay.arena.sets import candidates, domain_of, text_of, withheld
 from countdown_selfplay.arena.tracks import load_track, tracks
 from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
+from countdown_selfplay.objectives import OBJECTIVES
 
 from .mini import write_mini
 
@@ -114,7 +115,7 @@ def test_every_contestant_has_settings_or_a_reason_on_every_track(name):
         assert own or name == "trained" or one.plays(track)
         if one.plays(track):
             found = one.settings(track)
-            assert found["answers"] == track.fixed["answers"] and found["prover_objective"] in ("rloo", "grpo")
+            assert found["answers"] == track.fixed["answers"] and found["prover_objective"] in OBJECTIVES
         else:
             with pytest.raises(ConfigError, match=f"{name} does not play on the track {track.name}: "):
                 one.settings(track)

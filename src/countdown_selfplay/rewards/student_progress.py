@@ -1,0 +1,53 @@
+"""Student progress: the conjecturer is paid by how much training on its problems raises the prover on problems that it
+does not train on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from annotated_types import Ge, Gt, Lt
+
+from ..errors import RewardError
+from .base import UNKNOWN, RewardContext
+from .composition import Composable, parts_of
+
+
+@dataclass(frozen=True)
+class StudentProgress(Composable):
+    """r = max(0, rise) over the largest one of the round; in [0, 1].
+
+    rise: the mean log-prob of right answers to held-back frontier problems after an inner update on the answers to a
+    set of proposals, less that before it, in nats (`ctx.rise_P`); the update is then taken back. All proposals of a
+    set earn the same. After *SOAR* (2601.18778), whose inner loop is ten steps on a set of 64 problems and whose
+    measure is the greedy accuracy on a fixed list of hard ones; here the update is the set's share of the coming one,
+    and the measure needs no further answers. A rise below 0 earns 0, as a refused proposal does, for else it would pay
+    to write what cannot be read.
+
+    set_size: proposals, side by side, that share an update; at least 1. held_back: share of a round's problems with
+    0 < p <= 1/2 that the prover is measured on and not trained on, in (0, 1). All earn 0 as long as no answer is held
+    back and before the prover's first step. RewardError if a game gives not one number per problem; ConfigError for a
+    size or share out of range.
+    """
+
+    set_size: Annotated[int, Ge(1)] = 1
+    held_back: Annotated[float, Gt(0), Lt(1)] = 0.25
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        p = np.asarray(solve_rate_P, dtype=float)
+        known = (UNKNOWN if ctx is None else ctx).rise_P
+        if known is None:
+            return np.zeros(p.shape)
+        if np.shape(known) != p.shape:
+            raise RewardError(
+                f"Conjecturer reward 'student_progress' got rises of shape {np.shape(known)} for {len(p)} solve "
+                "rates; a game must put one number per problem into the RewardContext."
+            )
+        rise_P = np.maximum(np.nan_to_num(np.asarray(known, dtype=float)), 0.0)
+        return rise_P / max(float(rise_P.max(initial=0.0)), np.finfo(float).tiny)
+
+
+def student_of(reward: object) -> StudentProgress | None:
+    """The first part of a reward that reads `ctx.rise_P`."""
+    return next((part for part in parts_of(reward) if isinstance(part, StudentProgress)), None)

@@ -1,0 +1,74 @@
+# Tests: rewards/student_progress.py, games/progress.py
+"""Student progress (after SOAR, 2601.18778) by hand, and what a game hands to it."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from countdown_selfplay.countdown import CountdownDomain, Problem
+from countdown_selfplay.errors import ConfigError, RewardError
+from countdown_selfplay.games.progress import held_back, rise_of
+from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
+from countdown_selfplay.rewards.student_progress import student_of
+from countdown_selfplay.testing import ScriptedRound
+
+RATES = np.array([0.5, 0.25, 0.0, 1.0])
+
+
+def test_the_largest_rise_of_a_round_earns_one_and_a_fall_nothing():
+    reward = make_conjecturer_reward("student_progress")
+    known = RewardContext(rise_P=np.array([0.2, -0.4, 0.0, 0.1]))
+    assert reward(RATES, known).tolist() == [1.0, 0.0, 0.0, 0.5]  # over .2
+    assert reward(RATES, RewardContext()).tolist() == [0.0] * 4  # nothing held back yet
+    assert reward(RATES, RewardContext(rise_P=np.full(4, -0.1))).tolist() == [0.0] * 4
+    with pytest.raises(RewardError, match=r"got rises of shape \(4,\) for 2 solve rates"):
+        reward(RATES[:2], known)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "sentence"),
+    [
+        ({"set_size": 0}, r"`set_size` \(0\) .* must be"),
+        ({"set_size": 1.5}, r"`set_size` \(1.5\) .* must be a whole number"),
+        ({"held_back": 0.0}, r"`held_back` \(0.0\) .* must be"),
+        ({"held_back": 1}, r"`held_back` \(1\) .* must be"),
+    ],
+)
+def test_sizes_and_shares_out_of_range_are_refused(kwargs, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        make_conjecturer_reward("student_progress", kwargs)
+
+
+def test_it_is_found_inside_composed_rewards():
+    part = {"name": "student_progress", "weight": 0.5, "kwargs": {"set_size": 4}}
+    assert student_of(make_conjecturer_reward("sum", {"terms": ["tent", part]})).set_size == 4
+    assert student_of(make_conjecturer_reward("clip", {"of": "student_progress"})).set_size == 1
+    assert student_of(make_conjecturer_reward("product", {"factors": ["tent", "learning_progress"]})) is None
+    assert student_of(lambda solve_rate_P: solve_rate_P) is None
+
+
+def test_a_quarter_of_the_frontier_rounded_up_is_held_back():
+    """0 < p <= 1/2 at places 1, 2, 4, 5, 6: a quarter of five is two; without any nothing is."""
+    rates = np.array([0.0, 0.125, 0.5, 0.625, 0.25, 0.25, 0.375, 1.0])
+    held = held_back(0.25, 7, rates)
+    assert sum(held) == 2 and all(0 < rate <= 0.5 for rate, back in zip(rates, held, strict=True) if back)
+    assert held == held_back(0.25, 7, rates) and sum(held_back(0.25, 7, np.array([0.0, 1.0]))) == 0
+    drawn = {tuple(held_back(0.25, seed, rates)) for seed in range(40)}
+    assert len(drawn) == 10  # all pairs of five
+
+
+def test_a_problem_has_the_mean_over_provers_that_know_a_rise():
+    """Prover 0 raises by .1 and -.3, prover 1 by .5 and 0; without a step of prover 1, prover 0's alone."""
+    domain, sizes = CountdownDomain.tiny(), {"prover/0": (4, 2), "prover/1": (4, 2)}
+    problems = [Problem((3, 5, 7), 15), Problem((2, 4, 6), 12)]
+    rows = [domain.prove_row(problem) for problem in problems]
+    raised = {"prover/0": [0.1, -0.3], "prover/1": [0.5, 0.0]}
+    round = ScriptedRound(lambda *_: "3+5+7", sizes, raised=lambda rollout, size: torch.tensor(raised[rollout.role]))
+    answers = [round.sample(role, rows, problems=problems) for role in sizes]
+    np.testing.assert_allclose(rise_of(round, answers, 1, 2), [0.3, -0.15], atol=1e-7)
+    np.testing.assert_allclose(rise_of(round, answers, 1, 1), [0.3], atol=1e-7)
+    alone = round.next(raised=lambda rollout, size: torch.tensor([0.1, math.nan]) if rollout.role[-1] == "0" else None)
+    np.testing.assert_allclose(rise_of(alone, answers, 1, 2), [0.1, 0.0], atol=1e-7)
+    assert rise_of(round.next(raised=None), answers, 1, 2) is None
