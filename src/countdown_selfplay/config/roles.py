@@ -82,7 +82,7 @@ class Role:
     """None: the coefficient is constant."""
     sft_coef: float = option(
         0.0,
-        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers) "
+        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers), "
         "on demonstrations (demonstrations_per_step) and on its right answers (imitated_per_step). 0: no such term.",
     )
     demonstrations_per_step: int = option(
