@@ -30,8 +30,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 JOB_MINUTES = 9.0
 STEPS, TIMED_MINUTES = 12, 7
-"""Timed steps of a contender, for an interval of 12 values; two more warm up. Expected in proportion from 4 minutes for 6
-and 2, so that a job still ends within ten."""
+"""Timed steps of a contender, for an interval of 12 values, beside two of warm-up; and the minutes of such a job, in
+proportion from 4 for 6 steps and 2, so that one still ends within ten."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,9 @@ def jobs(quick: bool, tokenizer: str | None = None, flash: bool = False) -> list
                 made.append(Job(f"joint-{size}-{sharing}-vllm", "throughput", flags, TIMED_MINUTES, "vllm"))
         for names in (STOCK[:2], STOCK[2:]):
             flags = (*model, *timed, "--contenders", *names)
-            made.append(Job(f"stock-{size}{'-conjecturer' if 'conj' in names[0] else ''}", "throughput", flags, TIMED_MINUTES))
+            made.append(
+                Job(f"stock-{size}{'-conjecturer' if 'conj' in names[0] else ''}", "throughput", flags, TIMED_MINUTES)
+            )
     only = ("--only", "tiny, full" if quick else "random 0.5B")
     made.append(Job("memory", "memory", only, 5))
     return made

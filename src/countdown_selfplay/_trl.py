@@ -15,11 +15,13 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import torch
 import trl
+from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, Trainer
 from trl import GRPOTrainer
 
@@ -49,6 +51,9 @@ IMPORTED = {
     "trl.models.prepare_deepspeed": ("model", "accelerator"),
     "trl.models.prepare_fsdp": ("model", "accelerator"),
     "trl.models.unwrap_model_for_generation": ("model", "accelerator", "gather_deepspeed3_params"),
+    "trl.trainer.grpo_trainer.unwrap_model_for_generation": ("model", "accelerator"),
+    "trl.trainer.grpo_trainer.disable_gradient_checkpointing": ("model",),
+    "trl.trainer.grpo_trainer.pad": ("tensors", "padding_value", "padding_side", "pad_to_multiple_of"),
     "trl.import_utils.is_vllm_available": (),
     "trl.generation.vllm_generation.VLLMGeneration": ("model", "accelerator", "processing_class", "mode"),
 }
@@ -180,6 +185,31 @@ def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
     finally:
         for name, value in kept.items():
             setattr(target, name, value)
+
+
+@contextmanager
+def quick_turn(module: Any, bare: bool) -> Iterator[None]:
+    """Around a turn's sampling by `module`: TRL pads rows in one call, and where no engine has wrapped the module
+    (`bare`) and it checkpoints nothing, nothing is unwrapped, which would read a package's metadata each time."""
+    trainer = importlib.import_module("trl.trainer.grpo_trainer")
+    stock = trainer.pad
+
+    def pad(
+        tensors: list[torch.Tensor],
+        padding_value: int = 0,
+        padding_side: str = "right",
+        pad_to_multiple_of: int | None = None,
+    ) -> torch.Tensor:
+        if tensors[0].dim() != 1 or pad_to_multiple_of is not None:
+            return stock(tensors, padding_value, padding_side, pad_to_multiple_of)
+        return pad_sequence(tensors, True, padding_value, padding_side)
+
+    given: dict[str, Any] = {"pad": pad}
+    if bare and not module.is_gradient_checkpointing:
+        given["unwrap_model_for_generation"] = lambda model, *args, **kwargs: nullcontext(model)
+        given["disable_gradient_checkpointing"] = lambda *args, **kwargs: nullcontext()
+    with swapped(trainer, given):
+        yield
 
 
 @contextmanager

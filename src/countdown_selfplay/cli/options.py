@@ -230,6 +230,7 @@ _SECTIONS = {  # class that declares a field -> its section
     "CountdownArguments": "Problems and prompts",
     "GuardFields": "Collapse guard",
     "GenerationFields": "Generation backend",
+    "EngineFields": "Generation backend",
     "RunFields": "Run",
     "SelfPlaySettings": "Run",
     "SFTSettings": "Run",

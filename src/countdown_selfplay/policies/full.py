@@ -76,6 +76,10 @@ class PolicyModule(PreTrainedModel):
         policy: Any = self.policy
         return policy.generate_batch(*args, **kwargs)
 
+    def train(self, mode: bool = True) -> PolicyModule:
+        """The Trainer asks for it before each micro-batch, where as a rule all parts are in their mode already."""
+        return self if all(part.training == mode for part in self.modules()) else super().train(mode)
+
     def save_pretrained(  # type: ignore[override]
         self,
         save_directory: str,

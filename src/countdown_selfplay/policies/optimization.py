@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -139,8 +140,10 @@ def clip_roles(
         if not parameters:
             continue
         limit = settings[role].max_grad_norm or float("inf")
-        norm: Any = torch.nn.utils.clip_grad_norm_(parameters, limit)
+        norm: Any = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
         norms[role] = float(norm.full_tensor() if isinstance(norm, DTensor) else norm)  # FSDP2
+        if not (math.isfinite(norms[role]) and norms[role] + 1e-6 <= limit):  # else torch would multiply by 1
+            torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
         if role in dropped:
             for parameter in parameters:
                 parameter.grad = None

@@ -103,7 +103,9 @@ class Rollouts:
         key = (turns.args.seed, "rollout", *turns.key(), role, turns.processes.rank)
         with self.acting_as(role, n, problems), private_generator(turns.processes.device, *key):
             scored_again = trl.use_vllm or self._scored_again(role)
-            with nullcontext() if scored_again else self._unscored():
+            module = self.engine.policies.module
+            bare = self.engine.name == "ddp" and self.engine.wrapped() is module
+            with _trl.quick_turn(module, bare), nullcontext() if scored_again else self._unscored():
                 tensors = trl._generate_and_score_completions(rows)
             texts, verdicts, rewards_B = self.captured()
             logs: dict[str, Any] = trl._logs

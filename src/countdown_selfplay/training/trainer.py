@@ -303,6 +303,12 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
         return self.window(model, inputs, self._step, self.optimizer)
 
+    def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
+        """The norm in the log, without the clip at infinity, by which the Trainer multiplies all gradients by 1."""
+        if grad_norm is not None or self.engine.name != "ddp" or self.accelerator.scaler is not None:
+            return super()._get_grad_norm(model, grad_norm)
+        return torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+
     def create_optimizer(self, model: torch.nn.Module | None = None) -> torch.optim.Optimizer:
         if self.optimizer is None:
             cls, kwargs = optimizer_class(self.args, self.model)

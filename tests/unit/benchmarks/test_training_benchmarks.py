@@ -1,4 +1,4 @@
-# Tests: benchmarks/step_overhead.py, benchmarks/two_processes.py
+# Tests: benchmarks/step_overhead.py, benchmarks/two_processes.py, benchmarks/round_overhead.py
 """The benchmarks that train: what they time is what they say, and what they refuse is one sentence."""
 
 import importlib
@@ -125,3 +125,13 @@ def test_the_overhead_of_a_round_is_told_with_the_machine_it_was_measured_on(tmp
     low, high = found["ratio_interval"]
     assert 0 < low <= found["ratio"] <= high
     assert set(found["median_seconds"]) == {"joint", "stock prover", "stock conjecturer"}
+
+
+@pytest.mark.matrix
+def test_a_round_with_and_without_the_work_that_is_left_out_ends_with_equal_weights(tmp_path):
+    """It refuses to print a ratio of ways that differ."""
+    line = [sys.executable, str(BENCHMARKS / "round_overhead.py"), "--quick", "--output", str(tmp_path / "found.json")]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert {len(values) for values in found["seconds"].values()} == {2} and "equal weights" in done.stdout
