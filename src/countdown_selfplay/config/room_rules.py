@@ -122,7 +122,9 @@ def check_episode_rows(config: SelfPlaySettings, most_moves: int) -> None:
 def _answers_of_a_step(config: SelfPlaySettings, settings: Role) -> int:
     """The most answers that a step trains on, over all processes."""
     if settings.samples_per_round is not None or settings.sequences_per_step:
-        if settings.objective_kwargs.get("reuse"):  # steps of so many, whatever a round sampled
+        if settings.objective_kwargs.get("reuse") or settings.objective_kwargs.get(
+            "carry"
+        ):  # steps of so many, whatever a round sampled
             return settings.sequences_per_step + settings.demonstrations_per_step
         share = -(-config.kept_answers(settings.role) // config.steps_per_round)
         return max(share, settings.sequences_per_step) + settings.demonstrations_per_step
