@@ -42,7 +42,7 @@ ARMS = {  # arm -> recipe
     "judge": "tiny/sgs_judge",
     "learned": "tiny/sgs_learned",
 }
-OF_32 = {arm: f"tiny/{arm}" for arm in ("sgs_32", "sgs_32_reinforce_half", "sgs_32_expert_iteration")}
+OF_32 = {f"sgs_32{arm}": f"tiny/sgs_32{arm}" for arm in ("", "_distractors", "_reinforce_half", "_expert_iteration")}
 """In steps of 32 trained sequences; a rate of a sweep is every role's."""
 RECIPES = ARMS | OF_32
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3

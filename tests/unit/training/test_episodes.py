@@ -195,8 +195,9 @@ def test_nothing_solved_takes_no_step_and_the_newest_are_kept():
 def test_carried_answers_are_in_one_step_each_and_a_remainder_waits():
     """Three answers with credit a round, steps of 2: round 0 fills one and carries one; with round 1 four wait, which
     are two steps. Six answers, three steps of 2, each answer once, the oldest first."""
-    rule, settings = Replay(rounds=None, carry=True), SimpleNamespace(
-        sequences_per_step=2, beta=0.0, temperature=1.0, role="prover"
+    rule, settings = (
+        Replay(rounds=None, carry=True),
+        SimpleNamespace(sequences_per_step=2, beta=0.0, temperature=1.0, role="prover"),
     )
     right = batch_of_four((1.0, 0.0, 0.5, 1.0), torch.tensor([True, True, True, True]))
     kept = CarriedAnswers(rule, settings)
