@@ -55,7 +55,7 @@ OF_STUDY = {"each": 3, "critiques": 1}  # the warm start of the published study
 ARMS = ["start", "cdg_1", *ITERATED, *ONLINE]  # start: the warm start; cdg_1: what cdg's first iteration left
 # solved: problems whose solutions' steps are judged, of the 638 held-out ones that there are
 FULL = {"problems": 512, "tested": 512, "solved": 638, "items": 200, "met": 256, "demonstrations": CDG_PROBLEMS}
-FOUR = {"problems": 256, "tested": 256, "solved": 384, "items": 150, "met": 128, "demonstrations": 2048}
+FOUR = {"problems": 192, "tested": 192, "solved": 256, "items": 100, "met": 96, "demonstrations": 1536}
 OF_FOUR = {"each": 2, "critiques": 3}  # of four numbers, from a prover that knows them: more on critiques
 QUICK = {"problems": 24, "tested": 48, "solved": 192, "items": 20, "met": 8, "demonstrations": 640}
 SAMPLING: dict[str, Any] = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1
@@ -225,6 +225,8 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
         arm: {name: [one["per_problem"][name] for one in own] for name in own[0]["per_problem"]}
         for arm, own in found.items()
     }
+    if "cdg" in arms:
+        (root / "critics.json").write_text(json.dumps(of_critics(found, values)) + "\n")
     parts = [arm_table(values, None), NOTE]
     for control, name in (("start", "the warm start"), ("cdg", "cdg")):
         if control in arms and len(arms) > 1:
@@ -232,6 +234,22 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     if "cdg" in arms:
         parts.append(meeting_table([one["win_rates"] for one in found["cdg"]]))
     return "\n\n".join(parts) + "\n"
+
+
+def of_critics(
+    found: Mapping[str, Sequence[Mapping[str, Any]]], values: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What docs/benchmarks/ holds of a study: rates by problem, figures, and of cdg's critics in each seed what they
+    were trained on, how far they differ and who won."""
+    from countdown_selfplay.evaluation.critics.win_rates import matrix_of
+
+    kept = ("pass@1", "majority@8")
+    rates = {arm: {name: [[round(v, 3) for v in one["per_problem"][name]] for one in own] for name in kept}
+             for arm, own in found.items()}  # fmt: skip
+    seeds = found["cdg"]
+    won = {rate: [matrix_of(one["win_rates"], rate) for one in seeds] for rate in ("misled", "resisted", "corrected")}
+    critics = {"rows": [one["rows"] for one in seeds], "apart": [one["critics"] for one in seeds], "win_rates": won}
+    return {"settings": seeds[0]["settings"], "arms": rates, "figures": values, **critics}
 
 
 def check_budget(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> None:

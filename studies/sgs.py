@@ -104,29 +104,51 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
     print(f"{arm:>18} seed {seed}: {len(proposer.solved)} of {len(proposer.known)} targets solved", flush=True)
 
 
-def rate_folders(root: Path, grid: list[float]) -> dict[float, Path]:
-    return {rate: root / f"learning-rate-{rate:g}" for rate in grid}
-
-
-def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int, grid: list[float]) -> str:
-    """The solver's learning rate with the highest cumulative solve rate, which must not lie at the grid's edge."""
+def sweep(folders: dict[float, Path], arm: str, seeds: list[int]) -> str:
+    """The learning rate with the highest cumulative solve rate, which must not lie at the grid's edge. folders: of the
+    arm's finished runs with each rate."""
     import numpy as np
 
     from countdown_selfplay.evaluation.report import load_run
 
-    folders = rate_folders(root, grid)
-    play_all(run, [(arm, seed, str(folders[rate]), generations, rate) for rate in grid for seed in seeds], workers)
     solved = {
         rate: float(np.mean([load_run(run_folder(folder, arm, s)).series("targets/solve_rate")[-1][1] for s in seeds]))
         for rate, folder in folders.items()
     }
-    best = max(grid, key=lambda rate: solved[rate])
+    best = max(solved, key=lambda rate: solved[rate])
     lines = [f"{rate:g}: {share:.3f} of the targets solved" for rate, share in solved.items()]
-    edge = best in (min(grid), max(grid))
+    edge = best in (min(solved), max(solved)) and len(solved) > 1
     lines.append(
         f"{arm}: {best:g}" + (", which lies at the edge of the grid: widen it with --rates." if edge else ".")
     )
     return "\n".join(lines)
+
+
+def sweep_arms(
+    root: Path, arms: list[str], seeds: list[int], generations: int, workers: int, grid: list[float]
+) -> str:
+    """Plays arms with each rate (sampling has none), seed after seed, and writes `root`/sweep.json; what `sweep` says
+    of each arm."""
+    from sgs_study import SAMPLING, swept_arms
+
+    folders = {
+        arm: {rate: root / f"sweep-{arm}" / f"learning-rate-{rate:g}" for rate in ([0.0] if arm == SAMPLING else grid)}
+        for arm in arms
+    }
+    tasks = [
+        (arm, seed, str(folder), generations, rate)
+        for seed in seeds
+        for arm in arms
+        for rate, folder in folders[arm].items()
+    ]
+    play_all(run, tasks, workers)
+    found = {
+        arm if arm == SAMPLING else f"{arm} {rate:g}": [run_folder(folder, arm, seed) for seed in seeds]
+        for arm in arms
+        for rate, folder in folders[arm].items()
+    }
+    (root / "sweep.json").write_text(json.dumps({"generations": generations, **swept_arms(found)}) + "\n")
+    return "\n".join(sweep(folders[arm], arm, seeds) for arm in arms)
 
 
 def main(argv: list[str]) -> int:
@@ -171,17 +193,9 @@ def main(argv: list[str]) -> int:
     root = options.folder or SGS / ("quick" if options.quick else "study")
     seeds = {arm: options.seeds or list(range(SEEDS if arm in CORE else FEWER)) for arm in options.arms}
     if options.sweep is not None:
-        from sgs_study import SAMPLING, swept_arms
-
-        seeds, found = options.seeds or [0], {}
-        for arm in options.sweep:
-            folder, grid = (options.folder or SGS) / f"sweep-{arm}", [0.0] if arm == SAMPLING else options.rates
-            print(sweep(folder, arm, seeds, options.generations, options.workers, grid), flush=True)
-            for rate, one in rate_folders(folder, grid).items():
-                found[arm if arm == SAMPLING else f"{arm} {rate:g}"] = [run_folder(one, arm, seed) for seed in seeds]
-        out = {"generations": options.generations, **swept_arms(found)}
-        path = (options.folder or SGS) / "sweep.json"
-        path.write_text(json.dumps(out) + "\n")
+        seeds_of_sweep, root = options.seeds or [0], options.folder or SGS
+        how = (options.generations, options.workers, options.rates)
+        print(sweep_arms(root, options.sweep, seeds_of_sweep, *how))
         return 0
     tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]
     play_all(run, tasks, options.workers)

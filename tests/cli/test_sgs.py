@@ -197,8 +197,7 @@ def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch)
         chosen.append(choice)
 
     monkeypatch.setattr(study, "sgs_start", start)
-    monkeypatch.setattr(study, "sweep", lambda root, arm, *more: f"{arm} in {root}")
-    monkeypatch.setattr("sgs_study.swept_arms", lambda found: {})
+    monkeypatch.setattr(study, "sweep_arms", lambda root, arms, *more: f"{arms} in {root}")
     assert study.main(["--sweep", "stp", "--attempts", "128", "--most", "0", "--folder", str(tmp_path)]) == 0
     assert asked == ["prover", "conjecturer", "stp_conjecturer"] and chosen == [(128, 0)]
 
@@ -206,12 +205,16 @@ def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch)
 def test_a_sweep_of_arms_in_steps_of_32_varies_the_rate_of_every_role(study, tmp_path, monkeypatch):
     asked, played = [], []
     monkeypatch.setattr(study, "sgs_start", lambda root, roles, *more: asked.extend(roles))
-    monkeypatch.setattr(study, "sweep", lambda root, arm, *given: played.append((arm, given[-1])))
+    monkeypatch.setattr(study, "play_all", lambda run, tasks, workers: played.extend(tasks))
+    monkeypatch.setattr(study, "sweep", lambda folders, arm, seeds: arm)
     monkeypatch.setattr("sgs_study.swept_arms", lambda found: {"arms": sorted(found)})
     given = ["--sweep", "sgs_32", "parallel_sampling", "--rates", "1e-4", "3e-4", "--folder", str(tmp_path)]
-    assert study.main(given) == 0
+    assert study.main([*given, "--seeds", "0", "1"]) == 0
     assert asked == ["prover", "conjecturer", "conjecturer_steps"]
-    assert played == [("sgs_32", [1e-4, 3e-4]), ("parallel_sampling", [0.0])]  # sampling has no rate
+    one = [("sgs_32", 1e-4), ("sgs_32", 3e-4), ("parallel_sampling", 0.0)]  # sampling has no rate
+    assert [(arm, seed, rate) for arm, seed, *_, rate in played] == [
+        (arm, s, rate) for s in (0, 1) for arm, rate in one
+    ]
     arms = json.loads((tmp_path / "sweep.json").read_text())["arms"]
     assert arms == ["parallel_sampling", "sgs_32 0.0001", "sgs_32 0.0003"]
     assert study.swept("sgs_32") == "learning_rate" and study.swept("sgs") == "prover_learning_rate"
