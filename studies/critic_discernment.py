@@ -55,7 +55,7 @@ OF_STUDY = {"each": 3, "critiques": 1}  # the warm start of the published study
 ARMS = ["start", "cdg_1", *ITERATED, *ONLINE]  # start: the warm start; cdg_1: what cdg's first iteration left
 # solved: problems whose solutions' steps are judged, of the 638 held-out ones that there are
 FULL = {"problems": 512, "tested": 512, "solved": 638, "items": 200, "met": 256, "demonstrations": CDG_PROBLEMS}
-FOUR = {"problems": 192, "tested": 192, "solved": 256, "items": 100, "met": 96, "demonstrations": 1536}
+FOUR = {"problems": 256, "tested": 256, "solved": 384, "items": 150, "met": 128, "demonstrations": 2048}
 OF_FOUR = {"each": 2, "critiques": 3}  # of four numbers, from a prover that knows them: more on critiques
 QUICK = {"problems": 24, "tested": 48, "solved": 192, "items": 20, "met": 8, "demonstrations": 640}
 SAMPLING: dict[str, Any] = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1

@@ -61,22 +61,11 @@ def jobs(folder: str) -> Arms:
     return Arms({arm: [digest for _, digest in own] for arm, own in found.items()}, values)
 
 
-EQUAL_ATTEMPTS = "solved at equal attempts"
-
-
 def targets(name: str) -> Arms:
-    """SGS: the share of the targets that was solved at least once, per seed; at the end, or after as many rounds."""
+    """SGS: the share of the targets that was solved at least once, per seed."""
     arms = load(name)["arms"]
     runs = {arm: [(name, arm, i) for i in range(len(own["of_seeds"]))] for arm, own in arms.items()}
-    where = {EQUAL_ATTEMPTS: "at_equal_attempts"}
-    return Arms(runs, lambda arm, metric: np.array(arms[arm][where.get(metric, "of_seeds")]))
-
-
-def by_problem(name: str) -> Arms:
-    """Rates by seed and problem, as the critic game's study writes them."""
-    arms = load(name)["arms"]
-    runs = {arm: [(name, arm, i) for i in range(len(own["pass@1"]))] for arm, own in arms.items()}
-    return Arms(runs, lambda arm, metric: np.array(arms[arm][metric]))
+    return Arms(runs, lambda arm, metric: np.array(arms[arm]["of_seeds"]))
 
 
 def printed(study: str, runs_of: str | None = None, but: Sequence[str] = ()) -> Arms:
