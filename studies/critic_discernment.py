@@ -225,7 +225,7 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
         arm: {name: [one["per_problem"][name] for one in own] for name in own[0]["per_problem"]}
         for arm, own in found.items()
     }
-    if "cdg" in arms:
+    if "cdg" in arms and all("critics" in one for one in found["cdg"]):  # not in older runs
         (root / "critics.json").write_text(json.dumps(of_critics(found, values)) + "\n")
     parts = [arm_table(values, None), NOTE]
     for control, name in (("start", "the warm start"), ("cdg", "cdg")):
