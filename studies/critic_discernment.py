@@ -6,6 +6,7 @@
     python studies/critic_discernment.py --warm_start                   # only what `cdg` can start from
     python studies/critic_discernment.py --study                        # all arms, 5 seeds: hours on two cores
     python studies/critic_discernment.py --study --quick                # all arms, 1 seed, small: minutes
+    python studies/critic_discernment.py --study --operands 4 --arms start cdg_1 cdg expert_iteration --seeds 0 1 2
 
 Arms of the study: the game as in the paper (cdg) and its first iteration (cdg_1); expert iteration and Step-DPO on
 first answers; one critic alone; DPO on the same play; and rounds of the joint trainer with RLOO (online) and with
@@ -21,6 +22,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import append_lines, read_lines
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.warm_starts.starts import CDG, CDG_PROBLEMS, cdg_start
+from countdown_selfplay.warm_starts.starts import CDG, CDG_PROBLEMS, Job, cdg_start, fine_tune, made
 
 RECIPE = "tiny/iterated_cdg"
 ITERATED: dict[str, list[str]] = {  # arm -> options of `countdown-selfplay cdg`
@@ -53,6 +55,8 @@ OF_STUDY = {"each": 3, "critiques": 1}  # the warm start of the published study
 ARMS = ["start", "cdg_1", *ITERATED, *ONLINE]  # start: the warm start; cdg_1: what cdg's first iteration left
 # solved: problems whose solutions' steps are judged, of the 638 held-out ones that there are
 FULL = {"problems": 512, "tested": 512, "solved": 638, "items": 200, "met": 256, "demonstrations": CDG_PROBLEMS}
+FOUR = {"problems": 256, "tested": 256, "solved": 384, "items": 150, "met": 128, "demonstrations": 2048}
+OF_FOUR = {"each": 2, "critiques": 3}  # of four numbers, from a prover that knows them: more on critiques
 QUICK = {"problems": 24, "tested": 48, "solved": 192, "items": 20, "met": 8, "demonstrations": 640}
 SAMPLING: dict[str, Any] = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1
 FIGURES = "figures.json"
@@ -62,6 +66,12 @@ NOTE = (
     "not that of other held-out problems or of another warm start; except that differences of pass@1 and majority "
     "(from two seeds on) have two-level intervals, over seeds and problems."
 )
+
+
+def domain_of(settings: Mapping[str, Any]) -> CountdownDomain:
+    """The embedded model's domain with the study's count of numbers."""
+    domain = CountdownDomain.tiny()
+    return replace(domain, spec=replace(domain.spec, operands=(settings["operands"],)))
 
 
 def load(path: str) -> tuple[Any, Any]:
@@ -78,7 +88,7 @@ def prepare(root: Path, start: Path, settings: Mapping[str, Any]) -> None:
 
     if finished(root, settings, "prepared.json"):
         return
-    domain = CountdownDomain.tiny()
+    domain = domain_of(settings)
     policy = model_policy(*load(str(start)), domain, **SAMPLING)
     problems = domain.held_out(settings["solved"])
     write_solutions(root / "steps.jsonl", eligible_solutions(policy, domain, problems), domain)
@@ -95,13 +105,14 @@ def run(task: tuple[str, int, str, str, dict[str, Any]]) -> None:
     if arm in ITERATED:
         options = ["--recipe", RECIPE, "--model_name_or_path", start, "--output_dir", str(folder)]
         options += ["--seed", str(seed), "--problems", str(settings["problems"]), "--eval_problems", "0"]
+        options += ["--operands", str(settings["operands"])]
         if arm.endswith("dpo"):
             options += ["--role_training", json.dumps(on_pairs())]
         cdg.main([*options, *ITERATED[arm], *([] if arm == "cdg" else ["--budget_of", str(play)])])
     elif arm in ONLINE:
         from countdown_selfplay.warm_starts.iterated.settings import samples_of
 
-        online(arm, seed, folder, start, samples_of(play), settings["problems"])
+        online(arm, seed, folder, start, samples_of(play), settings)
     trained = time.process_time()
     finish(folder, {**measure(arm, seed, Path(root), start, settings), "settings": settings}, FIGURES)
     spent = f"{trained - began:.0f} CPU s to train, {time.process_time() - trained:.0f} to measure"
@@ -114,7 +125,7 @@ def on_pairs() -> dict[str, Any]:
     return {kind: {**role, "learning_rate": PAIRS_RATE, "batch_size": 64} for kind, role in written.items()}
 
 
-def online(arm: str, seed: int, folder: Path, start: str, budget: int, problems: int) -> None:
+def online(arm: str, seed: int, folder: Path, start: str, budget: int, settings: Mapping[str, Any]) -> None:
     """Rounds of the joint trainer on the problems of cdg, until `budget` texts were sampled that the token limit did
     not cut, which cdg's count leaves out too."""
     from datasets import Dataset
@@ -127,7 +138,7 @@ def online(arm: str, seed: int, folder: Path, start: str, budget: int, problems:
         return
     args = JointSelfPlayConfig.from_recipe(
         ONLINE[arm], output_dir=str(folder), seed=seed, max_steps=100_000, use_cpu=True, disable_tqdm=True,
-        report_to="none", guard=False, save_total_limit=1,
+        report_to="none", guard=False, save_total_limit=1, operands=[settings["operands"]],
     )  # fmt: skip
 
     class Budget(TrainerCallback):
@@ -147,8 +158,8 @@ def online(arm: str, seed: int, folder: Path, start: str, budget: int, problems:
             append_lines(folder / "budget.jsonl", [{"step": self.frame.rounds, "whole": self.whole}])
             control.should_training_stop |= self.whole >= budget
 
-    played = CountdownDomain.tiny().random(problems, seed)
-    played *= max(1, 256 // problems)  # a round draws up to 144: few problems come several times
+    played = domain_of(settings).random(settings["problems"], seed)
+    played *= max(1, 256 // settings["problems"])  # a round draws up to 144: few problems come several times
     rows = Dataset.from_list([{"numbers": list(p.numbers), "target": p.target} for p in played])
     trainer = JointConjecturerProverTrainer(start, args=args, train_dataset=rows, callbacks=[Budget()])
     trainer.remove_callback(PrinterCallback)
@@ -160,7 +171,7 @@ def online(arm: str, seed: int, folder: Path, start: str, budget: int, problems:
 def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The prover's figures, and for cdg the win rates of all iterations. Without the supervised stage of appendix C.3:
     to check again was taught by the warm start, and what the arm's training leaves of it is measured."""
-    from critic_figures import prover_figures
+    from critic_figures import critic_choices, prover_figures
     from critic_tables import kept_weights
 
     from countdown_selfplay.evaluation.critics import model_policy
@@ -169,7 +180,7 @@ def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, 
     from countdown_selfplay.evaluation.critics.win_rates import Meetings, iterations_of, win_rates
     from countdown_selfplay.games import GAMES
 
-    domain = CountdownDomain.tiny()
+    domain = domain_of(settings)
     own = [] if arm == "start" else iterations_of(run_folder(root, "cdg" if arm == "cdg_1" else arm, seed))
     prover = own[1 if arm == "cdg_1" else -1].models["prover"] if own else start
     problems = domain.held_out(settings["tested"])
@@ -183,7 +194,15 @@ def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, 
         game = GAMES.make("critic_discernment", {"samples_per_log": 0})
         found["win_rates"] = win_rates(names, names, meetings, game, domain.held_out(settings["met"]), seed)
         found["win_rates"]["kept_weights"] = kept_weights(own)
+        found["critics"] = critic_choices(own, domain, load, domain.held_out(settings["met"]), seed, SAMPLING)
+        found["rows"] = trained_rows(run_folder(root, arm, seed))
     return found
+
+
+def trained_rows(folder: Path) -> list[dict[str, Any]]:
+    """Of each role in each iteration how many rows it was trained on, and its optimizer steps."""
+    lines = [line for line in read_lines(folder / "iterations.jsonl") if line["phase"] == "train"]
+    return [{name: value for name, value in line.items() if not isinstance(value, float)} for line in lines]
 
 
 def figures_of(path: Path) -> dict[str, Any]:
@@ -206,6 +225,8 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
         arm: {name: [one["per_problem"][name] for one in own] for name in own[0]["per_problem"]}
         for arm, own in found.items()
     }
+    if "cdg" in arms and all("critics" in one for one in found["cdg"]):  # not in older runs
+        (root / "critics.json").write_text(json.dumps(of_critics(found, values)) + "\n")
     parts = [arm_table(values, None), NOTE]
     for control, name in (("start", "the warm start"), ("cdg", "cdg")):
         if control in arms and len(arms) > 1:
@@ -213,6 +234,22 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     if "cdg" in arms:
         parts.append(meeting_table([one["win_rates"] for one in found["cdg"]]))
     return "\n\n".join(parts) + "\n"
+
+
+def of_critics(
+    found: Mapping[str, Sequence[Mapping[str, Any]]], values: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What docs/benchmarks/ holds of a study: rates by problem, figures, and of cdg's critics in each seed what they
+    were trained on, how far they differ and who won."""
+    from countdown_selfplay.evaluation.critics.win_rates import matrix_of
+
+    kept = ("pass@1", "majority@8")
+    rates = {arm: {name: [[round(v, 3) for v in one["per_problem"][name]] for one in own] for name in kept}
+             for arm, own in found.items()}  # fmt: skip
+    seeds = found["cdg"]
+    won = {rate: [matrix_of(one["win_rates"], rate) for one in seeds] for rate in ("misled", "resisted", "corrected")}
+    critics = {"rows": [one["rows"] for one in seeds], "apart": [one["critics"] for one in seeds], "win_rates": won}
+    return {"settings": seeds[0]["settings"], "arms": rates, "figures": values, **critics}
 
 
 def check_budget(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> None:
@@ -228,7 +265,14 @@ def check_budget(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> None:
 
 def study(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description="The study of docs/critic_game.md.")
-    parser.add_argument("--folder", type=Path, help="Default: runs/tiny-cdg-study, or runs/tiny-cdg-quick.")
+    parser.add_argument("--folder", type=Path, help="Default: runs/tiny-cdg-study, -four, or -quick.")
+    parser.add_argument(
+        "--operands",
+        type=int,
+        choices=(3, 4),
+        default=3,
+        help=f"Numbers of a problem. 4: three steps an answer; {FOUR}",
+    )
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
     parser.add_argument("--seeds", type=int, nargs="+", help="Default: 0 to 4, with --quick 0.")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
@@ -236,15 +280,25 @@ def study(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     began = time.process_time()
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
-    root = options.folder or Path("runs/tiny-cdg-quick" if options.quick else "runs/tiny-cdg-study")
-    size, start = (QUICK if options.quick else FULL), root / "warm_start"
+    four = options.operands == 4
+    kind = "quick" if options.quick else "four" if four else "study"
+    root = options.folder or Path(f"runs/tiny-cdg-{kind}")
+    size, start = (
+        {"quick": QUICK, "four": FOUR, "study": FULL}[kind] | {"operands": options.operands},
+        root / "warm_start",
+    )
     check_budget(root, options.arms, seeds)
-    cdg_start(start, size["demonstrations"], **OF_STUDY)
+    if four:
+        if not made(root / "prover"):
+            fine_tune([Job(root / "prover", "tiny/sft_sgs_prover", {"eval_problems": 64})])
+        cdg_start(start, size["demonstrations"], **OF_FOUR, operands=4, model=str(root / "prover"))
+    else:
+        cdg_start(start, size["demonstrations"], **OF_STUDY)
     with (start / "model.safetensors").open("rb") as weights:
         settings = {**size, "warm_start": hashlib.file_digest(weights, "sha256").hexdigest()[:12]}
-    made = time.process_time()
+    warm = time.process_time()
     prepare(root, start, settings)
-    print(f"Warm start: {made - began:.0f} CPU s; steps to judge: {time.process_time() - made:.0f}.", flush=True)
+    print(f"Warm start: {warm - began:.0f} CPU s; steps to judge: {time.process_time() - warm:.0f}.", flush=True)
     for batch in (["cdg"], [arm for arm in options.arms if arm != "cdg"]):  # the others take cdg's budget
         arms = [arm for arm in batch if arm in options.arms]
         play_all(run, [(arm, s, str(root), str(start), settings) for s in seeds for arm in arms], options.workers)

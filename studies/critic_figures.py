@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from countdown_selfplay.domains import verdicts_of
-from countdown_selfplay.evaluation.critics import Policy
+from countdown_selfplay.evaluation.critics import Policy, model_policy
 from countdown_selfplay.evaluation.critics.error_detection import StepItem, error_detection
+from countdown_selfplay.evaluation.critics.win_rates import Iteration
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.statistics.bootstrap import share_interval
 from countdown_selfplay.statistics.pass_at_k import majority_at_k
@@ -38,3 +43,48 @@ def prover_figures(
         "per_problem": rates,
         "error_detection": error_detection(policy, domain, items, seed),
     }
+
+
+CRITICS, CRITIQUES = ("helpful", "misleading"), 16
+
+
+def critic_choices(
+    iterations: Sequence[Iteration],
+    domain: Any,
+    load: Callable[[str], tuple[Any, Any]],
+    problems: Sequence[Any],
+    seed: int,
+    sampling: Mapping[str, Any],
+) -> dict[str, Any]:
+    """How far the critics of two iterations differ: the initial prover answers each problem once, every critic
+    criticises each answer twice `CRITIQUES` times, and two critics are as far apart as the total variation between
+    what they name (a step, or nothing readable), mean over answers. role -> "1/2" -> {"distance", "same"}: same is the
+    distance between the two halves of one critic's own critiques, mean of both, which is what sampling alone makes.
+    "readable": share of critiques that name a step; "steps": steps of an answer."""
+    asked = [domain.prove_row(problem) for problem in problems]
+    given = model_policy(*load(iterations[0].models["prover"]), domain, **sampling)(asked, 1, seed, False)
+    answers = [(p, reply.text) for p, (reply,) in zip(problems, given, strict=True)]
+    answers = [(p, text) for p, text in answers if domain.critique.steps(p, text)]
+    rows = [domain.critique.critique_row(p, text) for p, text in answers]
+    found: dict[str, Any] = {"steps": float(np.mean([len(domain.critique.steps(*one)) for one in answers]))}
+    for role in CRITICS:
+        halves: dict[str, list[list[Counter[str | None]]]] = {}
+        for one in iterations:
+            policy = model_policy(*load(one.models[role]), domain, role, **sampling)
+            said = policy(rows, 2 * CRITIQUES, seed_from("critics", seed), False)
+            named = [[domain.critique.read_critique(r.text, a) for r in own]
+                     for own, (_, a) in zip(said, answers, strict=True)]  # fmt: skip
+            halves[one.name] = [[Counter(own[:CRITIQUES]), Counter(own[CRITIQUES:])] for own in named]
+        readable = {name: 1 - float(np.mean([sum(h[None] for h in two) for two in own])) / (2 * CRITIQUES)
+                    for name, own in halves.items()}  # fmt: skip
+        found[role] = {"readable": readable}
+        for a, b in combinations(halves, 2):
+            apart = [_variation(x[0], y[1]) for x, y in zip(halves[a], halves[b], strict=True)]
+            same = [_variation(*two) for name in (a, b) for two in halves[name]]
+            found[role][f"{a}/{b}"] = {"distance": float(np.mean(apart)), "same": float(np.mean(same))}
+    return found
+
+
+def _variation(a: Counter[str | None], b: Counter[str | None]) -> float:
+    """Total variation between two samples of `CRITIQUES`."""
+    return sum(abs(a[name] - b[name]) for name in {*a, *b}) / (2 * CRITIQUES)

@@ -5,6 +5,8 @@
     python studies/sgs.py --arms sgs no_guide --seeds 0 1 2
     python studies/sgs.py --prepare            # only what the recipes tiny/sgs* start from
     python studies/sgs.py --sweep reinforce_half --seeds 0 1   # the solver's learning rate, as in appendix C.2
+    python studies/sgs.py --sweep sgs_32 sgs_32_reinforce_half sgs_32_expert_iteration parallel_sampling \
+        --rates 3e-5 1e-4 3e-4 --seeds 0 1 2 --generations 12000   # steps of 32 trained sequences (C.1)
 
 What all runs start from is made first, once: a warm-started solver and conjecturer, and targets with four numbers
 that the solver solves at most 2 times in 8 (appendix D), or --most in --attempts. Then one job a run; each ends at the
@@ -15,6 +17,7 @@ run folder per arm and seed, `study.md`, `study.json` and `report.html`.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,9 @@ ARMS = {  # arm -> recipe
     "judge": "tiny/sgs_judge",
     "learned": "tiny/sgs_learned",
 }
+OF_32 = {f"sgs_32{arm}": f"tiny/sgs_32{arm}" for arm in ("", "_distractors", "_reinforce_half", "_expert_iteration")}
+"""In steps of 32 trained sequences; a rate of a sweep is every role's."""
+RECIPES = ARMS | OF_32
 CORE, SEEDS, FEWER = ("sgs", "no_guide", "frozen", "unconditioned", "cispo", "reinforce_half"), 5, 3
 GRID = (1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4)
 FINISHED = "finished"
@@ -49,9 +55,14 @@ def rates(arm: str, rate: float | None) -> dict[str, float]:
     """The learning rates of the arm's recipe, with that of a sweep. A finished run at others is another study's."""
     from countdown_selfplay import JointSelfPlayConfig
 
-    written = recipe_settings(ARMS[arm], JointSelfPlayConfig)
+    written = recipe_settings(RECIPES[arm], JointSelfPlayConfig)
     found = {name: value for name, value in written.items() if name.endswith("learning_rate")}
-    return found if rate is None else found | {"prover_learning_rate": rate}
+    return found if rate is None else found | {swept(arm): rate}
+
+
+def swept(arm: str) -> str:
+    """The setting that a sweep varies."""
+    return "learning_rate" if arm in OF_32 else "prover_learning_rate"
 
 
 def run(task: tuple[str, int, str, int, float | None]) -> None:
@@ -70,8 +81,8 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
     changes: dict[str, Any] = dict(output_dir=str(folder), seed=seed, max_steps=10**6)
     changes |= dict(report_to="none", disable_tqdm=True, use_cpu=True)
     if rate is not None:
-        changes["prover_learning_rate"] = rate
-    args = JointSelfPlayConfig.from_recipe(ARMS[arm], **changes)
+        changes[swept(arm)] = rate
+    args = JointSelfPlayConfig.from_recipe(RECIPES[arm], **changes)
 
     class Budget(transformers.TrainerCallback):
         """Ends the run at the end of the round that reaches the budget."""
@@ -93,31 +104,57 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
     print(f"{arm:>18} seed {seed}: {len(proposer.solved)} of {len(proposer.known)} targets solved", flush=True)
 
 
-def sweep(root: Path, arm: str, seeds: list[int], generations: int, workers: int, grid: list[float]) -> str:
-    """The solver's learning rate with the highest cumulative solve rate, which must not lie at the grid's edge."""
+def sweep(folders: dict[float, Path], arm: str, seeds: list[int]) -> str:
+    """The learning rate with the highest cumulative solve rate, which must not lie at the grid's edge. folders: of the
+    arm's finished runs with each rate."""
     import numpy as np
 
     from countdown_selfplay.evaluation.report import load_run
 
-    folders = {rate: root / f"learning-rate-{rate:g}" for rate in grid}
-    play_all(run, [(arm, seed, str(folders[rate]), generations, rate) for rate in grid for seed in seeds], workers)
     solved = {
         rate: float(np.mean([load_run(run_folder(folder, arm, s)).series("targets/solve_rate")[-1][1] for s in seeds]))
         for rate, folder in folders.items()
     }
-    best = max(grid, key=lambda rate: solved[rate])
+    best = max(solved, key=lambda rate: solved[rate])
     lines = [f"{rate:g}: {share:.3f} of the targets solved" for rate, share in solved.items()]
-    edge = best in (min(grid), max(grid))
+    edge = best in (min(solved), max(solved)) and len(solved) > 1
     lines.append(
         f"{arm}: {best:g}" + (", which lies at the edge of the grid: widen it with --rates." if edge else ".")
     )
     return "\n".join(lines)
 
 
+def sweep_arms(
+    root: Path, arms: list[str], seeds: list[int], generations: int, workers: int, grid: list[float]
+) -> str:
+    """Plays arms with each rate (sampling has none), seed after seed, and writes `root`/sweep.json; what `sweep` says
+    of each arm."""
+    from sgs_study import SAMPLING, swept_arms
+
+    folders = {
+        arm: {rate: root / f"sweep-{arm}" / f"learning-rate-{rate:g}" for rate in ([0.0] if arm == SAMPLING else grid)}
+        for arm in arms
+    }
+    tasks = [
+        (arm, seed, str(folder), generations, rate)
+        for seed in seeds
+        for arm in arms
+        for rate, folder in folders[arm].items()
+    ]
+    play_all(run, tasks, workers)
+    found = {
+        arm if arm == SAMPLING else f"{arm} {rate:g}": [run_folder(folder, arm, seed) for seed in seeds]
+        for arm in arms
+        for rate, folder in folders[arm].items()
+    }
+    (root / "sweep.json").write_text(json.dumps({"generations": generations, **swept_arms(found)}) + "\n")
+    return "\n".join(sweep(folders[arm], arm, seeds) for arm in arms)
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="Default: runs/tiny-sgs/study, with --quick runs/tiny-sgs/quick.")
-    parser.add_argument("--arms", nargs="+", choices=list(ARMS))
+    parser.add_argument("--arms", nargs="+", choices=list(RECIPES))
     parser.add_argument(
         "--seeds", type=int, nargs="+", help="Default: 5 for the arms of the paper's figures 6 and 7, else 3."
     )
@@ -129,7 +166,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--most", type=int, default=MOST, help=f"Right ones that a chosen problem may have ({MOST}).")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument(
-        "--sweep", choices=list(ARMS), help="Play this arm with each learning rate of a grid for the solver, and end."
+        "--sweep",
+        nargs="+",
+        choices=list(RECIPES),
+        help="Play these arms with each learning rate of a grid (parallel_sampling with none) and write sweep.json.",
     )
     parser.add_argument(
         "--rates", type=float, nargs="+", default=GRID, help="Of --sweep; those played before are read."
@@ -141,8 +181,8 @@ def main(argv: list[str]) -> int:
     for name, usual in (("arms", list(ARMS)), ("seeds", None), ("generations", 80_000), ("targets", SGS_TARGETS)):
         if getattr(options, name) is None:
             setattr(options, name, given.get(name, usual))
-    own = {"judge": "guide", "stp": "stp_conjecturer"}  # roles that one arm alone starts from
-    played = options.arms if options.sweep is None else [options.sweep]
+    own = {"judge": "guide", "stp": "stp_conjecturer", "sgs_32": "conjecturer_steps"}  # that one arm alone starts from
+    played = options.arms if options.sweep is None else options.sweep
     more = [role for arm, role in own.items() if options.prepare or arm in played]
     if options.attempts < ATTEMPTS or not 0 <= options.most < options.attempts:
         said = f"--attempts {options.attempts} and --most {options.most}"
@@ -153,8 +193,9 @@ def main(argv: list[str]) -> int:
     root = options.folder or SGS / ("quick" if options.quick else "study")
     seeds = {arm: options.seeds or list(range(SEEDS if arm in CORE else FEWER)) for arm in options.arms}
     if options.sweep is not None:
-        folder = options.folder or SGS / f"sweep-{options.sweep}"
-        print(sweep(folder, options.sweep, options.seeds or [0], options.generations, options.workers, options.rates))
+        seeds_of_sweep, root = options.seeds or [0], options.folder or SGS
+        how = (options.generations, options.workers, options.rates)
+        print(sweep_arms(root, options.sweep, seeds_of_sweep, *how))
         return 0
     tasks = [(arm, seed, str(root), options.generations, None) for arm in options.arms for seed in seeds[arm]]
     play_all(run, tasks, options.workers)

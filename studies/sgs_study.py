@@ -4,7 +4,7 @@ docs/sgs.md says what the verdicts mean."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -274,6 +274,31 @@ def study(root: Path, arms: Sequence[str], seeds: dict[str, list[int]], generati
     out["claims"] = told
     (root / "study.json").write_text(json.dumps(out, indent=1, default=float) + "\n")
     return "\n".join(lines) + "\n"
+
+
+BY_ROUND = {
+    "solved": "targets/solve_rate", "r_guide": "round/reward_r_guide", "r_solve": "round/reward_r_solve",
+    "steps": "prover/steps", "trained": "prover/trained_samples", "entropy": ENTROPY,
+    "right": "round/anchor_solve_rate_mean", "trainable": "targets/trainable", "asked": "targets/asked",
+}  # fmt: skip
+
+
+def swept_arms(folders: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
+    """Of the runs of each arm and rate: what was solved at the end and after the fewest rounds that a run had (as many
+    attempts at targets), and the metrics of `BY_ROUND`, a list a seed; None in rounds without a value."""
+    runs = {arm: [load_run(folder) for folder in own] for arm, own in folders.items()}
+    rounds = fewest_rounds([run for own in runs.values() for run in own])
+    arms = {}
+    for arm, own in runs.items():
+        at = {"of_seeds": [solved(run) for run in own], "at_equal_attempts": solved_after(own, rounds)}
+        series = {name: [[_rounded(row.get(metric)) for row in run.rounds] for run in own]
+                  for name, metric in BY_ROUND.items()}  # fmt: skip
+        arms[arm] = at | {name: values for name, values in series.items() if any(map(any, values))}
+    return {"rounds_of_equal_attempts": rounds, "arms": arms}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else round(value, 4)
 
 
 def number(value: float) -> str:

@@ -30,7 +30,7 @@ SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sg
 
 def test_the_recipes_are_those_of_the_page():
     page = (Path(__file__).resolve().parents[2] / "docs" / "sgs.md").read_text()
-    assert len(SGS) == 21 and all(f"`{name}`" in page for name in SGS)
+    assert len(SGS) == 25 and all(f"`{name}`" in page for name in SGS)
 
 
 @pytest.mark.parametrize("name", SGS)
@@ -39,6 +39,8 @@ def test_a_recipe_holds_together_and_its_round_fits(name, tmp_path):
     args = JointSelfPlayConfig.from_recipe(name, output_dir=str(tmp_path), use_cpu=True)
     batch = args.proposer_arguments["batch"]
     alone = not args.players_of("conjecturer")
+    if name.startswith("tiny/sgs_32"):  # every role in the paper's steps, at one rate
+        assert {(s.sequences_per_step, s.learning_rate) for s in args.all_roles.values() if s.trained} == {(32, 1e-4)}
     assert args.slots_per_round >= batch * (1 if alone else 2)
     assert alone or args.capacity("conjecturer") >= batch
     assert (args.adam_beta1, args.adam_beta2, args.overlong) == (0.9, 0.95, "replace")
@@ -195,9 +197,27 @@ def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch)
         chosen.append(choice)
 
     monkeypatch.setattr(study, "sgs_start", start)
-    monkeypatch.setattr(study, "sweep", lambda root, arm, *more: f"{arm} in {root}")
-    assert study.main(["--sweep", "stp", "--attempts", "128", "--most", "0"]) == 0
+    monkeypatch.setattr(study, "sweep_arms", lambda root, arms, *more: f"{arms} in {root}")
+    assert study.main(["--sweep", "stp", "--attempts", "128", "--most", "0", "--folder", str(tmp_path)]) == 0
     assert asked == ["prover", "conjecturer", "stp_conjecturer"] and chosen == [(128, 0)]
+
+
+def test_a_sweep_of_arms_in_steps_of_32_varies_the_rate_of_every_role(study, tmp_path, monkeypatch):
+    asked, played = [], []
+    monkeypatch.setattr(study, "sgs_start", lambda root, roles, *more: asked.extend(roles))
+    monkeypatch.setattr(study, "play_all", lambda run, tasks, workers: played.extend(tasks))
+    monkeypatch.setattr(study, "sweep", lambda folders, arm, seeds: arm)
+    monkeypatch.setattr("sgs_study.swept_arms", lambda found: {"arms": sorted(found)})
+    given = ["--sweep", "sgs_32", "parallel_sampling", "--rates", "1e-4", "3e-4", "--folder", str(tmp_path)]
+    assert study.main([*given, "--seeds", "0", "1"]) == 0
+    assert asked == ["prover", "conjecturer", "conjecturer_steps"]
+    one = [("sgs_32", 1e-4), ("sgs_32", 3e-4), ("parallel_sampling", 0.0)]  # sampling has no rate
+    assert [(arm, seed, rate) for arm, seed, *_, rate in played] == [
+        (arm, s, rate) for s in (0, 1) for arm, rate in one
+    ]
+    arms = json.loads((tmp_path / "sweep.json").read_text())["arms"]
+    assert arms == ["parallel_sampling", "sgs_32 0.0001", "sgs_32 0.0003"]
+    assert study.swept("sgs_32") == "learning_rate" and study.swept("sgs") == "prover_learning_rate"
 
 
 def test_another_folder_whose_name_begins_alike_is_not_the_start(tmp_path, capsys, monkeypatch):

@@ -311,3 +311,16 @@ def test_a_run_in_steps_of_trained_sequences_is_resumed_bit_for_bit(build):
     resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-16"))
     assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
     assert memory(straight) == memory(resumed) and lines[1:] == rounds(resumed.args.output_dir)
+
+
+def test_carried_sequences_fill_every_step_and_a_remainder_outlives_a_resume(build):
+    """Steps of exactly 5: over three rounds right answers to problems with s <= 1/2 are 5 x steps and a remainder."""
+    settings = {**SEQUENCES, "max_steps": 3, "save_strategy": "steps", "save_steps": 1}
+    straight = build("straight", **settings, prover_objective_kwargs={"carry": True})
+    straight.train()
+    lines = rounds(straight.args.output_dir)
+    assert all(line["prover/trained_samples"] == 5 * line["prover/steps"] for line in lines)
+    assert sum(line["prover/steps"] for line in lines) == sum(line["prover/new_answers"] for line in lines) // 5 > 3
+    resumed = build("resumed", **settings, prover_objective_kwargs={"carry": True})
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-16"))
+    assert lines[1:] == rounds(resumed.args.output_dir) and equal(weights(straight), weights(resumed))

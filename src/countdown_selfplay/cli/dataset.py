@@ -47,6 +47,7 @@ schemas: nums           nums, target
          helping        the same for one that helps with a target problem, one in five without it (SGS)
          variant        the same for one that is shown a solved problem and its solution (STP)
          reviewed       the same for the guide of SGS
+         ..._steps      of these three (helping_steps): steps towards the target alone, without distractors
 
 examples: countdown-selfplay dataset train.parquet --count 100000 --operands 3 4 --exclude test.jsonl
           countdown-selfplay dataset shown.jsonl --count 4096 --schema moves --operands 2 3 3 --number_high 12

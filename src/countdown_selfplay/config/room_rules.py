@@ -132,7 +132,8 @@ def _answers_of_a_step(config: SelfPlaySettings, settings: Role) -> int:
     """The most answers that a step trains on, over all processes."""
     beside = settings.demonstrations_per_step + settings.imitated_per_step
     if settings.samples_per_round is not None or settings.sequences_per_step:
-        if settings.objective_kwargs.get("reuse"):  # steps of so many, whatever a round sampled
+        kwargs = settings.objective_kwargs
+        if kwargs.get("reuse") or kwargs.get("carry"):  # steps of so many, whatever a round sampled
             return settings.sequences_per_step + beside
         share = -(-config.kept_answers(settings.role) // config.steps_per_round)
         return max(share, settings.sequences_per_step) + beside

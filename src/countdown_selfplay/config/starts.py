@@ -12,6 +12,7 @@ CDG, POOL, SGS = Path("runs/tiny-cdg-start"), Path("runs/pool-start"), Path("run
 STARTS = {
     str(POOL): "run: countdown-selfplay pool --prepare",
     f"{SGS}/guide": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_judge",
+    f"{SGS}/conjecturer_steps": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_32",
     f"{SGS}/stp_conjecturer": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_stp",
     str(SGS): "run: countdown-selfplay sgs --prepare",
     "runs/qwen-sgs": "`countdown-selfplay sft --recipe qwen2.5-0.5b/sft_sgs_guide` makes the guide, and "

@@ -73,7 +73,8 @@ ROLE = (
     ),
     Metric(
         "{role}/new_answers",
-        "Right answers of the round that expert iteration with `reuse` keeps.",
+        "Answers of the round that wait for optimizer steps: right ones that expert iteration with `reuse` keeps, and "
+        "those with credit under `carry` of `reinforce_half`.",
         panel=_KEPT.of("new answers of {role}"),
     ),
     Metric(

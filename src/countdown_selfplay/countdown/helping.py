@@ -8,7 +8,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -247,16 +247,21 @@ STEP, NEAR, FAR = "step", "near", "far"
 KINDS = (STEP, STEP, NEAR, FAR)
 """What a demonstration shows, with these odds: half of them a step towards the target, a quarter a problem with some
 of its numbers, a quarter any problem. A guide then has something to choose from, a reviewer something to refuse."""
+STEPS = (STEP,)
+"""Without distractors: what helps with a target, as the conjecturer of SGS begins."""
 
 _TRIES = 40
 _POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}
 
 
-def helping_problem(target: Problem, spec: ProblemSpec, rules: Rules, seed: str) -> Problem:
+def helping_problem(
+    target: Problem, spec: ProblemSpec, rules: Rules, seed: str, kinds: Sequence[str] = KINDS
+) -> Problem:
     """A solvable problem in the ranges of `spec`, on the training side of the split and not the target itself; which
-    one is a function of `seed`. Where a kind is not to be had it is any problem."""
+    one is a function of `seed`. `kinds`: each as likely as it is listed. Where a kind is not to be had it is any
+    problem."""
     generator = random.Random(f"help|{seed}")
-    kind = generator.choice(KINDS)
+    kind = generator.choice(kinds)
     for _ in range(_TRIES if kind != FAR else 0):
         found = _part(target, spec, rules, generator) if kind == STEP else _neighbour(target, spec, rules, generator)
         if found is not None and spec.admits(found) and not heldout_key(found.key) and found.key != target.key:

@@ -6,8 +6,9 @@ Every statement in a trace is true: the steps are exact arithmetic, and a dead e
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from ..errors import DataError
@@ -15,7 +16,7 @@ from ..registry import Registry
 from .domain import CountdownDomain
 from .exact.forms import Node
 from .exact.solver import is_solvable, solution_tree
-from .helping import helping_problem, review_text
+from .helping import KINDS, STEPS, helping_problem, review_text
 from .problem import Problem
 from .prompts import PROPOSAL_TEXTS, Prompt
 from .rules import DEFAULT_RULES, Rules
@@ -80,35 +81,35 @@ def _proposed(problem: Problem, domain: CountdownDomain) -> str:
     return PROPOSAL_TEXTS[domain.conjecturer_prompt](problem)
 
 
-def helping_row(problem: Problem, domain: CountdownDomain) -> Row:
+def helping_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
     """`prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer that is to help with `problem`;
     the columns hold the problem that helps. One in five does not show `problem`, so that a conjecturer knows the
-    prompt without a target too, and answers it with problems of the same kinds."""
-    found = _helping(problem, domain)
+    prompt without a target too, and answers it with problems of the same kinds. kinds: of help, `KINDS` or `STEPS`."""
+    found = _helping(problem, domain, kinds)
     hidden = random.Random(f"no target|{problem.numbers}{problem.target}").random() < WITHOUT_TARGET
     prompt = domain.propose_row(target=None if hidden else problem)["prompt"]
     return {"prompt": prompt, "completion": _reply(prompt, _proposed(found, domain)), **nums_of(found)}
 
 
-def variant_row(problem: Problem, domain: CountdownDomain) -> Row:
+def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
     """The same for a conjecturer that is shown `problem` with its solution (STP)."""
-    found = _helping(problem, domain)
+    found = _helping(problem, domain, kinds)
     text = compact_solution(problem, domain.rules)
     given = text if domain.prover_prompt == "compact" else f"{OPEN} {text} {CLOSE}"
     prompt = domain.propose_row(variant_of=problem, solution=given)["prompt"]
     return {"prompt": prompt, "completion": _reply(prompt, _proposed(found, domain)), **nums_of(found)}
 
 
-def reviewed_row(problem: Problem, domain: CountdownDomain) -> Row:
+def reviewed_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
     """The same for a guide: the rubric's review of a problem that may help with `problem`."""
-    found = _helping(problem, domain)
+    found = _helping(problem, domain, kinds)
     prompt = domain.helping.review_row(problem, found)["prompt"]
     text = review_text(domain.helping.review(problem, found), domain.conjecturer_prompt)
     return {"prompt": prompt, "completion": _reply(prompt, text), **nums_of(found)}
 
 
-def _helping(problem: Problem, domain: CountdownDomain) -> Problem:
-    return helping_problem(problem, domain.spec, domain.rules, f"{problem.numbers}{problem.target}")
+def _helping(problem: Problem, domain: CountdownDomain, kinds: Sequence[str]) -> Problem:
+    return helping_problem(problem, domain.spec, domain.rules, f"{problem.numbers}{problem.target}", kinds)
 
 
 def nums_of(problem: Problem) -> Row:
@@ -120,6 +121,9 @@ def _reply(prompt: Prompt, text: str) -> Prompt:
     return text if isinstance(prompt, str) else [{"role": "assistant", "content": text}]
 
 
+WITH_A_TARGET = {"helping": helping_row, "variant": variant_row, "reviewed": reviewed_row}
+"""Schemas of problems that help with a target. Each has one without distractors too, `helping_steps` and so on."""
+
 ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
     "row schema",
     {
@@ -129,9 +133,8 @@ ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
         "prover": lambda problem, domain: domain.prove_row(problem),
         "solved": solved_row,
         "proposed": proposed_row,
-        "helping": helping_row,
-        "variant": variant_row,
-        "reviewed": reviewed_row,
+        **WITH_A_TARGET,
+        **{f"{name}_steps": partial(row, kinds=STEPS) for name, row in WITH_A_TARGET.items()},
     },
 )
 

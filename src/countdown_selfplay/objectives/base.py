@@ -94,6 +94,7 @@ class Replay:
     a step's samples is divided by its mean over their tokens, so that a mean over tokens becomes one by weight. reuse:
     how often an answer is seen; each new one buys `reuse` / `sequences_per_step` optimizer steps, and the number of a
     round's steps follows from it. per_problem: answers to a problem that a round keeps at most, of distinct ones.
+    carry: a sample with credit is in one step of `sequences_per_step` of them, and those that fill none wait.
     """
 
     rounds: int | None
@@ -103,6 +104,7 @@ class Replay:
     weighted: bool = False
     reuse: float | None = None
     per_problem: int | None = None
+    carry: bool = False
 
 
 class BaseObjective(Stateless):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..registry import Share
-from .base import BaseObjective, LossInputs, LossOutput
+from .base import BaseObjective, LossInputs, LossOutput, Replay
 from .normalization import normalise
 
 
@@ -17,13 +17,18 @@ class ReinforceHalf(BaseObjective):
     s > most are "discarded from the training batch": they count in no mean. Wrong samples of a selected problem stay
     in the mean with weight 0. There is no importance weight in G.1: the samples are on-policy.
     Degenerate: no problem selected, or no correct sample -> loss 0. most: in [0, 1]; 1 is plain REINFORCE of G.1.
+
+    carry: each step has exactly the role's `sequences_per_step` samples with credit, which its loss is a mean over
+    (appendix C.1: a batch of 32); what fills no step waits for those of the next rounds, so that a sample may be some
+    rounds old. Nothing weighs it for that.
     """
 
     normalization = "sequence_mean"
     reads_rewards = False
 
-    def __init__(self, most: Share = 0.5) -> None:
+    def __init__(self, most: Share = 0.5, carry: bool = False) -> None:
         self.most = most
+        self.replay = Replay(rounds=None, carry=True) if carry else None
         # One answer has a solve rate of 0 or 1: the right ones would all be above `most`.
         self.needs_answers = 1 if most == 1 else 2
 

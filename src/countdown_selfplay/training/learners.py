@@ -20,7 +20,7 @@ from ..objectives import check_objective, make_objective
 from ..objectives.base import Objective, Replay
 from ..random_state import seed_from
 from .losses import RoleLoss
-from .replay import AnswerBuffer, EpisodeReplay, Kept, SampleReplay, batch_of
+from .replay import AnswerBuffer, CarriedAnswers, EpisodeReplay, Kept, SampleReplay, batch_of
 from .states import check_state, refuse_class
 from .window import RoleBatch, joined
 
@@ -122,8 +122,8 @@ def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleRep
             f"`all_kept` of the {settings.role}'s objective, which is an object, finds no room: a step's "
             "micro-batches are derived from the configuration; name the objective and its `objective_kwargs` there."
         )
-    if rule.reuse is not None:
-        return AnswerBuffer(rule, settings)
+    if rule.reuse is not None or rule.carry:
+        return (CarriedAnswers if rule.carry else AnswerBuffer)(rule, settings)
     return EpisodeReplay(rule, settings) if episodes else SampleReplay(rule, settings)
 
 

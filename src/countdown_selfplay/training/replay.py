@@ -1,5 +1,6 @@
 """Kept samples that an objective trains on: the last rounds' (expert iteration), a growing data set (ReST), episodes
-where answers are given in moves, and answers that buy optimizer steps (expert iteration's `reuse`)."""
+where answers are given in moves, and answers that buy optimizer steps (expert iteration's `reuse`, REINFORCE^1/2's
+`carry`)."""
 
 from __future__ import annotations
 
@@ -119,8 +120,8 @@ class AnswerBuffer:
     def __init__(self, rule: Replay, settings: Role) -> None:
         if rule.reuse is not None and not settings.sequences_per_step:
             raise ConfigError(
-                f"`reuse` ({rule.reuse}) of the {settings.role}'s objective says how often an answer is seen, and "
-                "`sequences_per_step` how many answers a step has: set it for the role, such as 160."
+                f"`{'carry' if rule.carry else 'reuse'}` of the {settings.role}'s objective trains in steps of whole "
+                "`sequences_per_step` answers, and that is 0: set it for the role, such as 32."
             )
         self.rule, self.sequences = rule, settings.sequences_per_step
         self.reference = [settings.beta > 0, settings.temperature]
@@ -151,12 +152,14 @@ class AnswerBuffer:
         self.owed = max(self.owed - filled, 0.0) if self.kept else 0.0
         cut = []
         for step in range(most):
-            drawn: list[Answer] = []
-            if step < filled:
-                drawn = random.Random(repr((*key, "step", step))).choices(self.kept, k=self.sequences)
+            drawn = self._step(step, key) if step < filled else []
             own = [answer.rows for answer in drawn[processes.rank :: processes.world]]
             cut.append(batch_of(batch, own, step < filled))
         return cut, filled
+
+    def _step(self, step: int, key: Sequence[object]) -> list[Answer]:
+        """The answers of a round's step."""
+        return random.Random(repr((*key, "step", step))).choices(self.kept, k=self.sequences)
 
     def state_dict(self) -> dict[str, Any]:
         """The kept answers as flat arrays of tokens with their lengths, and the steps that are owed."""
@@ -166,6 +169,23 @@ class AnswerBuffer:
         """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
         check_reference(state["reference"], self.reference)
         self.kept, self.owed = _answers_of(state), float(state["owed"])
+
+
+class CarriedAnswers(AnswerBuffer):
+    """Differs from AnswerBuffer in that an answer with credit, equal ones too, is in one step and then gone: the
+    oldest come first, those of a round in an order that the key seeds."""
+
+    def take_in(self, batch: RoleBatch, round_: int, key: Sequence[object], processes: Processes) -> int:
+        found = [answer for _, answer in _answers_in(batch, round_) if any(row.advantage for row in answer.rows)]
+        new = processes.gather(found)
+        random.Random(repr((*key, "order"))).shuffle(new)
+        self.kept = _retained(self.kept + new, self.rule, round_)
+        self.owed = len(self.kept) / self.sequences
+        return len(new)
+
+    def _step(self, step: int, key: Sequence[object]) -> list[Answer]:
+        taken, self.kept = self.kept[: self.sequences], self.kept[self.sequences :]
+        return taken
 
 
 def _retained(kept: list[Any], rule: Replay, round_: int) -> list[Any]:

@@ -83,6 +83,11 @@ class SFTArguments(WarmStartArguments):
         "The same, but the conjecturer is shown the target problem with its solution, as the proposer stp "
         "asks for them.",
     )
+    distractors: bool = option(
+        True,
+        "Of problems that help with a target (helping, variants, role=guide) a half are steps towards it and a half "
+        "distractors, of which a guide has something to refuse. False: steps alone (SGS).",
+    )
     keep_wrong: bool = option(False, "Also train on demonstrations that the verifier refuses.")
 
     def __post_init__(self) -> None:
@@ -94,11 +99,17 @@ class SFTArguments(WarmStartArguments):
                 )
         if self.helping and self.variants:
             raise ConfigError("`helping` and `variants` (True) ask in two ways; set the one that the run will use.")
+        if not self.distractors and not (self.helping or self.variants or self.role == "guide"):
+            raise ConfigError(
+                f"`distractors` (False) is for problems that help with a target, and `role` is {self.role}; set "
+                "`helping` or `variants` too, or role=guide, or leave it unset."
+            )
 
     @property
     def schema(self) -> str | None:
         """The schema of the demonstrations that are made; None: the role's usual one."""
-        return "helping" if self.helping else "variant" if self.variants else None
+        made = "helping" if self.helping else "variant" if self.variants else None
+        return made if self.distractors else f"{made or 'reviewed'}_steps"
 
 
 @dataclass

@@ -14,14 +14,16 @@ from ..countdown import CountdownDomain, Problem, Rules, generate_problems
 from ..countdown.critique import REJECT, first_mistake, steps_of
 from ..countdown.exact.solver import all_solutions
 from ..countdown.exact.written import written_forms
-from ..countdown.rows import ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
+from ..countdown.rows import ROW_SCHEMAS, UNSOLVED_SCHEMAS, WITH_A_TARGET, move_rows
 from ..domains import name_of
 from ..errors import ConfigError
 
 SCHEMA = {"prover": "solved", "conjecturer": "proposed", "guide": "reviewed"}
 """Role -> the schema of `countdown-selfplay dataset` that holds its demonstrations; a conjecturer's may be "helping"
-or "variant" too."""
+or "variant" too, and those of `WITH_A_TARGET` may be without distractors ("helping_steps")."""
 
+CRITICISED_UP_TO = 4  # operands
+ORDERS = 6  # of four numbers, in which a problem's wrong answers are written; in all 24 they are 7,680
 WRITTEN_UP_TO = 3  # operands; beyond it the ways to write a solution are too many to list
 
 
@@ -51,7 +53,7 @@ def generated_rows(
     if domain.answers == "moves":
         return _in_moves(n * per_problem, role, domain, seed, exclude, schema)
     row_of, spec = ROW_SCHEMAS[schema], domain.spec
-    if schema in ("helping", "variant", "reviewed"):
+    if schema.removesuffix("_steps") in WITH_A_TARGET:
         larger = tuple(k for k in spec.operands if k > min(spec.operands))
         spec = replace(spec, operands=larger or spec.operands)
     problems = generate_problems(n, spec, seed=seed, exclude=exclude, split="train", rules=domain.rules)
@@ -112,10 +114,10 @@ def critique_demonstrations(
     any step. The revision of a right answer rejects the critique and that of a wrong one gives a solution: in the
     share `rightly` of the rows after the first mistake, else after any step. Checked again, a right answer is given
     once more and a wrong one corrected, the two kinds of the paper's appendix C.3. ConfigError for another prompt than
-    the compact one, or more than three numbers."""
-    if domain.prover_prompt != "compact" or max(domain.spec.operands) > WRITTEN_UP_TO:
+    the compact one, or more than four numbers."""
+    if domain.prover_prompt != "compact" or max(domain.spec.operands) > CRITICISED_UP_TO:
         raise ConfigError(
-            f"Demonstrations of critiques are made for the compact prompt and at most {WRITTEN_UP_TO} numbers; "
+            f"Demonstrations of critiques are made for the compact prompt and at most {CRITICISED_UP_TO} numbers; "
             f"`prover_prompt` is '{domain.prover_prompt}' and `operands` are {list(domain.spec.operands)}."
         )
     problems = generate_problems(n, domain.spec, seed=seed, exclude=exclude, split="train", rules=domain.rules)
@@ -123,7 +125,9 @@ def critique_demonstrations(
     for problem in problems:
         draw = random.Random(f"critiques|{seed}|{problem.key}")
         solutions = compact_texts(problem, domain.rules)
-        off = {form.text: abs(form.value - problem.target) for form in written_forms(problem.numbers)}
+        large = len(problem.numbers) > WRITTEN_UP_TO
+        orders = [tuple(draw.sample(problem.numbers, len(problem.numbers))) for _ in range(ORDERS)] if large else None
+        off = {form.text: abs(form.value - problem.target) for form in written_forms(problem.numbers, orders)}
         wrong = [text for text, distance in off.items() if distance]
         near = [text for text in wrong if off[text] <= NEAR] or wrong
         for _ in range(per_problem):

@@ -134,20 +134,29 @@ def made(folder: Path) -> bool:
 
 
 def cdg_start(
-    folder: Path = CDG, problems: int = CDG_PROBLEMS, each: int = CDG_EACH, critiques: int = CDG_CRITIQUES
+    folder: Path = CDG,
+    problems: int = CDG_PROBLEMS,
+    each: int = CDG_EACH,
+    critiques: int = CDG_CRITIQUES,
+    operands: int = 3,
+    model: str = "tiny",
 ) -> None:
     """Weights that answer, criticise, revise and check in the game's words: supervised, on the exact solver's rows of
     so many problems: `each` times an answer, `critiques` critiques, a revision and a check. A critic has to copy a
-    step, which is learnt late: with one critique each it names steps that are not there. Nothing to do if they are
-    there."""
+    step, which is learnt late: with one critique each it names steps that are not there. operands: numbers of a
+    problem, 3 or 4. model: what is trained; the embedded one has seen no more than three numbers. Nothing to do if
+    they are there."""
     if made(folder):
         return
-    rows = critique_demonstrations(problems, CountdownDomain.tiny(), per_problem=each, critiques=critiques)
+    domain = CountdownDomain.tiny()
+    domain = replace(domain, spec=replace(domain.spec, operands=(operands,)))
+    rows = critique_demonstrations(problems, domain, per_problem=each, critiques=critiques)
     data = write_rows(folder.with_name(f"{folder.name}.jsonl"), rows)
     # Small batches, for the row is the cost. Rows of like length together cost a third less and teach much less; at
     # the recipe's rate the game is learnt a little better, and answering is unlearnt.
     options = {"dataset_name": data, "keep_wrong": "true", "num_train_epochs": 1, "number_high": 12}
     options |= {"per_device_train_batch_size": 48, "learning_rate": 8e-4, "eval_problems": 128}
+    options |= {"operands": operands, "model_name_or_path": model}
     fine_tune([Job(folder, options=options)])
 
 

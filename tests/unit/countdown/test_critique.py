@@ -3,6 +3,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -113,6 +114,26 @@ def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_wo
     ]
     off = [abs(steps_of(said)[-1].value - problem.target) for problem, said in wrong]
     assert sum(0 < distance <= 5 for distance in off) > sum(distance > 5 for distance in off) > 0
+
+
+def test_answers_of_four_numbers_have_three_steps_to_criticise():
+    """As of three numbers: critiques name a first mistake or a step of a right answer; five numbers are refused."""
+    domain = CountdownDomain.tiny()
+    domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
+    rows = critique_demonstrations(8, domain, per_problem=2, critiques=3)
+    assert len(rows) == 8 * 2 * 6
+    answers, places = [row for row in rows if " :" in row["prompt"] and row["prompt"][0].isdigit()], Counter()
+    assert len(answers) == 16
+    assert all(domain.verify([r["completion"]], [domain.problem(r)])[0].correct for r in answers)
+    for row in rows:
+        if row["prompt"].startswith("critic"):
+            said = row["prompt"].removesuffix(" :").split(" : ")[-1]
+            mistake = first_mistake(domain.problem(row), said, domain.rules)
+            assert mistake is None or mistake.text == row["completion"]
+            places[[step.text for step in steps_of(said)].index(row["completion"])] += 1
+    assert set(places) == {0, 1, 2} and sum(places.values()) == 48
+    with pytest.raises(ConfigError, match="at most 4 numbers"):
+        critique_demonstrations(1, replace(domain, spec=replace(domain.spec, operands=(4, 5))))
 
 
 def test_demonstrations_of_other_prompts_are_refused():

@@ -76,6 +76,37 @@ def test_demonstrations_are_solvable_of_the_training_side_and_half_of_them_steps
     assert found[0] == helping_problem(target, TINY.spec, TINY.rules, "0")
 
 
+def test_without_distractors_what_helps_is_a_step_towards_the_target():
+    """2 4 9 5 = 31 has steps in every size, so that none of 60 has to be another problem."""
+    target = Problem((2, 4, 9, 5), 31)
+    found = [helping_problem(target, TINY.spec, TINY.rules, str(seed), ("step",)) for seed in range(60)]
+    assert all(is_step(target, p, TINY.rules) for p in found) and len({p.key for p in found}) > 5
+
+
+@pytest.mark.parametrize(
+    "given, schema",
+    [
+        ({"role": "conjecturer", "helping": True}, "helping_steps"),
+        ({"role": "conjecturer", "variants": True}, "variant_steps"),
+        ({"role": "guide"}, "reviewed_steps"),
+    ],
+)
+def test_one_flag_leaves_distractors_out_of_every_warm_start_with_a_target(given, schema):
+    assert SFTArguments(**given, distractors=False).schema == schema
+    rows = generated_rows(40, given["role"], TINY, schema=schema)
+    targets = [row["prompt"].split("like ")[1].split(" :")[0].split(" = ") for row in rows if "=" in row["prompt"]]
+    helps = [Problem(tuple(row["numbers"]), row["target"]) for row in rows if "=" in row["prompt"]]
+    steps = [is_step(Problem(tuple(map(int, numbers.split())), int(target)), help, TINY.rules)
+             for (numbers, target), help in zip(targets, helps, strict=True)]  # fmt: skip
+    # where no step lies in the ranges and on the training side it is any problem (1 in 16 of 240)
+    assert sum(steps) >= 0.8 * len(steps)
+
+
+def test_distractors_are_of_warm_starts_with_a_target_alone():
+    with pytest.raises(ConfigError, match=r"`distractors` \(False\) is for problems that help with a target"):
+        SFTArguments(distractors=False)
+
+
 @pytest.mark.parametrize("schema", ["helping", "reviewed"])
 def test_rows_ask_as_the_game_asks(schema):
     row = ROW_SCHEMAS[schema](Problem((2, 4, 9, 5), 31), TINY)

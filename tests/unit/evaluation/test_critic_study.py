@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from critic_figures import prover_figures
+from critic_figures import critic_choices, prover_figures
 from critic_tables import arm_table, has_pattern, kept_weights, meeting_table
 from many_runs import finish, run_folder
 
@@ -98,6 +98,24 @@ def test_matrices_are_means_over_seeds():
     text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
     assert "| start | 10.0% | 30.0% |" in text and "| 1 | 50.0% | 80.0% |" in text
     assert "in resisted: 0 of 2 seeds" in text  # with one trained prover and critic there is nothing to compare
+
+
+def test_critics_are_as_far_apart_as_the_steps_that_they_name(monkeypatch):
+    """Critic 1 names the first step of 3 + 5 + 7 always, critic 2 the last one: their distance is 1, and of one with
+    itself 0. A third names the first step in 8 of 16 and nothing readable else: 1/2 from critic 1, half readable."""
+    said = {"p": ["3 + 5 + 7"], "1": ["3 + 5"], "2": ["3 + 5 + 7"], "3": ["3 + 5", "words"]}
+    monkeypatch.setattr(
+        "critic_figures.model_policy",
+        lambda name, _, domain, *role, **how: (
+            lambda rows, n, *more: [[Reply(said[name][i % len(said[name])]) for i in range(n)] for _ in rows]
+        ),
+    )
+    own = [Iteration(name, {"prover": "p", "helpful": name, "misleading": name}) for name in "123"]
+    domain = CountdownDomain.tiny()
+    found = critic_choices(own, domain, lambda path: (path, None), [Problem((3, 5, 7), 22)], 0, {})
+    assert found["steps"] == 2 and found["helpful"] == found["misleading"]
+    assert found["helpful"]["1/2"] == {"distance": 1, "same": 0} and found["helpful"]["1/3"]["distance"] == 0.5
+    assert found["helpful"]["readable"] == {"1": 1, "2": 1, "3": 0.5}
 
 
 def test_what_all_iterations_did_to_prover_and_critics_is_paired_by_seed():

@@ -15,7 +15,7 @@ from countdown_selfplay.objectives.base import LossInputs, Replay
 from countdown_selfplay.training.credit import merged, token_counts
 from countdown_selfplay.training.learners import Demonstrations
 from countdown_selfplay.training.micro_batch import micro_batches
-from countdown_selfplay.training.replay import AnswerBuffer, EpisodeReplay, Kept
+from countdown_selfplay.training.replay import AnswerBuffer, CarriedAnswers, EpisodeReplay, Kept
 from countdown_selfplay.training.window import RoleBatch, sequence_windows, trained_counts
 
 TWO = [SimpleNamespace(rank=rank, world=2, gather=list) for rank in (0, 1)]
@@ -190,6 +190,29 @@ def test_nothing_solved_takes_no_step_and_the_newest_are_kept():
     assert kept.take_in(right, 1, ("k",), ALONE) == 2 and len(kept.kept) == 1
     with pytest.raises(ConfigError, match="sequences_per_step"):
         buffer(sequences=0)
+
+
+def test_carried_answers_are_in_one_step_each_and_a_remainder_waits():
+    """Three answers with credit a round, steps of 2: round 0 fills one and carries one; with round 1 four wait, which
+    are two steps. Six answers, three steps of 2, each answer once, the oldest first."""
+    rule, settings = (
+        Replay(rounds=None, carry=True),
+        SimpleNamespace(sequences_per_step=2, beta=0.0, temperature=1.0, role="prover"),
+    )
+    right = batch_of_four((1.0, 0.0, 0.5, 1.0), torch.tensor([True, True, True, True]))
+    kept = CarriedAnswers(rule, settings)
+    assert kept.take_in(right, 0, ("k", 0), ALONE) == 3  # the one without credit is in no step
+    cut, filled = kept.steps(right, 4, ("k", 0), ALONE)
+    assert filled == 1 and kept.owed == 0.5 and [answer.round for answer in kept.kept] == [0]
+    assert trained_counts(cut[0])[0] == 2 and [window.has_signal for window in cut] == [True, False, False, False]
+    again = CarriedAnswers(rule, settings)
+    again.load_state_dict(kept.state_dict())
+    assert again.take_in(right, 1, ("k", 1), ALONE) == 3
+    assert [answer.round for answer in again.kept] == [0, 1, 1, 1]
+    cut, filled = again.steps(right, 1, ("k", 1), ALONE)
+    assert filled == 1 and len(again.kept) == 2 and again.owed == 1.0  # a second step was full, and the round had one
+    with pytest.raises(ConfigError, match="`carry` of the prover's objective"):
+        CarriedAnswers(rule, SimpleNamespace(sequences_per_step=0, beta=0.0, temperature=1.0, role="prover"))
 
 
 def test_demonstrations_are_in_the_supervised_term_alone():

@@ -20,9 +20,10 @@ class Written(NamedTuple):
     operator: str
 
 
-def written_forms(numbers: Iterable[int]) -> Iterator[Written]:
-    """Every ordered binary tree over `numbers`, each used once. Texts may repeat; meant for at most three numbers."""
-    for order in sorted(set(permutations(numbers))):
+def written_forms(numbers: Iterable[int], orders: Iterable[tuple[int, ...]] | None = None) -> Iterator[Written]:
+    """Every ordered binary tree over `numbers`, each used once; orders: over these alone. Texts may repeat; meant for
+    at most three numbers, or a few orders of four, which have 320 trees each."""
+    for order in sorted(set(permutations(numbers))) if orders is None else orders:
         yield from _trees(order)
 
 
