@@ -133,3 +133,13 @@ def test_a_run_that_is_paid_by_student_progress_resumes_bit_for_bit(build):
 def test_settings_under_which_a_rise_is_unknown_are_refused(build, changed, sentence):
     with pytest.raises(ConfigError, match=sentence):
         build(conjecturer_reward="student_progress", **changed)
+
+
+def test_right_answers_that_are_held_back_are_not_imitated_either(build):
+    """The store of successes takes in what the objective does not select, and still none of these."""
+    imitates = dict(prover_imitated_per_step=16, prover_sft_coef=1.0, prover_micro_batches=5)
+    trainer = build(**STUDENT | imitates, prover_samples_per_round=64, prover_sequences_per_step=64, max_steps=3)
+    trainer.train()
+    learner = trainer.learners["prover"]
+    held, imitable = ({answer.key for answer in store.kept} for store in (learner.held_back, learner.successes))
+    assert held and imitable and not held & imitable
