@@ -31,7 +31,7 @@ class StudentProgress(Composable):
     size or share out of range.
     """
 
-    set_size: Annotated[int, Ge(1)] = 8
+    set_size: Annotated[int, Ge(1)] = 1
     held_back: Annotated[float, Gt(0), Lt(1)] = 0.25
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:

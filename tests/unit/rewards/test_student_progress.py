@@ -44,7 +44,7 @@ def test_sizes_and_shares_out_of_range_are_refused(kwargs, sentence):
 def test_it_is_found_inside_composed_rewards():
     part = {"name": "student_progress", "weight": 0.5, "kwargs": {"set_size": 4}}
     assert student_of(make_conjecturer_reward("sum", {"terms": ["tent", part]})).set_size == 4
-    assert student_of(make_conjecturer_reward("clip", {"of": "student_progress"})).set_size == 8
+    assert student_of(make_conjecturer_reward("clip", {"of": "student_progress"})).set_size == 1
     assert student_of(make_conjecturer_reward("product", {"factors": ["tent", "learning_progress"]})) is None
     assert student_of(lambda solve_rate_P: solve_rate_P) is None
 
