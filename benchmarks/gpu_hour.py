@@ -82,9 +82,7 @@ def jobs(quick: bool, tokenizer: str | None = None, flash: bool = False) -> list
                 made.append(Job(f"joint-{size}-{sharing}-vllm", "throughput", flags, TIMED_MINUTES, "vllm"))
         for names in (STOCK[:2], STOCK[2:]):
             flags = (*model, *timed, "--contenders", *names)
-            made.append(
-                Job(f"stock-{size}{'-conjecturer' if 'conj' in names[0] else ''}", "throughput", flags, TIMED_MINUTES)
-            )
+            made.append(Job(f"stock-{size}{'-conjecturer' if 'conj' in names[0] else ''}", "throughput", flags, TIMED_MINUTES))
     only = ("--only", "tiny, full" if quick else "random 0.5B")
     made.append(Job("memory", "memory", only, 5))
     return made

@@ -1,5 +1,5 @@
-"""One rank of two that score the same answers of a prover: the rises of each problem into rank<r>.json. Rank 1 is given
-credit for the first half of the problems alone."""
+"""One rank of two that score the same answers of a prover: the rises of each problem into rank<r>.json. On rank 1 the
+first half of the problems alone has credit."""
 
 import json
 import sys
