@@ -48,8 +48,8 @@ def log_probs(model, tensors):
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_rise_is_that_of_a_copy_which_takes_the_step(paid, size):
-    """RLOO by hand on a float64 copy, for sets of so many problems: the gradient of -sum A log pi / answers with credit,
-    then Adam's formula with its own v and without momentum; the held-back answers' log-probs before and after."""
+    """RLOO by hand on a float64 copy, for sets of that many problems: the gradient of -sum A log pi / (answers with
+    credit), then Adam's formula with its own v and without momentum; log-probs of the held-back before and after."""
     round, rollout = played(paid)
     before = weights(paid)
     turn = round.credit(rollout)
@@ -133,3 +133,13 @@ def test_a_run_that_is_paid_by_student_progress_resumes_bit_for_bit(build):
 def test_settings_under_which_a_rise_is_unknown_are_refused(build, changed, sentence):
     with pytest.raises(ConfigError, match=sentence):
         build(conjecturer_reward="student_progress", **changed)
+
+
+def test_right_answers_that_are_held_back_are_not_imitated_either(build):
+    """The store of successes takes in what the objective does not select, and still none of these."""
+    imitates = dict(prover_imitated_per_step=16, prover_sft_coef=1.0, prover_micro_batches=5)
+    trainer = build(**STUDENT | imitates, prover_samples_per_round=64, prover_sequences_per_step=64, max_steps=3)
+    trainer.train()
+    learner = trainer.learners["prover"]
+    held, imitable = ({answer.key for answer in store.kept} for store in (learner.held_back, learner.successes))
+    assert held and imitable and not held & imitable

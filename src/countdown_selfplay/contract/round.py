@@ -74,6 +74,8 @@ class Turn:
     shown: list[str | None] | None = None
     """(B) what of a sample the next turn is shown, if it is not the whole text: samples of a row that show the same
     are one, whose reward is that of all of them together."""
+    held_B: torch.Tensor | None = None
+    """(B) bools, samples that nobody trains on, not as imitated ones either (`Round.hold_back`); None: none."""
 
     @property
     def mean_reward(self) -> float | None:
@@ -149,7 +151,8 @@ class Round(Protocol):
         ...
 
     def hold_back(self, turn: Turn, held_B: torch.Tensor) -> None:
-        """Keep right answers that `rise` is measured on. held_B: (B) bools, samples that nobody trains on."""
+        """Keep right answers that `rise` is measured on. held_B: (B) bools, samples that nobody trains on, which
+        the caller has left out of the turn's credit; those of them that a role would imitate are left out here."""
         ...
 
     def credit(

@@ -26,7 +26,8 @@ HELD_BACK = Replay(rounds=None, per_problem=1, capacity=32)
 
 
 def hold_back(rollouts: Rollouts, turn: Turn, held_B: torch.Tensor, round_: int, key: tuple[object, ...]) -> None:
-    """Keep the right ones of `held_B` as answers to measure on. Called by all processes."""
+    """Keep the right ones of `held_B` as answers to measure on, and mark all of them. Called by all processes."""
+    turn.held_B = held_B
     role, correct_B = turn.rollout.role, turn.rollout.correct_B
     buffer = rollouts.learners[role].held_back if role in rollouts.learners else None
     if buffer is not None:
@@ -49,10 +50,12 @@ def rise_of(rollouts: Rollouts, turn: Turn, size: int) -> torch.Tensor | None:
         return None
     batch = merged([turn], rollouts.blank_row([turn.rollout]))
     live, found_P = batch.take(credited(batch).nonzero().flatten()), torch.zeros(len(turn.rollout.rows))
+    # The set's rows are all here, so the gradient is not averaged over processes and the counts are not either.
+    counts = rollouts.turns.processes.total(trained_counts(live) if live.rows else [0.0, 0.0, 0.0])
     if not live.rows:
         return found_P
     measured, sets_B = batch_of(batch, [answer.rows for answer in held], False).tensors, groups_of(live) // size
-    learner.loss.normalise_by(*trained_counts(live))
+    learner.loss.normalise_by(*counts)
 
     def mean_log_prob() -> float:
         logps = rollouts.log_probs(rollouts.engine.policies.module, measured)
