@@ -48,8 +48,8 @@ def log_probs(model, tensors):
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_rise_is_that_of_a_copy_which_takes_the_step(paid, size):
-    """RLOO by hand on a float64 copy, for sets of that many problems: the gradient of -sum A log pi / (answers with
-    credit), then Adam's formula with its own v and without momentum; log-probs of the held-back before and after."""
+    """RLOO by hand on a float64 copy, for sets of so many problems: the gradient of -sum A log pi / answers with
+    credit, then Adam's formula with its own v and without momentum; the held-back answers' log-probs around it."""
     round, rollout = played(paid)
     before = weights(paid)
     turn = round.credit(rollout)
