@@ -31,7 +31,7 @@ from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
 ARMS = {"rloo_80": 5, "anchored_shaped": 10, "anchored_shaped_fixed": 10, "fixed_problems": 10}
 """Rounds between two checkpoints: RLOO's have 1,024 answers, the others' some 100 to 200."""
 STEPS = (0, 5, 10, 20, 30, 40, 60, 80, 100)
-"""Rounds that are scored, where the run has a checkpoint of them."""
+"""Rounds that are scored, where the run has a checkpoint of them; 0 is the model that all start from."""
 BASELINE, LEVELS = "rloo_80", (30, 80)
 PROBLEMS, ANSWERS = 512, 16
 QUIET = ["--disable_tqdm", "true", "--report_to", "none"]
@@ -51,10 +51,10 @@ def score(folder: Path, steps: Sequence[int]) -> dict[int, tuple[int, dict[str, 
     domain, found = CountdownDomain.tiny(), {}
     for step in steps:
         place, file = folder / f"checkpoint-{step}" / "prover", f"scored-{step}.json"
-        if not place.exists():
+        if step and not place.exists():
             continue
         if not finished(folder, {}, file):
-            model = load_model(str(place), "cpu")
+            model = load_model(str(place) if step else "tiny", "cpu")  # every run starts from the embedded model
             given = {"n": ANSWERS, "ks": (1, 4, 16), "max_new_tokens": 16}
             finish(folder, evaluate_prover(*model, domain.held_out(PROBLEMS), domain, **given).to_dict(), file)
         total = sum(count for at, count in answers.items() if at <= step)
