@@ -30,8 +30,8 @@ from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
 
 ARMS = {"rloo_80": 5, "anchored_shaped": 10, "anchored_shaped_fixed": 10, "fixed_problems": 10}
 """Rounds between two checkpoints: RLOO's have 1,024 answers, the others' some 100 to 200."""
-STEPS = (0, 5, 10, 20, 30, 40, 60, 80, 100)
-"""Rounds that are scored, where the run has a checkpoint of them; 0 is the model that all start from."""
+STEPS = (5, 10, 20, 30, 40, 60, 80, 100)
+"""Rounds that are scored, where the run has a checkpoint of them."""
 BASELINE, LEVELS = "rloo_80", (30, 80)
 PROBLEMS, ANSWERS = 512, 16
 QUIET = ["--disable_tqdm", "true", "--report_to", "none"]
@@ -39,49 +39,58 @@ Curve = list[tuple[float, float]]
 """Answers in training and pass@1, by round."""
 
 
-def score(folder: Path, steps: Sequence[int]) -> dict[int, tuple[int, dict[str, Any]]]:
-    """Of each of the steps with a checkpoint the prover's answers until then, and its evaluation; what is scored
-    already is read."""
+def evaluated(folder: Path, model: Path | str, step: int) -> dict[str, Any]:
+    """The evaluation of a model of the run, which is kept in the run's folder; one that is there is read."""
     from countdown_selfplay.countdown import CountdownDomain
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.evaluation.model import load_model
 
+    file = f"scored-{step}.json"
+    if not finished(folder, {}, file):
+        domain, given = CountdownDomain.tiny(), {"n": ANSWERS, "ks": (1, 4, 16), "max_new_tokens": 16}
+        found = evaluate_prover(*load_model(str(model), "cpu"), domain.held_out(PROBLEMS), domain, **given)
+        finish(folder, found.to_dict(), file)
+    return json.loads((folder / file).read_text())
+
+
+def score(folder: Path) -> dict[int, tuple[int, dict[str, Any]]]:
+    """Of each of STEPS with a checkpoint the prover's answers until then, and its evaluation."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     answers = {line["step"]: line["prover/trained_samples"] for line in lines if "prover/trained_samples" in line}
-    domain, found = CountdownDomain.tiny(), {}
-    for step in steps:
-        place, file = folder / f"checkpoint-{step}" / "prover", f"scored-{step}.json"
-        if step and not place.exists():
-            continue
-        if not finished(folder, {}, file):
-            model = load_model(str(place) if step else "tiny", "cpu")  # every run starts from the embedded model
-            given = {"n": ANSWERS, "ks": (1, 4, 16), "max_new_tokens": 16}
-            finish(folder, evaluate_prover(*model, domain.held_out(PROBLEMS), domain, **given).to_dict(), file)
-        total = sum(count for at, count in answers.items() if at <= step)
-        found[step] = round(total), json.loads((folder / file).read_text())
+    found = {}
+    for step in STEPS:
+        place = folder / f"checkpoint-{step}" / "prover"
+        if place.exists():
+            total = sum(count for at, count in answers.items() if at <= step)
+            found[step] = round(total), evaluated(folder, place, step)
     return found
 
 
-def write(path: Path, scored: dict[str, list[dict[int, tuple[int, dict[str, Any]]]]]) -> None:
-    """The counts of all arms by seed as `ARM@STEP`, with the answers until then, as `read_counts` reads them."""
-    first = next(iter(scored[BASELINE][0].values()))[1]
-    arms, answers = dict[str, Any](), dict[str, list[int]]()
+def write(path: Path, before: dict[str, Any], scored: dict[str, list[dict[int, tuple[int, dict[str, Any]]]]]) -> None:
+    """The counts of all arms by seed as `ARM@STEP`, with the answers until then, as `read_counts` reads them; and of
+    the model that all start from as `before`."""
+    arms, answers = {"before": [{"n": before["n"], "correct": before["correct"]}]}, dict[str, list[int]]()
     for arm, seeds in scored.items():
         for step in seeds[0]:
             own = [seed[step] for seed in seeds]
             arms[f"{arm}@{step}"] = [{"n": one["n"], "correct": one["correct"]} for _, one in own]
             answers[f"{arm}@{step}"] = [count for count, _ in own]
-    record = {"setting": first["setting"], "problems": first["keys"], "arms": arms, "answers": answers}
+    record = {"setting": before["setting"], "problems": before["keys"], "arms": arms, "answers": answers}
     path.write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def curves(record: dict[str, Any], k: int = 1) -> dict[str, list[Curve]]:
     """By arm and seed, pass@k of a file of `write` over answers in training."""
-    found = dict[str, list[Curve]]()
-    for name, runs in record["arms"].items():
-        own = found.setdefault(name.partition("@")[0], [[] for _ in runs])
-        for curve, run, answers in zip(own, runs, record["answers"][name], strict=True):
-            curve.append((answers, float(pass_at_k_array(run["correct"], run["n"], k).mean())))
+
+    def rate(run: dict[str, Any]) -> float:
+        return float(pass_at_k_array(run["correct"], run["n"], k).mean())
+
+    first, found = (0, rate(record["arms"]["before"][0])), dict[str, list[Curve]]()
+    for name, answers in record["answers"].items():
+        runs = record["arms"][name]
+        own = found.setdefault(name.partition("@")[0], [[first] for _ in runs])
+        for curve, run, count in zip(own, runs, answers, strict=True):
+            curve.append((count, rate(run)))
     return found
 
 
@@ -119,7 +128,7 @@ def tables(record: dict[str, Any]) -> str:
     lines = ["| arm | round | thousand answers | pass@1, by seed | pass@16 |", "|---|---|---|---|---|"]
     for name, answers in record["answers"].items():
         arm, _, step = name.partition("@")
-        place = [other for other in record["arms"] if other.startswith(f"{arm}@")].index(name)
+        place = 1 + [other for other in record["answers"] if other.startswith(f"{arm}@")].index(name)
         values = [curve[place][1] for curve in ones[arm]]
         mean, wide = np.mean(values), np.mean([curve[place][1] for curve in sixteens[arm]])
         by_seed = " ".join(f"{value:.3f}" for value in values)
@@ -161,9 +170,10 @@ def main(argv: list[str]) -> int:
         for seed in options.seeds:
             folder = options.folder / f"tiny-{arm.replace('_', '-')}-seed-{seed}"
             play(command, recipe, folder, [*own, "--seed", f"{seed}", *kept, *flags])
-            scored.setdefault(arm, []).append(score(folder, STEPS))
+            scored.setdefault(arm, []).append(score(folder))
     output = options.output or options.folder / "four-runs-curve.json"
-    write(output, scored)
+    start = options.folder / f"tiny-{BASELINE.replace('_', '-')}-seed-{options.seeds[0]}"
+    write(output, evaluated(start, "tiny", 0), scored)
     print(f"\n{tables(json.loads(output.read_text()))}\n\nCounts: {output}")
     return 0
 

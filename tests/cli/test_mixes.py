@@ -63,15 +63,14 @@ def test_how_many_times_fewer_answers_is_told_with_a_t_interval_of_the_logarithm
 
 
 def test_the_tables_set_a_joint_run_against_rloo_at_both_levels():
-    """Two problems with two answers each: pass@1 is the right answers out of four."""
+    """Two problems with sixteen answers each, eight or none of them right."""
 
     def runs(*correct):
         return [{"n": 16, "correct": [8 * a, 8 * b]} for a, b in correct]
 
-    arms = {"rloo_80@0": runs((0, 0)), "rloo_80@30": runs((1, 0)), "rloo_80@80": runs((1, 1))}
-    arms |= {"anchored_shaped@0": runs((0, 0)), "anchored_shaped@100": runs((1, 0))}
-    answers = {"rloo_80@0": [0], "rloo_80@30": [300], "rloo_80@80": [800]}
-    answers |= {"anchored_shaped@0": [0], "anchored_shaped@100": [100]}
+    arms = {"before": runs((0, 0)), "rloo_80@30": runs((1, 0)), "rloo_80@80": runs((1, 1))}
+    arms |= {"anchored_shaped@100": runs((1, 0))}
+    answers = {"rloo_80@30": [300], "rloo_80@80": [800], "anchored_shaped@100": [100]}
     lines = four_runs_curve.tables({"arms": arms, "answers": answers}).splitlines()
     assert "| rloo_80 | 80 | 0.8 | 0.500 (0.500) | 1.000 |" in lines
     # .25 after 100 answers and after RLOO's 300; .5 never
@@ -82,7 +81,7 @@ def test_the_tables_set_a_joint_run_against_rloo_at_both_levels():
 
 @pytest.mark.matrix
 def test_checkpoints_are_scored_with_the_answers_until_then(tmp_path, monkeypatch, capsys):
-    for name, value in {"PROBLEMS": 8, "ANSWERS": 16, "LEVELS": (5,), "STEPS": (0, 5)}.items():
+    for name, value in {"PROBLEMS": 8, "ANSWERS": 16, "LEVELS": (5,), "STEPS": (5,)}.items():
         monkeypatch.setattr(four_runs_curve, name, value)
     small = {**SMALL, "max_steps": "5", "save_steps": "5"}
     small = {name: value for name, value in small.items() if not name.startswith("conjecturer")}
@@ -90,7 +89,7 @@ def test_checkpoints_are_scored_with_the_answers_until_then(tmp_path, monkeypatc
     assert four_runs_curve.main(words) == 0
     record = json.loads((tmp_path / "four-runs-curve.json").read_text())
     # micro-batches of 8 answers, 16 of them in each of five rounds
-    wanted = {f"{arm}@{step}": [step * 8 * 16] for arm in ("rloo_80", "fixed_problems") for step in (0, 5)}
-    assert record["answers"] == wanted and list(record["arms"]) == list(wanted)
-    assert [len(run[0]["correct"]) for run in record["arms"].values()] == [8] * 4
+    wanted = {f"{arm}@5": [5 * 8 * 16] for arm in ("rloo_80", "fixed_problems")}
+    assert record["answers"] == wanted and list(record["arms"]) == ["before", *wanted]
+    assert [len(run[0]["correct"]) for run in record["arms"].values()] == [8] * 3
     assert "| fixed_problems | its own last |" in capsys.readouterr().out
