@@ -23,15 +23,18 @@ from typing import Any
 
 import numpy as np
 from four_runs import RUNS, play
-from many_runs import finish, finished
+from many_runs import FINISHED, finish, finished
 
 from countdown_selfplay.cli.main import as_program
 from countdown_selfplay.statistics.pass_at_k import pass_at_k_array
 
-ARMS = {"rloo_80": 5, "anchored_shaped": 10, "anchored_shaped_fixed": 10, "fixed_problems": 10}
-"""Rounds between two checkpoints: RLOO's have 1,024 answers, the others' some 100 to 200."""
-STEPS = (5, 10, 20, 30, 40, 60, 80, 100)
-"""Rounds that are scored, where the run has a checkpoint of them."""
+JOINT = (20, 40, 60, 80, 100)
+ARMS = {"rloo_80": (5, 10, 20, 30, 40, 60, 80), **dict.fromkeys(("anchored_shaped", "anchored_shaped_fixed"), JOINT)}
+ARMS["fixed_problems"] = JOINT
+"""Rounds that are scored; the last as the run itself was scored at its end. A round of RLOO has 1,024 answers, of the
+others some 70 to 200."""
+SAVED = {"rloo_80": 5}
+"""Rounds between two checkpoints; of the others 10."""
 BASELINE, LEVELS = "rloo_80", (30, 80)
 PROBLEMS, ANSWERS = 512, 16
 QUIET = ["--disable_tqdm", "true", "--report_to", "none"]
@@ -39,30 +42,33 @@ Curve = list[tuple[float, float]]
 """Answers in training and pass@1, by round."""
 
 
-def evaluated(folder: Path, model: Path | str, step: int) -> dict[str, Any]:
-    """The evaluation of a model of the run, which is kept in the run's folder; one that is there is read."""
+def evaluated(folder: Path, step: int) -> dict[str, Any]:
+    """The evaluation of a checkpoint, which is kept in the run's folder; one that is there is read."""
     from countdown_selfplay.countdown import CountdownDomain
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.evaluation.model import load_model
 
     file = f"scored-{step}.json"
     if not finished(folder, {}, file):
+        model = load_model(str(folder / f"checkpoint-{step}" / "prover"), "cpu")
         domain, given = CountdownDomain.tiny(), {"n": ANSWERS, "ks": (1, 4, 16), "max_new_tokens": 16}
-        found = evaluate_prover(*load_model(str(model), "cpu"), domain.held_out(PROBLEMS), domain, **given)
-        finish(folder, found.to_dict(), file)
+        finish(folder, evaluate_prover(*model, domain.held_out(PROBLEMS), domain, **given).to_dict(), file)
     return json.loads((folder / file).read_text())
 
 
-def score(folder: Path) -> dict[int, tuple[int, dict[str, Any]]]:
-    """Of each of STEPS with a checkpoint the prover's answers until then, and its evaluation."""
+def at_end(folder: Path, when: str) -> dict[str, Any]:
+    """What the run's own evaluation says, `before` or `after` training, on the same problems."""
+    return json.loads((folder / FINISHED).read_text())[when]["prover"]
+
+
+def score(folder: Path, steps: Sequence[int]) -> dict[int, tuple[int, dict[str, Any]]]:
+    """Of each of the steps the prover's answers until then, and its evaluation."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     answers = {line["step"]: line["prover/trained_samples"] for line in lines if "prover/trained_samples" in line}
     found = {}
-    for step in STEPS:
-        place = folder / f"checkpoint-{step}" / "prover"
-        if place.exists():
-            total = sum(count for at, count in answers.items() if at <= step)
-            found[step] = round(total), evaluated(folder, place, step)
+    for step in steps:
+        total = round(sum(count for at, count in answers.items() if at <= step))
+        found[step] = total, at_end(folder, "after") if step == steps[-1] else evaluated(folder, step)
     return found
 
 
@@ -166,14 +172,14 @@ def main(argv: list[str]) -> int:
     scored = dict[str, list[dict[int, tuple[int, dict[str, Any]]]]]()
     for arm in dict.fromkeys([BASELINE, *options.arms]):
         command, recipe, own = RUNS[arm]
-        kept = ["--save_steps", f"{ARMS[arm]}", "--save_total_limit", "100", *QUIET]
+        kept = ["--save_steps", f"{SAVED.get(arm, 10)}", "--save_total_limit", "100", *QUIET]
         for seed in options.seeds:
             folder = options.folder / f"tiny-{arm.replace('_', '-')}-seed-{seed}"
             play(command, recipe, folder, [*own, "--seed", f"{seed}", *kept, *flags])
-            scored.setdefault(arm, []).append(score(folder))
+            scored.setdefault(arm, []).append(score(folder, ARMS[arm]))
     output = options.output or options.folder / "four-runs-curve.json"
     start = options.folder / f"tiny-{BASELINE.replace('_', '-')}-seed-{options.seeds[0]}"
-    write(output, evaluated(start, "tiny", 0), scored)
+    write(output, at_end(start, "before"), scored)
     print(f"\n{tables(json.loads(output.read_text()))}\n\nCounts: {output}")
     return 0
 

@@ -81,15 +81,16 @@ def test_the_tables_set_a_joint_run_against_rloo_at_both_levels():
 
 @pytest.mark.matrix
 def test_checkpoints_are_scored_with_the_answers_until_then(tmp_path, monkeypatch, capsys):
-    for name, value in {"PROBLEMS": 8, "ANSWERS": 16, "LEVELS": (5,), "STEPS": (5,)}.items():
+    arms = dict.fromkeys(("rloo_80", "fixed_problems"), (1, 2))
+    for name, value in {"PROBLEMS": 8, "ANSWERS": 16, "LEVELS": (2,), "ARMS": arms, "SAVED": {}}.items():
         monkeypatch.setattr(four_runs_curve, name, value)
-    small = {**SMALL, "max_steps": "5", "save_steps": "5"}
+    small = {**SMALL, "max_steps": "2", "save_steps": "1", "num_generations_eval": "16"}
     small = {name: value for name, value in small.items() if not name.startswith("conjecturer")}
     words = ["--seeds", "1", "--arms", "fixed_problems", "--folder", str(tmp_path), *flags(small)]
     assert four_runs_curve.main(words) == 0
     record = json.loads((tmp_path / "four-runs-curve.json").read_text())
-    # micro-batches of 8 answers, 16 of them in each of five rounds
-    wanted = {f"{arm}@5": [5 * 8 * 16] for arm in ("rloo_80", "fixed_problems")}
+    # micro-batches of 8 answers, 16 of them in each of two rounds
+    wanted = {f"{arm}@{step}": [step * 8 * 16] for arm in arms for step in (1, 2)}
     assert record["answers"] == wanted and list(record["arms"]) == ["before", *wanted]
-    assert [len(run[0]["correct"]) for run in record["arms"].values()] == [8] * 3
+    assert {(run[0]["n"], len(run[0]["correct"])) for run in record["arms"].values()} == {(16, 8)}
     assert "| fixed_problems | its own last |" in capsys.readouterr().out
