@@ -145,9 +145,13 @@ def tables(record: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for arm, own in ones.items():
-        if arm == BASELINE:
+        if arm == BASELINE or len(own) != len(ones[BASELINE]):  # a level is that of RLOO with the same seed
             continue
-        levels = {f"RLOO after {step} rounds": at_round(record, BASELINE, step) for step in LEVELS}
+        levels = {
+            f"RLOO after {step} rounds": at_round(record, BASELINE, step)
+            for step in LEVELS
+            if f"{BASELINE}@{step}" in record["arms"]
+        }
         levels["its own last"] = [curve[-1][1] for curve in own]
         for name, level in levels.items():
             ours, theirs = (
