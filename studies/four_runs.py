@@ -23,6 +23,8 @@ RUNS = {
     **{name: ("joint", name, []) for name in ("conservative_binary", "aggressive_binary")},
     **{name: ("joint", name, []) for name in ("anchored_shaped", "anchored_shaped_fixed")},
     **{f"rloo_{n}": ("rloo", "aggressive_binary", [*BASELINE, "--max_steps", f"{n}"]) for n in (30, 80)},
+    # the corrected run without its conjecturer: 24 fixed problems x 8 a round, as many as it plays on the mean
+    "fixed_problems": ("rloo", "anchored_shaped_fixed", ["--prover_micro_batches", "12", "--max_steps", "100"]),
 }
 ABLATED = "anchored_shaped_fixed"  # all else as in the corrected run; at 0 the conjecturer's problems alone are played
 

@@ -10,14 +10,16 @@ Every arm starts from warm-started models: provers that sometimes solve four num
 problems, and a conjecturer that knows the form, or that hardly does. The pool, its control and the pool that begins
 with few valid texts play 100 rounds, the findings' arms 30. All are scored on the same held-out problems with equally
 many answers at temperature 1, whatever they were trained with: what a pool of two provers solves, against one prover
-that had, and has, as many samples as both. A seed is that of training and of those answers. Runs are resumable: start
-the command again and it goes on where it stopped. Written to --folder: a run folder per arm and seed; `study.md`;
-`report.html` of the arms of 100 rounds, with the paper's figure 1 and table 2.
+that had, and has, as many samples as both. `fixed` is that prover on fixed problems, with its answers and its updates.
+A seed is that of training and of those answers. Runs are resumable: start the command again and it goes on where it
+stopped. Written to --folder: a run folder per arm and seed; `study.md`; `counts.json`; `report.html` of the arms of
+100 rounds, with the paper's figure 1 and table 2.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,17 +41,27 @@ from countdown_selfplay.warm_starts.starts import (
 )
 
 ROUNDS, SHORT = 100, 30
+RATE = 1e-4  # the recipe's
 HELD_OUT, ANSWERS = 256, 32  # answers to a problem, of all provers together
 FOR_ARMS = ("prover_b", "prover_both", "conjecturer_raw", "conjecturer_shown")
 FEW = 96  # demonstrations after which a prover's weights write a problem in three of ten texts, as the paper's begin
 
 TIERS = {"start": [3, 4], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 6}
 APART = [{"model": "prover_a", "temperature": 0.8}, {"model": "prover_b", "temperature": 1.2}]
+SINGLE: dict[str, Any] = {"roles": {"prover": {"players": 1, "num_generations": 8, "micro_batches": 16}}}
 ARMS: dict[str, dict[str, Any]] = {
     "start": {},  # the warm start, not trained
     "pool": {},
     # One prover with the samples of both: twice the answers to each problem.
-    "single": {"roles": {"prover": {"players": 1, "num_generations": 8, "micro_batches": 16}}},
+    "single": SINGLE,
+    # Expert iteration of that prover on fixed problems: no conjecturer, as many answers a round as `single` had.
+    "fixed": {
+        "roles": {**SINGLE["roles"], "conjecturer": {"players": 0}},
+        "proposer": None,
+        "proposer_kwargs": None,
+        "fill": "anchor",
+        "anchor_fraction": 1.0,
+    },
     # A conjecturer that hardly knows the form: does expert iteration teach it?
     "raw_conjecturer": {"roles": {"conjecturer": {"model": "conjecturer_raw"}}},
     "raw_hysteresis": {
@@ -74,7 +86,8 @@ ARMS: dict[str, dict[str, Any]] = {
         "roles": {"conjecturer": {"objective_kwargs": {"rounds": 1, "tau": 0, "weighted": True}}},
     },
 }
-LONG = ("pool", "single", "raw_conjecturer", "raw_hysteresis")
+LONG = ("pool", "single", "fixed", "raw_conjecturer", "raw_hysteresis")
+MATCHED, MICRO_BATCH = "fixed", 32  # to the answers of `single`; answers in a micro-batch of the recipe
 
 
 # -- the models that the pools start from ----------------------------------------------------------------------------
@@ -136,12 +149,12 @@ def domain_of(phrasing: str, of_conjecturer: str) -> Any:
 # -- a run -----------------------------------------------------------------------------------------------------------
 
 
-def run(task: tuple[str, int, str, str, int, int]) -> None:
-    """Train one arm with one seed for so many rounds and score it on so many problems, or finish what an earlier call
-    began."""
-    arm, seed, root, start, rounds, problems = task
+def run(task: tuple[str, int, str, str, int, int, float]) -> None:
+    """Train one arm with one seed for so many rounds at a learning rate and score it on so many problems, or finish
+    what an earlier call began."""
+    arm, seed, root, start, rounds, problems, rate = task
     folder = run_folder(root, arm, seed)
-    settings = {"rounds": rounds}
+    settings = {"rounds": rounds, "rate": rate}
     if finished(folder, settings):
         return
     import transformers
@@ -152,11 +165,14 @@ def run(task: tuple[str, int, str, str, int, int]) -> None:
     from countdown_selfplay.training.checkpoints import newest
 
     changes = dict(ARMS[arm])
+    if arm == MATCHED:
+        changes["roles"] = matched(changes["roles"], run_folder(root, "single", seed) / FINISHED, rounds)
     domain = domain_of(changes.pop("phrasing", "compact"), changes.pop("conjecturer_phrasing", "compact"))
     args = JointSelfPlayConfig.from_recipe(
         "tiny/pool",
         output_dir=str(folder),
         seed=seed,
+        learning_rate=rate,
         max_steps=max(rounds, 1),
         save_steps=max(rounds // 2, 1),
         save_total_limit=1,
@@ -185,6 +201,12 @@ def run(task: tuple[str, int, str, str, int, int]) -> None:
     at = found["pool"].pass_at
     print(f"{arm:>22} seed {seed}: pass@1 {at[1].value:.3f}  pass@8 {at[8].value:.3f}  "
           f"({trained:.2f} CPU s a round, {time.process_time() - began:.0f} in all)", flush=True)  # fmt: skip
+
+
+def matched(roles: dict[str, Any], single: Path, rounds: int) -> dict[str, Any]:
+    """Roles whose prover has in each round as many micro-batches as the answers of `single` fill on the mean."""
+    answers = json.loads(single.read_text())["samples"]["prover"]
+    return roles | {"prover": roles["prover"] | {"micro_batches": max(1, round(answers / rounds / MICRO_BATCH))}}
 
 
 def _scores(trainer: Any, problems: Sequence[Any], seed: int, domain: Any) -> dict[str, Any]:
@@ -238,15 +260,20 @@ the usual one where it is said.
 
 
 def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
-    """Markdown: what the paper measures, early and late, and what the arms solve on held-out problems."""
+    """Markdown: what the paper measures, early and late, and what the arms solve on held-out problems. Right answers
+    by problem go to counts.json."""
+    from countdown_selfplay.evaluation.compare import aligned_arms, load_arms, write_counts
+
     lines = ["### Training", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
-    lines += [_row(root, arm, seeds) for arm in arms if arm != "start"] + [NOTES, SCORED.strip()]
+    lines += [_row(root, arm, seeds) for arm in arms if arm not in ("start", MATCHED)] + [NOTES, SCORED.strip()]
     for control, others in (
         ("single", [arm for arm in arms if arm in ("start", *LONG)]),
         ("identical", [arm for arm in arms if arm not in LONG]),
     ):
         if control in others and len(others) > 1:
             lines += _held_out(root, control, others, seeds)
+    folders = {arm: ",".join(str(run_folder(root, arm, seed)) for seed in seeds) for arm in arms}
+    write_counts(root / "counts.json", aligned_arms(load_arms([f"{arm}={paths}" for arm, paths in folders.items()])))
     return "\n".join(lines) + "\n"
 
 
@@ -262,7 +289,7 @@ def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int
         pools[arm] = files(arm, FINISHED)
         if "phrasing" in ARMS[arm]:
             pools[f"{arm}, usual prompt"] = files(arm, "compact.json")
-        alone = arm == "single"
+        alone = arm in ("single", "fixed")
         provers |= {arm if alone else f"{arm}, prover {i}": files(arm, f"prover_{i}.json") for i in range(2 - alone)}
     lines = []
     for title, results, ks, baseline in (
@@ -329,6 +356,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seeds", type=int, nargs="+", help="Default: 1 to 5; 1 with --quick.")
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
     parser.add_argument("--rounds", type=int, help=f"Of every arm ({ROUNDS} and {SHORT}; with --quick 4).")
+    parser.add_argument("--rate", type=float, default=RATE, help=f"Learning rate of all players ({RATE:g}).")
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="One seed and a few rounds of every arm.")
     parser.add_argument("--warm_start", action="store_true", help=f"Make models in {POOL} and stop.")
@@ -336,7 +364,10 @@ def main(argv: list[str]) -> int:
     began = time.perf_counter()
     root = options.folder or Path("runs/pool-quick" if options.quick else "runs/pool-study")
     start = root / "start" if options.quick else POOL
-    warm_start(start, () if options.warm_start else FOR_ARMS, options.quick)
+    if MATCHED in options.arms and "single" not in options.arms:
+        parser.error(f"{MATCHED} has as many answers as the run of single with its seed; add single to --arms.")
+    wanted = [name for name in FOR_ARMS if name in str([ARMS[arm] for arm in options.arms])]
+    warm_start(start, () if options.warm_start else wanted, options.quick)
     if options.warm_start:
         print(f"{time.perf_counter() - began:.0f} s. Now: countdown-selfplay pool")
         return 0
@@ -345,11 +376,11 @@ def main(argv: list[str]) -> int:
     rounds["start"] = 0
     problems = HELD_OUT // 8 if options.quick else HELD_OUT
     order = sorted(options.arms, key=lambda arm: arm not in LONG)  # the longest first
-    play_all(
-        run,
-        [(arm, seed, str(root), str(start), rounds[arm], problems) for arm in order for seed in seeds],
-        options.workers,
-    )
+    for batch in ([arm for arm in order if arm != MATCHED], [arm for arm in order if arm == MATCHED]):
+        tasks = [
+            (arm, seed, str(root), str(start), rounds[arm], problems, options.rate) for arm in batch for seed in seeds
+        ]
+        play_all(run, tasks, options.workers)
     text = tables(root, options.arms, seeds)
     (root / "study.md").write_text(text)
     from countdown_selfplay.evaluation import write_report

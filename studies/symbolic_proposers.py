@@ -15,7 +15,8 @@ included. `ucb_maxrl` is UCB with the solver's settings of `ours`, `even` its re
 
 Runs are resumable: start the command again and it goes on where it stopped; what is finished is read, not repeated.
 Written to --folder: a run folder per arm and seed, report.html of all runs, study.md and study.json. --tuning scores
-on 512 problems of the training side instead, which the run does not play: what settings may be chosen by.
+on 512 problems of the training side instead, which the run does not play: what settings may be chosen by. --paper has
+the KL and entropy of the paper's table 1, numbers up to 12, and a sixteenth of the candidates kept.
 """
 
 from __future__ import annotations
@@ -72,6 +73,20 @@ FIRST_STUDY: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """proposer_kwargs with which the study of 2026-11-23 was played, where they differ: a buffer that weighs its problems,
 96 candidates for UCB and 256 for the others, ten refreshes, so ten updates of the trained proposer."""
+NARROW = dict(keep=16)  # of 256 candidates every ten rounds
+NARROWLY = dict(keep=4)  # of 64 in every round
+PAPER_STUDY: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("ucb", "ucb_maxrl", "even", "p_solver", "refresh", "refresh_diversity"), NARROW),
+    **dict.fromkeys(("trained", "frozen", "uniform"), NARROWLY),
+}  # fmt: skip
+PAPER_SOLVER = dict(number_high=KNOWN, beta=0.001, entropy_coef=0.001)
+STUDIES: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {
+    "": ({}, {}),
+    "first": ({}, FIRST_STUDY),
+    "paper": (PAPER_SOLVER, PAPER_STUDY),
+}
+"""Changes of the run, for all arms, and of proposer_kwargs, by arm. `paper`: the KL and entropy of its table 1; ours
+are problems that the model can read, and a sixteenth of the candidates kept, so that there is a choice."""
 FIRST = ["rloo", "ucb"]
 WARM = ("sft", "ipo")  # the embedded model, which is warm-started; and after IPO on its own answers
 MATCHED = ("rloo_matched", "maxrl_matched", "ours")  # to the answers of UCB
@@ -84,17 +99,18 @@ CONTROLS = {
 """What others are compared with: all of them, or those that are named."""
 
 
-def run(task: tuple[str, int, str, int, int, bool, bool]) -> None:
+def run(task: tuple[str, int, str, int, int, bool, str]) -> None:
     """Train and score one arm with one seed, or finish what an earlier call began."""
-    arm, seed, root, rounds, problems, tuning, first = task
+    arm, seed, root, rounds, problems, tuning, study = task
     folder = run_folder(root, arm, seed)
-    settings = {"rounds": rounds, "problems": problems, "tuning": tuning, "first_study": first}
+    settings = {"rounds": rounds, "problems": problems, "tuning": tuning, "study": study}
     if finished(folder, settings):
         return
     start, used = time.perf_counter(), time.process_time()
-    scored = scored_problems(problems, tuning)
+    high = STUDIES[study][0].get("number_high", HIGH)
+    scored = scored_problems(problems, tuning, high)
     given = (arm, seed, folder, scored)
-    found, cost = warm(*given) if arm in WARM else train(*given, rounds, FIRST_STUDY if first else {})
+    found, cost = warm(*given, high) if arm in WARM else train(*given, rounds, *STUDIES[study])
     cost["cpu_seconds"] = time.process_time() - used
     finish(folder, {"after": {"prover": found.to_dict()}, "cost": cost, "settings": settings})
     values = "  ".join(f"pass@{k} {found.pass_at[k].value:.3f}" for k in KS)
@@ -102,33 +118,39 @@ def run(task: tuple[str, int, str, int, int, bool, bool]) -> None:
     print(f"{arm:>18} seed {seed}: {values}  ({seconds})", flush=True)
 
 
-def own_domain() -> Any:
-    """The embedded model's, with numbers up to HIGH."""
+def own_domain(high: int = HIGH) -> Any:
+    """The embedded model's, with numbers up to `high`."""
     from dataclasses import replace
 
     from countdown_selfplay.countdown import CountdownDomain
 
     domain = CountdownDomain.tiny()
-    return replace(domain, spec=replace(domain.spec, number_high=HIGH))
+    return replace(domain, spec=replace(domain.spec, number_high=high))
 
 
-def scored_problems(count: int, tuning: bool) -> list[Any]:
+def scored_problems(count: int, tuning: bool, high: int = HIGH) -> list[Any]:
     """`count` of 1,024 held-out problems in equal steps, 512 of which the embedded model can read; or for tuning of
-    512 of the training side, 320 of which it can."""
+    512 of the training side, 320 of which it can. With `high` up to KNOWN, of those that it can read alone."""
     from countdown_selfplay.countdown import CountdownDomain, generate_problems
 
-    tiny, spec = CountdownDomain.tiny(), own_domain().spec
+    tiny, spec = CountdownDomain.tiny(), own_domain(high).spec
     side = "train" if tuning else "heldout"
     listed = generate_problems(320, tiny.spec, seed=7) if tuning else tiny.held_out(512)
-    others = 192 if tuning else 512
+    others = 0 if high <= KNOWN else 192 if tuning else 512
     listed += generate_problems(others, spec, seed=8, split=side, accept=lambda p: not tiny.spec.admits(p))
     return listed[:: max(1, len(listed) // count)][:count]
 
 
 def train(
-    arm: str, seed: int, folder: Path, scored: list[Any], rounds: int, of_study: dict[str, dict[str, Any]]
+    arm: str,
+    seed: int,
+    folder: Path,
+    scored: list[Any],
+    rounds: int,
+    of_run: dict[str, Any],
+    of_proposers: dict[str, dict[str, Any]],
 ) -> tuple[Any, dict[str, Any]]:
-    """The arm's run, and what its prover sampled. of_study: changes of proposer_kwargs, by arm."""
+    """The arm's run, and what its prover sampled. of_run, of_proposers: the study's, as in STUDIES."""
     import datasets
     from collect_solve_rates import collect, new_problems
     from transformers import PrinterCallback
@@ -141,7 +163,7 @@ def train(
     from countdown_selfplay.training.checkpoints import newest
 
     recipe, changes, of_proposer = ARMS[arm]
-    changes = {**COMMON, **changes, "max_steps": rounds}
+    changes = {**COMMON, **of_run, **changes, "max_steps": rounds}
     if arm in MATCHED:
         answers = json.loads((run_folder(folder.parents[1], "ucb", seed) / FINISHED).read_text())["cost"][
             "prover_samples"
@@ -150,7 +172,7 @@ def train(
     labels = run_folder(folder.parents[1], "rloo", seed) / "solve_rates.jsonl"
     kwargs = dict(recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}))
     if kwargs:
-        kwargs |= of_proposer | of_study.get(arm, {})
+        kwargs |= of_proposer | of_proposers.get(arm, {})
         if arm in TAUGHT:
             kwargs["difficulty_kwargs"] = {"labels": str(labels)}
         changes["proposer_kwargs"] = kwargs
@@ -176,7 +198,7 @@ def train(
     return found, {**cost, "label_samples": 8 * 20 * rounds if arm in TAUGHT else 0}
 
 
-def warm(arm: str, seed: int, folder: Path, scored: list[Any]) -> tuple[Any, dict[str, Any]]:
+def warm(arm: str, seed: int, folder: Path, scored: list[Any], high: int) -> tuple[Any, dict[str, Any]]:
     """The embedded model as it is, or after IPO."""
     from countdown_selfplay.cli.main import main as command
     from countdown_selfplay.evaluation import evaluate_prover
@@ -185,10 +207,10 @@ def warm(arm: str, seed: int, folder: Path, scored: list[Any]) -> tuple[Any, dic
     folder.mkdir(parents=True, exist_ok=True)
     if arm == "ipo":
         words = ["ipo", "--recipe", "tiny/ipo", "--output_dir", str(folder / "model"), "--seed", str(seed)]
-        if command([*words, "--number_high", str(HIGH), "--report_to", "none"]) != 0:
+        if command([*words, "--number_high", str(high), "--report_to", "none"]) != 0:
             raise RuntimeError("The IPO run failed; its last line says why.")
     model = load_model(str(folder / "model") if arm == "ipo" else "tiny", "cpu")
-    found = evaluate_prover(*model, scored, own_domain(), n=ANSWERS, ks=KS, max_new_tokens=16, seed=seed)
+    found = evaluate_prover(*model, scored, own_domain(high), n=ANSWERS, ks=KS, max_new_tokens=16, seed=seed)
     asked = json.loads((folder / "model" / "run.json").read_text())["config"] if arm == "ipo" else {}
     samples = asked.get("problems", 0) * asked.get("samples_per_problem", 0)
     return found, {"prover_samples": samples, "prover_tokens": 0, "label_samples": 0}
@@ -325,7 +347,7 @@ def mean_at(found: list[dict[int, float]], low: int, rounds: int = 10) -> float 
 def main(argv: list[str]) -> int:
     names = [*WARM, *ARMS]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--folder", type=Path, help="Default: runs/symbolic, with -quick, -tuning or -first behind.")
+    parser.add_argument("--folder", type=Path, help="Default: runs/symbolic, and -quick, -tuning, -first or -paper.")
     parser.add_argument("--arms", nargs="+", choices=names)
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--rounds", type=int, help="Rounds of a run (100, as in the paper; quick: 20).")
@@ -333,14 +355,19 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=2, help="Runs side by side, one core each.")
     parser.add_argument("--quick", action="store_true", help="Few arms, one seed, short runs: does everything work?")
     parser.add_argument("--tuning", action="store_true", help="Score on problems of the training side.")
-    parser.add_argument("--first_study", action="store_true", help="With the proposers' settings of 2026-11-23.")
+    of = parser.add_mutually_exclusive_group()
+    for name, about in (
+        ("first_study", "With the proposers' settings of 2026-11-23."),
+        ("paper", "The paper's KL and entropy, numbers that the model can read, 16 of 256 candidates kept."),
+    ):
+        of.add_argument(f"--{name}", dest="study", action="store_const", const=name[:5], default="", help=about)
     options = parser.parse_args(argv)
     arms = options.arms or list(QUICK if options.quick else names)
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     rounds = options.rounds or (20 if options.quick else 100)
-    problems = options.problems or (128 if options.quick else 1024)
-    of = "-quick" * options.quick + "-tuning" * options.tuning + "-first" * options.first_study
-    root = options.folder or Path(f"runs/symbolic{of}")
+    problems = options.problems or (128 if options.quick else 512 if options.study == "paper" else 1024)
+    behind = "-quick" * options.quick + "-tuning" * options.tuning + f"-{options.study}" * bool(options.study)
+    root = options.folder or Path(f"runs/symbolic{behind}")
     needy = [arm for arm in arms if arm in TAUGHT]
     if needy and "rloo" not in arms:
         parser.error(f"The predictor of {needy[0]} is first trained on the RLOO run; add rloo to --arms.")
@@ -350,7 +377,7 @@ def main(argv: list[str]) -> int:
     start = time.perf_counter()
     for batch in (FIRST, [arm for arm in arms if arm not in FIRST]):  # the others read labels and costs of the first
         tasks = [
-            (arm, seed, str(root), rounds, problems, options.tuning, options.first_study)
+            (arm, seed, str(root), rounds, problems, options.tuning, options.study)
             for seed in seeds for arm in batch if arm in arms
         ]  # fmt: skip
         play_all(run, tasks, options.workers)

@@ -171,6 +171,19 @@ def test_every_arm_of_the_study_keeps_the_same_share_of_its_candidates():
     assert study.FIRST_STUDY["ucb"]["candidates"] == 96 and study.FIRST_STUDY["trained"]["refresh"] == 10
 
 
+def test_the_papers_settings_leave_a_choice_and_have_its_kl_and_entropy():
+    study = program("symbolic_proposers")
+    for arm, changes in study.PAPER_STUDY.items():
+        recipe, _, own = study.ARMS[arm]
+        kwargs = recipe_fields(recipe, {}, JointSelfPlayConfig)["proposer_kwargs"] | own | changes
+        assert kwargs["keep"] / kwargs["candidates"] == 1 / 16, arm  # 16 of 256 every ten rounds, 4 of 64 in each
+    own = study.STUDIES["paper"][0]
+    assert (own["beta"], own["entropy_coef"]) == (0.001, 0.001)  # table 1
+    scored = study.scored_problems(512, False, own["number_high"])
+    assert len(scored) == 512 and max(max(p.numbers) for p in scored) == study.KNOWN
+    assert len(study.scored_problems(512, True, own["number_high"])) == 320  # of the training side
+
+
 @pytest.mark.parametrize("size", ["tiny", "qwen2.5-0.5b"])
 @pytest.mark.parametrize("arm", ARMS[1:])
 def test_the_commands_in_the_head_of_a_recipe_write_the_labels_that_it_reads(size, arm):

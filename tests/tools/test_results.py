@@ -47,12 +47,15 @@ def test_the_runs_are_counted_as_the_pages_tell_them():
         "Default run": 2 * 5,  # with and without a conjecturer
         "Four runs of Allen and Ståblein": 4 * 3,  # three runs and the conservative one of the older recipe
         "The conservative run": 5,
+        "Samples to RLOO's pass@1": 2 + 3 * 3,  # RLOO, and three arms with 100 rounds
         "Matched samples: MaxRL, numbers to 20": 16 * 5,  # all arms of the script
         "Matched samples: to 30": 15,
         "Matched samples: to 40": 25,
         "Pools": 3500 // 100 * 2,  # 4 arms of 100 rounds and 10 of 30, five seeds: 3,500 rounds
+        "Pools: fixed problems": 2 * 3,
         "Symbolic proposers: first study": 70,
         "Symbolic proposers: played again": 4 * 3 + 2,
+        "Symbolic proposers: the paper's settings": 4 * 3 + 3 * 2,
         "Critic-Discernment Game": 8 * 5,  # cdg_1 is cdg's first iteration
         "SGS: 320 targets": 48 - 3,  # without those that only sample
         "SGS: harder targets": 3 * 3,

@@ -22,11 +22,11 @@ def play(script, folder, *options):
 
 @pytest.mark.matrix
 def test_the_pools_study_plays_compares_and_refuses_what_is_of_another_one(tmp_path):
-    arms = ["--arms", "start", "pool", "single", "identical", "--rounds", "2"]
+    arms = ["--arms", "start", "pool", "single", "fixed", "identical", "--rounds", "2"]
     code, _, err = play("pool_expert_iteration.py", tmp_path, *arms)
     assert code == 0, err[-2000:]
     root = tmp_path / "runs" / "pool-quick"
-    found = {arm: json.loads((root / arm / "seed-1" / "evaluation.json").read_text()) for arm in arms[1:5]}
+    found = {arm: json.loads((root / arm / "seed-1" / "evaluation.json").read_text()) for arm in arms[1:6]}
     # 32 problems with 32 answers each, of two provers or of one
     for result in found.values():
         prover = result["after"]["prover"]
@@ -34,6 +34,9 @@ def test_the_pools_study_plays_compares_and_refuses_what_is_of_another_one(tmp_p
     assert found["pool"]["samples"].keys() == {"prover/0", "prover/1", "conjecturer/0", "conjecturer/1"}
     assert found["pool"]["samples"]["prover/0"] == found["pool"]["samples"]["prover/1"] > 0
     assert found["single"]["samples"]["prover"] % 8 == 0  # twice the answers to a problem
+    fixed = found["fixed"]["samples"]  # its answers within half a micro-batch of 32 a round, and no conjecturer
+    assert fixed.keys() == {"prover"} and abs(fixed["prover"] - found["single"]["samples"]["prover"]) <= 2 * 16
+    assert list(json.loads((root / "counts.json").read_text())["arms"]) == arms[1:6]
     text = (root / "study.md").read_text()
     assert "| pool | 2 |" in text and "each prover" in text and (root / "report.html").exists()
     code, again, _ = play("pool_expert_iteration.py", tmp_path, *arms)
@@ -57,3 +60,23 @@ def test_the_symbolic_study_gives_ours_the_answers_that_ucb_took(tmp_path):
     assert abs(cost["ours"]["prover_samples"] - cost["ucb"]["prover_samples"]) <= 128
     assert cost["refresh"]["label_samples"] == 8 * 20 * 4 and cost["ours"]["label_samples"] == 0
     assert "### Against ucb" in (root / "study.md").read_text()
+
+
+@pytest.mark.matrix
+def test_the_papers_settings_are_played_by_ucb_its_even_regimes_and_a_trained_proposer(tmp_path):
+    arms = ["rloo", "ucb", "even", "trained"]
+    words = ["--paper", "--arms", *arms, "--rounds", "2", "--problems", "16"]
+    code, _, err = play("symbolic_proposers.py", tmp_path, *words)
+    assert code == 0, err[-2000:]
+    root = tmp_path / "runs" / "symbolic-quick-paper"
+    lines = {
+        arm: [json.loads(line) for line in (root / arm / "seed-0" / "metrics.jsonl").read_text().splitlines()]
+        for arm in arms
+    }
+    selected = {
+        arm: [line["proposer/selected"] for line in own if "proposer/raw" in line] for arm, own in lines.items()
+    }
+    assert selected == {"rloo": [], "ucb": [16], "even": [16], "trained": [4, 4]}
+    logged = [name for name in lines["trained"][0] if name.startswith("proposer/q_")]
+    assert len(logged) == 8  # four number actions and four expression actions
+    assert sum(lines["trained"][0][name] for name in logged) == pytest.approx(2)  # two factors, each sums to 1

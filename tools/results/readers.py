@@ -37,13 +37,15 @@ def load(name: str) -> Any:
 
 
 def counts(name: str) -> Arms:
-    """Right answers per problem and seed, as `Evaluated.to_dict` of the studies' scripts writes them."""
+    """Right answers per problem and seed, as `Evaluated.to_dict` of the studies' scripts writes them. Arms `NAME@STEP`
+    are checkpoints of one run."""
     arms = load(name)["arms"]
 
     def values(arm: str, metric: str) -> np.ndarray:
         return np.stack([pass_at_k_array(run["correct"], run["n"], _k(metric)) for run in arms[arm]])
 
-    return Arms({arm: [(name, arm, i) for i in range(len(own))] for arm, own in arms.items()}, values)
+    runs = {arm: [(name, arm.partition("@")[0], i) for i in range(len(own))] for arm, own in arms.items()}
+    return Arms(runs, values)
 
 
 def jobs(folder: str) -> Arms:

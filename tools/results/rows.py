@@ -20,7 +20,7 @@ from countdown_selfplay.statistics.bootstrap import (
 from .readers import Arms, Row
 from .studies import STUDIES, Study
 
-UNTRAINED = ("before", "start", "parallel_sampling", "warm start")
+UNTRAINED = ("before", "start", "parallel_sampling", "warm start", "sft")
 """Arms that take no training step: none of their samples counts as a run."""
 VERDICTS = ("ahead", "behind", "not told apart")
 

@@ -45,6 +45,11 @@ REWARDS = ["truncate", "tent", "binary_band", "learnability", "r_zero", "sgs", "
 REWARDS += ["difficulty_diversity", "adaptive_band", "solvability_aware"]
 RECIPES = {"tiny-conservative-binary": "conservative_binary", "tiny-aggressive-binary": "aggressive_binary"}
 RECIPES |= {"tiny-anchored-shaped": "anchored_shaped", "tiny-anchored-shaped-fixed": "anchored_shaped_fixed"}
+CURVE = against("before", "rloo_80@80", "anchored_shaped@100", "anchored_shaped_fixed@100", "fixed_problems@100")
+CURVE += against("rloo_80@80", "anchored_shaped@100", "anchored_shaped_fixed@100", "fixed_problems@100")
+CURVE += [("anchored_shaped_fixed@100", "fixed_problems@100")]
+SYMBOLIC = [*against("sft", "rloo"), *against("rloo_matched", "ucb", "even"), ("ucb", "even")]
+SYMBOLIC += [*against("rloo", "trained", "frozen", "uniform"), ("trained", "frozen"), ("trained", "uniform")]
 SGS = [(arm, "reinforce_half") for arm in ("sgs", "no_guide", "frozen", "unconditioned", "stp", "judge", "learned")]
 SGS += [("cispo", "cispo_alone"), ("sgs", "frozen"), ("sgs", "stp")]
 SGS += against("parallel_sampling", "sgs", "reinforce_half", "cispo_alone", "expert_iteration")
@@ -84,6 +89,7 @@ STUDIES = (
         against("before", "tiny-conservative-binary"),
         shown=RECIPES,
     ),
+    Study("Samples to RLOO's pass@1", "four_runs.md", lambda: counts("seed_001_curve.json"), CURVE),
     Study(
         "Matched samples: MaxRL, numbers to 20", "matched_samples.md", lambda: counts("study_20_counts.json"), OF_20
     ),
@@ -106,12 +112,26 @@ STUDIES = (
         for high in (20, 30, 40)
     ),
     Study("Pools", "pools.md", lambda: printed("pools"), right="pass@32"),
+    Study(
+        "Pools: fixed problems",
+        "pools.md",
+        lambda: counts("pool_fixed_counts.json"),
+        [("fixed", "single"), *against("start", "fixed", "single")],
+        ("pass@1", "pass@8", "pass@32"),
+        right="pass@32",
+    ),
     Study("Symbolic proposers: first study", "symbolic.md", lambda: printed("symbolic")),
     Study(
         "Symbolic proposers: played again",
         "symbolic.md",
         lambda: counts("symbolic_again_counts.json"),
         [*against("rloo", "trained", "frozen", "uniform", "ucb"), ("trained", "frozen"), ("trained", "uniform")],
+    ),
+    Study(
+        "Symbolic proposers: the paper's settings",
+        "symbolic.md",
+        lambda: counts("symbolic_paper_counts.json"),
+        SYMBOLIC,
     ),
     Study(
         "Critic-Discernment Game",
