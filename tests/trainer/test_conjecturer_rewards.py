@@ -28,7 +28,9 @@ class Relay:
             args = config(conjecturer_reward=name, conjecturer_reward_kwargs=ARGUMENTS.get(name))
             self.rewards.append(make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments))
 
-    needs_progress = True  # one of them does
+    @property
+    def terms(self):  # what they need, the game knows by their parts
+        return self.rewards
 
     def __call__(self, solve_rate_P, ctx):
         self.reward = self.rewards[ctx.round // 2]

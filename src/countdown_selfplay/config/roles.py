@@ -82,23 +82,23 @@ class Role:
     """None: the coefficient is constant."""
     sft_coef: float = option(
         0.0,
-        "Weight of a supervised term on samples that the game marks for it (critic_discernment: right first answers), "
-        "on demonstrations (demonstrations_per_step) and on its right answers (imitated_per_step). 0: no such term.",
+        "Weight of a supervised term. It is on samples that the game marks for it (critic_discernment: right first "
+        "answers), on demonstrations (demonstrations_per_step) and on its right answers (imitated_per_step). 0: none.",
     )
     demonstrations_per_step: int = option(
         0,
-        "Demonstrations of the domain beside the {role}'s own answers in each optimizer step, over all processes, in "
-        "the supervised term (sft_coef): an anchor that keeps what it can do.",
+        "Demonstrations in each optimizer step, beside the {role}'s answers and over all processes, in the supervised "
+        "term (sft_coef): an anchor that keeps what it can do. The domain makes them.",
     )
     imitated_per_step: int = option(
         0,
-        "Right answers that the {role} itself gave, in this round or before, beside its answers in each optimizer "
-        "step, over all processes, in the supervised term (sft_coef): it imitates its successes.",
+        "Right answers imitated in each step. The {role} itself gave them in this round or before; they are beside its "
+        "other answers, over all processes, in the supervised term (sft_coef).",
     )
     vocabulary_dropout: float = option(
         0.0,
-        "Chance with which each token of letters or digits is barred from what the {role} writes in a round, drawn "
-        "for each round: a mask on its logits against collapse, in sampling and in training. 0: none.",
+        "Chance that a token is barred. It is drawn for each round and each token of letters or digits: a mask on the "
+        "{role}'s logits against collapse, in sampling and in training. 0: none.",
     )
     temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
     top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")

@@ -118,7 +118,7 @@ class AnswerBuffer:
     owed, and others draw from `kept`."""
 
     def __init__(self, rule: Replay, settings: Role) -> None:
-        if rule.reuse is not None and not settings.sequences_per_step:
+        if (rule.reuse is not None or rule.carry) and not settings.sequences_per_step:
             raise ConfigError(
                 f"`{'carry' if rule.carry else 'reuse'}` of the {settings.role}'s objective trains in steps of whole "
                 "`sequences_per_step` answers, and that is 0: set it for the role, such as 32."
