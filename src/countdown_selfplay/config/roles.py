@@ -92,8 +92,8 @@ class Role:
     )
     imitated_per_step: int = option(
         0,
-        "Right answers imitated in each step. The {role} itself gave them in this round or before; they are beside its "
-        "other answers, over all processes, in the supervised term (sft_coef).",
+        "Right answers imitated in each step. The {role} itself gave them in this round or before; they are beside "
+        "its other answers, over all processes, in the supervised term (sft_coef).",
     )
     vocabulary_dropout: float = option(
         0.0,
