@@ -9,9 +9,9 @@ from typing import Annotated
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
-from ..errors import RewardError
 from .base import UNKNOWN, RewardContext
 from .composition import Composable, parts_of
+from .learning_progress import one_per_problem, over_the_largest
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,9 @@ class StudentProgress(Composable):
     held_back: Annotated[float, Gt(0), Lt(1)] = 0.25
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
-        p = np.asarray(solve_rate_P, dtype=float)
         known = (UNKNOWN if ctx is None else ctx).rise_P
-        if known is None:
-            return np.zeros(p.shape)
-        if np.shape(known) != p.shape:
-            raise RewardError(
-                f"Conjecturer reward 'student_progress' got rises of shape {np.shape(known)} for {len(p)} solve "
-                "rates; a game must put one number per problem into the RewardContext."
-            )
-        rise_P = np.maximum(np.nan_to_num(np.asarray(known, dtype=float)), 0.0)
-        return rise_P / max(float(rise_P.max(initial=0.0)), np.finfo(float).tiny)
+        rise_P = one_per_problem(known, solve_rate_P, "student_progress", "rises")
+        return over_the_largest(np.maximum(rise_P, 0.0))
 
 
 def student_of(reward: object) -> StudentProgress | None:
