@@ -245,6 +245,23 @@ def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_pa
     assert "refused" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        ("--conjecturer_reward learning_progress --optim sgd", "follows Adam's moments"),
+        ("--conjecturer_reward student_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
+        ("--conjecturer_vocabulary_dropout .1 --conjecturer_beta 0 --accelerate_config fsdp2", "cuts it up"),
+        ("--conjecturer_reward learning_progress", ""),
+        ("--conjecturer_vocabulary_dropout .1 --conjecturer_beta 0 --accelerate_config ddp", ""),
+    ],
+)
+def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, changes, said):
+    asked = ["joint", *changes.split(), "--dry_run", "--output_dir", str(tmp_path / "run")]
+    assert main(asked) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert (said in out) and ("A run would be refused:" in out) == bool(said)
+
+
 def test_what_transformers_refuses_is_one_line_and_exit_code_2(capsys, tmp_path):
     assert main(["joint", "--output_dir", str(tmp_path), "--logging_steps", "0"]) == 2
     error = capsys.readouterr().err

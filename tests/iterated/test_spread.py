@@ -97,7 +97,8 @@ def test_a_sampler_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
 
 def test_an_engine_that_cannot_run_here_is_refused_before_anything_is_played(tmp_path, monkeypatch):
     """Whole weights reach a server over NCCL; and vLLM must be installed."""
-    for installed, backend, said in ((False, "vllm", "needs vLLM, which is not"), (True, "vllm_server", "on cpu")):
+    cases = ((False, "vllm", "needs vLLM, which is not"), (True, "vllm_server", "on cpu"))
+    for installed, backend, said in (*cases, (False, "vllm_server", "on cpu")):  # nothing is installed in vain
         monkeypatch.setattr(_trl, "vllm_installed", lambda there=installed: there)
         with pytest.raises((ConfigError, MissingExtraError), match=said):
             driver(tmp_path / "run", generation_backend=backend, use_cpu=True).run()

@@ -153,9 +153,11 @@ def test_engines_and_mixed_passes_stay_plain_with_one_warning(tmp_path, caplog):
         assert "does not name the layers" in caplog.text
 
 
-def test_an_unknown_backend_is_refused_by_name(tmp_path):
+def test_an_unknown_backend_or_mode_is_refused_by_name(tmp_path):
     with pytest.raises(ConfigError, match=r"`torch_compile_backend` \(inductorr\) must be one of .*inductor"):
         make_trainer(tmp_path, torch_compile_backend="inductorr")
+    with pytest.raises(ConfigError, match=r"`torch_compile_mode` \(max-autotun\) .* Did you mean 'max-autotune'\?"):
+        make_trainer(tmp_path, torch_compile=True, torch_compile_mode="max-autotun")
 
 
 @pytest.mark.slow

@@ -143,3 +143,13 @@ def test_right_answers_that_are_held_back_are_not_imitated_either(build):
     learner = trainer.learners["prover"]
     held, imitable = ({answer.key for answer in store.kept} for store in (learner.held_back, learner.successes))
     assert held and imitable and not held & imitable
+
+
+def test_without_a_conjecturer_the_prover_loses_nothing_to_a_reward_that_pays_nobody(build):
+    """The run of `--control`: bit for bit that of a reward by solve rates alone."""
+    alone = dict(prover_micro_batches=2, conjecturer_micro_batches=0, max_steps=2)
+    paid, plain = build("a", **STUDENT | alone), build("b", **STUDENT | alone | {"conjecturer_reward": "tent"})
+    paid.train()
+    plain.train()
+    assert equal(weights(paid), weights(plain))
+    assert all("round/held_back" not in line for line in rounds(paid.args.output_dir))

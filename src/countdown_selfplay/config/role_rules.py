@@ -197,6 +197,8 @@ def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) 
     """Something that `sft_coef` acts on is there."""
     if settings.imitated_per_step:
         _check_imitation(config, settings, objective)
+    if settings.demonstrations_per_step:
+        _check_demonstrations(config, settings)
     if settings.demonstrations_per_step or settings.imitated_per_step:
         return
     kind, start = settings.kind, f"`{config.field_of(settings.kind, 'sft_coef')}` ({settings.sft_coef}) has no effect"
@@ -229,6 +231,16 @@ def _check_mask(config: SelfPlaySettings, settings: Role) -> None:
         raise ConfigError(
             f"{start} renormalises the policy and not the reference of its KL; set "
             f"`{config.field_of(settings.kind, 'beta')}` ({settings.beta}) to 0, or vocabulary_dropout."
+        )
+
+
+def _check_demonstrations(config: SelfPlaySettings, settings: Role) -> None:
+    """A domain demonstrates answers (contract/domain.py), which one role gives."""
+    name = f"`{config.field_of(settings.kind, 'demonstrations_per_step')}` ({settings.demonstrations_per_step})"
+    if settings.kind != config.solver.kind:
+        raise ConfigError(
+            f"{name} are right answers, and the {settings.kind} gives none; set it to 0, or give it to the "
+            f"{config.solver.kind}."
         )
 
 

@@ -80,12 +80,25 @@ def check_room(config: SelfPlaySettings) -> None:
             )
         answers = _answers_of_a_step(config, settings)
         if settings.trained and settings.imitated_per_step and answers > held:
-            name = config.field_of(settings.kind, "imitated_per_step")
-            raise ConfigError(
-                f"`{name}` ({settings.imitated_per_step}) makes {answers} answers in a step of the {settings.kind}, "
-                f"whose micro-batches hold {held}; lower it, or raise "
-                f"{config.field_of(settings.kind, 'micro_batches')} to {-(-answers // (size * processes))}."
-            )
+            raise ConfigError(_no_room(config, settings, answers, held))
+
+
+def _no_room(config: SelfPlaySettings, settings: Role, answers: int, held: int) -> str:
+    def name(field: str) -> str:
+        return config.field_of(settings.kind, field)
+
+    batches = -(-answers // (config.per_device_train_batch_size * config.world_size))
+    cure = f"lower it, or raise {name('micro_batches')} to {batches}"
+    if settings.samples_per_round is None:  # more micro-batches alone would be filled with more of its own answers
+        cure = (
+            f"set {name('micro_batches')} to {batches}, {name('samples_per_round')} to "
+            f"{config.capacity(settings.role)} and {name('sequences_per_step')} to "
+            f"{settings.sequences_per_step or held}"
+        )
+    return (
+        f"`{name('imitated_per_step')}` ({settings.imitated_per_step}) makes {answers} answers in a step of the "
+        f"{settings.kind}, whose micro-batches hold {held}; {cure}."
+    )
 
 
 def _check_samples_per_round(config: SelfPlaySettings, settings: Role) -> None:

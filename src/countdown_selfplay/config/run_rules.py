@@ -50,6 +50,13 @@ _SHARDED: tuple[tuple[Broken, str], ...] = (  # under deepspeed and fsdp, by {en
         "in one piece; set guard_scope=run, or launch with accelerate_configs/ddp.yaml.",
     ),
 )
+_CUT_UP: tuple[tuple[Broken, str], ...] = (  # where no process holds whole weights
+    (
+        lambda c: any(role.vocabulary_dropout for role in c.all_roles.values()),
+        "`vocabulary_dropout` masks an LM head that is whole on each process, and {engine} cuts it up; set it to 0, "
+        "or launch with accelerate_configs/ddp.yaml.",
+    ),
+)
 _DEEPSPEED: tuple[tuple[Broken, str], ...] = (
     (
         lambda c: any(role.sequences_per_step for role in c.all_roles.values() if role.trained),
@@ -63,7 +70,22 @@ def refuse_unsupported(config: SelfPlaySettings, engine: str) -> None:
     """One sentence, before any model loads, for options that cannot be run; `engine`: ddp, a stage of DeepSpeed or
     fsdp."""
     check_run(config)
+    _check_engine(config, engine)
+
+
+def refusal(config: SelfPlaySettings, engine: str, reward: Any) -> str:
+    """For a dry run: the sentence with which a run under the engine, with the reward, would be refused; "" if not."""
+    try:
+        _check_engine(config, engine)
+        check_progress(config, engine, reward)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _check_engine(config: SelfPlaySettings, engine: str) -> None:
     check_rules(config, _SHARDED if engine != "ddp" else (), engine=engine)
+    check_rules(config, _CUT_UP if engine in ("zero3", "fsdp2") else (), engine=engine)
     check_rules(config, _DEEPSPEED if engine.startswith("zero") else ())
     check_rules(config, _RULES)
 

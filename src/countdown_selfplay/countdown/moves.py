@@ -200,7 +200,12 @@ class Moving:
     ) -> list[list[tuple[dict[str, Any], str]]]:
         """`n` episodes that end right, each a list of (row that asks for the move, the move). rungs: sizes to draw
         from, one that is listed twice twice as often, whether `spec` has them or not; None: those of `spec`. No state
-        of an episode is of the held-out side or has its key in `exclude`."""
+        of an episode is of the held-out side or has its key in `exclude`. ConfigError unless answers are moves."""
+        if self.answers != "moves":
+            raise ConfigError(
+                "`demonstrations_per_step` needs demonstrations, which Countdown has of answers in moves, and "
+                f"`answers` is {self.answers}; set it to 0, or answers to moves."
+            )
         spec = self.spec if rungs is None else replace(self.spec, operands=tuple(rungs))
         return [
             [

@@ -20,7 +20,7 @@ from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
 from ..rewards.learning_progress import needs_progress
-from ..rewards.student_progress import student_of
+from ..rewards.student_progress import StudentProgress, student_of
 from .filters import frontier_of, frontier_share, in_frontier, is_starved, shuffled, unsolvable_share, wanted_answers
 from .health import examples, proposal_health, prover_health, solve_rate_health
 from .metrics import METRICS
@@ -195,9 +195,10 @@ class ProposeAndSolve(BaseGame):
             pairs = reversed(list(zip(slots.proposals, outcome.problem_of, strict=True)))
             first = {index: proposal for proposal, index in pairs}
             guide_P = checked_scores(self.guide, round, [first[i] for i in range(slots.kept)], outcome)
-        student, rise_P = student_of(self.reward), None
+        student, rise_P = self._student(round), None
         if student is not None:
             rise_P = rise_of(round, answers, student.set_size, slots.kept)
+        paid = bool(round.players("conjecturer"))
         ranges = {"spec": domain.spec, "rules": domain.rules}
         return RewardContext(
             attempts=correct_MPG.shape[0] * (correct_MPG.shape[2] if outcome.solve_rate_over == "attempts" else 1),
@@ -207,10 +208,15 @@ class ProposeAndSolve(BaseGame):
             recent_rates=tuple(self.archive.recent_rates),
             prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
             guide_P=guide_P,
-            progress_P=progress_of(round, answers, slots.kept) if needs_progress(self.reward) else None,
+            progress_P=progress_of(round, answers, slots.kept) if paid and needs_progress(self.reward) else None,
             rise_P=rise_P,
             **{name: value for name, value in ranges.items() if value is not None},
         )
+
+    def _student(self, round: Round) -> StudentProgress | None:
+        """None without a conjecturer: nobody is paid, and what is held back would be lost to the prover, as in the
+        run of `--control`."""
+        return student_of(self.reward) if round.players("conjecturer") else None
 
     def _credit(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
@@ -222,7 +228,7 @@ class ProposeAndSolve(BaseGame):
         if slots.mastered:
             both = zip(slots.keys, wanted or [True] * len(slots.keys), strict=True)
             wanted = [key not in slots.mastered and good for key, good in both]
-        student, held = student_of(self.reward), None
+        student, held = self._student(round), None
         if student is not None:
             held = held_back(student.held_back, round.seed("held back"), solve_rate_P)
             wanted = [good and not back for back, good in zip(held, wanted or [True] * len(held), strict=True)]

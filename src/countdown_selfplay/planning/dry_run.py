@@ -13,12 +13,14 @@ from trl import ModelConfig
 
 from ..config import JointSelfPlayConfig, Role
 from ..config.flat import NAMES, PARTS
+from ..config.run_rules import refusal
 from ..config.script import JointScriptArguments
 from ..domains import asked_of, domain_from, longest_problem
 from ..evaluation.sampling import prompt_ids
 from ..evaluation.terminal import aligned
 from ..games import GAMES, Game, game_class
 from ..policies.lora import SMALL
+from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
 from .memory import (
     GIB,
@@ -62,6 +64,10 @@ def print_dry_run(
             "A run would be refused here: bf16 on a CPU needs --use_cpu. To plan for a GPU:\n"
             "--accelerate_config single_gpu, ddp, zero2, zero3 or fsdp2."
         )
+    engine = "ddp" if launch.kind == "none" else launch.kind
+    why = refusal(args, engine, make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments))
+    if why:
+        print(textwrap.fill(f"A run would be refused: {why}", 80, break_long_words=False, break_on_hyphens=False))
     try:
         print(memory_table(estimate_for(script, args, model, model_path, launch)))
         print("--probe plays rounds and measures.")

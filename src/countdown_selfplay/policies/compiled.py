@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from ..errors import ConfigError
+from ..registry import suggestion
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +57,12 @@ def compile_layers(
     cannot be. `engine`: of the run. `mixed`: its passes have rows of several adapters."""
     known = torch._dynamo.list_backends(exclude_tags=())
     if backend not in known:
-        raise ConfigError(f"`torch_compile_backend` ({backend}) must be one of {', '.join(known)}.")
+        raise ConfigError(
+            f"`torch_compile_backend` ({backend}) must be one of {', '.join(known)}.{suggestion(backend, known)}"
+        )
+    modes = [*torch._inductor.list_mode_options()]
+    if mode is not None and backend == "inductor" and mode not in modes:
+        raise ConfigError(f"`torch_compile_mode` ({mode}) must be one of {', '.join(modes)}.{suggestion(mode, modes)}")
     heads = [part for part in module.modules() if "shared_prefix" in vars(part)]
     layers = [layer for head in heads for layer in layers_of(head) if any(p.requires_grad for p in layer.parameters())]
     why = ""

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
+from ..errors import ConfigError
 from .base import UNKNOWN, RewardContext
 from .composition import Composable, parts_of
 from .learning_progress import one_per_problem, over_the_largest
@@ -33,6 +34,13 @@ class StudentProgress(Composable):
 
     set_size: Annotated[int, Ge(1)] = 1
     held_back: Annotated[float, Gt(0), Lt(1)] = 0.25
+
+    def __post_init__(self) -> None:
+        if self.set_size < 1 or not 0 < self.held_back < 1:
+            raise ConfigError(
+                "student_progress needs a set_size of at least 1 and 0 < held_back < 1, got "
+                f"set_size={self.set_size} and held_back={self.held_back}."
+            )
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         known = (UNKNOWN if ctx is None else ctx).rise_P

@@ -142,6 +142,11 @@ def test_demonstrations_are_whole_right_episodes_of_the_training_side():
     assert {len(episode) + 1 for episode in TINY.demonstrations(20, 0)} == {3, 4}
 
 
+def test_whole_answers_are_not_demonstrated():
+    with pytest.raises(ConfigError, match=r"`demonstrations_per_step` needs .* and `answers` is whole; set it to 0"):
+        CountdownDomain(prover_prompt="compact").demonstrations(1, 0)
+
+
 def test_a_chat_models_demonstrations_stand_in_tags():
     chat = CountdownDomain(SMALL, prover_prompt="moves", answers="moves")
     ((row, text),) = chat.demonstrations(1, 0, (2,))[0]

@@ -11,7 +11,7 @@ from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError, RewardError
 from countdown_selfplay.games.progress import held_back, rise_of
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
-from countdown_selfplay.rewards.student_progress import student_of
+from countdown_selfplay.rewards.student_progress import StudentProgress, student_of
 from countdown_selfplay.testing import ScriptedRound
 
 RATES = np.array([0.5, 0.25, 0.0, 1.0])
@@ -39,6 +39,12 @@ def test_the_largest_rise_of_a_round_earns_one_and_a_fall_nothing():
 def test_sizes_and_shares_out_of_range_are_refused(kwargs, sentence):
     with pytest.raises(ConfigError, match=sentence):
         make_conjecturer_reward("student_progress", kwargs)
+
+
+def test_an_object_out_of_range_is_refused_where_it_is_made():
+    for kwargs in ({"set_size": 0}, {"held_back": 1.0}):
+        with pytest.raises(ConfigError, match="needs a set_size of at least 1 and 0 < held_back < 1, got"):
+            StudentProgress(**kwargs)
 
 
 def test_it_is_found_inside_composed_rewards():

@@ -134,6 +134,15 @@ def test_right_answers_are_kept_whatever_the_objective_credits_and_equal_ones_on
             },
             "needs the verifier's bit, which the conjecturer does not have",
         ),
+        (
+            {
+                "prover_imitated_per_step": 0,
+                "prover_sft_coef": 0.0,
+                "conjecturer_demonstrations_per_step": 2,
+                "conjecturer_sft_coef": 1.0,
+            },
+            "are right answers, and the conjecturer gives none",
+        ),
         ({"prover_micro_batches": 1}, "makes 10 answers in a step of the prover, whose micro-batches hold 8.*to 2"),
     ],
 )
@@ -142,3 +151,15 @@ def test_settings_that_have_no_effect_or_no_room_are_refused(changes, said):
     given |= {"prover_num_generations": 4, "prover_sequences_per_step": 8, "prover_micro_batches": 2}
     with pytest.raises(ConfigError, match=said):
         JointSelfPlayConfig(output_dir="runs/none", per_device_train_batch_size=8, use_cpu=True, **given | changes)
+
+
+def test_the_cure_of_a_round_that_fills_its_micro_batches_is_accepted():
+    """2 x 8 own answers and 2 imitated ones are 18 rows, or 3 micro-batches; with these alone a round would have 24
+    answers of its own."""
+    given = {"prover_imitated_per_step": 2, "prover_sft_coef": 1.0, "prover_num_generations": 4}
+    given |= {"per_device_train_batch_size": 8, "use_cpu": True, "output_dir": "runs/none"}
+    cure = "set prover_micro_batches to 3, prover_samples_per_round to 16 and prover_sequences_per_step to 16"
+    with pytest.raises(ConfigError, match=f"makes 18 answers in a step .* {cure}"):
+        JointSelfPlayConfig(**given, prover_micro_batches=2)
+    more = dict(prover_micro_batches=3, prover_samples_per_round=16, prover_sequences_per_step=16)
+    JointSelfPlayConfig(**given, **more)

@@ -50,12 +50,12 @@ def joint_settings(settings: IteratedSettings, processes: Processes = ALONE) -> 
 def check_engine(settings: IteratedSettings, processes: Processes) -> None:
     """`joint_settings`, for its errors, once it is known where the run plays."""
     joint_settings(settings, processes)
-    require_vllm(settings)
     if settings.generation_backend == "vllm_server" and processes.device.type != "cuda":
         raise ConfigError(
             "`generation_backend` (vllm_server) sends whole weights over NCCL, which needs a CUDA device, and this "
             f"run is on {processes.device.type}; use generate."
         )
+    require_vllm(settings)
 
 
 class VLLMPlay:

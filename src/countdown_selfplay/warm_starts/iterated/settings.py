@@ -363,6 +363,8 @@ def samples_of(folder: Path) -> int:
 def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int) -> dict[str, RoleTraining]:
     """The roles with the steps (`max_steps`) that the iterated run in `folder` took, 0 where a role kept its weights;
     ConfigError unless it finished as many iterations with these roles."""
+    if not folder.is_dir():
+        raise ConfigError(f"There is no run folder '{folder}'; `budget_of` takes the output_dir of an iterated run.")
     lines = read_phases(folder / "iterations.jsonl")
     steps = {(line["iteration"], line["role"]): line.get("steps", 0) for line in lines if line["phase"] == "train"}
     found = {}
