@@ -28,8 +28,8 @@ def prover_figures(
 ) -> dict[str, Any]:
     """Plain JSON values with 95% intervals over problems: pass@1 (greedy), majority@k for each k of `votes` (of
     max(votes) sampled answers, all ways to draw k of them and to break a tie counted), and error_detection on
-    `items`, None without any. per_problem: what these rates are means of, in the order of `problems`. Appendix C.1 samples at temperature .95 and
-    top-k 10, which is the policy's matter."""
+    `items`, None without any. per_problem: what these rates are means of, in the order of `problems`. Appendix C.1
+    samples at temperature .95 and top-k 10, which is the policy's matter."""
     most = max(votes)
     rows = [domain.prove_row(problem) for problem in problems]
     greedy = [reply.text for (reply,) in policy(rows, 1, 0, True)]
