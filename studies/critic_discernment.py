@@ -273,7 +273,7 @@ def check_budget(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> None:
 
 def study(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description="The study of docs/critic_game.md.")
-    parser.add_argument("--folder", type=Path, help="Default: runs/tiny-cdg-study, -four, or -quick.")
+    parser.add_argument("--folder", type=Path, help="Default: runs/tiny-cdg-study, -four, -quick or -quick-four.")
     parser.add_argument(
         "--operands",
         type=int,
@@ -290,7 +290,7 @@ def study(argv: list[str]) -> int:
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     four = options.operands == 4
     kind = "quick" if options.quick else "four" if four else "study"
-    root = options.folder or Path(f"runs/tiny-cdg-{kind}")
+    root = options.folder or Path(f"runs/tiny-cdg-{kind}{'-four' if four and options.quick else ''}")
     size, start = (
         {"quick": QUICK, "four": FOUR, "study": FULL}[kind] | {"operands": options.operands},
         root / "warm_start",

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 from annotated_types import Ge, Gt, Lt
 
+from ..errors import ConfigError
 from .base import UNKNOWN, RewardContext
 from .composition import Composable, parts_of
 from .learning_progress import one_per_problem, over_the_largest
@@ -41,5 +42,13 @@ class StudentProgress(Composable):
 
 
 def student_of(reward: object) -> StudentProgress | None:
-    """The first part of a reward that reads `ctx.rise_P`."""
-    return next((part for part in parts_of(reward) if isinstance(part, StudentProgress)), None)
+    """The part of a reward that reads `ctx.rise_P`. ConfigError for two that ask for different ones: a round has one
+    `rise_P`."""
+    found = list(dict.fromkeys(part for part in parts_of(reward) if isinstance(part, StudentProgress)))
+    if len(found) > 1:
+        both = " and ".join(f"set_size {one.set_size}, held_back {one.held_back}" for one in found)
+        raise ConfigError(
+            f"`conjecturer_reward` has student_progress with {both}, and a round is measured in one way; give all of "
+            "its parts the same."
+        )
+    return found[0] if found else None
