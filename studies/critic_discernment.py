@@ -22,6 +22,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,9 @@ OF_STUDY = {"each": 3, "critiques": 1}  # the warm start of the published study
 ARMS = ["start", "cdg_1", *ITERATED, *ONLINE]  # start: the warm start; cdg_1: what cdg's first iteration left
 # solved: problems whose solutions' steps are judged, of the 638 held-out ones that there are
 FULL = {"problems": 512, "tested": 512, "solved": 638, "items": 200, "met": 256, "demonstrations": CDG_PROBLEMS}
-FOUR = {"problems": 256, "tested": 256, "solved": 384, "items": 150, "met": 128, "demonstrations": 2048}
+FOUR = {"problems": 512, "tested": 256, "solved": 384, "items": 150, "met": 128, "demonstrations": 2048}
 OF_FOUR = {"each": 2, "critiques": 3}  # of four numbers, from a prover that knows them: more on critiques
+PROVER_OF_FOUR = {"operands": 4, "demonstrations": 40_000, "num_train_epochs": 2, "eval_problems": 256}
 QUICK = {"problems": 24, "tested": 48, "solved": 192, "items": 20, "met": 8, "demonstrations": 640}
 SAMPLING: dict[str, Any] = {"temperature": 0.95, "top_k": 10, "max_new_tokens": 16, "batch_size": 1024}  # appendix C.1
 FIGURES = "figures.json"
@@ -184,7 +186,9 @@ def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, 
     own = [] if arm == "start" else iterations_of(run_folder(root, "cdg" if arm == "cdg_1" else arm, seed))
     prover = own[1 if arm == "cdg_1" else -1].models["prover"] if own else start
     problems = domain.held_out(settings["tested"])
-    items = drawn_items(read_solutions(root / "steps.jsonl", domain), settings["items"])
+    items = []
+    with suppress(DataError):  # no problem that a majority of the start's answers solves: error detection is left out
+        items = drawn_items(read_solutions(root / "steps.jsonl", domain), settings["items"])
     policy = model_policy(*load(prover), domain, **SAMPLING)
     found = prover_figures(policy, domain, problems, items, seed=seed)
     found["self_correction"] = self_correction(policy, domain, problems, seed=seed)
@@ -220,13 +224,17 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
 
     found = {arm: [figures_of(run_folder(root, arm, s) / FIGURES) for s in seeds] for arm in arms}
     values = {arm: {name: [of(one) for one in own] for name, of in COLUMNS.items()} for arm, own in found.items()}
-    (root / "study.json").write_text(json.dumps(values, indent=1) + "\n")
+    kept = {
+        arm: {name: own for name, own in figures.items() if all(v == v for v in own)}
+        for arm, figures in values.items()
+    }
+    (root / "study.json").write_text(json.dumps(kept, indent=1) + "\n")
     problems = {
         arm: {name: [one["per_problem"][name] for one in own] for name in own[0]["per_problem"]}
         for arm, own in found.items()
     }
     if "cdg" in arms and all("critics" in one for one in found["cdg"]):  # not in older runs
-        (root / "critics.json").write_text(json.dumps(of_critics(found, values)) + "\n")
+        (root / "critics.json").write_text(json.dumps(of_critics(found, kept)) + "\n")
     parts = [arm_table(values, None), NOTE]
     for control, name in (("start", "the warm start"), ("cdg", "cdg")):
         if control in arms and len(arms) > 1:
@@ -265,7 +273,7 @@ def check_budget(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> None:
 
 def study(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description="The study of docs/critic_game.md.")
-    parser.add_argument("--folder", type=Path, help="Default: runs/tiny-cdg-study, -four, or -quick.")
+    parser.add_argument("--folder", type=Path, help="Default: runs/tiny-cdg-study, -four, -quick or -quick-four.")
     parser.add_argument(
         "--operands",
         type=int,
@@ -282,7 +290,7 @@ def study(argv: list[str]) -> int:
     seeds = options.seeds or ([0] if options.quick else [0, 1, 2, 3, 4])
     four = options.operands == 4
     kind = "quick" if options.quick else "four" if four else "study"
-    root = options.folder or Path(f"runs/tiny-cdg-{kind}")
+    root = options.folder or Path(f"runs/tiny-cdg-{kind}{'-four' if four and options.quick else ''}")
     size, start = (
         {"quick": QUICK, "four": FOUR, "study": FULL}[kind] | {"operands": options.operands},
         root / "warm_start",
@@ -290,7 +298,7 @@ def study(argv: list[str]) -> int:
     check_budget(root, options.arms, seeds)
     if four:
         if not made(root / "prover"):
-            fine_tune([Job(root / "prover", "tiny/sft_sgs_prover", {"eval_problems": 64})])
+            fine_tune([Job(root / "prover", "tiny/sft_sgs_prover", PROVER_OF_FOUR)])
         cdg_start(start, size["demonstrations"], **OF_FOUR, operands=4, model=str(root / "prover"))
     else:
         cdg_start(start, size["demonstrations"], **OF_STUDY)

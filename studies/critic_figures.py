@@ -27,9 +27,9 @@ def prover_figures(
     seed: int = 0,
 ) -> dict[str, Any]:
     """Plain JSON values with 95% intervals over problems: pass@1 (greedy), majority@k for each k of `votes` (of
-    max(votes) sampled answers, all ways to draw k of them and to break a tie counted), and error_detection on `items`.
-    per_problem: what these rates are means of, in the order of `problems`. Appendix C.1 samples at temperature .95 and
-    top-k 10, which is the policy's matter."""
+    max(votes) sampled answers, all ways to draw k of them and to break a tie counted), and error_detection on
+    `items`, None without any. per_problem: what these rates are means of, in the order of `problems`. Appendix C.1
+    samples at temperature .95 and top-k 10, which is the policy's matter."""
     most = max(votes)
     rows = [domain.prove_row(problem) for problem in problems]
     greedy = [reply.text for (reply,) in policy(rows, 1, 0, True)]
@@ -41,7 +41,7 @@ def prover_figures(
     return {
         **{name: share_interval(values, seed=seed).to_dict() for name, values in rates.items()},
         "per_problem": rates,
-        "error_detection": error_detection(policy, domain, items, seed),
+        "error_detection": error_detection(policy, domain, items, seed) if items else None,
     }
 
 

@@ -20,15 +20,15 @@ FIGURES: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "pass@1": lambda f: _value(f["pass@1"]),
     "majority@8": lambda f: _value(f["majority@8"]),
     "majority@32": lambda f: _value(f["majority@32"]),
-    "error detection F1": lambda f: _value(f["error_detection"]["f1"]),
-    "accuracy": lambda f: _value(f["error_detection"]["accuracy"]),
+    "error detection F1": lambda f: _value((f["error_detection"] or {}).get("f1")),
+    "accuracy": lambda f: _value((f["error_detection"] or {}).get("accuracy")),
     "right -> wrong": lambda f: _value(f["self_correction"]["right_to_wrong"]),
     "wrong -> right": lambda f: _value(f["self_correction"]["wrong_to_right"]),
     "change": lambda f: _value(f["self_correction"]["change"], "difference"),
     "average": lambda f: (
         (
             _value(f["pass@1"])
-            + _value(f["error_detection"]["f1"])
+            + _value((f["error_detection"] or {}).get("f1"))
             + _value(f["self_correction"]["change"], "difference")
         )
         / 3

@@ -6,7 +6,7 @@
     python studies/sgs.py --prepare            # only what the recipes tiny/sgs* start from
     python studies/sgs.py --sweep reinforce_half --seeds 0 1   # the solver's learning rate, as in appendix C.2
     python studies/sgs.py --sweep sgs_32 sgs_32_reinforce_half sgs_32_expert_iteration parallel_sampling \
-        --rates 3e-5 1e-4 3e-4 --seeds 0 1 2 --generations 12000   # steps of 32 trained sequences (C.1)
+        --attempts 128 --most 0 --rates 1e-5 3e-5 1e-4 3e-4 1e-3 --seeds 0 1 2   # steps of 32 trained sequences (C.1)
 
 What all runs start from is made first, once: a warm-started solver and conjecturer, and targets with four numbers
 that the solver solves at most 2 times in 8 (appendix D), or --most in --attempts. Then one job a run; each ends at the

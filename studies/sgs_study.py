@@ -284,16 +284,19 @@ BY_ROUND = {
 
 
 def swept_arms(folders: Mapping[str, Sequence[Path]]) -> dict[str, Any]:
-    """Of the runs of each arm and rate: what was solved at the end and after the fewest rounds that a run had (as many
-    attempts at targets), and the metrics of `BY_ROUND`, a list a seed; None in rounds without a value."""
+    """Of the runs of each arm and rate (`ARM RATE`): what was solved at the end and after the fewest rounds that a run
+    had (as many attempts at targets); of each arm's best rate also the metrics of `BY_ROUND`, a list a seed, None in
+    rounds without a value."""
     runs = {arm: [load_run(folder) for folder in own] for arm, own in folders.items()}
     rounds = fewest_rounds([run for own in runs.values() for run in own])
-    arms = {}
+    arms: dict[str, dict[str, Any]] = {}
     for arm, own in runs.items():
-        at = {"of_seeds": [solved(run) for run in own], "at_equal_attempts": solved_after(own, rounds)}
-        series = {name: [[_rounded(row.get(metric)) for row in run.rounds] for run in own]
+        arms[arm] = {"of_seeds": [solved(run) for run in own], "at_equal_attempts": solved_after(own, rounds)}
+    ordered = sorted(runs, key=lambda arm: mean(arms[arm]["of_seeds"]))
+    for arm in {name.split()[0]: name for name in ordered}.values():
+        series = {name: [[_rounded(row.get(metric)) for row in run.rounds] for run in runs[arm]]
                   for name, metric in BY_ROUND.items()}  # fmt: skip
-        arms[arm] = at | {name: values for name, values in series.items() if any(map(any, values))}
+        arms[arm] |= {name: values for name, values in series.items() if any(map(any, values))}
     return {"rounds_of_equal_attempts": rounds, "arms": arms}
 
 

@@ -2,14 +2,19 @@
 """Iterated play on several processes, without starting any: the batches of each, and bad settings. Two real
 processes: tests/distributed/test_warm_starts.py."""
 
+import os
+from types import SimpleNamespace
+
 import pytest
 
 from countdown_selfplay import _trl
 from countdown_selfplay.distributed.processes import Processes
 from countdown_selfplay.errors import ConfigError, MissingExtraError
+from countdown_selfplay.evaluation.episodes import Player
 from countdown_selfplay.evaluation.model import load_model
-from countdown_selfplay.evaluation.sampling import sample_completions
+from countdown_selfplay.evaluation.sampling import prompt_ids, sample_completions
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.engine import VLLMPlay, _launch_kept
 from countdown_selfplay.warm_starts.iterated.retrain import check_sizes, shares
 
 from .test_driver import DOMAIN, PROBLEMS, driver
@@ -110,3 +115,47 @@ def test_a_run_may_go_on_with_another_sampler():
     settings = [IteratedSettings("run", {"prover": RoleTraining()}, **more).to_dict()
                 for more in ({}, {"generation_backend": "vllm", "vllm_gpu_memory_utilization": 0.9})]  # fmt: skip
     assert settings[0] == settings[1]
+
+
+class Together(Processes):
+    """One process of two that hold one engine together, after the other was asked for `others`."""
+
+    def gather(self, items):
+        self.__dict__["handed"] = list(items)
+        return [one for rank in range(self.world) for one in (items if rank == self.rank else self.others.handed)]
+
+
+def test_processes_that_hold_one_engine_together_lose_no_answer_where_their_number_does_not_divide():
+    """3 prompts once each on two processes. TRL's VLLMGeneration (colocate, tensor parallel) samples the prompts of
+    both and hands process r the part from r x its own count on, which for 1 and 2 of them loses one. The engine here
+    answers with the prompt, so that an answer in another's place shows."""
+    player = Player(*load_model("tiny", "cpu"), 1, {})
+    prompts = [DOMAIN.prove_row(problem)["prompt"] for problem in PROBLEMS[:3]]
+    ranks, asked = [Together(rank, 2) for rank in range(2)], {}
+    for one, other in (ranks, ranks[::-1]):
+        one.__dict__["others"], one.__dict__["handed"] = other, []
+
+    def play(one):
+        def generate(role, mine, images, n):
+            asked[one.rank] = mine
+            both = [ids for rank in sorted(asked) for ids in asked[rank]]
+            first = one.rank * len(mine)
+            return mine, both[first : first + len(mine)], None, None
+
+        engine = VLLMPlay(IteratedSettings("run", {"prover": RoleTraining()}), one)
+        engine.sampler = SimpleNamespace(begin=lambda role, step: None, generate=generate)
+        return [[c.text for c in own] for own in engine.draw("prover", player, prompts, 1, 0, None)]
+
+    for one in ranks:
+        play(one)  # so that each knows what the other asks for
+    found = [play(one) for one in ranks]
+    expected = [[player.tokenizer.decode(prompt_ids(player.tokenizer, p), skip_special_tokens=True)] for p in prompts]
+    assert found[0] == found[1] == expected and len(asked[0]) == len(asked[1]) == 2
+
+
+def test_what_an_engine_changes_of_a_launch_is_as_before_afterwards(monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with _launch_kept():
+        os.environ |= {"RANK": "0", "WORLD_SIZE": "1"}
+    assert os.environ["RANK"] == "1" and "WORLD_SIZE" not in os.environ

@@ -57,6 +57,8 @@ def test_the_runs_are_counted_as_the_pages_tell_them():
         "Symbolic proposers: played again": 4 * 3 + 2,
         "Symbolic proposers: the paper's settings": 7 * 3,
         "Critic-Discernment Game": 8 * 5,  # cdg_1 is cdg's first iteration
+        "Critic-Discernment Game: four numbers": 2 * 3,
+        "SGS: steps of 32 trained sequences": 3 * 5 * 3,  # three arms with five rates; sampling takes no step
         "SGS: 320 targets": 48 - 3,  # without those that only sample
         "SGS: harder targets": 3 * 3,
         "Too easy problems": 6 * 5,

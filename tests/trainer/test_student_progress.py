@@ -5,6 +5,7 @@ import copy
 
 import pytest
 import torch
+from peft import LoraConfig
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.errors import ConfigError
@@ -133,6 +134,17 @@ def test_a_run_that_is_paid_by_student_progress_resumes_bit_for_bit(build):
 def test_settings_under_which_a_rise_is_unknown_are_refused(build, changed, sentence):
     with pytest.raises(ConfigError, match=sentence):
         build(conjecturer_reward="student_progress", **changed)
+
+
+@pytest.mark.parametrize("reward", ["student_progress", "learning_progress"])
+def test_a_model_with_dropout_is_refused_before_training(build, reward):
+    """Two passes of it differ without any movement: at a learning rate of 0 rises were up to .002 and not 0."""
+    adapters = LoraConfig(r=2, lora_dropout=0.1, target_modules=["q_proj"])
+    with pytest.raises(ConfigError, match=f"{reward} is the difference of two passes of the prover, whose model has"):
+        build(conjecturer_reward=reward, policy_sharing="lora", trainer={"peft_config": adapters})
+    model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), attention_dropout=0.1)
+    with pytest.raises(ConfigError, match="whose model has dropout"):
+        build(conjecturer_reward=reward, model=model)
 
 
 def test_right_answers_that_are_held_back_are_not_imitated_either(build):

@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,12 +20,14 @@ from countdown_selfplay.countdown.verifier import MoveReason, Reason, Verdict
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.iterated.test_driver import PROBLEMS, ROLES, driver
 from tests.trainer.conftest import make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
 
 from .conftest import CACHE_BYTES, own_port
 from .test_colocate import two_processes
+from .test_iterated import gaps, watched
 from .test_moves import Rows
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
@@ -220,6 +223,32 @@ def test_whole_weights_that_the_server_refuses_are_one_sentence_on_every_process
     found = two_processes(tmp_path, settings(running.url, vllm_request_retries=1, send_whole=True))
     for rank in found:
         assert re.search("did not take the weights of prover in 2 attempts .last: RuntimeError: .* no weight-tr", rank)
+
+
+def test_iterated_play_samples_from_a_server_that_holds_a_roles_weights(tmp_path, running, monkeypatch):
+    """The first iteration, in which every role has the weights that the server was started with. Sending others needs
+    NCCL and a GPU, so nothing is sent here, and the refusal of a CPU is passed over. Temperature .95, top-p .95 and
+    top-k 5: the log-probs are those of the cut distribution of the role's model, to 1e-4."""
+    from countdown_selfplay.warm_starts.iterated import driver as module
+
+    pushed, made = [], server_module.Server.__init__
+
+    def on_paper(self, turns, engine):
+        made(self, replace(turns, processes=replace(turns.processes, device=torch.device("cuda"))), engine)
+        self.turns = turns
+
+    monkeypatch.setattr(module, "check_engine", lambda *given: None)
+    monkeypatch.setattr(server_module.Server, "__init__", on_paper)
+    monkeypatch.setattr(server_module.Server, "_send_weights", lambda self, url, name: pushed.append(name))
+    how = dict(temperature=0.95, top_p=0.95, top_k=5)
+    engine = dict(generation_backend="vllm_server", vllm_server_base_url=running.url, vllm_server_timeout=10.0)
+    run = driver(tmp_path / "run", PROBLEMS[:6], iterations=1, **how, **engine)
+    seen = watched(run)
+    line = run.run()[0]
+    assert (line["phase"], line["backend"]) == ("play", "vllm_server")
+    assert {role for role, *_ in seen} == set(ROLES) and len(set(pushed)) == 1  # one model, loaded and sent once
+    for role, model, prompts, completions, logps in seen:
+        assert max(gaps(model, prompts, completions, logps, **how)) < 1e-4, role
 
 
 def test_a_server_with_other_weights_than_it_was_sent_is_noticed(tmp_path, running):

@@ -64,10 +64,18 @@ def jobs(folder: str) -> Arms:
 
 
 def targets(name: str) -> Arms:
-    """SGS: the share of the targets that was solved at least once, per seed."""
+    """SGS: the share of the targets that was solved at least once, per seed; at the end or after equal attempts."""
     arms = load(name)["arms"]
     runs = {arm: [(name, arm, i) for i in range(len(own["of_seeds"]))] for arm, own in arms.items()}
-    return Arms(runs, lambda arm, metric: np.array(arms[arm]["of_seeds"]))
+    keys = {"solved": "of_seeds", "solved, equal attempts": "at_equal_attempts"}
+    return Arms(runs, lambda arm, metric: np.array(arms[arm][keys[metric]]))
+
+
+def rates(name: str) -> Arms:
+    """Rates by seed and problem, as the study of the critic game writes them; cdg_1 is cdg's first iteration."""
+    arms = load(name)["arms"]
+    runs = {arm: [(name, arm.removesuffix("_1"), i) for i in range(len(own["pass@1"]))] for arm, own in arms.items()}
+    return Arms(runs, lambda arm, metric: np.array(arms[arm][metric]))
 
 
 def printed(study: str, runs_of: str | None = None, but: Sequence[str] = ()) -> Arms:

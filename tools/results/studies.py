@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .readers import Arms, counts, jobs, printed, targets, too_easy
+from .readers import Arms, counts, jobs, printed, rates, targets, too_easy
 
 Pair = tuple[str, str]
 """An arm and its control."""
@@ -55,6 +55,12 @@ SGS += [("cispo", "cispo_alone"), ("sgs", "frozen"), ("sgs", "stp")]
 SGS += against("parallel_sampling", "sgs", "reinforce_half", "cispo_alone", "expert_iteration")
 HARD = [*against("reinforce_half", "sgs", "frozen"), ("sgs", "frozen")]
 HARD += against("parallel_sampling", "sgs", "reinforce_half", "frozen")
+OF_32 = against("sgs_32_reinforce_half 3e-05", "sgs_32 1e-05")
+OF_32 += against("parallel_sampling", "sgs_32 1e-05", "sgs_32_reinforce_half 3e-05", "sgs_32_expert_iteration 1e-05")
+OF_32 += [("sgs_32 1e-05", "sgs_32_expert_iteration 1e-05")]
+OF_32 += [
+    (f"sgs_32 {rate}", f"sgs_32_reinforce_half {rate}") for rate in ("1e-05", "3e-05", "0.0001", "0.0003", "0.001")
+]
 STUDIES = (
     ladder("main", "main study"),
     ladder("second", "second warm start"),
@@ -139,6 +145,14 @@ STUDIES = (
         lambda: printed("critic", "critic_study.json", but=("cdg_1",)),
         right="majority@8",
     ),
+    Study(
+        "Critic-Discernment Game: four numbers",
+        "critic_game.md",
+        lambda: rates("critic_four_study.json"),
+        [*against("start", "cdg_1", "cdg", "expert_iteration"), ("cdg", "expert_iteration")],
+        ("pass@1", "majority@8"),
+        right="majority@8",
+    ),
     Study("SGS: 320 targets", "sgs.md", lambda: targets("sgs_study.json"), SGS, ("solved",), "solved"),
     Study(
         "SGS: harder targets",
@@ -147,6 +161,14 @@ STUDIES = (
         HARD,
         ("solved",),
         "solved",
+    ),
+    Study(
+        "SGS: steps of 32 trained sequences",
+        "sgs.md",
+        lambda: targets("sgs_steps_of_32.json"),
+        OF_32,
+        ("solved", "solved, equal attempts"),
+        "solved, equal attempts",
     ),
     Study("SGS: solvers at the end", "sgs.md", lambda: printed("sgs_solvers"), right="pass@64"),
     Study("Too easy problems", "too_easy.md", too_easy, (), drawn=False),

@@ -91,7 +91,8 @@ ROLE = (
         "{role}/dropped_rows",
         "Samples with credit that the role's micro-batches had no room for, over all processes: a seeded subset was "
         "trained on, weighted so that the policy term's gradient is that of all in expectation; entropy and KL are "
-        "those of the subset. Above 0: raise the role's micro-batches; absent where all fitted.",
+        "those of the subset. Above 0: raise the role's micro-batches; absent where all fitted. Under `carry` of "
+        "`reinforce_half`: the oldest beyond 8,192 that wait, which are in no step; raise steps_per_round.",
         panel=Panel("Samples without room in the micro-batches", (0,), "Optimisation"),
     ),
     Metric(

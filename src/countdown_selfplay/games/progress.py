@@ -37,5 +37,6 @@ def rise_of(round: Round, answers: Sequence[Rollout], size: int, kept: int) -> n
 def held_back(share: float, seed: int, solve_rate_P: np.ndarray) -> list[bool]:
     """(P) bools: a share, rounded up, of the problems with 0 < p <= 1/2, drawn by `seed`."""
     frontier = [i for i, rate in enumerate(solve_rate_P) if 0 < rate <= 0.5]
-    drawn = set(random.Random(seed).sample(frontier, math.ceil(share * len(frontier))))
+    count = math.ceil(share * len(frontier) - 1e-9)  # .07 of 100 is a hair above 7 in floats
+    drawn = set(random.Random(seed).sample(frontier, count))
     return [i in drawn for i in range(len(solve_rate_P))]

@@ -94,7 +94,8 @@ class Replay:
     a step's samples is divided by its mean over their tokens, so that a mean over tokens becomes one by weight. reuse:
     how often an answer is seen; each new one buys `reuse` / `sequences_per_step` optimizer steps, and the number of a
     round's steps follows from it. per_problem: answers to a problem that a round keeps at most, of distinct ones.
-    carry: a sample with credit is in one step of `sequences_per_step` of them, and those that fill none wait.
+    carry: a sample with credit is in one step of `sequences_per_step` of them, and those that fill none wait; of more
+    than `capacity` that wait the oldest are dropped.
     """
 
     rounds: int | None

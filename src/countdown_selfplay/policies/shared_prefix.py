@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel
 
 from .base import cut_up
 
@@ -178,7 +179,7 @@ def obstacle(model: Any) -> str:
         return f"runs attention '{config._attn_implementation}', and packs need sdpa or eager"
     if not reads_positions(model):
         return "takes no position ids"
-    if getattr(config, "attention_dropout", 0) or any(_drops(part) for part in model.modules()):
+    if drops(model):
         return "has dropout, which rows with a prompt of their own draw apart"
     return SHARDED if cut_up(model) else ""
 
@@ -188,8 +189,12 @@ def reads_positions(model: Any) -> bool:
     return "position_ids" in inspect.signature(type(model.base_model).forward).parameters
 
 
-def _drops(part: torch.nn.Module) -> bool:
-    return isinstance(part, torch.nn.Dropout) and part.p > 0
+def drops(module: torch.nn.Module) -> bool:
+    """Does a pass of a module in training mode draw what it drops, so that two passes differ?"""
+    configs = [part.config.get_text_config() for part in module.modules() if isinstance(part, PreTrainedModel)]
+    return any(getattr(config, "attention_dropout", 0) for config in configs) or any(
+        isinstance(part, torch.nn.Dropout) and part.p > 0 for part in module.modules()
+    )
 
 
 class SharedPrefix:

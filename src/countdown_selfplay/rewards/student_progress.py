@@ -49,5 +49,13 @@ class StudentProgress(Composable):
 
 
 def student_of(reward: object) -> StudentProgress | None:
-    """The first part of a reward that reads `ctx.rise_P`."""
-    return next((part for part in parts_of(reward) if isinstance(part, StudentProgress)), None)
+    """The part of a reward that reads `ctx.rise_P`. ConfigError for two that ask for different ones: a round has one
+    `rise_P`."""
+    found = list(dict.fromkeys(part for part in parts_of(reward) if isinstance(part, StudentProgress)))
+    if len(found) > 1:
+        both = " and ".join(f"set_size {one.set_size}, held_back {one.held_back}" for one in found)
+        raise ConfigError(
+            f"`conjecturer_reward` has student_progress with {both}, and a round is measured in one way; give all of "
+            "its parts the same."
+        )
+    return found[0] if found else None

@@ -30,7 +30,7 @@ def credit(
     credit of a selected sample, as the objective's `overlong_replaces` says. Called by all processes."""
     group = rollout.n if group is None else group
     count = len(rollout.texts)
-    rewards_B = _one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)
+    rewards_B = one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)
     correct_B = rollout.correct_B if correct_B is None else correct_B
     charged_B = rewards_B if rollout.penalty_B is None else rewards_B - rollout.penalty_B.to(rewards_B)
     if torch.isinf(charged_B).any():
@@ -56,17 +56,17 @@ def credit(
     rewards_PG = charged_B.reshape(-1, group)
     correct_PG = None
     if correct_B is not None:
-        correct_PG = _one_per_sample(rollout, "correct", correct_B, torch.float).reshape(-1, group).to(rewards_PG)
+        correct_PG = one_per_sample(rollout, "correct", correct_B, torch.float).reshape(-1, group).to(rewards_PG)
     selected_PG = selected(objective, rollout.role, rewards_PG, correct_PG)
     earlier, charge_PG = objective.overlong_replaces == "reward", None
     if overlong_B is not None:
-        charge_PG = _one_per_sample(rollout, "charges", overlong_B, torch.float).reshape(-1, group).to(rewards_PG)
+        charge_PG = one_per_sample(rollout, "charges", overlong_B, torch.float).reshape(-1, group).to(rewards_PG)
     if charge_PG is not None and earlier:
         rewards_PG = torch.where(charge_PG < 0, charge_PG, rewards_PG)
         correct_PG = None if correct_PG is None else torch.where(charge_PG < 0, charge_PG, correct_PG)
     advantages_PG = checked_advantages(objective, rollout.role, rewards_PG, correct_PG)
     if kept_B is not None:
-        selected_PG = selected_PG & _one_per_sample(rollout, "kept", kept_B, torch.bool).reshape(-1, group)
+        selected_PG = selected_PG & one_per_sample(rollout, "kept", kept_B, torch.bool).reshape(-1, group)
     if charge_PG is not None and not earlier:
         advantages_PG = torch.where(charge_PG < 0, charge_PG.to(advantages_PG), advantages_PG)
     advantages_PG = advantages_PG * selected_PG
@@ -88,7 +88,7 @@ def credit(
 def mark_imitated(rollout: Rollout, imitate_B: Any, gather: Callable[[list[Any]], list[Any]]) -> bool:
     """Give the rollout `sft_mask`, the tokens of the supervised term; whether any process has one. Called by all
     processes."""
-    chosen_B = _one_per_sample(rollout, "imitated", imitate_B, torch.bool)
+    chosen_B = one_per_sample(rollout, "imitated", imitate_B, torch.bool)
     if rollout.texts:
         mask = rollout.tensors["completion_mask"]
         rollout.tensors["sft_mask"] = mask * chosen_B.to(mask.device)[:, None].to(mask.dtype)
@@ -100,13 +100,14 @@ def with_right(turn: Turn) -> Turn:
     held back."""
     count, correct_B = len(turn.rollout.texts), turn.rollout.correct_B
     right_B = (
-        torch.zeros(count) if correct_B is None else _one_per_sample(turn.rollout, "correct", correct_B, torch.float)
+        torch.zeros(count) if correct_B is None else one_per_sample(turn.rollout, "correct", correct_B, torch.float)
     )
     chosen_B = right_B > 0
     return replace(turn, selected_B=chosen_B if turn.held_B is None else chosen_B & ~turn.held_B)
 
 
-def _one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
+def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
+    """(B) `values` of a game as `dtype`, also where this process has no sample; RewardError for another number."""
     found = torch.as_tensor(values).to(dtype)
     if found.shape != (len(rollout.texts),):
         raise RewardError(

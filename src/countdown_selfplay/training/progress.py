@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,9 +10,12 @@ import torch
 
 from ..contract.episodes import Episodes
 from ..contract.round import Rollout
-from ..errors import GameError
-from ..policies import PolicySet
+from ..errors import ConfigError, GameError
+from ..policies import PolicySet, inner_name
 from ..policies.optimization import bare
+from ..policies.shared_prefix import drops
+from ..rewards.learning_progress import needs_progress
+from ..rewards.student_progress import student_of
 from .rollouts import Rollouts, sampling_as
 
 SHARE = 0.1
@@ -52,6 +55,22 @@ def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved
                 logps = rollouts.log_probs(rollouts.engine.policies.module, tensors)
             sums.append((logps.double() * tensors["completion_mask"]).sum(1))
     return ((sums[0] - sums[1]) / (2 * SHARE)).float().cpu()
+
+
+def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object) -> None:
+    """ConfigError for a reward of progress whose players' models draw dropout: what it reads is the difference of two
+    passes, which differ without any movement."""
+    student = student_of(reward) is not None
+    if not student and not needs_progress(reward):
+        return
+    for role in roles:
+        parts = dict(getattr(policies.module, "policies", {}))  # under LoRA all share one module
+        if drops(parts.get(inner_name(policies.weights_of[role]), policies.module)):
+            raise ConfigError(
+                f"`conjecturer_reward` {'student_progress' if student else 'learning_progress'} is the difference of "
+                f"two passes of the {role}, whose model has dropout: it would be noise; set its dropout (such as "
+                "lora_dropout) to 0, or set another reward."
+            )
 
 
 def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:

@@ -128,6 +128,8 @@ class AnswerBuffer:
         self.kept: list[Answer] = []
         self.owed = 0.0
         """Steps."""
+        self.dropped = 0
+        """Answers that the last round had no room for and that are in no step; 0 where kept ones are drawn anyway."""
 
     def take_in(self, batch: RoleBatch, round_: int, key: Sequence[object], processes: Processes) -> int:
         """Keep the round's selected answers of all processes, of a group's distinct ones at most `per_problem`; how
@@ -173,13 +175,16 @@ class AnswerBuffer:
 
 class CarriedAnswers(AnswerBuffer):
     """Differs from AnswerBuffer in that an answer with credit, equal ones too, is in one step and then gone: the
-    oldest come first, those of a round in an order that the key seeds."""
+    oldest come first, those of a round in an order that the key seeds. Where more than `capacity` wait, the oldest of
+    them are in no step: `dropped`."""
 
     def take_in(self, batch: RoleBatch, round_: int, key: Sequence[object], processes: Processes) -> int:
         found = [answer for _, answer in _answers_in(batch, round_) if any(row.advantage for row in answer.rows)]
         new = processes.gather(found)
         random.Random(repr((*key, "order"))).shuffle(new)
-        self.kept = _retained(self.kept + new, self.rule, round_)
+        waiting = self.kept + new
+        self.kept = _retained(waiting, self.rule, round_)
+        self.dropped = len(waiting) - len(self.kept)
         self.owed = len(self.kept) / self.sequences
         return len(new)
 

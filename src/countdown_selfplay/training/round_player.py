@@ -102,6 +102,7 @@ class RoundPlayer:
         if isinstance(replay, AnswerBuffer):
             metrics[f"{role}/new_answers"] = replay.take_in(batch, rounds, key, processes)
             cut, filled = replay.steps(batch, steps, key, processes)
+            dropped = replay.dropped
             metrics |= {f"{role}/steps": filled, f"{role}/owed_steps": replay.owed}
         elif sequences:
             seed = seed_from(*key, "sequences")

@@ -12,7 +12,7 @@ from ..config import Role
 from ..contract.round import Turn
 from ..objectives.base import Replay, checked_loss
 from ..policies.optimization import bare
-from .credit import merged
+from .credit import merged, one_per_sample
 from .learners import Learner
 from .losses import RoleLoss
 from .micro_batch import micro_batches
@@ -27,7 +27,7 @@ HELD_BACK = Replay(rounds=None, per_problem=1, capacity=32)
 
 def hold_back(rollouts: Rollouts, turn: Turn, held_B: torch.Tensor, round_: int, key: tuple[object, ...]) -> None:
     """Keep the right ones of `held_B` as answers to measure on, and mark all of them. Called by all processes."""
-    turn.held_B = held_B
+    turn.held_B = held_B = one_per_sample(turn.rollout, "held-back bits", held_B, torch.bool)
     role, correct_B = turn.rollout.role, turn.rollout.correct_B
     buffer = rollouts.learners[role].held_back if role in rollouts.learners else None
     if buffer is not None:

@@ -60,6 +60,7 @@ from .parts import (
     prover_rewards,
     with_roles_of,
 )
+from .progress import check_scored_twice
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
 from .round_player import RoundPlayer
@@ -207,6 +208,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.policies.top1 = any(learner.replay is not None for learner in self.learners.values())
         temperatures = {role: s.temperature for role, s in self.roles.items()}
         self.policies.prepare(temperatures, anchored, tokenizer, self.engine.place_reference)
+        solvers = [role for role, settings in self.roles.items() if settings.kind == args.solver.kind]
+        check_scored_twice(self.policies, solvers, getattr(self.game, "reward", None))
         if args.padding_free:
             allow_padding_free(self.policies.module)
         elif args.shared_prefix != "off":

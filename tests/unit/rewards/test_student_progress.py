@@ -1,18 +1,22 @@
-# Tests: rewards/student_progress.py, games/progress.py
+# Tests: rewards/student_progress.py, games/progress.py, training/student.py
 """Student progress (after SOAR, 2601.18778) by hand, and what a game hands to it."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError, RewardError
 from countdown_selfplay.games.progress import held_back, rise_of
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
 from countdown_selfplay.rewards.student_progress import StudentProgress, student_of
 from countdown_selfplay.testing import ScriptedRound
+from countdown_selfplay.training.credit import with_right
+from countdown_selfplay.training.student import hold_back
 
 RATES = np.array([0.5, 0.25, 0.0, 1.0])
 
@@ -63,6 +67,32 @@ def test_a_quarter_of_the_frontier_rounded_up_is_held_back():
     assert held == held_back(0.25, 7, rates) and sum(held_back(0.25, 7, np.array([0.0, 1.0]))) == 0
     drawn = {tuple(held_back(0.25, seed, rates)) for seed in range(40)}
     assert len(drawn) == 10  # all pairs of five
+
+
+def test_a_share_that_floats_round_up_is_not_a_problem_more():
+    """.07, .14 and .28 of 100, 50 and 25 problems are 7, and in floats a hair more."""
+    shares = {0.07: 100, 0.14: 50, 0.28: 25}
+    assert all(share * count > 7 for share, count in shares.items())
+    assert [sum(held_back(share, 0, np.full(count, 0.5))) for share, count in shares.items()] == [7, 7, 7]
+
+
+def test_parts_that_would_measure_a_round_in_two_ways_are_refused():
+    """A round has one `rise_P`: the second part would be paid by the first one's sets."""
+    terms = [{"name": "student_progress", "kwargs": {"set_size": size}} for size in (2, 4)]
+    reward = make_conjecturer_reward("sum", {"terms": terms})
+    with pytest.raises(ConfigError, match=r"set_size 2, held_back 0\.25 and set_size 4, held_back 0\.25"):
+        student_of(reward)
+    assert student_of(make_conjecturer_reward("product", {"factors": terms[:1] * 2})).set_size == 2
+
+
+def test_a_process_without_a_problem_holds_nothing_back():
+    """Its bits are torch.tensor([]), which are floats: to imitate the rest of a turn took them for bools."""
+    turn = Turn(Rollout("prover", [], [], 4, []), torch.zeros(0), torch.zeros(0), group=4)
+    hold_back(SimpleNamespace(learners={}), turn, torch.tensor([]), 0, ())
+    assert turn.held_B.dtype == torch.bool and with_right(turn).selected_B.tolist() == []
+    turn = Turn(Rollout("prover", [{}], ["a", "b"], 2), torch.zeros(2), group=2)
+    with pytest.raises(RewardError, match=r"held-back bits of shape \(1,\) for 2 samples"):
+        hold_back(SimpleNamespace(learners={}), turn, torch.tensor([True]), 0, ())
 
 
 def test_a_problem_has_the_mean_over_provers_that_know_a_rise():

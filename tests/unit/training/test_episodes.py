@@ -215,6 +215,20 @@ def test_carried_answers_are_in_one_step_each_and_a_remainder_waits():
         CarriedAnswers(rule, SimpleNamespace(sequences_per_step=0, beta=0.0, temperature=1.0, role="prover"))
 
 
+def test_carried_answers_that_find_no_room_are_counted():
+    """Three a round, room for four and one step of 2 a round: 3 - 2 = 1 waits, then 4 - 2 = 2; with the 3 of round 2
+    five wait, of which the oldest goes, and so again in round 3."""
+    settings = SimpleNamespace(sequences_per_step=2, beta=0.0, temperature=1.0, role="prover")
+    right = batch_of_four((1.0, 0.0, 0.5, 1.0), torch.tensor([True, True, True, True]))
+    kept, dropped = CarriedAnswers(Replay(rounds=None, carry=True, capacity=4), settings), []
+    for round_ in range(4):
+        kept.take_in(right, round_, ("k", round_), ALONE)
+        kept.steps(right, 1, ("k", round_), ALONE)
+        dropped.append(kept.dropped)
+    assert dropped == [0, 0, 1, 1]  # 12 came, 8 were in steps, 2 wait
+    assert len(kept.kept) == 2
+
+
 def test_demonstrations_are_in_the_supervised_term_alone():
     batch = batch_of_four()
     shown = [Kept(0, 0.0, [5, 6], [7, 8, 9], {}), Kept(0, 0.0, [5], [7], {})]

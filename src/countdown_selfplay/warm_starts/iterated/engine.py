@@ -107,6 +107,8 @@ class VLLMPlay:
         ends = end_token_ids(player.model, tokenizer, any(not isinstance(prompt, str) for prompt in prompts))
         self.ends[:], self.stops, self.seed = ends, stops, seed
         ids = [one for prompt in prompts for one in [prompt_ids(tokenizer, prompt)] * n]
+        count = len(ids)  # TRL hands processes with one engine equal parts of its answers, so they ask for as many
+        ids += ids[-1:] * (-count % processes.world)
         self.sampler.begin(role, 0)
         with private_generator(processes.device, "iterated", seed, processes.rank):  # a server's seeds are drawn here
             found = self.sampler.generate(role, processes.share(ids), None, n)[1]
@@ -114,7 +116,7 @@ class VLLMPlay:
             max_new_tokens=self.settings.max_completion_length, eos_token_id=ends, stop_strings=stops or None,
             pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
         )  # fmt: skip
-        every = decoded(tokenizer, processes.gather(found), config)
+        every = decoded(tokenizer, processes.gather(found)[:count], config)
         return [every[i : i + n] for i in range(0, len(every), n)]
 
 
@@ -140,3 +142,5 @@ def _launch_kept() -> Iterator[None]:
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
