@@ -1,4 +1,4 @@
-# Tests: benchmarks/throughput.py
+# Tests: benchmarks/throughput.py, benchmarks/progress_cost.py
 """The arithmetic of benchmarks/simulate_scaling.py by hand, and one quick run of benchmarks/throughput.py."""
 
 import importlib.util
@@ -121,3 +121,16 @@ def test_the_throughput_benchmark_runs_and_its_ratios_are_those_of_its_steps(tmp
     assert all("log-probs" in step["phases_cpu"] for step in stock)  # TRL's second pass, which ours leaves out
     assert not any("log-probs" in step["phases_cpu"] for step in ours)
     assert "samples/s" in done.stdout
+
+
+@pytest.mark.matrix
+def test_the_cost_of_a_reward_is_the_ratio_of_the_sums_over_rounds(tmp_path):
+    line = [sys.executable, str(ROOT / "benchmarks" / "progress_cost.py"), "--contestants", "progress", "--seeds", "1"]
+    line += ["--rounds", "2", "--output", str(tmp_path / "found.json")]
+    done = subprocess.run(line, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads((tmp_path / "found.json").read_text())
+    seconds = {name: sum(each) for name, each in found["seconds"]["1"].items()}
+    assert set(seconds) == {"trained", "progress"} and min(seconds.values()) > 0
+    (ratio,) = found["ratios"]["progress"]["by_seed"]
+    assert ratio == pytest.approx(seconds["progress"] / seconds["trained"], rel=0.05)  # seconds are rounded

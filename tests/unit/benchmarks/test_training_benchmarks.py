@@ -1,4 +1,4 @@
-# Tests: benchmarks/step_overhead.py, benchmarks/two_processes.py, benchmarks/round_overhead.py, benchmarks/progress_cost.py
+# Tests: benchmarks/step_overhead.py, benchmarks/two_processes.py, benchmarks/round_overhead.py
 """The benchmarks that train: what they time is what they say, and what they refuse is one sentence."""
 
 import importlib
@@ -135,15 +135,3 @@ def test_a_round_with_and_without_the_work_that_is_left_out_ends_with_equal_weig
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads((tmp_path / "found.json").read_text())
     assert {len(values) for values in found["seconds"].values()} == {2} and "equal weights" in done.stdout
-
-
-@pytest.mark.matrix
-def test_the_cost_of_a_reward_is_the_ratio_of_the_sums_over_rounds(tmp_path):
-    line = [sys.executable, str(BENCHMARKS / "progress_cost.py"), "--contestants", "progress", "--seeds", "1"]
-    line += ["--rounds", "2", "--output", str(tmp_path / "found.json")]
-    done = subprocess.run(line, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads((tmp_path / "found.json").read_text())
-    seconds = {name: sum(each) for name, each in found["seconds"]["1"].items()}
-    assert set(seconds) == {"trained", "progress"} and min(seconds.values()) > 0
-    assert found["ratios"]["progress"]["by_seed"] == [pytest.approx(seconds["progress"] / seconds["trained"], rel=0.05)]
