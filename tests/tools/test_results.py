@@ -47,7 +47,7 @@ def test_the_runs_are_counted_as_the_pages_tell_them():
         "Default run": 2 * 5,  # with and without a conjecturer
         "Four runs of Allen and Ståblein": 4 * 3,  # three runs and the conservative one of the older recipe
         "The conservative run": 5,
-        "Samples to RLOO's pass@1": 2 + 3 * 3,  # RLOO, and three arms with 100 rounds
+        "Samples to RLOO's pass@1": 4 * 3,  # RLOO, and three arms with 100 rounds
         "Matched samples: MaxRL, numbers to 20": 16 * 5,  # all arms of the script
         "Matched samples: to 30": 15,
         "Matched samples: to 40": 25,

@@ -48,6 +48,7 @@ RECIPES |= {"tiny-anchored-shaped": "anchored_shaped", "tiny-anchored-shaped-fix
 CURVE = against("before", "rloo_80@80", "anchored_shaped@100", "anchored_shaped_fixed@100", "fixed_problems@100")
 CURVE += against("rloo_80@80", "anchored_shaped@100", "anchored_shaped_fixed@100", "fixed_problems@100")
 CURVE += [("anchored_shaped_fixed@100", "fixed_problems@100")]
+CURVE += [(f"{arm}@100", f"{arm}@40") for arm in ("anchored_shaped", "anchored_shaped_fixed", "fixed_problems")]
 SYMBOLIC = [*against("sft", "rloo"), *against("rloo_matched", "ucb", "even"), ("ucb", "even")]
 SYMBOLIC += [*against("rloo", "trained", "frozen", "uniform"), ("trained", "frozen"), ("trained", "uniform")]
 SGS = [(arm, "reinforce_half") for arm in ("sgs", "no_guide", "frozen", "unconditioned", "stp", "judge", "learned")]
