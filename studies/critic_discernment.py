@@ -22,7 +22,6 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -186,9 +185,11 @@ def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, 
     own = [] if arm == "start" else iterations_of(run_folder(root, "cdg" if arm == "cdg_1" else arm, seed))
     prover = own[1 if arm == "cdg_1" else -1].models["prover"] if own else start
     problems = domain.held_out(settings["tested"])
-    items = []
-    with suppress(DataError):  # no problem that a majority of the start's answers solves: error detection is left out
-        items = drawn_items(read_solutions(root / "steps.jsonl", domain), settings["items"])
+    solutions, items = read_solutions(root / "steps.jsonl", domain), []
+    try:
+        items = drawn_items(solutions, settings["items"])
+    except DataError as error:
+        print(f"Error detection of {arm}, seed {seed}, is left out: {error}", flush=True)
     policy = model_policy(*load(prover), domain, **SAMPLING)
     found = prover_figures(policy, domain, problems, items, seed=seed)
     found["self_correction"] = self_correction(policy, domain, problems, seed=seed)

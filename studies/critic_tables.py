@@ -16,22 +16,22 @@ def _value(found: Mapping[str, Any] | None, name: str = "value") -> float:
     return float("nan") if found is None else float(found[name])
 
 
+def _detected(figures: Mapping[str, Any], rate: str) -> float:
+    """Of error detection; NaN where no step could be judged."""
+    return _value((figures["error_detection"] or {}).get(rate))
+
+
 FIGURES: dict[str, Callable[[Mapping[str, Any]], float]] = {
     "pass@1": lambda f: _value(f["pass@1"]),
     "majority@8": lambda f: _value(f["majority@8"]),
     "majority@32": lambda f: _value(f["majority@32"]),
-    "error detection F1": lambda f: _value((f["error_detection"] or {}).get("f1")),
-    "accuracy": lambda f: _value((f["error_detection"] or {}).get("accuracy")),
+    "error detection F1": lambda f: _detected(f, "f1"),
+    "accuracy": lambda f: _detected(f, "accuracy"),
     "right -> wrong": lambda f: _value(f["self_correction"]["right_to_wrong"]),
     "wrong -> right": lambda f: _value(f["self_correction"]["wrong_to_right"]),
     "change": lambda f: _value(f["self_correction"]["change"], "difference"),
     "average": lambda f: (
-        (
-            _value(f["pass@1"])
-            + _value((f["error_detection"] or {}).get("f1"))
-            + _value(f["self_correction"]["change"], "difference")
-        )
-        / 3
+        (_value(f["pass@1"]) + _detected(f, "f1") + _value(f["self_correction"]["change"], "difference")) / 3
     ),
 }
 """Name -> where it stands in what prover_figures found, with self_correction beside it; NaN: there is no such rate.

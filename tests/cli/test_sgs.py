@@ -7,6 +7,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.cli.stand_in import END, START, make_tokenizer
@@ -218,6 +219,25 @@ def test_a_sweep_of_arms_in_steps_of_32_varies_the_rate_of_every_role(study, tmp
     arms = json.loads((tmp_path / "sweep.json").read_text())["arms"]
     assert arms == ["parallel_sampling", "sgs_32 0.0001", "sgs_32 0.0003"]
     assert study.swept("sgs_32") == "learning_rate" and study.swept("sgs") == "prover_learning_rate"
+
+
+def test_a_sweep_keeps_the_rounds_of_each_arms_best_rate(study, monkeypatch):
+    """Arm a solves .2 at the rate 1 and (.3 + .5) / 2 = .4 at 2; equal attempts are those of the shortest run, 2."""
+    import sgs_study
+
+    played = {"a1": (0.1, 0.2), "a2": (0.2, 0.3), "a2'": (0.2, 0.4, 0.5), "s": (0.1, 0.3, 0.35)}
+
+    def run(name):
+        rows = [{"targets/solve_rate": rate, "prover/steps": 1.0} for rate in played[name]]
+        return SimpleNamespace(rounds=rows, series=lambda of: list(enumerate(row[of] for row in rows)))
+
+    monkeypatch.setattr(sgs_study, "load_run", run)
+    found = sgs_study.swept_arms({"a 1": ["a1"], "a 2": ["a2", "a2'"], "parallel_sampling": ["s"]})
+    arms = found["arms"]
+    assert found["rounds_of_equal_attempts"] == 2 and arms["a 2"]["of_seeds"] == [0.3, 0.5]
+    assert [arms[arm]["at_equal_attempts"] for arm in arms] == [[0.2], [0.3, 0.4], [0.3]]
+    assert ["solved" in arms[arm] for arm in arms] == [False, True, True]
+    assert arms["a 2"]["solved"] == [[0.2, 0.3], [0.2, 0.4, 0.5]]
 
 
 def test_another_folder_whose_name_begins_alike_is_not_the_start(tmp_path, capsys, monkeypatch):
