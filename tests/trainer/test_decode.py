@@ -6,6 +6,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerFast
 
+from countdown_selfplay._transformers import cache_name
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.policies.decode import common_run, common_start, without_idle_rows
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
@@ -112,7 +113,7 @@ def test_a_beginning_that_all_prompts_share_is_read_once(rest, repeats):
     ids, mask = ids.repeat_interleave(repeats, 0), mask.repeat_interleave(repeats, 0)
     given = asked(ids, mask)
     shared = without_idle_rows(model, given)
-    assert shared["past_key_values"].get_seq_length() == 40
+    assert shared[cache_name()].get_seq_length() == 40
     assert shared["attention_mask"][:, :40].all() and torch.equal(shared["attention_mask"].sum(1), mask.sum(1))
     plain, ours = both(model, given)
     assert torch.equal(plain[:, width:], ours[:, width:])

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from .._transformers import CACHE_NAMES
 from ..errors import ConfigError
 from ..registry import suggestion
 
@@ -32,7 +33,7 @@ class CompiledLayers:
 
         @functools.wraps(plain)
         def forward(_: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.failed or not torch.is_grad_enabled() or kwargs.get("past_key_values") is not None:
+            if self.failed or not torch.is_grad_enabled() or any(kwargs.get(n) is not None for n in CACHE_NAMES):
                 return plain(*args, **kwargs)
             try:
                 return compiled(*args, **kwargs)

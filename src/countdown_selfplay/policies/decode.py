@@ -7,15 +7,17 @@ from __future__ import annotations
 import copy
 import functools
 import math
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
 import torch
-from peft import PeftModel
-from transformers import generation
+from transformers import Cache, generation
 
+from .._transformers import cache_name, moved_names
 from ..errors import GenerationError
 from .base import cut_up
+from .reading import ANSWER, Unfit, alone, bare, left_padded, misread, padding_of, say_once, tokens
 
 SHARED_START = 32
 """Tokens from which on a beginning that all prompts share is read in a pass of its own."""
@@ -25,7 +27,6 @@ _BY_ROW = {
     generation.TopKLogitsWarper,
     generation.TopPLogitsWarper,
     generation.MinPLogitsWarper,
-    generation.RepetitionPenaltyLogitsProcessor,
     generation.SuppressTokensLogitsProcessor,
     generation.MinNewTokensLengthLogitsProcessor,
 }
@@ -39,15 +40,32 @@ def without_idle_rows(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     and scores are repeated g times. A beginning that all prompts share (the rules of a chat prompt) is read in one
     row, if it has SHARED_START tokens or more; `input_ids` and `attention_mask` then have the padding behind it.
     The random numbers are those of transformers' own loop, so that equal seeds give equal tokens, up to the rounding
-    of other batch sizes. Unchanged where the cache is not the plain growing one, for models that carry a state besides
-    attention, and where no process holds whole weights or processes must make equally many steps.
+    of other batch sizes. Unchanged where a setting asks for something else than one growing cache, where a model
+    continues rows otherwise in this loop than alone (`misread`), and where no process holds whole weights or
+    processes must make equally many steps.
     """
     ids, mask, config = arguments.get("input_ids"), arguments.get("attention_mask"), arguments.get("generation_config")
-    if ids is None or mask is None or arguments.keys() - _KNOWN or not _plain(model, config):
+    if ids is None or mask is None or arguments.keys() - _KNOWN or not _plain(config) or cut_up(model):
         return arguments
+    if why := misread(model, looped, ids.size(1) + (getattr(config, "max_new_tokens", 0) or 0)):
+        say_once(f"{type(bare(model)).__name__} is sampled by the slower loop of Transformers: it {why}.")
+        apart = not bool(mask[:, 0].all()) and padding_of(bare(model)) == "apart"
+        return {**arguments, "custom_generate": functools.partial(_by_length, given=arguments)} if apart else arguments
+    return _shortened(model, arguments, SHARED_START)
+
+
+_KNOWN = {"input_ids", "attention_mask", "generation_config", "tokenizer"}
+Watch = Callable[[tuple[torch.Tensor, torch.Tensor]], object]
+
+
+def _shortened(model: Any, arguments: dict[str, Any], shortest: int, watch: Watch | None = None) -> dict[str, Any]:
+    """`shortest`: tokens of a beginning that is read in a pass of its own. `watch` is called with each step's rows and
+    their scores."""
+    ids, mask, config = arguments["input_ids"], arguments["attention_mask"], arguments.get("generation_config")
     group = common_run(ids, mask)
-    start = common_start(ids[::group], mask[::group])
-    changed: dict[str, Any] = {"custom_generate": functools.partial(_decode, group=group)}
+    start = common_start(ids[::group], mask[::group], shortest)
+    own = functools.partial(_decode, group=group, given=arguments, watch=watch)
+    changed: dict[str, Any] = {"custom_generate": own}
     if config is not None and config.stop_strings:  # generate keeps the tokenizer from loops other than its own
         changed["stopping_criteria"] = generation.StoppingCriteriaList(
             [generation.StopStringCriteria(arguments["tokenizer"], config.stop_strings)]
@@ -58,16 +76,32 @@ def without_idle_rows(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         return {**arguments, **changed}
     ids, mask = _start_first(ids, mask, start), _start_first(mask, mask, start)
     with torch.no_grad():
-        cache = model(
-            input_ids=ids[:1, :start], attention_mask=mask[:1, :start], use_cache=True, logits_to_keep=1
-        ).past_key_values
+        output = model(input_ids=ids[:1, :start], attention_mask=mask[:1, :start], use_cache=True, logits_to_keep=1)
+    _, cache = _cache_in(output)
     if cache is None or cache.get_seq_length() != start:
         return arguments
     cache.batch_repeat_interleave(len(ids) // group)
-    return {**arguments, **changed, "input_ids": ids, "attention_mask": mask, "past_key_values": cache}
+    return {**arguments, **changed, "input_ids": ids, "attention_mask": mask, cache_name(): cache}
 
 
-_KNOWN = {"input_ids", "attention_mask", "generation_config", "tokenizer"}
+def _by_length(model: Any, *_: Any, given: dict[str, Any], **__: Any) -> torch.Tensor:
+    """What `generate` makes of prompts of one length at a time, without padding on the left."""
+    ids, mask = given["input_ids"], given["attention_mask"]
+    padding_B = mask.size(1) - mask.sum(1)
+    parts: dict[int, torch.Tensor] = {}
+    for padding in padding_B.unique().tolist():
+        rows = (padding_B == padding).nonzero().flatten()
+        own = {"input_ids": ids[rows, padding:], "attention_mask": mask[rows, padding:]}
+        made = model.generate(**{**given, **own})[:, mask.size(1) - padding :]
+        parts |= dict(zip(rows.tolist(), made, strict=True))
+    end = given["generation_config"].pad_token_id
+    answers = torch.nn.utils.rnn.pad_sequence([parts[row] for row in range(len(ids))], True, end or 0)
+    return torch.cat([ids, answers], 1)
+
+
+def _cache_in(values: Mapping[str, Any]) -> tuple[str, Any]:
+    """The name and the cache among what a model returns, or a loop is given; "" and None if there is none."""
+    return next(((name, value) for name, value in values.items() if isinstance(value, Cache)), ("", None))
 
 
 def _decode(
@@ -78,43 +112,45 @@ def _decode(
     generation_config: Any,
     *,
     group: int,
+    given: dict[str, Any],
+    watch: Watch | None,
     **kwargs: Any,
 ) -> torch.Tensor:
     """Prompts and completions, (B, prompt + the longest completion). Rows come in runs of `group` equal ones, of which
-    `past_key_values` in `kwargs` has the beginning of the first, or nothing."""
-    cache, mask, positions = kwargs["past_key_values"], kwargs["attention_mask"], kwargs["position_ids"]
-    if any(type(processor) not in _BY_ROW for processor in logits_processor):
-        cache.batch_repeat_interleave(group)
-        return model._sample(input_ids, logits_processor, stopping_criteria, generation_config, **kwargs)
-    given = {"past_key_values": cache, "use_cache": True, "logits_to_keep": 1}
+    the cache in `kwargs` has the beginning of the first, or nothing. `given`: the arguments of `generate` without this
+    loop."""
+    (name, cache), mask, positions = _cache_in(kwargs), kwargs.get("attention_mask"), kwargs.get("position_ids")
+    if cache is None or any(type(processor) not in _BY_ROW for processor in logits_processor):
+        return model.generate(**given)
     seen, (prompts, width) = cache.get_seq_length(), input_ids.shape
-    logits_BV = model(
-        input_ids=input_ids[::group, seen:],
-        attention_mask=None if mask is None else mask[::group],
-        position_ids=positions[::group, seen:],
-        **given,
-    ).logits[:, -1]
+    always = {name: cache, "use_cache": True, "logits_to_keep": 1}
+    place = {} if positions is None else {"position_ids": positions[::group, seen:]}
+    first = None if mask is None else mask[::group]
+    logits_BV = model(input_ids=input_ids[::group, seen:], attention_mask=first, **place, **always).logits[:, -1]
     logits_BV = logits_BV.repeat_interleave(group, 0)
     cache.batch_repeat_interleave(group)
     length = stopping_criteria.max_length
     padding = input_ids.new_full((prompts, length - width), int(generation_config._pad_token_tensor))
-    output, rows, position = torch.cat([input_ids, padding], 1), torch.arange(prompts), positions[:, -1:]
-    rows = rows.to(input_ids.device)
+    output, rows = torch.cat([input_ids, padding], 1), torch.arange(prompts, device=input_ids.device)
+    place = {} if positions is None else {"position_ids": positions[:, -1:]}
     for column in range(width, length):
+        if watch is not None:
+            watch((rows, logits_BV))
         scores_BV = logits_processor(output[rows, :column], logits_BV.float())
         drawn = _drawn(scores_BV, rows, prompts) if generation_config.do_sample else scores_BV.argmax(-1)
         output[rows, column] = drawn
         going = (~stopping_criteria(output[rows, : column + 1], None)).nonzero().flatten()
         if len(going) == 0:
             return output[:, : column + 1]
-        position = position + 1
+        place = {key: value + 1 for key, value in place.items()}
         mask = mask if mask is None else torch.cat([mask, mask.new_ones(len(mask), 1)], 1)
         if len(going) < len(rows):
-            rows, position = rows[going], position[going]
-            mask = mask if mask is None else mask[going]
+            # Positions are one row for all where no row has padding.
+            place = {key: value[going] if len(value) == len(rows) else value for key, value in place.items()}
+            rows, mask = rows[going], mask if mask is None else mask[going]
             cache.batch_select_indices(going)
         ids = output[rows, column, None]
-        logits_BV = model(input_ids=ids, attention_mask=mask, position_ids=position, **given).logits[:, -1]
+        logits_BV = model(input_ids=ids, attention_mask=mask, **place, **always).logits[:, -1]
     return output
 
 
@@ -131,9 +167,9 @@ def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> torch.Tensor
     return (probs_BV / (race_BV if len(rows) == of else race_BV[rows])).argmax(-1)
 
 
-def common_start(ids: torch.Tensor, mask: torch.Tensor) -> int:
+def common_start(ids: torch.Tensor, mask: torch.Tensor, shortest: int = SHARED_START) -> int:
     """With how many equal tokens all left-padded rows begin, none of them whole; 0 for one row and below
-    SHARED_START."""
+    `shortest`."""
     lengths, width = mask.sum(1), ids.size(1)
     if len(ids) == 1 or bool((mask[:, 1:] < mask[:, :-1]).any()):
         return 0
@@ -141,7 +177,7 @@ def common_start(ids: torch.Tensor, mask: torch.Tensor) -> int:
     most = int(lengths.min()) - 1
     differs = (torch.stack([row[:most] for row in own]) != own[0][:most]).any(0) if most > 0 else mask.new_zeros(0)
     start = int(differs.int().argmax()) if bool(differs.any()) else max(most, 0)
-    return start if start >= SHARED_START else 0
+    return start if start >= shortest else 0
 
 
 def _start_first(values: torch.Tensor, mask: torch.Tensor, start: int) -> torch.Tensor:
@@ -159,19 +195,38 @@ def common_run(ids: torch.Tensor, mask: torch.Tensor) -> int:
     return math.gcd(*(end - start for start, end in pairwise(bounds)))
 
 
-def _plain(model: Any, config: Any) -> bool:
-    """Does generate grow a plain cache of keys and values, on weights that this process holds?"""
-    if config is not None and (
+def _plain(config: Any) -> bool:
+    """Do the settings ask for one growing cache of keys and values?"""
+    return config is None or not (
         config.use_cache is False
         or config.cache_implementation not in (None, "dynamic")
         or (config.num_beams or 1) > 1
         or (config.num_return_sequences or 1) > 1
         or config.prefill_chunk_size is not None
         or config.return_dict_in_generate
-    ):
-        return False
-    base: Any = model.get_base_model() if isinstance(model, PeftModel) else model
-    kinds = getattr(base.config.get_text_config(), "layer_types", None) or ["full_attention"]
-    if base._is_stateful or set(kinds) != {"full_attention"} or base.config.is_encoder_decoder:
-        return False
-    return not cut_up(base)
+    )
+
+
+def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The layout of this loop, for `misread`: a beginning of its own, padding behind it, and two rows a prompt, of
+    which those of the second end after a token."""
+    if moved := moved_names():
+        raise Unfit(f"is run by a Transformers that this version was not made for ({'; '.join(moved)})")
+    first, second, _ = tokens(base, length)
+    ids, mask = (part.repeat_interleave(2, 0) for part in left_padded([first, second]))
+    config = generation.GenerationConfig(max_new_tokens=ANSWER, do_sample=False, pad_token_id=0, disable_compile=True)
+    steps: list[tuple[torch.Tensor, torch.Tensor]] = []
+    given = _shortened(base, dict(input_ids=ids, attention_mask=mask, generation_config=config), 1, steps.append)
+    width = ids.size(1)
+    ends = generation.StoppingCriteriaList([lambda rows, *_, **__: rows[:, width - 1] == second[-1]])
+    output = base.generate(**given, stopping_criteria=ends)[:, width:]
+    if [len(rows) for rows, _ in steps] != [4] + [2] * (ANSWER - 1):
+        raise Unfit("keeps no cache of keys and values that grows")
+    expected = alone(_scores, base, [torch.cat([first, output[0]]), torch.cat([second, output[2]])])
+    wanted = torch.cat([expected[rows // 2, step] for step, (rows, _) in enumerate(steps)])
+    return torch.cat([scores for _, scores in steps]).log_softmax(-1), wanted.log_softmax(-1)
+
+
+def _scores(base: Any, **given: Any) -> torch.Tensor:
+    found: torch.Tensor = base(**given).logits
+    return found[:, -ANSWER - 1 :]

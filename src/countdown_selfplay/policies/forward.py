@@ -10,6 +10,7 @@ import torch
 
 from .. import _trl
 from ..errors import ConfigError
+from .reading import padding_of, positions_of
 
 _PER_TOKEN = ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top1")
 
@@ -60,12 +61,11 @@ def score_completions_only(model: Any) -> None:
             return original(*args, **kwargs)
         if self.padding_free and kwargs.get("attention_mask") is not None:
             return _packed(fused, kwargs)
-        plain = functools.partial(_plain_scores, self, fused)
         if self.shared_prefix is not None and kwargs.get("attention_mask") is not None:
-            output = self.shared_prefix.score(self, fused, plain, kwargs)
+            output = self.shared_prefix.score(self, fused, kwargs)
             if output is not None:
                 return output
-        return plain(kwargs)
+        return _plain_scores(self, fused, kwargs)
 
     model.forward = types.MethodType(forward, model)
 
@@ -74,6 +74,11 @@ def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
     labels = kwargs["labels"]
     if model.mixed is not None:
         kwargs = model.mixed.positioned(kwargs)
+    mask, way = kwargs.get("attention_mask"), padding_of(model)
+    if mask is not None and way == "placed":
+        kwargs = kwargs | {"position_ids": positions_of(mask)}
+    elif mask is not None and way == "apart" and not bool(mask[:, 0].all()):
+        return _by_length(functools.partial(_plain_scores, model, fused), kwargs)
     if labels.device.type != "cpu":
         return fused(**kwargs)
     start = max(int((labels != -100).any(0).int().argmax()) - 1, 0)
@@ -84,6 +89,21 @@ def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
         handle.remove()
 
 
+def _by_length(score: Any, kwargs: dict[str, Any]) -> Any:
+    """Rows with equally much padding on the left together, without it; of outputs the columns that all have."""
+    padding_B = (kwargs["attention_mask"] == 0).cumprod(1).sum(1)
+    found, order = [], []
+    for padding in padding_B.unique().tolist():
+        rows = (padding_B == padding).nonzero().flatten()
+        order.append(rows)
+        found.append(score({k: v[rows, padding:] if torch.is_tensor(v) else v for k, v in kwargs.items()}))
+    width, back = min(part.log_probs.size(1) for part in found), torch.cat(order).argsort()
+    for name in _PER_TOKEN:
+        if found[0].get(name) is not None:
+            found[0][name] = torch.cat([part[name][:, -width:] for part in found])[back]
+    return found[0]
+
+
 def _cut(start: int, module: Any, arguments: Any, output: Any) -> Any:
     output.last_hidden_state = output.last_hidden_state[:, start:]
     return output
@@ -92,7 +112,7 @@ def _cut(start: int, module: Any, arguments: Any, output: Any) -> Any:
 def _packed(fused: Any, kwargs: dict[str, Any]) -> Any:
     """The rows' own tokens in one row; outputs are put back where they belong, 0 on padding."""
     mask = kwargs["attention_mask"].bool()
-    positions = (mask.long().cumsum(1) - 1).clamp(min=0)
+    positions = positions_of(mask)
     labels = kwargs["labels"].masked_fill(positions == 0, -100)  # no token is predicted from another row's last one
     packed = {name: value for name, value in kwargs.items() if name != "attention_mask"} | {
         "input_ids": kwargs["input_ids"][mask][None],

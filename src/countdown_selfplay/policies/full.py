@@ -17,6 +17,7 @@ from transformers import GenerationConfig, PreTrainedModel
 from .base import Placing, PolicySet, cut_up, gathered, inner_name
 from .decode import without_idle_rows
 from .forward import scored_at
+from .reading import say_once
 
 
 class PolicyModule(PreTrainedModel):
@@ -75,6 +76,12 @@ class PolicyModule(PreTrainedModel):
     def generate_batch(self, *args: Any, **kwargs: Any) -> Any:
         policy: Any = self.policy
         return policy.generate_batch(*args, **kwargs)
+
+    def gradient_checkpointing_enable(self, *args: Any, **kwargs: Any) -> None:
+        if any(hasattr(part, "gradient_checkpointing") for part in self.policies.modules()):
+            super().gradient_checkpointing_enable(*args, **kwargs)
+        else:
+            say_once(f"`gradient_checkpointing` is not used: {type(self.policy).__name__} does not have it.")
 
     def train(self, mode: bool = True) -> PolicyModule:
         """The Trainer asks for it before each micro-batch, where as a rule all parts are in their mode already."""

@@ -18,7 +18,7 @@ from ..errors import ConfigError
 from .base import Placing, PolicySet, inner_name
 from .forward import score_completions_only, scored_at
 from .full import PolicyModule, generate_with_stops
-from .mixed_adapters import misread, mixed_adapters, obstacle
+from .mixed_adapters import mixed_adapters, obstacle, unlike_alone
 
 logger = logging.getLogger(__name__)
 
@@ -202,7 +202,7 @@ def allow_mixed(policies: PolicySet, mode: str, engine: str, packed: bool) -> No
         why = obstacle(policies.module, policies.module.peft_config[first])
     if not why:
         mixed = mixed_adapters(policies.module, [inner_name(name) for name in names])
-        gap = misread(policies.module, mixed)
+        gap = unlike_alone(policies.module, mixed)
         why = f"reads a row per player otherwise than each alone (hidden states differ by {gap:.2g})" if gap else ""
         policies.activate(policies.shared_by(names[0])[0])
     if why:

@@ -22,7 +22,7 @@ from peft.utils import AuxiliaryTrainingWrapper
 from torch import nn
 
 from .base import cut_up, inner_name
-from .shared_prefix import difference, reads_positions
+from .reading import difference, misread, placed
 
 
 @dataclass(frozen=True)
@@ -183,13 +183,11 @@ def obstacle(module: Any, config: Any) -> str:
         return "has dropout (`lora_dropout` or its own), which separate passes draw apart"
     if getattr(text, "attention_dropout", 0):
         return "has dropout in its attention, which separate passes draw apart"
-    if base._is_stateful or text.is_encoder_decoder or not reads_positions(base):
-        return "takes no position ids, or carries a state besides attention"
     if len({(p.device, p.dtype) for layer in layers for p in layer.parameters() if p.requires_grad}) > 1:
         return "has its adapters on several devices, or in several precisions"
     if any(p._post_accumulate_grad_hooks for p in module.parameters()):
         return "has hooks on the gradients of single weights"
-    return "is cut up over processes" if cut_up(module) else ""
+    return "is cut up over processes" if cut_up(module) else misread(base, placed)
 
 
 def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
@@ -206,7 +204,7 @@ def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
     return mixed
 
 
-def misread(module: Any, mixed: MixedAdapters) -> float:
+def unlike_alone(module: Any, mixed: MixedAdapters) -> float:
     """By how much hidden states of a row per player differ from those of its adapter alone, where that is more than
     rounding; else 0. With values in B for the time, which is 0 at the start of a run."""
     backbone = module.get_base_model().base_model

@@ -10,7 +10,6 @@ costs more than it saves where answers are long: a group is cut into runs of the
 from __future__ import annotations
 
 import functools
-import inspect
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import torch
 from transformers import PreTrainedModel
 
 from .base import cut_up
+from .reading import ANSWER, alone, misread, padding_of, states, tokens
 
 logger = logging.getLogger(__name__)
 
@@ -168,25 +168,37 @@ def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
 
 
 def obstacle(model: Any) -> str:
-    """Why a causal LM cannot read packs, a phrase after its name; "" if it can."""
-    config = model.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"]) - {"full_attention"}
-    if model._is_stateful or config.is_encoder_decoder:
-        return "carries a state besides attention"
-    if kinds or (getattr(config, "layer_types", None) is None and getattr(config, "sliding_window", None)):
-        return f"has layers that do not attend to everything ({', '.join(sorted(kinds)) or 'sliding_window'})"
-    if config._attn_implementation not in ("sdpa", "eager"):
-        return f"runs attention '{config._attn_implementation}', and packs need sdpa or eager"
-    if not reads_positions(model):
-        return "takes no position ids"
+    """Why a causal LM cannot read packs, a phrase after its name; "" if it can, as far as its settings tell."""
+    if cut_up(model):
+        return SHARDED
+    kind = model.config._attn_implementation
+    if kind not in ("sdpa", "eager"):
+        return f"runs attention '{kind}', and packs need sdpa or eager"
     if drops(model):
         return "has dropout, which rows with a prompt of their own draw apart"
-    return SHARDED if cut_up(model) else ""
+    return misread(model, laid_out)
 
 
-def reads_positions(model: Any) -> bool:
-    """Does a causal LM take position ids?"""
-    return "position_ids" in inspect.signature(type(model.base_model).forward).parameters
+def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The layout of packs, for `misread`: two answers behind one copy of their prompt."""
+    prompt, _, answers = tokens(base, length)
+    both = torch.cat([prompt.expand(2, -1), answers], 1)
+    rows = Rows(both.cpu().numpy(), np.ones(both.shape, dtype=np.int64), len(prompt))
+    packs = packed(rows, [[[0, 1]]], base.device)
+    given = {"position_ids": packs.positions_NL, "attention_mask": mask_of(base, packs)}
+    found = base.base_model(input_ids=packs.ids_NL, **given).last_hidden_state.flatten(0, 1)[packs.source_M]
+    return found[packs.target_M.argsort()].view(2, ANSWER, -1), alone(states, base, list(both))[:, :-1]
+
+
+def mask_of(model: Any, packs: Packs) -> torch.Tensor:
+    """(N, 1, L, L), in the form that the model's attention takes."""
+    visible: torch.Tensor = packs.visible_NLL[:, None]
+    weight = model.get_input_embeddings().weight
+    autocast = torch.is_autocast_enabled(weight.device.type)
+    if model.config._attn_implementation == "eager" or not autocast:
+        added = torch.zeros(visible.shape, dtype=weight.dtype, device=visible.device)
+        return added.masked_fill(~visible, -torch.inf)
+    return visible
 
 
 def drops(module: torch.nn.Module) -> bool:
@@ -198,25 +210,31 @@ def drops(module: torch.nn.Module) -> bool:
 
 
 class SharedPrefix:
-    """The passes of one model that share prompts, and the check of the first of them against the plain pass."""
+    """The passes of one model that share prompts."""
 
     def __init__(self, model: Any, always: bool) -> None:
         """`always`: pack wherever two rows share a prompt, and not only where it pays."""
         config = model.config.get_text_config()
         layers = sum(p.numel() for p in model.base_model.parameters()) - model.get_input_embeddings().weight.numel()
         keys = layers / config.num_hidden_layers / (2 * config.hidden_size * ATTENTION)
-        self.keys, self.always, self.checked = keys, always, False
+        self.keys, self.always = keys, always
 
-    def score(self, model: Any, fused: Any, plain: Any, given: dict[str, Any]) -> Any:
-        """The output of a pass over packs, as `plain(given)` has it; None where rows are not packed. `fused`: the
-        model's forward with TRL's head."""
+    def score(self, model: Any, fused: Any, given: dict[str, Any]) -> Any:
+        """The output of a pass over packs, as that of the rows; None where rows are not packed. `fused`: the model's
+        forward with TRL's head."""
         if not {name for name, value in given.items() if value is not None} <= _OWN:
             return None
         ids, mask, labels = given["input_ids"], given["attention_mask"], given["labels"]
         first = int((labels != -100).any(0).int().argmax())
+        if why := misread(model, laid_out, ids.size(1)):  # rows beyond a window that shorter ones did not reach
+            logger.warning("`shared_prefix` is not used: %s %s.", type(model).__name__, why)
+            model.shared_prefix = None
+            return None
         mixed = None if model.mixed is None else model.mixed.rows
-        whose = () if mixed is None else (np.array(mixed.owner_B), np.array(mixed.shift_B))
-        rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, *whose)
+        owner_B, shift_B = (None, None) if mixed is None else (np.array(mixed.owner_B), np.array(mixed.shift_B))
+        if padding_of(model) == "placed":
+            shift_B = (mask[:, :first] == 0).sum(1).cpu().numpy()
+        rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, owner_B, shift_B)
         if first == 0 or not rows.regular():
             return None
         plan, cost = arranged(rows, self.keys)
@@ -227,32 +245,14 @@ class SharedPrefix:
             plan.sort(key=lambda pack: mixed.owner_B[pack[0][0]])
             owners = [mixed.owner_B[pack[0][0]] for pack in plan]
             model.mixed.read(owners)
-        output = self._output(model, fused, packed(rows, plan, ids.device), mask, labels)
-        if not self.checked:
-            self.checked = True
-            with torch.no_grad():
-                expected = plain(given)
-            if mixed is not None:
-                model.mixed.read(owners)  # gradient checkpointing reads the packs again
-            if found := difference(output.log_probs, expected.log_probs):
-                logger.warning(
-                    "%s reads packs of answers with one prompt otherwise than rows of their own (log-probs differ by "
-                    "%.2g); the plain pass is used. Set shared_prefix=off.", type(model).__name__, found,
-                )  # fmt: skip
-                model.shared_prefix = None
-                return None
-        return output
+        return self._output(model, fused, packed(rows, plan, ids.device), mask, labels)
 
     def _output(self, model: Any, fused: Any, packs: Packs, mask: torch.Tensor, labels: torch.Tensor) -> Any:
-        visible: torch.Tensor = packs.visible_NLL[:, None]
-        autocast = torch.is_autocast_enabled(mask.device.type)
-        if model.config.get_text_config()._attn_implementation == "eager" or not autocast:
-            kind = model.get_input_embeddings().weight.dtype
-            visible = torch.zeros(visible.shape, dtype=kind, device=mask.device).masked_fill(~visible, -torch.inf)
         handle = model.base_model.register_forward_hook(functools.partial(_scored, packs.source_M))
         try:
             output = fused(
-                input_ids=packs.ids_NL, position_ids=packs.positions_NL, attention_mask=visible, fused_lm_head=True,
+                input_ids=packs.ids_NL, position_ids=packs.positions_NL, attention_mask=mask_of(model, packs),
+                fused_lm_head=True,
                 shift_labels=labels.flatten()[packs.target_M][None],
             )  # fmt: skip
         finally:
@@ -270,15 +270,6 @@ def _scored(source_M: torch.Tensor, module: Any, arguments: Any, output: Any) ->
     """Of a backbone's output only what predicts a scored token."""
     output.last_hidden_state = output.last_hidden_state.flatten(0, 1).index_select(0, source_M)[None]
     return output
-
-
-def difference(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest difference of log-probs of the columns that both have, if it is more than rounding; else 0."""
-    width = min(found.size(1), expected.size(1))
-    gap = (found[:, -width:] - expected[:, -width:]).detach().abs() / (1 + expected[:, -width:].abs())
-    half = torch.is_autocast_enabled(found.device.type) or found.dtype in (torch.float16, torch.bfloat16)
-    wrong = float(gap.mean()) > 0.02 if half else not float(gap.max()) <= 1e-3
-    return float(gap.max()) if wrong else 0.0
 
 
 def share_prefixes(modules: Iterable[torch.nn.Module], mode: str, sharded: bool = False) -> bool:
