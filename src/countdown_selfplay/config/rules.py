@@ -4,6 +4,7 @@ choices of single fields stand beside the fields (options.py); the table here ha
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,14 @@ Broken = Callable[[SelfPlaySettings], object]
 
 def _reentrant(given: object) -> bool:
     return isinstance(given, dict) and bool(given.get("use_reentrant"))
+
+
+def _half(given: object) -> bool:
+    """Do the arguments of `from_pretrained` ask for float16?"""
+    found = json.loads(given) if isinstance(given, str) else given
+    return isinstance(found, dict) and any(
+        str(found.get(name)).removeprefix("torch.") in ("float16", "half") for name in ("dtype", "torch_dtype")
+    )
 
 
 RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {c} is the configuration
@@ -81,6 +90,16 @@ RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {
     (
         lambda c: c.fp16,
         "`fp16` (True) is not supported: a skipped step of its loss scaler looks like a collapse; use bf16.",
+    ),
+    (
+        lambda c: _half(c.model_init_kwargs),
+        "`dtype` (float16) is not supported: small gradients and steps round to 0 in it, and answers fall apart after "
+        "a few rounds; use bfloat16 or float32.",
+    ),
+    (
+        lambda c: c.neftune_noise_alpha is not None,
+        "`neftune_noise_alpha` ({c.neftune_noise_alpha}) would move the embeddings in sampling as in the loss, which "
+        "then score other models; leave it unset (`countdown-selfplay sft` takes it).",
     ),
     (  # "loss" is what Transformers writes there, and no evaluation logs one
         lambda c: c.load_best_model_at_end and c.metric_for_best_model in (None, "loss"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from peft import AutoPeftModelForCausalLM, LoraConfig, PeftConfig
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -39,6 +40,7 @@ def build_policies(
     for source in sources.values():
         if not any(source is other or source == other for other in distinct):
             distinct.append(source)
+    alike = _one_tokenizer(distinct, bool((init_kwargs or {}).get("trust_remote_code")))
     start = {player: distinct.index(source) for player, source in sources.items()}
     frozen_names = {player: f"start_{start[player]}" if len(distinct) > 1 else "start" for player in players}
     weights_of = {player: s.weights or frozen_names[player] for player, s in players.items()}
@@ -61,12 +63,12 @@ def build_policies(
         order = [*trained, *sorted(frozen)]
         taken = [starts[name] for name in order]
         models = {n: _load(distinct[taken[i]], init_kwargs, taken[i] in taken[:i]) for i, n in enumerate(order)}
-        _check_vocabularies(models)
+        _check_vocabularies({} if alike else models)
         return _from(FullPolicies(models, weights_of, starts, frozen), starts, distinct)
     if peft_config is None:
         peft_config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
     bases = {i: _load(distinct[i], init_kwargs) for i in dict.fromkeys(starts.values())}
-    _check_vocabularies({str(distinct[i])[:80]: base for i, base in bases.items()})
+    _check_vocabularies({} if alike else {str(distinct[i])[:80]: base for i, base in bases.items()})
     adapted, bare = [], {}
     for i, base in bases.items():
         own = {player: name for player, name in weights_of.items() if starts[name] == i}
@@ -175,6 +177,11 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
             f"`model` must be a hub id, a path or a transformers PreTrainedModel, got {type(source).__name__}; "
             "to train an adapter pass the base model and a `peft_config`."
         )
+    if model.dtype == torch.float16:
+        raise ConfigError(
+            f"{type(model).__name__} has float16 weights, in which small gradients and steps round to 0; load it in "
+            "bfloat16 or float32."
+        )
     config = model.config.get_text_config()
     experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None) or 0
     if experts > 1:  # rule 15 of the design
@@ -186,6 +193,27 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
         return model
     with gathered(model.parameters()):
         return copy.deepcopy(model)
+
+
+def _one_tokenizer(sources: Sequence[ModelSource], trust_remote_code: bool) -> bool:
+    """Whether tokenizers lie beside all the models, before these load. ConfigError if they differ: one of them writes
+    the prompts and reads the texts of all roles."""
+    known = {}
+    for source in sources if len(sources) > 1 else ():
+        path = source if isinstance(source, str) else source.config._name_or_path
+        try:
+            known[str(path)] = load_tokenizer(str(path), trust_remote_code).get_vocab()
+        except (ConfigError, DataError):  # an object without a path; a model that cannot be read says so as it loads
+            return False
+    (first, words), *others = known.items() or [("", {})]
+    for path, own in others:
+        differ = [word for word in {**words, **own} if words.get(word) != own.get(word)]
+        if differ:
+            raise ConfigError(
+                f"The roles' models must share one tokenizer, but {first} and {path} give {len(differ)} tokens "
+                f"different ids, such as {differ[0]!r}; start both roles from one model's tokenizer."
+            )
+    return bool(others)
 
 
 def _check_vocabularies(models: dict[str, PreTrainedModel]) -> None:

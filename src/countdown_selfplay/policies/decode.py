@@ -47,10 +47,12 @@ def without_idle_rows(model: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     ids, mask, config = arguments.get("input_ids"), arguments.get("attention_mask"), arguments.get("generation_config")
     if ids is None or mask is None or arguments.keys() - _KNOWN or not _plain(config) or cut_up(model):
         return arguments
-    if why := misread(model, looped, ids.size(1) + (getattr(config, "max_new_tokens", 0) or 0)):
+    longest = ids.size(1) + (getattr(config, "max_new_tokens", 0) or 0)
+    if not bool(mask.all()) and padding_of(bare(model), longest) == "apart":
+        return {**arguments, "custom_generate": functools.partial(_by_length, given=arguments)}
+    if why := misread(model, looped, longest):
         say_once(f"{type(bare(model)).__name__} is sampled by the slower loop of Transformers: it {why}.")
-        apart = not bool(mask[:, 0].all()) and padding_of(bare(model)) == "apart"
-        return {**arguments, "custom_generate": functools.partial(_by_length, given=arguments)} if apart else arguments
+        return arguments
     return _shortened(model, arguments, SHARED_START)
 
 
@@ -92,7 +94,7 @@ def _by_length(model: Any, *_: Any, given: dict[str, Any], **__: Any) -> torch.T
     for padding in padding_B.unique().tolist():
         rows = (padding_B == padding).nonzero().flatten()
         own = {"input_ids": ids[rows, padding:], "attention_mask": mask[rows, padding:]}
-        made = model.generate(**{**given, **own})[:, mask.size(1) - padding :]
+        made = model.generate(**without_idle_rows(model, {**given, **own}))[:, mask.size(1) - padding :]
         parts |= dict(zip(rows.tolist(), made, strict=True))
     end = given["generation_config"].pad_token_id
     answers = torch.nn.utils.rnn.pad_sequence([parts[row] for row in range(len(ids))], True, end or 0)

@@ -10,7 +10,7 @@ import torch
 
 from .. import _trl
 from ..errors import ConfigError
-from .reading import padding_of, positions_of
+from .reading import Layout, misread, padding_of, positions_of, tokens
 
 _PER_TOKEN = ("log_probs", "entropy", "log_sum_sq_probs", "mean_logits", "is_top1")
 
@@ -36,7 +36,30 @@ def scored_at(model: Any, temperature: float, top1: bool = False) -> None:
     """Give a causal LM the fused head that the trainer's forward pass asks for, at the role's temperature. top1: as in
     `_trl.patch_lm_head`."""
     _trl.patch_lm_head(model, temperature, top1)
+    check_head(model, temperature)
     score_completions_only(model)
+
+
+def check_head(model: Any, temperature: float) -> None:
+    """ConfigError if the fused head scores tokens otherwise than the model does: it takes logits to be a product of
+    hidden states and output embeddings, times what a few configs say."""
+    if misread(model, _headed(temperature)):
+        raise ConfigError(
+            f"{type(model).__name__} makes its scores by more than its output embeddings, which TRL's fused head does "
+            "not know; train a model whose head is one linear layer."
+        )
+
+
+@functools.cache
+def _headed(temperature: float) -> Layout:
+    def headed(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+        ids = tokens(base, length)[0][None]
+        found = base(input_ids=ids, labels=ids, fused_lm_head=True).log_probs[0]
+        expected = (base(input_ids=ids).logits[0, :-1].float() / temperature).log_softmax(-1)
+        kind = base.get_output_embeddings().weight.dtype
+        return found[:, None].to(kind), expected.gather(1, ids[0, 1:, None]).to(kind)
+
+    return headed
 
 
 def score_completions_only(model: Any) -> None:
@@ -74,7 +97,7 @@ def _plain_scores(model: Any, fused: Any, kwargs: dict[str, Any]) -> Any:
     labels = kwargs["labels"]
     if model.mixed is not None:
         kwargs = model.mixed.positioned(kwargs)
-    mask, way = kwargs.get("attention_mask"), padding_of(model)
+    mask, way = kwargs.get("attention_mask"), padding_of(model, labels.size(1))
     if mask is not None and way == "placed":
         kwargs = kwargs | {"position_ids": positions_of(mask)}
     elif mask is not None and way == "apart" and not bool(mask[:, 0].all()):

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from ..errors import ConfigError
 from .base import Placing, PolicySet, inner_name
-from .forward import score_completions_only, scored_at
+from .forward import check_head, score_completions_only, scored_at
 from .full import PolicyModule, generate_with_stops
 from .mixed_adapters import mixed_adapters, obstacle, unlike_alone
 
@@ -84,6 +84,7 @@ class LoraPolicies(PolicySet):
         if self.top1:
             scored_at(self.module.get_base_model(), temperature, True)
         else:
+            check_head(self.module.get_base_model(), temperature)
             score_completions_only(self.module.get_base_model())
         self.module.generate = functools.partial(generate_with_stops, self.module.generate, tokenizer)
 

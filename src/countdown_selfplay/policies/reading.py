@@ -31,7 +31,7 @@ SHORT, ANSWER = 16, 3
 """Tokens of the longer row, and of its answer."""
 Layout = Callable[[Any, int], tuple[torch.Tensor, torch.Tensor]]
 """(causal LM, tokens of the longer row) -> numbers of the rows in that layout, and of each alone, (..., V) both."""
-_SPAN = re.compile("window|chunk|local|block|stride|span")
+_SPAN = re.compile("window|chunk|local|block|stride|span|max_position")
 _found: dict[tuple[object, ...], str] = {}
 _found_of: WeakKeyDictionary[Any, dict[tuple[object, ...], str]] = WeakKeyDictionary()
 
@@ -83,7 +83,7 @@ def _measured(base: Any, layout: Layout, length: int) -> str:
 
 
 def _spans_of(base: Any) -> list[int]:
-    """Lengths that the config names for a part of the rows: windows, chunks, blocks."""
+    """Lengths that the config names for a part of the rows: windows, chunks, blocks, stretched positions."""
     return [
         value
         for name, value in base.config.get_text_config().to_dict().items()
@@ -153,12 +153,12 @@ def placed(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     return padded(base, length, position_ids=positions_of)
 
 
-def padding_of(base: Any) -> str:
+def padding_of(base: Any, longest: int) -> str:
     """How rows of unlike lengths are read right: "plain", as TRL does; "placed", with position ids, where these are
     learned; "apart", each length in a pass of its own, where the model reads neither."""
-    if not misread(base, padded):
+    if not misread(base, padded, longest):
         return "plain"
-    if not (why := misread(base, placed)):
+    if not (why := misread(base, placed, longest)):
         return "placed"
     say_once(f"Prompts of each length go through {type(base).__name__} in passes of their own: it {why}.")
     return "apart"

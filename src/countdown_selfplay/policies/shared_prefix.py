@@ -232,7 +232,7 @@ class SharedPrefix:
             return None
         mixed = None if model.mixed is None else model.mixed.rows
         owner_B, shift_B = (None, None) if mixed is None else (np.array(mixed.owner_B), np.array(mixed.shift_B))
-        if padding_of(model) == "placed":
+        if padding_of(model, ids.size(1)) == "placed":
             shift_B = (mask[:, :first] == 0).sum(1).cpu().numpy()
         rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, owner_B, shift_B)
         if first == 0 or not rows.regular():

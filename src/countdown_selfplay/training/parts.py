@@ -3,9 +3,12 @@ prompts."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import torch
 
 from ..config import JointSelfPlayConfig
 from ..config.fields import Thresholds
@@ -15,17 +18,20 @@ from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_play
 from ..curriculum import CollapseGuard, ConjecturerGuard
 from ..domains import example_rows, name_of
 from ..errors import ConfigError
-from ..evaluation.sampling import check_stop_strings, end_token_ids
+from ..evaluation.sampling import check_stop_strings, end_token_ids, prompt_ids
 from ..games import GAMES, check_game, game_class
 from ..guides import check_guide
 from ..options import is_number
 from ..policies import PolicySet
+from ..policies.base import cut_up
 from ..proposers import check_proposer
 from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
 from ..rewards.prover.checked import default_reward_funcs
 from .states import check_state, refuse_class
+
+logger = logging.getLogger(__name__)
 
 
 def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
@@ -195,6 +201,16 @@ def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: 
             f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a chat, and the tokenizer has no chat "
             f"template; {cure}"
         )
+    if tokenizer.eos_token_id is None and tokenizer.pad_token_id is None:
+        raise ConfigError(
+            "The tokenizer names neither an end nor a padding token (`eos_token`, `pad_token`); set one, or no text "
+            "ends and no batch can be padded."
+        )
+    if tokenizer("1")["input_ids"][-1:] == [tokenizer.eos_token_id]:
+        raise ConfigError(
+            f"The tokenizer puts its end token ({tokenizer.eos_token!r}) behind every text, so that a prompt is over "
+            "before it is answered; set add_eos_token=false in its tokenizer_config.json."
+        )
     for settings in args.all_roles.values():
         check_stop_strings(tokenizer, settings.stops(domain))
     if args.log_completions and 0 < len(chats) < len(asked):
@@ -202,6 +218,41 @@ def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: 
             "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
             "leave it unset: samples.jsonl in the run folder holds examples of both."
         )
+
+
+def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:
+    """ConfigError if a token that a round writes has no row in the embeddings of a role's model: those of prompts, the
+    one that pads, those that end."""
+    asked = [row["prompt"] for row in example_rows(domain, bool(args.players_of("conjecturer")), rows).values()]
+    used = {i for prompt in asked for i in prompt_ids(tokenizer, prompt)}
+    named = [i for i in (tokenizer.pad_token_id, tokenizer.eos_token_id) if i is not None]
+    for role in policies.roles:
+        with policies.active(role):
+            count = policies.module.get_input_embeddings().num_embeddings
+        if (largest := max([*used, *named])) >= count:
+            raise ConfigError(
+                f"The tokenizer gives {tokenizer.convert_ids_to_tokens(largest)!r} the id {largest}, and the model of "
+                f"{role} has embeddings for {count} tokens; pass the tokenizer that belongs to the model, or save it "
+                "after `resize_token_embeddings`."
+            )
+
+
+def warn_of_lost_steps(policies: PolicySet, learning_rate: float) -> None:
+    """One warning if a step of Adam, about a learning rate long, rounds to nothing for most weights in bfloat16."""
+    kept = whole = 0
+    for name in policies.weight_names:
+        for _, weight in policies.named_parameters(name):
+            if weight.dtype == torch.bfloat16 and not cut_up(policies.module):
+                some = weight.detach().flatten()[:65_536]
+                moved = (some.float() + learning_rate).bfloat16() != some
+                moved |= (some.float() - learning_rate).bfloat16() != some
+                kept, whole = kept + int(moved.sum()), whole + some.numel()
+    if kept < 0.5 * whole:
+        logger.warning(
+            "The weights are in bfloat16, and a step of learning_rate %g moves about %.0f%% of them: the others round "
+            "to what they were. Set dtype=float32 (with bf16=true for the passes), or a higher rate.",
+            learning_rate, 100 * kept / whole,
+        )  # fmt: skip
 
 
 def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:

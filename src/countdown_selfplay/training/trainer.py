@@ -51,6 +51,7 @@ from .exports import Exports
 from .learners import demonstrations_of, learners_of, states_of
 from .micro_batch import WindowLoss
 from .parts import (
+    check_ids,
     check_prompts,
     conjecturer_guard_of,
     declared_metrics,
@@ -58,6 +59,7 @@ from .parts import (
     game_of,
     guard_of,
     prover_rewards,
+    warn_of_lost_steps,
     with_roles_of,
 )
 from .progress import check_scored_twice
@@ -149,6 +151,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         check_prompts(args, self.domain, anchors.rows, tokenizer)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
+        check_ids(args, self.domain, anchors.rows, self.policies, tokenizer)
+        warn_of_lost_steps(self.policies, args.learning_rate)
         make_folder(args.output_dir)
         own_callbacks = self._build_parts(args, settings, proposer, tokenizer)
         with _trl.trl_defaults(args):
