@@ -183,8 +183,9 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
             "bfloat16 or float32."
         )
     config = model.config.get_text_config()
-    experts = getattr(config, "num_experts", None) or getattr(config, "num_local_experts", None) or 0
-    if experts > 1:  # rule 15 of the design
+    counts = (getattr(config, name, None) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+    experts = next(filter(None, counts), 0)
+    if experts > 1 and getattr(config, "is_moe", True):  # rule 15 of the design
         raise ConfigError(
             f"{type(model).__name__} is a mixture of {experts} experts, "
             "whose load-balancing loss the joint trainer does not have; use a dense model."

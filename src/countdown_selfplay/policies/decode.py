@@ -211,7 +211,7 @@ def _plain(config: Any) -> bool:
 
 def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The layout of this loop, for `misread`: a beginning of its own, padding behind it, and two rows a prompt, of
-    which those of the second end after a token."""
+    which those of the first end after a token."""
     if moved := moved_names():
         raise Unfit(f"is run by a Transformers that this version was not made for ({'; '.join(moved)})")
     first, second, _ = tokens(base, length)
@@ -220,7 +220,7 @@ def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
     steps: list[tuple[torch.Tensor, torch.Tensor]] = []
     given = _shortened(base, dict(input_ids=ids, attention_mask=mask, generation_config=config), 1, steps.append)
     width = ids.size(1)
-    ends = generation.StoppingCriteriaList([lambda rows, *_, **__: rows[:, width - 1] == second[-1]])
+    ends = generation.StoppingCriteriaList([lambda rows, *_, **__: rows[:, width - 1] == first[-1]])
     output = base.generate(**given, stopping_criteria=ends)[:, width:]
     if [len(rows) for rows, _ in steps] != [4] + [2] * (ANSWER - 1):
         raise Unfit("keeps no cache of keys and values that grows")
