@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..asking import ready
 from ..config import JointSelfPlayConfig
 from ..config.fields import Thresholds
+from ..config.roles import FLAT
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
 from ..curriculum import CollapseGuard, ConjecturerGuard
-from ..domains import example_rows, name_of
+from ..domains import example_prompts, example_rows, name_of
 from ..errors import ConfigError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import GAMES, check_game, game_class
@@ -173,10 +175,10 @@ def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
     return given
 
 
-def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> None:
-    """ConfigError for a chat prompt of a model that knows no chats and for a stop string that its tokenizer cannot
-    write, with which the first round would fail, and for two kinds of prompt in TRL's table of completions, whose
-    prompt column has one type."""
+def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> Any:
+    """The tokenizer with which the run renders its prompts (asking.py). ConfigError for a chat prompt of a model that
+    knows no chats and for a stop string that its tokenizer cannot write, with which the first round would fail, and
+    for two kinds of prompt in TRL's table of completions, whose prompt column has one type."""
     said = domain.to_dict()
     asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chats = [
@@ -202,6 +204,8 @@ def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: 
             "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
             "leave it unset: samples.jsonl in the run folder holds examples of both."
         )
+    prompts = example_prompts(domain, asked, bool({*args.configured_kinds} - {*FLAT}))
+    return ready(tokenizer, prompts, args.chat_template_kwargs)
 
 
 def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
