@@ -153,11 +153,7 @@ def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = No
     chats = {tuple(message["role"] for message in chat): chat for chat in prompts if not isinstance(chat, str)}
     if not chats:
         return tokenizer
-    if getattr(tokenizer, "chat_template", None) is None:
-        raise PromptError(
-            "The prompt is a list of chat messages and the tokenizer has no chat template; use a prompt of plain "
-            "text, such as 'tinyzero' or 'compact', or set `tokenizer.chat_template`."
-        )
+    _check_template(tokenizer)
     asked = _with_preamble(tokenizer, _defaults(tokenizer, chat_template_kwargs))
     try:
         _try(asked, chats.values())
@@ -236,9 +232,18 @@ def _words(text: str) -> str:
     return " ".join(text.split())
 
 
+def _check_template(tokenizer: Any) -> None:
+    if getattr(tokenizer, "chat_template", None) is None:
+        raise PromptError(
+            "The prompt is a list of chat messages and the tokenizer has no chat template; use a prompt of plain "
+            "text, such as 'tinyzero' or 'compact', or set `tokenizer.chat_template`."
+        )
+
+
 def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
     """A chat through the chat template. PromptError, in a sentence, for whatever the template raises: it is a program
     of the model's own."""
+    _check_template(tokenizer)
     try:
         return tokenizer.apply_chat_template(chat, **how)
     except Exception as error:

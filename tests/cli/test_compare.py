@@ -175,9 +175,7 @@ def test_what_an_earlier_version_does_not_say_is_named_and_not_refused(tmp_path,
         write_answers(tmp_path / "a.jsonl", [1, 2], n=4, **new),
     )
     code, out, _ = compare(capsys, old, a)
-    said = (
-        f"'{old}', of an earlier version, does not say its min_p, stop_strings: whether they are those of the others"
-    )
+    said = f"'{old}', of an earlier version, does not say its min_p, stop_strings: whether they are"
     assert code == 0 and said in out and "precisions" not in out
     assert "earlier version" not in compare(capsys, old, f"again={old}")[1]
     b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, **{**new, "stop_strings": [], "dtype": "bfloat16"})

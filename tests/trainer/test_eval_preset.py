@@ -21,12 +21,15 @@ RECIPES = Path(__file__).parents[2] / "examples" / "recipes" / "qwen2.5-0.5b"
 
 def test_a_run_is_evaluated_in_the_preset_and_proposals_as_in_training(build, monkeypatch):
     monkeypatch.setitem(PRESETS, "joint_rloo", {**PRESETS["joint_rloo"], "max_new_tokens": 16})  # what the model holds
-    trainer = build(eval_preset="joint_rloo", prover_stop=["="], min_p=0.1, conjecturer_temperature=0.7)
-    found = trainer.evaluator.player("prover", generate_problems(2, TINY_SPEC), 2)
+    trainer = build(eval_preset="joint_rloo", min_p=0.1, conjecturer_temperature=0.7)
+    evaluator = trainer.evaluator
+    evaluator.turns = dataclasses.replace(evaluator.turns, stops=lambda role: ["</answer>"])
+    found = evaluator.player("prover", generate_problems(2, TINY_SPEC), 2)
     said = {name: found.setting[name] for name in ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")}
     assert said == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 16, "stop_strings": []}
-    with trainer.evaluator.acting_as("conjecturer", None, "proposals") as sampling:
+    with evaluator.acting_as("conjecturer", None, "proposals") as sampling:
         assert (sampling["temperature"], sampling["top_p"], sampling["min_p"]) == (0.7, 1.0, 0.1)
+        assert sampling["stop_strings"] == ["</answer>"]
 
 
 def test_eval_follows_the_runs_preset_a_flag_and_a_single_option_in_this_order(build, tmp_path):

@@ -176,7 +176,5 @@ def test_generation_kwargs_refuses_all_else(given, said):
 
 
 def test_generation_kwargs_under_vllm_are_those_that_an_evaluation_knows_too():
-    with pytest.raises(
-        ConfigError, match=r"typical_p: it does not act in all .* under generation_backend=vllm_server"
-    ):
-        check_generation_kwargs({"typical_p": 0.5}, "vllm_server")
+    with pytest.raises(ConfigError, match=r"typical_p: it does not act in all .* under generation_backend=vllm"):
+        check_generation_kwargs({"typical_p": 0.5}, "vllm")

@@ -380,5 +380,6 @@ def tokenizer_of(path: str, settings: IteratedSettings, domain: Any, problems: S
             raise ConfigError(said) from None
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    prompts = example_prompts(domain, {"prover": domain.prove_row(problems[0])}, dialogues=True)
+    rows = [{"prover": domain.prove_row(problem)} for problem in problems[:1]]
+    prompts = [prompt for row in rows for prompt in example_prompts(domain, row, dialogues=True)]
     return ready(tokenizer, prompts, settings.chat_template_kwargs)
