@@ -155,19 +155,11 @@ def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = No
         return tokenizer
     _check_template(tokenizer)
     asked = _with_preamble(tokenizer, _defaults(tokenizer, chat_template_kwargs))
-    try:
-        _try(asked, chats.values())
-    except PromptError:
-        folded = _with_preamble(asked, _FOLD)
-        if folded is asked or not any("system" in roles for roles in chats):
-            raise
-        try:
-            _try(folded, chats.values())
-        except PromptError:
-            folded = None
-        if folded is None:
-            raise
-        asked = folded
+    fault = _fault(asked, chats.values())
+    if fault is not None:
+        asked = _with_preamble(asked, _FOLD)
+        if not any("system" in roles for roles in chats) or _fault(asked, chats.values()) is not None:
+            raise fault
         _say("The chat template takes no system message: its text stands at the beginning of the user's message.")
     end_of_turn(asked)
     return asked
@@ -215,17 +207,22 @@ def _with_preamble(tokenizer: Any, preamble: str) -> Any:
     return found
 
 
-def _try(tokenizer: Any, chats: Iterable[Any]) -> None:
-    """PromptError for a chat that the template does not render, or whose questions it leaves out."""
+def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
+    """Of the first chat that the template does not render, or whose questions it leaves out."""
     for chat in chats:
-        text = _words(_rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True))
+        try:
+            text = _words(_rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True))
+        except PromptError as error:
+            return error
         for message in chat:
-            if message["role"] in ("system", "user") and _words(message["content"]) not in text:
-                raise PromptError(
+            asks = message["role"] in ("system", "user") and isinstance(message["content"], str)
+            if asks and _words(message["content"]) not in text:
+                return PromptError(
                     f"The model's chat template leaves out the {message['role']}'s message "
                     f"({message['content'][:40]!r}); set `tokenizer.chat_template` to one that writes it, or take a "
                     "prompt of plain text."
                 )
+    return None
 
 
 def _words(text: str) -> str:

@@ -17,8 +17,8 @@ class DataError(CountdownSelfPlayError, ValueError):
     """A data set row or file is not usable; the message names the row and the column."""
 
 
-class PromptError(DataError):
-    """A chat template does not render the prompts."""
+class PromptError(ConfigError, DataError):
+    """The model's tokenizer cannot render a prompt of the run, or look for its end."""
 
 
 class UnknownNameError(CountdownSelfPlayError, KeyError):

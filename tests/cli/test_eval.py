@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from countdown_selfplay.asking import DEFAULTS
 from countdown_selfplay.cli import main
 from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.evaluation.setting import setting_of

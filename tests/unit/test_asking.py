@@ -74,6 +74,13 @@ def test_a_template_that_cannot_ask_is_a_sentence(template, said):
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_a_folded_template_is_tried_with_other_prompts_too():
+    once = "{% if messages | length > 2 %}{{ raise_exception('one turn') }}{% endif %}" + REFUSES
+    folded = ready(tokenizer(once), [ASKED])
+    with pytest.raises(PromptError, match="one turn"):
+        ready(folded, [ASKED, TALK])
+
+
 def test_variables_of_the_template_are_defaults_that_a_caller_can_change(tmp_path):
     own = tokenizer("\n  " + THINKS)
     asked = ready(own, [ASKED], {"enable_thinking": False})

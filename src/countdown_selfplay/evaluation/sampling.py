@@ -19,7 +19,7 @@ from transformers.generation.stopping_criteria import StopStringCriteria
 
 from ..asking import DEFAULTS, Asked, end_of_turn, generation_settings, prompt_ids, ready
 from ..distributed.processes import ALONE, Processes
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, PromptError
 from ..policies.decode import without_idle_rows
 from ..random_state import private_generator
 
@@ -164,14 +164,14 @@ def dtype_of(model: Any) -> str:
 
 
 def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> None:
-    """ConfigError if generation could not look for them: transformers takes every token's text after a word of its
+    """PromptError if generation could not look for them: transformers takes every token's text after a word of its
     own, which a vocabulary of whole words need not know. What is built here generation takes from a cache."""
     if not stop_strings:
         return
     try:
         StopStringCriteria(tokenizer, list(stop_strings))
     except ValueError as error:
-        raise ConfigError(
+        raise PromptError(
             f"The prompt style ends its completions with {' or '.join(map(repr, stop_strings))}, a text that "
             f"generation cannot look for with this tokenizer of whole words ({len(tokenizer)} of them); use a style "
             "that it was made for: conjecturer_prompt=compact for the embedded model."

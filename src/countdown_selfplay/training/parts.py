@@ -16,7 +16,7 @@ from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
 from ..curriculum import CollapseGuard, ConjecturerGuard
 from ..domains import example_prompts, example_rows, name_of
-from ..errors import ConfigError
+from ..errors import ConfigError, PromptError
 from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import GAMES, check_game, game_class
 from ..guides import check_guide
@@ -193,7 +193,7 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
                 "set both to compact (the embedded model and what was warm-started from it), or "
                 "prover_prompt=tinyzero and conjecturer_prompt=completion."
             )
-        raise ConfigError(
+        raise PromptError(
             f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a chat, and the tokenizer has no chat "
             f"template; {cure}"
         )
@@ -204,7 +204,8 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
             "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
             "leave it unset: samples.jsonl in the run folder holds examples of both."
         )
-    prompts = example_prompts(domain, asked, bool({*args.configured_kinds} - {*FLAT}))
+    critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide is asked once
+    prompts = example_prompts(domain, asked, dialogues=bool(critics))
     return ready(tokenizer, prompts, args.chat_template_kwargs)
 
 
