@@ -20,7 +20,8 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # One number a folder: a file imports from folders of its own number or below.
 LAYERS = {
     # leaves that everyone may use
-    **dict.fromkeys(("errors", "options", "registry", "random_state", "__version__", "_trl", "_transformers"), 0),
+    **dict.fromkeys(("errors", "options", "registry", "random_state", "__version__"), 0),
+    **dict.fromkeys(("_trl", "_transformers", "asking"), 0),
     **dict.fromkeys(("countdown", "contract", "detachment"), 1),
     **dict.fromkeys(("domains", "rewards", "objectives", "statistics", "data", "tiny"), 2),
     **dict.fromkeys(("curriculum", "proposers", "guides"), 3),

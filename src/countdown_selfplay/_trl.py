@@ -25,6 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, Trainer
 from trl import GRPOTrainer
 
+from .asking import generation_settings
 from .errors import ConfigError
 
 # TRL 1.16 uses three names of a model that transformers renamed; nothing a user could change.
@@ -240,18 +241,13 @@ def trl_defaults(args: Any) -> Iterator[None]:
         yield
 
 
-def sampling_overrides(
-    plain: dict[str, Any], ends: list[int], settings: Any, stop_strings: list[str] | None, n: int
-) -> dict[str, Any]:
+def sampling_overrides(plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any], n: int) -> dict[str, Any]:
     """The attributes of the trainer that must hold a role's values while that role samples.
 
-    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `settings`: Role. `n`: samples per
-    prompt. Returned as {attribute: value}; the caller swaps them in and back.
+    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: how the role is asked. `n`:
+    samples per prompt. Returned as {attribute: value}; the caller swaps them in and back.
     """
-    kwargs = {**plain, "eos_token_id": ends, "max_new_tokens": settings.max_completion_length}
-    kwargs |= {"temperature": settings.temperature, "top_p": settings.top_p, "top_k": settings.top_k}
-    if stop_strings:
-        kwargs["stop_strings"] = stop_strings
+    kwargs = {**plain, **generation_settings(sampling, ends, plain["pad_token_id"])}
     config = GenerationConfig(**kwargs, disable_compile=True)
     return {"num_generations": n, "generation_kwargs": kwargs, "generation_config": config}
 

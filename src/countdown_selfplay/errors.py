@@ -17,6 +17,10 @@ class DataError(CountdownSelfPlayError, ValueError):
     """A data set row or file is not usable; the message names the row and the column."""
 
 
+class PromptError(ConfigError, DataError):
+    """The model's tokenizer cannot render a prompt of the run, or look for its end."""
+
+
 class UnknownNameError(CountdownSelfPlayError, KeyError):
     """A name is in no registry; the message suggests the nearest one."""
 

@@ -145,11 +145,16 @@ def test_other_problems_are_compared_on_the_common_ones_only_if_asked(tmp_path, 
         ({"max_new_tokens": 16}, "max_new_tokens 16 and"),
         ({"rules": {"answer_rule": "any"}}, "rules."),
         ({"prover_prompt": "tinyzero"}, "prover_prompt 'tinyzero' and"),
+        ({"min_p": 0.1}, "min_p 0.1 and"),
+        ({"stop_strings": ["</answer>"]}, "stop_strings ['</answer>'] and"),
+        ({"generation_kwargs": {"suppress_tokens": [5]}}, "generation_kwargs.suppress_tokens [5] and"),
+        ({"chat_template_kwargs": {"enable_thinking": False}}, "chat_template_kwargs.enable_thinking False and"),
     ],
 )
 def test_other_settings_are_refused_unless_allowed(tmp_path, capsys, changes, message):
-    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4)
-    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, **changes)
+    off = {"min_p": 0.0, "stop_strings": [], "generation_kwargs": {}, "chat_template_kwargs": {}}
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, **off)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, **{**off, **changes})
     code, out, err = compare(capsys, a, b)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err and "--allow_different_settings" in err
@@ -161,6 +166,23 @@ def test_filters_that_are_off_are_the_same_however_that_is_written(tmp_path, cap
     a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, top_p=1.0, top_k=0)
     b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, top_p=None, top_k=None, seed=3, model="another")
     assert compare(capsys, a, b)[0] == 0
+
+
+def test_what_an_earlier_version_does_not_say_is_named_and_not_refused(tmp_path, capsys):
+    new = {"min_p": 0.0, "stop_strings": ["</answer>"], "dtype": "float32"}
+    old, a = (
+        write_answers(tmp_path / "old.jsonl", [1, 2], n=4),
+        write_answers(tmp_path / "a.jsonl", [1, 2], n=4, **new),
+    )
+    code, out, _ = compare(capsys, old, a)
+    said = f"'{old}', of an earlier version, does not say its min_p, stop_strings: whether they are"
+    assert code == 0 and said in out and "precisions" not in out
+    assert "earlier version" not in compare(capsys, old, f"again={old}")[1]
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, **{**new, "stop_strings": [], "dtype": "bfloat16"})
+    code, _, err = compare(capsys, old, a, b)  # two that say it differ, whatever the first one lacks
+    assert code == 2 and "stop_strings [] and" in err
+    out = compare(capsys, a, b, "--allow_different_settings")[1]
+    assert "The models computed in different precisions: bfloat16, float32." in out
 
 
 def test_answers_that_were_cut_are_warned_about(tmp_path, capsys):

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from countdown_selfplay.asking import DEFAULTS
 from countdown_selfplay.cli import main
 from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.evaluation.setting import setting_of
@@ -95,7 +96,7 @@ def test_a_policy_is_scored_in_the_setting_of_its_run(tmp_path):
         9,
         "first",
     )
-    assert found.sampling == {"temperature": 0.8, "top_p": 0.9, "top_k": 7, "max_new_tokens": 20}
+    assert found.sampling == DEFAULTS | {"temperature": 0.8, "top_p": 0.9, "top_k": 7, "max_new_tokens": 20}
     assert setting("--model", folder, "--role", "conjecturer").sampling["temperature"] == 1.3
 
 
@@ -109,7 +110,7 @@ def test_options_win_over_the_run(tmp_path):
 def test_an_unknown_model_gets_the_setting_of_the_public_checkpoints():
     found = setting("--model", "asingh15/qwen-sft-countdown-defaultproj")
     assert found.domain.prover_prompt == "countdown_3to4" and found.domain.rules.answer_format == "tags"
-    assert found.sampling == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}
+    assert found.sampling == DEFAULTS | {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}
     assert setting("--model", "x", "--prover-prompt", "compact").domain.rules.answer_format == "bare"
 
 

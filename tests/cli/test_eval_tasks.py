@@ -109,7 +109,7 @@ def test_a_step_set_of_wrong_solutions_alone_is_refused_and_not_written(capsys, 
     nothing would be read by the next call."""
     (tmp_path / "q.jsonl").write_text('{"question": "3 + 4?", "answer": "7"}\n')
     wrong = lambda rows, n, seed, greedy: [[Reply("1 + 1")] * n for _ in rows]  # noqa: E731
-    monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar: (wrong, {}))
+    monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar, problems: (wrong, {}))
     steps = tmp_path / "steps.jsonl"
     for more, said in (
         (FEW, "there are 0 right solutions and 0 wrong ones"),
@@ -150,7 +150,7 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
             found.append([Reply(text if i == 0 else wrong) for i in range(n)])
         return found
 
-    monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar: (replies, {}))
+    monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar, problems: (replies, {}))
     problem = domain.random(6, 1, frozenset())[5]
     row = dict.fromkeys(("turn", "reward", "iteration", "chunk"), 0) | {"role": "prover", "weights": "tiny"}
     row |= {"prompt": json.dumps("again ..."), "completion": "right", "label": "resisted", "problem": problem.key}

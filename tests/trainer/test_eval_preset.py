@@ -21,17 +21,21 @@ RECIPES = Path(__file__).parents[2] / "examples" / "recipes" / "qwen2.5-0.5b"
 
 def test_a_run_is_evaluated_in_the_preset_and_proposals_as_in_training(build, monkeypatch):
     monkeypatch.setitem(PRESETS, "joint_rloo", {**PRESETS["joint_rloo"], "max_new_tokens": 16})  # what the model holds
-    trainer = build(eval_preset="joint_rloo", conjecturer_temperature=0.7)
-    found = trainer.evaluator.player("prover", generate_problems(2, TINY_SPEC), 2)
-    said = {name: found.setting[name] for name in PRESETS["joint_rloo"]}
-    assert said == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 16}
-    with trainer.evaluator.acting_as("conjecturer", None, "proposals") as sampling:
-        assert (sampling["temperature"], sampling["top_p"]) == (0.7, 1.0)
+    trainer = build(eval_preset="joint_rloo", min_p=0.1, conjecturer_temperature=0.7)
+    evaluator = trainer.evaluator
+    evaluator.turns = dataclasses.replace(evaluator.turns, stops=lambda role: ["</answer>"])
+    found = evaluator.player("prover", generate_problems(2, TINY_SPEC), 2)
+    said = {name: found.setting[name] for name in ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")}
+    assert said == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 16, "stop_strings": []}
+    with evaluator.acting_as("conjecturer", None, "proposals") as sampling:
+        assert (sampling["temperature"], sampling["top_p"], sampling["min_p"]) == (0.7, 1.0, 0.1)
+        assert sampling["stop_strings"] == ["</answer>"]
 
 
 def test_eval_follows_the_runs_preset_a_flag_and_a_single_option_in_this_order(build, tmp_path):
     run = tmp_path / "run"
     config = {"eval_preset": "joint_rloo", "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_completion_length": 512}
+    config |= {"prover_stop": ["</answer>"], "min_p": 0.1, "chat_template_kwargs": {"enable_thinking": False}}
     spec = {"operands": [3, 4], "number_low": 1, "number_high": 99, "target_low": 10, "target_high": 100}
     prompts = {"prover_prompt": "countdown_3to4", "conjecturer_prompt": "six_shots"}
     for role in ("prover", "conjecturer"):
@@ -40,11 +44,15 @@ def test_eval_follows_the_runs_preset_a_flag_and_a_single_option_in_this_order(b
     (run / "run.json").write_text(json.dumps({"name": "run", "rules": {}, "config": {**config, **spec, **prompts}}))
 
     def asked(role, *flags):
-        return tuple(setting_of(parse(["--model", str(run / role), "--role", role, *flags])).sampling.values())
+        found = setting_of(parse(["--model", str(run / role), "--role", role, *flags])).sampling
+        assert found["chat_template_kwargs"] == {"enable_thinking": False}
+        return tuple(found[n] for n in ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings", "min_p"))
 
-    assert asked("prover") == (0.6, 0.95, 20, 2048)
-    assert asked("prover", "--eval_preset", "training") == (1.0, 1.0, 0, 512) == asked("conjecturer")
-    assert asked("prover", "--eval_preset", "cdg", "--temperature", "0") == (0.0, 1.0, 10, 8192)
+    assert asked("prover") == (0.6, 0.95, 20, 2048, [], 0.0)
+    assert asked("prover", "--eval_preset", "training") == (1.0, 1.0, 0, 512, ["</answer>"], 0.1)
+    assert asked("conjecturer") == (1.0, 1.0, 0, 512, ["</problem>"], 0.1)  # the end of its prompt's format
+    assert asked("prover", "--eval_preset", "cdg", "--temperature", "0") == (0.0, 1.0, 10, 8192, [], 0.0)
+    assert asked("prover", "--stop_strings", "x", "--min_p", "0.2") == (0.6, 0.95, 20, 2048, ["x"], 0.2)
 
 
 def test_a_public_checkpoint_is_scored_as_the_runs_of_the_papers_recipes_are():

@@ -143,8 +143,10 @@ def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
     make_config(tmp_path, min_p=0.1, generation_kwargs={"no_repeat_ngram_size": 3})
     assert "prover samples with min_p=0.1 and no_repeat_ngram_size=3" in caplog.text
     caplog.clear()
-    make_config(tmp_path, generation_kwargs={"do_sample": True})
+    make_config(tmp_path, generation_kwargs={})
     assert not caplog.text
+    with pytest.raises(ConfigError, match="cannot hold do_sample"):
+        make_config(tmp_path, generation_kwargs={"do_sample": True})
 
 
 def test_a_prompt_that_does_not_fit_with_its_completion_is_refused():

@@ -54,11 +54,16 @@ def main(argv: list[str]) -> int:
         )
     from ..evaluation.model import load_model, place_of
 
-    model, tokenizer = load_model(options.model, place_of(options.device))
+    asks = [] if options.role == "prover" else list(asks_of(domain, problem, proposer_of(options.model)))[: options.n]
+    rows = [domain.propose_row(**ask) for ask in asks] if problem is None or asks else [domain.prove_row(problem)]
+    prompts, given = [row["prompt"] for row in rows], setting.sampling["chat_template_kwargs"]
+    model, tokenizer = load_model(options.model, place_of(options.device), prompts, given)
     sampling = {**setting.sampling, "seed": options.seed}
-    told = answers if options.role == "prover" else proposals
-    for line in told(model, tokenizer, domain, problem, options, sampling):
-        print(line)
+    if options.role == "prover":
+        lines = answers(model, tokenizer, domain, problem, options, sampling)
+    else:
+        lines = proposals(model, tokenizer, domain, asks, prompts, options.n, sampling)
+    print("\n".join(lines))
     print(f"\n{options.role} of {options.model}; setting of {setting.source}; temperature "
           f"{sampling['temperature']:g}, seed {options.seed}")  # fmt: skip
     return 0
@@ -130,13 +135,12 @@ def answers(
     from ..evaluation.episodes import sample_episodes
     from ..evaluation.sampling import sample_completions
 
-    how: dict[str, Any] = {"stop_strings": domain.stop_strings("prover"), **sampling}
     if in_moves(domain):
-        (played,) = sample_episodes(model, tokenizer, [problem], domain, options.n, **how)
+        (played,) = sample_episodes(model, tokenizer, [problem], domain, options.n, **sampling)
         texts, verdicts = [one.text for one in played], [one.verdict for one in played]
     else:
         prompt = domain.prove_row(problem)["prompt"]
-        (drawn,) = sample_completions(model, tokenizer, [prompt], options.n, **how)
+        (drawn,) = sample_completions(model, tokenizer, [prompt], options.n, **sampling)
         texts = [completion.text for completion in drawn]
         verdicts = domain.verify(texts, [problem] * options.n)
     rows: list[tuple[str, ...]] = [("", "answer", "verdict")]
@@ -150,19 +154,22 @@ def answers(
 
 
 def proposals(
-    model: Any, tokenizer: Any, domain: CountdownDomain, problem: Any, options: argparse.Namespace, sampling: dict
+    model: Any,
+    tokenizer: Any,
+    domain: CountdownDomain,
+    asks: Sequence[Any],
+    prompts: list[Any],
+    n: int,
+    sampling: dict,
 ) -> list[str]:
-    """A table of proposals with the reasons of the gate and the exact solver's word."""
+    """A table of `n` proposals with the reasons of the gate and the exact solver's word."""
     from ..curriculum.admission import examine
     from ..evaluation.sampling import sample_completions
 
-    asks = list(asks_of(domain, problem, proposer_of(options.model)))[: options.n]
-    prompts = [domain.propose_row(**ask)["prompt"] for ask in asks]
-    each = -(-options.n // len(asks))
-    how: dict[str, Any] = {"stop_strings": domain.stop_strings("conjecturer"), **sampling}
-    drawn = sample_completions(model, tokenizer, prompts, each, **how)
-    asked = [ask for column in zip(*([ask] * each for ask in asks), strict=True) for ask in column][: options.n]
-    texts = [one.text for column in zip(*drawn, strict=True) for one in column][: options.n]
+    each = -(-n // len(asks))
+    drawn = sample_completions(model, tokenizer, prompts, each, **sampling)
+    asked = [ask for column in zip(*([ask] * each for ask in asks), strict=True) for ask in column][:n]
+    texts = [one.text for column in zip(*drawn, strict=True) for one in column][:n]
     rows: list[tuple[str, ...]] = [("", "proposal", "gate", "exact solver")]
     for i, (text, found) in enumerate(zip(texts, examine(domain, texts, asked), strict=True), start=1):
         held_out = found.reason == "ok" and domain.is_held_out(found.problem)

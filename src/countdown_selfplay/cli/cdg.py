@@ -172,13 +172,14 @@ def measure(
 ) -> Any:
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
     from ..evaluation.setting import preset
-    from ..policies.build import load_tokenizer
+    from ..warm_starts.iterated.driver import tokenizer_of
     from ..warm_starts.training import measure_prover
     from ..warm_starts.weights import load_whole
 
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
     size = max(settings.per_device_eval_batch_size, n)
     kind = "float32" if processes.device.type == "cpu" else "auto"
+    tokenizer = tokenizer_of(path, settings, domain, held_out)
     model = load_whole(path, {"dtype": kind}).to(processes.device).eval()
-    own = {"batch_size": size, "processes": processes, **how}
-    return measure_prover(model, load_tokenizer(path, False), held_out, domain, n, **own)
+    own = {"batch_size": size, "processes": processes, "chat_template_kwargs": settings.chat_template_kwargs, **how}
+    return measure_prover(model, tokenizer, held_out, domain, n, **own)

@@ -17,6 +17,7 @@ from ..evaluation.compare import (
     load_arms,
     markdown,
     rows_of,
+    unknown_settings,
 )
 from ..evaluation.terminal import aligned
 from .plain import add_options, parser_of, write_output
@@ -44,7 +45,7 @@ def main(argv: list[str]) -> int:
         )
     arms = aligned_arms(arms, options.common, "pass --common to compare on the common ones only")
     found = compare_arms(arms, options.ks, options.resamples, options.seed)
-    remarks = [*found.notes(), *warnings(arms)]
+    remarks = [*found.notes(), *unknown_settings(arms), *warnings(arms)]
     if differing is not None:
         remarks.append(f"Different settings are compared: {differing}.")
     print(aligned(rows_of(found)))

@@ -6,17 +6,19 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
+from ..asking import DEFAULTS
 from ..contract.domain import in_moves
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
+from ..domains import asked_of
 from ..errors import ConfigError
-from ..evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ..evaluation.model import device_name, dtype_on, folder_of, load_model, place_of, versions, weights_digest
 from ..evaluation.setting import PRESETS, SAMPLES, TRAINING, ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
 from .eval_tasks import TASKS, add_task_options, cells, check_task, run_task
@@ -106,12 +108,22 @@ def parse(argv: list[str]) -> argparse.Namespace:
     sampling.add_argument(
         "--eval_preset",
         choices=(TRAINING, *PRESETS),
-        help="a paper's setting for all four (joint_rloo: T 0.6, top-p 0.95, top-k 20, 2048 tokens, and one leading "
-        "minus sign is accepted), or the model's own in training; default: what its run was evaluated in",
+        help="a paper's setting for all of them (joint_rloo: T 0.6, top-p 0.95, top-k 20, 2048 tokens, no stop "
+        "string, and one leading minus sign is accepted), or the model's own in training; default: what its run was "
+        "evaluated in",
     )
     add_options(sampling, "temperature", "max_new_tokens")
     sampling.add_argument("--top_p", type=float, help="1 switches it off")
     sampling.add_argument("--top_k", type=int, help="0 switches it off")
+    sampling.add_argument("--min_p", type=float, help="0 switches it off")
+    sampling.add_argument("--repetition_penalty", type=float, help="1 switches it off")
+    sampling.add_argument("--stop_strings", nargs="*", metavar="TEXT", help="texts that end an answer (none: no text)")
+    sampling.add_argument(
+        "--generation_kwargs", metavar="JSON", help="as in a run, such as '{\"suppress_tokens\": [5]}'"
+    )
+    sampling.add_argument(
+        "--chat_template_kwargs", metavar="JSON", help="as in a run, such as '{\"enable_thinking\": false}'"
+    )
     domain = parser.add_argument_group("problems and answers")
     domain.add_argument("--domain", metavar="NAME", help="the domain: countdown, or my_package.my_module:MyDomain")
     domain.add_argument("--domain_kwargs", metavar="JSON", help="arguments of a domain of your own")
@@ -149,7 +161,8 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     """The result as JSON values, and the rows of the table: pass@k, majority@k and rates, then by stratum."""
     asked = problem_set(options, setting.domain)
     started = time.perf_counter()
-    load = lru_cache(maxsize=1)(load_model)  # greedy answers come from the same
+    prompts = [setting.domain.prove_row(problem)["prompt"] for problem in asked.problems]
+    load = cache(lambda: model_of(options, setting, prompts))  # greedy answers come from the same
     answers = collect(options, setting, asked, load)
     from ..evaluation.summary import LADDER, rungs_text, summarise
 
@@ -190,6 +203,12 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
     return result, rows
 
 
+def model_of(options: argparse.Namespace, setting: Setting, prompts: Iterable[Any]) -> tuple[Any, Any]:
+    """Model and tokenizer; `prompts` are tried before the model loads."""
+    given = setting.sampling["chat_template_kwargs"]
+    return load_model(options.model, place_of(options.device), prompts, given)
+
+
 def ends_of(by_k: dict[str, Any]) -> list[str]:
     """The least and the greatest k."""
     return [*dict.fromkeys((min(by_k, key=int), max(by_k, key=int)))] if by_k else []
@@ -208,7 +227,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
     """The AnswerSet: what --output holds already, and the rest from the model, which is loaded only if needed."""
     place = place_of(options.device)
     folder = folder_of(options.model)
-    loaded = load(options.model, place) if folder is None else None  # a hub id that is not in the cache yet
+    loaded = load() if folder is None else None  # a hub id that is not in the cache yet
     folder = folder or folder_of(options.model)
     from ..evaluation.answers import AnswerFile, AnswerSet, answer_batches, batches_of
     from ..evaluation.episodes import answers_at_once
@@ -225,6 +244,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
         "seed": options.seed,
         "batch_size": size,
         **setting.sampling,
+        "dtype": dtype_on(place, folder),
         "domain": setting.domain.to_dict(),
         **asked.to_dict(setting.domain),
         "device": device_name(place),
@@ -241,7 +261,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
         if done:
             print(f"{options.output} holds {len(rows)} of {n * len(prompts)} answers", file=sys.stderr)
         if done < len(batches):
-            model, tokenizer = loaded or load(options.model, place)
+            model, tokenizer = loaded or load()
             sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "skip": done}
             bar = stack.enter_context(ProgressLine("prover", enabled=not options.disable_tqdm))
             sampling["strata"] = asked.strata
@@ -255,7 +275,8 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
 
 def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tuple[dict[str, Any], list[Row]]:
     """The result as JSON values, and the rows of the table: the rates that exist."""
-    model, tokenizer = load_model(options.model, place_of(options.device))
+    prompts = [setting.domain.propose_row(**ask)["prompt"] for ask in asked_of(setting.domain)]
+    model, tokenizer = model_of(options, setting, prompts)
     from ..evaluation.roles import evaluate_conjecturer
     from ..evaluation.terminal import ProgressLine
 
@@ -272,7 +293,9 @@ def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any
     size = f"{result['n']} proposals"
     if options.role == "prover":
         size = f"{result['problems']} problems x {result['n']} answers"
-    sampling = ", ".join(f"{name} {value}" for name, value in setting.sampling.items())
+    shown = ("temperature", "top_p", "top_k", "max_new_tokens")
+    told = {name: value for name, value in setting.sampling.items() if name in shown or value != DEFAULTS[name]}
+    sampling = ", ".join(f"{name} {value}" for name, value in told.items())
     reasons = ", ".join(f"{reason} {count}" for reason, count in result["reasons"].items())
     lines = [
         f"{size} in {result['seconds']:.1f} s; setting of {setting.source}; {sampling}, seed {options.seed}",

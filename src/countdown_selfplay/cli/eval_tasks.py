@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..domains import is_held_out
+from ..domains import example_prompts, is_held_out
 from ..errors import ConfigError, DataError
 from ..evaluation.critics import Policy, model_policy
 from ..evaluation.critics.error_detection import (
@@ -122,10 +122,10 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
     made: Result = {}
     if path is not None and path.is_file():
         items = drawn_items(read_solutions(path, domain), count, options.seed)
-        policy, described = _policy(options, setting, bar)
+        policy, described = _policy(options, setting, bar, [one.problem for one in items[:1]])
     else:
         asked, n = problem_set(options, domain), options.samples or SAMPLES
-        policy, described = _policy(options, setting, bar)
+        policy, described = _policy(options, setting, bar, asked.problems)
         solutions = eligible_solutions(policy, domain, asked.problems, n, options.seed)
         made = {**asked.to_dict(domain), "samples": n}
         right = sum(one.right for one in solutions)
@@ -157,9 +157,9 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
 def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """The test, or the data of the supervised stage."""
     if options.training_data is not None:
-        return write_training_data(options, setting, lambda: _policy(options, setting, bar)[0])
+        return write_training_data(options, setting, lambda problems: _policy(options, setting, bar, problems)[0])
     asked, n = problem_set(options, setting.domain), options.samples or 1
-    policy, described = _policy(options, setting, bar)
+    policy, described = _policy(options, setting, bar, asked.problems)
     result = self_correction(policy, setting.domain, asked.problems, n, options.seed)
     names = {"before": "accuracy before", "after": "accuracy after"}
     names |= {"right_to_wrong": "right -> wrong", "wrong_to_right": "wrong -> right", "change": "change"}
@@ -170,18 +170,18 @@ def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine
 
 
 def write_training_data(
-    options: argparse.Namespace, setting: Setting, policy_of: Callable[[], Policy]
+    options: argparse.Namespace, setting: Setting, policy_of: Callable[[Sequence[Any]], Policy]
 ) -> tuple[Result, str]:
     """Rows for `sft --keep_wrong true`, and with --add the rows that a prover was trained on: Wang et al. 2025,
-    appendix C.3, fine-tunes the initial model on both together. policy_of loads the model; (counts, a sentence
-    for the user)."""
+    appendix C.3, fine-tunes the initial model on both together. policy_of: problems -> the
+    model as a policy; (counts, a sentence for the user)."""
     from ..warm_starts.self_correction import EACH, SAMPLES, self_correction_rows
 
     domain, path = setting.domain, options.training_data
     problems = training_problems(options, domain)
     added = [] if options.add is None else added_rows(options.add, domain, problems)
     rows, counts = self_correction_rows(
-        policy_of(), domain, problems, options.samples or SAMPLES, options.each or EACH, options.seed
+        policy_of(problems), domain, problems, options.samples or SAMPLES, options.each or EACH, options.seed
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*rows, *added]), encoding="utf-8")
@@ -245,8 +245,11 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
     counts = dict(zip(("prover", "helpful", "misleading"), generations, strict=True))
     game = GAMES.make("critic_discernment", {"revisions": revisions, "samples_per_log": 0})
     names = [one.name for one in iterations]
-    sampling = {**setting.sampling, "batch_size": options.batch_size or 256}
-    load = partial(load_model, place=place)
+    # Each role is asked with the domain's own stop strings.
+    sampling = {name: value for name, value in setting.sampling.items() if name != "stop_strings"}
+    sampling["batch_size"] = options.batch_size or 256
+    prompts, given = prompts_of(setting, asked.problems), sampling["chat_template_kwargs"]
+    load = partial(load_model, place=place, prompts=prompts, chat_template_kwargs=given)
     meetings = Meetings(iterations, setting.domain, load, {**sampling, "progress": bar}, counts, options.seed)
     result = win_rates(names, names, meetings, game, asked.problems, options.seed)
     tables = []
@@ -260,10 +263,19 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
     return {**result, "setting": described}, "\n\n".join(tables)
 
 
-def _policy(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Policy, Result]:
+def prompts_of(setting: Setting, problems: Sequence[Any]) -> list[Any]:
+    """A question, and one that goes on from an answer."""
+    return example_prompts(setting.domain, {"prover": setting.domain.prove_row(problems[0])}, dialogues=True)
+
+
+def _policy(
+    options: argparse.Namespace, setting: Setting, bar: ProgressLine, problems: Sequence[Any]
+) -> tuple[Policy, Result]:
     """The model as a policy, and what identifies it and how it samples."""
+    prompts = prompts_of(setting, problems) if problems else []
     place = place_of(options.device)
-    model, tokenizer = load_model(options.model, place)
+    given = setting.sampling["chat_template_kwargs"]
+    model, tokenizer = load_model(options.model, place, prompts, given)
     folder = folder_of(options.model)
     described = {"weights": folder and weights_digest(folder), **_sampled(options, setting, place)}
     sampling = {**setting.sampling, "batch_size": options.batch_size or 256, "progress": bar}

@@ -83,7 +83,8 @@ def search(
     domain, sampling = setting(options, domain)
     attempts, most = attempts_of(options)
     place = place_of(options.device)
-    model, tokenizer = load_model(options.hard_for, place)
+    prompts, given = [domain.prove_row(domain.longest)["prompt"]], sampling.get("chat_template_kwargs")
+    model, tokenizer = load_model(options.hard_for, place, prompts, given)
     folder = folder_of(options.hard_for)
     size = texts_at_once(options.batch_size, sampling["max_new_tokens"])
     how = {"model": options.hard_for, "weights": folder and weights_digest(folder), "prompt": domain.prover_prompt}

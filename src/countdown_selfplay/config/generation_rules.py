@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from typing import Any
 
+from ..asking import check_generation_kwargs
 from ..errors import ConfigError
 from ..options import json_object
 from .fields import Client
@@ -30,11 +31,6 @@ _READ_BY = {  # the settings that one backend alone reads
     ),
     "continuous_batching": ("transformers_continuous_batching_config",),
 }
-_CUTTING = (  # arguments of generation, beside those of a role, that change the distribution
-    *("min_p", "repetition_penalty", "typical_p", "epsilon_cutoff", "eta_cutoff", "no_repeat_ngram_size"),
-    *("bad_words_ids", "bad_words", "logit_bias", "presence_penalty", "frequency_penalty", "allowed_token_ids"),
-    *("min_tokens", "min_new_tokens", "min_length", "sequence_bias", "suppress_tokens"),
-)
 _ENGINE_OURS = {  # arguments of vLLM's LLM that follow from other fields
     "model": "the model that the trainer is given",
     "enable_lora": "policy_sharing",
@@ -79,6 +75,7 @@ def check_generation(config: SelfPlaySettings) -> None:
             f"{', '.join(CORRECTION_MODES)}."
         )
     engine_arguments(config)
+    check_generation_kwargs(config.generation_kwargs, config.generation_backend)
     _warn_truncated_sampling(config)
 
 
@@ -117,8 +114,7 @@ def _warn_truncated_sampling(config: SelfPlaySettings) -> None:
 
 def cutting(config: SelfPlaySettings) -> list[str]:
     """The settings for all roles under which samples come from another distribution than the model's, as text."""
-    given: Any = config.generation_kwargs  # TRL has read it from JSON
     found = {"min_p": config.min_p, "repetition_penalty": config.repetition_penalty}
-    found |= {name: value for name, value in (given or {}).items() if name in _CUTTING}
+    found |= json_object("generation_kwargs", config.generation_kwargs)
     neutral = {"min_p": (None, 0), "repetition_penalty": (1,)}
     return [f"{name}={value}" for name, value in found.items() if value not in neutral.get(name, (None,))]

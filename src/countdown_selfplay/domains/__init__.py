@@ -116,6 +116,15 @@ def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]]
     return found | ({"conjecturer": domain.propose_row(**asked_of(domain)[0])} if proposals else {})
 
 
+def example_prompts(domain: Any, rows: Mapping[str, Mapping[str, Any]], dialogues: bool) -> list[Any]:
+    """The prompts of `example_rows`; with `dialogues` also one that goes on from an answer, as critics and their
+    provers are asked, of a domain that has such."""
+    found = [row["prompt"] for row in rows.values()]
+    if dialogues and domain.critique is not None:
+        found.append(domain.critique.revise_row(domain.problem(rows["prover"], 0), "1", "1")["prompt"])
+    return found
+
+
 def held_out_by_rung(domain: Any, rungs: Sequence[int] | None, each: int, asked_by: str = "`--rungs`") -> list[Any]:
     """`each` held-out problems of each of `rungs` (None: all that the domain has), rung by rung. ConfigError, which
     names the setting that asked, for a rung that it does not have."""

@@ -122,16 +122,16 @@ def answer_batches(
 ) -> Iterator[list[Answer]]:
     """The judged answers of one batch of problems after another; the first `skip` batches are left out.
 
-    A batch's answers depend on its problems, `n`, `seed`, `batch_size` and `sampling` (temperature, top_p, top_k,
-    max_new_tokens), and on nothing that came before. `strata`: a label per problem.
+    A batch's answers depend on its problems, `n`, `seed`, `batch_size` and `sampling` (as in evaluate_prover), and on
+    nothing that came before. `strata`: a label per problem.
     """
     from ..random_state import seed_from
     from .episodes import Played, answers_at_once, rungs_of, sample_episodes
-    from .sampling import sample_completions
+    from .sampling import sample_completions, with_stops
 
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     identities, rungs = [identity(domain, problem) for problem in problems], rungs_of(domain, problems)
-    drawn: dict[str, Any] = {"batch_size": batch_size, "stop_strings": domain.stop_strings("prover"), **sampling}
+    drawn: dict[str, Any] = {"batch_size": batch_size, **with_stops(sampling, domain, "prover")}
     for batch in batches_of(prompts, n, answers_at_once(domain, batch_size))[skip:]:
         own = seed_from("answers", seed, *batch_key(identities, batch))
         asked = [problems[i] for i in batch]

@@ -24,7 +24,9 @@ from .summary import powers_of_two
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SETTING = ("temperature", "top_p", "top_k", "max_new_tokens", "prover_prompt", "rules")
+LATER = ("min_p", "repetition_penalty", "stop_strings", "generation_kwargs", "chat_template_kwargs")
+"""What records of earlier versions do not say."""
+SETTING = ("temperature", "top_p", "top_k", "max_new_tokens", *LATER, "prover_prompt", "rules")
 """Fields that must be equal for two evaluations to measure the same thing."""
 
 _OFF = {"top_p": 1.0, "top_k": 0}  # None and these both switch the filter off
@@ -41,7 +43,8 @@ _FEW_SEEDS = 5
 @dataclass(frozen=True)
 class Result:
     """One evaluation. keys: identity of each problem (a repeated one is numbered); correct: right answers per problem
-    out of `n`; setting: the fields of SETTING; truncated_rate: share of answers cut at the token budget."""
+    out of `n`; setting: the fields of SETTING, of LATER those that are known; truncated_rate: share of answers cut at
+    the token budget; dtype: in which the model computed, if that is known."""
 
     path: str
     keys: list[str]
@@ -49,6 +52,7 @@ class Result:
     n: int
     setting: dict[str, Any]
     truncated_rate: float = 0.0
+    dtype: str | None = None
 
     def only(self, keys: Sequence[str]) -> Result:
         """The same evaluation on these problems, in this order."""
@@ -82,14 +86,33 @@ def load_arms(words: Sequence[str]) -> list[Arm]:
 
 
 def check_settings(arms: Sequence[Arm]) -> str | None:
-    """The first difference between the settings of two evaluations, as a sentence; None if all are alike."""
+    """The first difference between the settings of two evaluations, as a sentence; None if all are alike. What one
+    of two does not say is no difference (`unknown_settings`)."""
     results = [result for arm in arms for result in arm.results]
-    for result in results[1:]:
-        differing = first_difference(results[0].setting, result.setting)
-        if differing is not None:
-            name, first, other = differing
-            return f"'{result.path}' was made with {name} {other!r} and '{results[0].path}' with {first!r}"
+    for i, result in enumerate(results):
+        for other in results[:i]:
+            silent = {name for name in LATER if name not in result.setting or name not in other.setting}
+            first, own = ({n: v for n, v in one.setting.items() if n not in silent} for one in (other, result))
+            differing = first_difference(first, own)
+            if differing is not None:
+                name, before, now = differing
+                return f"'{result.path}' was made with {name} {now!r} and '{other.path}' with {before!r}"
     return None
+
+
+def unknown_settings(arms: Sequence[Arm]) -> list[str]:
+    """A note if some evaluations say what others, of an earlier version, do not; and one on unlike precisions."""
+    results = [result for arm in arms for result in arm.results]
+    known = {name for name in LATER for result in results if name in result.setting}
+    silent = [(result.path, lacking) for result in results if (lacking := sorted(known - {*result.setting}))]
+    notes = [
+        f"'{path}', of an earlier version, does not say its {', '.join(lacking)}: whether they are those of the "
+        "others is not known; evaluate it again to be sure."
+        for path, lacking in silent[:1]
+    ]
+    kinds = sorted({result.dtype for result in results if result.dtype is not None})
+    notes += [f"The models computed in different precisions: {', '.join(kinds)}."] if len(kinds) > 1 else []
+    return notes
 
 
 def aligned_arms(
@@ -151,7 +174,8 @@ def load_result(path: str) -> Result:
         correct = [sum(row.correct for row in rows) for rows in answers.by_problem()]
         keys = [rows[0].problem for rows in answers.by_problem()]
         cut = sum(row.truncated for row in answers.rows) / len(answers.rows)
-        return Result(path, _numbered(keys), correct, answers.n, _setting(answers.setting), cut)
+        dtype = answers.setting.get("dtype")
+        return Result(path, _numbered(keys), correct, answers.n, _setting(answers.setting), cut, dtype)
     return _from_summary(path, place, when)
 
 
@@ -161,16 +185,17 @@ def _from_summary(path: str, place: Path, when: str) -> Result:
         found = found[when]["prover"] if "after" in found else found
         keys, correct, n = [str(key) for key in found["keys"]], [int(c) for c in found["correct"]], int(found["n"])
         setting = _setting(found["setting"])
-        cut = float(found.get("truncated_rate") or 0.0)
+        cut, dtype = float(found.get("truncated_rate") or 0.0), found["setting"].get("dtype")
     if len(keys) != len(correct) or not keys:
         raise DataError(f"'{path}' has {len(keys)} problem keys and {len(correct)} counts; evaluate the model again.")
-    return Result(path, _numbered(keys), correct, n, setting, cut)
+    return Result(path, _numbered(keys), correct, n, setting, cut, dtype)
 
 
 def _setting(raw: dict[str, Any]) -> dict[str, Any]:
     domain = raw.get("domain") or {}
     named = {**raw, **{name: domain[name] for name in ("prover_prompt", "rules") if name in domain}}
     found = {name: _OFF.get(name) if named.get(name) is None else named[name] for name in SETTING}
+    found = {name: value for name, value in found.items() if value is not None or name not in LATER}
     # Countdown's ranges and its other prompt do not change how an answer is judged.
     return found if "prover_prompt" in domain else {**found, "domain": domain}
 

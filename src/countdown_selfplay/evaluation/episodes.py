@@ -115,7 +115,7 @@ class Player:
         self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None, spread: Processes = ALONE
     ) -> list[list[Completion]]:
         """`n` completions per prompt, made on all processes of `spread`."""
-        how = {"seed": seed, "stop_strings": stops, "spread": spread, **self.sampling}
+        how: dict[str, Any] = {**self.sampling, "seed": seed, "stop_strings": stops, "spread": spread}
         return sample_completions(self.model, self.tokenizer, prompts, n, **how)
 
 

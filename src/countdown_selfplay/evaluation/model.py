@@ -5,11 +5,14 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import platform
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..asking import ready
+from ..data.jsonl import json_file
 from ..errors import ConfigError
 from ..tiny import EMBEDDED, resolve_model
 
@@ -61,8 +64,11 @@ def folder_of(name: str) -> Path | None:
     return None
 
 
-def load_model(name: str, place: str) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, an adapter folder, a hub id or an embedded name, on the device `place`."""
+def load_model(
+    name: str, place: str, prompts: Iterable[Any] = (), chat_template_kwargs: Any = None
+) -> tuple[Any, Any]:
+    """Model and tokenizer of a folder, an adapter folder, a hub id or an embedded name, on the device `place`. The
+    tokenizer is made `ready` for `prompts` before the model loads."""
     import torch
     from transformers.utils import logging
 
@@ -70,9 +76,19 @@ def load_model(name: str, place: str) -> tuple[Any, Any]:
 
     name = resolve_model(name)
     logging.disable_progress_bar()  # its line would stand in the middle of the table's
+    tokenizer = ready(load_tokenizer(name, False), prompts, chat_template_kwargs)
     # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
     model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
-    return model.to(place).eval(), load_tokenizer(name, False)
+    return model.to(place).eval(), tokenizer
+
+
+def dtype_on(place: str, folder: Path | None) -> str:
+    """The precision in which `load_model` loads the model of a folder on `place`."""
+    if place.startswith("cpu"):
+        return "float32"
+    config = None if folder is None else folder / "config.json"
+    said = json_file(config) if config is not None and config.is_file() else {}
+    return str(said.get("dtype") or said.get("torch_dtype") or "auto")
 
 
 def weights_digest(folder: Path) -> str:

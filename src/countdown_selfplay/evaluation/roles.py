@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
+from ..asking import DEFAULTS
 from ..contract.domain import Domain, OpenDomain, P, in_moves
 from ..countdown import CountdownDomain, Problem
 from ..countdown.rows import ROW_SCHEMAS
@@ -18,7 +19,7 @@ from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, share_interval, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
 from .episodes import Played, rungs_of, sample_episodes
-from .sampling import DEFAULTS, Sampling, sample_completions, sample_texts, text_of
+from .sampling import Sampling, dtype_of, sample_completions, sample_texts, text_of, with_stops
 from .summary import by_rung, ladder
 
 
@@ -96,7 +97,6 @@ def evaluate_prover(
     n: int = 16,
     ks: Sequence[int] = (1, 4, 8, 16),
     *,
-    stop_strings: Sequence[str] | None = None,
     seed: int = 0,
     batch_size: int = 1024,
     resamples: int = 10_000,
@@ -107,8 +107,8 @@ def evaluate_prover(
     domain in moves an answer is an episode.
 
     Private randomness: nothing else that draws numbers changes the result, and it changes nothing else. `processes`
-    share the problems out and all return the same result. `stop_strings`: None for the domain's. `progress`: as in
-    sample_completions. ConfigError if a k exceeds n; DataError without a problem.
+    share the problems out and all return the same result. `sampling`: as in sample_completions;
+    without `stop_strings` those of the domain. ConfigError if a k exceeds n; DataError without a problem.
     """
     if not problems:
         raise DataError("evaluate_prover() needs at least one problem.")
@@ -116,8 +116,8 @@ def evaluate_prover(
     if wrong:
         raise ConfigError(f"`ks` holds {wrong[0]}, which must lie between 1 and the answers per problem, n = {n}.")
     start = time.perf_counter()
-    stops = domain.stop_strings("prover") if stop_strings is None else list(stop_strings)
-    drawn: dict[str, Any] = {"stop_strings": stops, "batch_size": batch_size, **sampling}
+    sampling = with_stops(sampling, domain, "prover")
+    drawn: dict[str, Any] = {"batch_size": batch_size, **sampling}
     if in_moves(domain):
         mine = processes.deal(problems)
         own = processes.seed(seed)
@@ -140,7 +140,7 @@ def evaluate_prover(
         truncated_rate=sum(map(sum, truncated)) / total,
         several_answers_rate=sum(getattr(v, "n_answers", 1) > 1 for row in verdicts for v in row) / total,
         seconds=time.perf_counter() - start,
-        setting=_setting(sampling, seed, domain),
+        setting=_setting(model, sampling, seed, domain),
         keys=[domain.key(problem) for problem in problems],
         rungs=rungs_of(domain, problems),
     )
@@ -152,7 +152,6 @@ def evaluate_conjecturer(
     domain: OpenDomain[P],
     n: int = 512,
     *,
-    stop_strings: Sequence[str] | None = None,
     seed: int = 0,
     batch_size: int = 1024,
     resamples: int = 10_000,
@@ -163,16 +162,16 @@ def evaluate_conjecturer(
     """Sample `n` proposals, as many for each thing that the domain asks for, and let it check them.
 
     `prover_correct(problems)` returns a solve rate in [0, 1] per problem; it is called with the distinct playable
-    ones. `stop_strings`, `processes`, `progress`: as in evaluate_prover.
+    ones. `processes`, `sampling`: as in evaluate_prover.
     """
     start = time.perf_counter()
+    sampling = with_stops(sampling, domain, "conjecturer")
     prompts = [domain.propose_row(**ask)["prompt"] for ask in asked_of(domain)]
     mine = sample_completions(
         model,
         tokenizer,
         prompts,
         -(-n // (len(prompts) * processes.world)),
-        stop_strings=domain.stop_strings("conjecturer") if stop_strings is None else list(stop_strings),
         seed=processes.seed(seed),
         batch_size=batch_size,
         in_step=processes.in_step,
@@ -209,7 +208,7 @@ def evaluate_conjecturer(
         truncated_rate=sum(c.truncated for c in dealt) / n,
         problems=playable,
         seconds=time.perf_counter() - start,
-        setting=_setting(sampling, seed, domain),
+        setting=_setting(model, sampling, seed, domain),
     )
 
 
@@ -230,10 +229,10 @@ def unique_rate(keys: Sequence[str]) -> Estimate | None:
     return Estimate(value, max(value - half, 0.0), min(value + half, 1.0))
 
 
-def _setting(sampling: Mapping[str, Any], seed: int, domain: Any) -> dict[str, Any]:
+def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) -> dict[str, Any]:
     """What a result records."""
     given = {name: sampling.get(name, default) for name, default in DEFAULTS.items()}
-    return {**given, "seed": seed, "domain": domain.to_dict()}
+    return {**given, "dtype": dtype_of(model), "seed": seed, "domain": domain.to_dict()}
 
 
 def pooled(found: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000) -> ProverEvaluation:

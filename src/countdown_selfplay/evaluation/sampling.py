@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, Unpack
 
 import torch
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.generation.stopping_criteria import StopStringCriteria
 
+from ..asking import DEFAULTS, Asked, end_of_turn, generation_settings, prompt_ids, ready
 from ..distributed.processes import ALONE, Processes
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, PromptError
 from ..policies.decode import without_idle_rows
 from ..random_state import private_generator
 
@@ -27,16 +28,10 @@ _TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 IGNORED = -100
 """The label of tokens that are not in the loss."""
 
-DEFAULTS: dict[str, Any] = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 256}
 
+class Sampling(Asked, total=False):
+    """Arguments of sample_completions that an evaluation hands on. `stop_strings`: None for the domain's."""
 
-class Sampling(TypedDict, total=False):
-    """Arguments of sample_completions that an evaluation hands on; DEFAULTS where they are left out."""
-
-    temperature: float
-    top_p: float | None
-    top_k: int | None
-    max_new_tokens: int
     device: Any
     progress: Callable[[int, int], None] | None
 
@@ -77,25 +72,22 @@ def sample_completions(
     prompts: Sequence[Any],
     n: int,
     *,
-    temperature: float = 1.0,
-    top_p: float | None = 1.0,
-    top_k: int | None = 0,
-    max_new_tokens: int = 256,
     batch_size: int = 256,
     seed: int = 0,
-    stop_strings: list[str] | None = None,
     device: Any = None,
     progress: Callable[[int, int], None] | None = None,
     in_step: bool = False,
     spread: Processes = ALONE,
+    **sampling: Unpack[Asked],
 ) -> list[list[Completion]]:
     """`n` completions per prompt: prompts x n.
 
     `model`: anything with `.generate(input_ids=, attention_mask=, generation_config=)` and `.device`. Its train or
-    eval mode is put back. `prompts`: texts, or lists of chat messages, which need a chat template. Temperature 0 is
-    greedy; top_p 1 and top_k 0 (or None) switch those off. `batch_size`: rows (prompts x n) generated at once;
-    prompts are sorted by length and padded on the left, and the rows of a prompt are neighbours. A text ends at any of
-    the end tokens of tokenizer, model and chat template, or with a stop string, which stays in the text.
+    eval mode is put back. `prompts`: texts, or lists of chat messages, which need a chat template. `sampling`: values
+    for names of asking.DEFAULTS, which hold where there is none or None; temperature 0 is greedy. `batch_size`: rows
+    (prompts x n) generated at once; prompts are sorted by length and padded on the left, and the rows of a prompt are
+    neighbours. A text ends at any of the end tokens of tokenizer, model and chat template, or with a stop string,
+    which stays in the text.
 
     Equal arguments give equal texts, whatever was drawn before; torch's generators are left bit-identical. Each batch
     has a generator of its own, from `seed` and the batch's number, so a text depends on what is in its batch.
@@ -104,23 +96,15 @@ def sample_completions(
     weights, which all call with equal arguments; each generates every so many-th batch and all get all texts, the same
     ones for any number of them.
     """
-    _check(n, temperature, top_p, top_k, max_new_tokens, batch_size)
-    check_stop_strings(tokenizer, stop_strings)
+    _check(n, batch_size, sampling)
+    check_stop_strings(tokenizer, sampling.get("stop_strings"))
+    tokenizer = ready(tokenizer, prompts, sampling.get("chat_template_kwargs"))
     ids = [prompt_ids(tokenizer, prompt) for prompt in prompts]
-    chat = any(not isinstance(prompt, str) for prompt in prompts)
-    ends = end_token_ids(model, tokenizer, chat)
-    drawn = {"temperature": float(temperature), "top_p": float(top_p or 1), "top_k": int(top_k or 0)}
-    config = GenerationConfig(
-        max_new_tokens=max_new_tokens,
-        eos_token_id=ends,
-        pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
-        stop_strings=stop_strings or None,
-        disable_compile=True,
-        do_sample=temperature > 0,
-        **(drawn if temperature > 0 else {}),
-    )
+    ends = end_token_ids(model, tokenizer, any(not isinstance(prompt, str) for prompt in prompts))
+    settings = generation_settings(sampling, ends, tokenizer.pad_token_id)
+    config = GenerationConfig(**settings, disable_compile=True)
     device = torch.device(model.device if device is None else device)
-    extra = {"generation_config": config} | ({"tokenizer": tokenizer} if stop_strings else {})
+    extra = {"generation_config": config} | ({"tokenizer": tokenizer} if config.stop_strings else {})
     extra |= {"synced_gpus": True} if in_step else {}
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
@@ -164,64 +148,62 @@ def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
     return list(dict.fromkeys(ends))
 
 
-def end_of_turn(tokenizer: Any) -> int | None:
-    """The id that the chat template puts after an assistant's turn; None if that is not a special token."""
-    turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
-    rendered = tokenizer.apply_chat_template(turn, tokenize=False)
-    after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
-    added = tokenizer.added_tokens_decoder  # some tokenizers mark the token here only
-    special = after and (after[0] in tokenizer.all_special_ids or (after[0] in added and added[after[0]].special))
-    return int(after[0]) if special else None
+def with_stops(sampling: Any, domain: Any, role: str) -> Any:
+    """`sampling` with the domain's stop strings for the role, unless it has some of its own ([]: none)."""
+    own = sampling.get("stop_strings")
+    return {**sampling, "stop_strings": list((domain.stop_strings(role) if own is None else own) or [])}
 
 
-def check_stop_strings(tokenizer: Any, stop_strings: list[str] | None) -> None:
-    """ConfigError if generation could not look for them: transformers takes every token's text after a word of its
+def dtype_of(model: Any) -> str:
+    """In which precision the model computes: that of its weights, or of autocast around it."""
+    first = next(iter(model.parameters()), None) if hasattr(model, "parameters") else None
+    kind = "cpu" if first is None else first.device.type
+    if torch.is_autocast_enabled(kind):
+        return str(torch.get_autocast_dtype(kind)).removeprefix("torch.")
+    return "unknown" if first is None else str(first.dtype).removeprefix("torch.")
+
+
+def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> None:
+    """PromptError if generation could not look for them: transformers takes every token's text after a word of its
     own, which a vocabulary of whole words need not know. What is built here generation takes from a cache."""
     if not stop_strings:
         return
     try:
-        StopStringCriteria(tokenizer, stop_strings)
+        StopStringCriteria(tokenizer, list(stop_strings))
     except ValueError as error:
-        raise ConfigError(
+        raise PromptError(
             f"The prompt style ends its completions with {' or '.join(map(repr, stop_strings))}, a text that "
             f"generation cannot look for with this tokenizer of whole words ({len(tokenizer)} of them); use a style "
             "that it was made for: conjecturer_prompt=compact for the embedded model."
         ) from error
 
 
-def _check(
-    n: int, temperature: float, top_p: float | None, top_k: int | None, max_new_tokens: int, batch_size: int
-) -> None:
+def _check(n: int, batch_size: int, sampling: Mapping[str, Any]) -> None:
+    """ConfigError for a name or a number that cannot be."""
+    unknown = [name for name in sampling if name not in DEFAULTS]
+    if unknown:
+        raise TypeError(
+            f"sample_completions() has no argument '{unknown[0]}'; a model is asked by {', '.join(DEFAULTS)}."
+        )
+    how = {**DEFAULTS, **{name: value for name, value in sampling.items() if value is not None}}
     for name, option, value in (  # as the argument is called, and the option of a training command behind it
         ("n", "", n),
-        ("max_new_tokens", "max_completion_length", max_new_tokens),
+        ("max_new_tokens", "max_completion_length", how["max_new_tokens"]),
         ("batch_size", "per_device_eval_batch_size", batch_size),
     ):
         if value < 1:
             named = f", in a training command `{option}`," if option else ""
             raise ConfigError(f"`{name}` ({value}){named} must be at least 1.")
-    if not (math.isfinite(temperature) and temperature >= 0):
-        raise ConfigError(f"`temperature` ({temperature}) must be 0 (greedy) or a finite number above.")
-    if (top_k or 0) < 0:
-        raise ConfigError(f"`top_k` ({top_k}) must be at least 0 (0 switches it off).")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ConfigError(f"`top_p` ({top_p}) must lie above 0 and at most 1 (1 switches it off).")
-
-
-def prompt_ids(tokenizer: Any, prompt: Any) -> list[int]:
-    """The ids that the model sees when it is asked: a text, or chat messages through the chat template."""
-    if isinstance(prompt, str):
-        ids = tokenizer(prompt)["input_ids"]
-    else:
-        if getattr(tokenizer, "chat_template", None) is None:
-            raise DataError(
-                "The prompt is a list of chat messages and the tokenizer has no chat template; use a prompt of plain "
-                "text, such as 'tinyzero' or 'compact', or set `tokenizer.chat_template`."
-            )
-        ids = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
-    if not ids:
-        raise DataError(f"The prompt {str(prompt)[:60]!r} has no token.")
-    return list(ids)
+    ranges = {
+        "temperature": (lambda t: math.isfinite(t) and t >= 0, "be 0 (greedy) or a finite number above"),
+        "top_k": (lambda k: k >= 0, "be at least 0 (0 switches it off)"),
+        "top_p": (lambda p: 0 < p <= 1, "lie above 0 and at most 1 (1 switches it off)"),
+        "min_p": (lambda p: 0 <= p <= 1, "lie between 0 and 1 (0 switches it off)"),
+        "repetition_penalty": (lambda r: math.isfinite(r) and r > 0, "be a finite number above 0 (1 switches it off)"),
+    }
+    for name, (fits, said) in ranges.items():
+        if not fits(how[name]):
+            raise ConfigError(f"`{name}` ({how[name]}) must {said}.")
 
 
 def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: GenerationConfig) -> list[Completion]:

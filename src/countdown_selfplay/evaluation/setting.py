@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ..asking import DEFAULTS, check_generation_kwargs, shared_of
 from ..contract.domain import Domain, in_moves
 from ..countdown import CountdownDomain, ProblemSpec, Rules, heldout_problems
 from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
@@ -21,15 +22,18 @@ from ..data.jsonl import json_file, json_shape
 from ..data.run_files import ROLES_FILE
 from ..domains import held_out_by_rung, held_out_of, make_domain, name_of
 from ..errors import ConfigError, DataError
+from ..options import json_object
 from ..tiny import embedded_name
 from .answers import identity
 
+_FIXED = {name: value for name, value in DEFAULTS.items() if name != "chat_template_kwargs"}  # of the prompt
 PRESETS: dict[str, dict[str, Any]] = {
-    "joint_rloo": {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
-    "cdg": {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192},
+    "joint_rloo": {**_FIXED, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
+    "cdg": {**_FIXED, "temperature": 0.95, "top_k": 10, "max_new_tokens": 8192},
 }
-"""joint_rloo: Allen and Ståblein, section 4, for all directly compared models. cdg: Wang et al. 2025, appendix C.1,
-majority voting (its pass@1 is greedy, and `eval --eval_preset cdg` answers greedily too)."""
+"""All of the sampling: no stop strings, whatever the run has. joint_rloo: Allen and Ståblein, section 4, for all
+directly compared models. cdg: Wang et al. 2025, appendix C.1, majority voting (its pass@1 is greedy, and
+`eval --eval_preset cdg` answers greedily too)."""
 
 RULES: dict[str, dict[str, Any]] = {"joint_rloo": {"leading_minus": True}}
 """Countdown's Rules of the paper's comparison, where they are not the default: those of its recipes."""
@@ -48,16 +52,17 @@ DEFAULT_COUNT = 500
 
 _RANGES = ("number_low", "number_high", "target_low", "target_high")  # of ProblemSpec
 _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
-_SAMPLING = ("temperature", "top_p", "top_k", "max_new_tokens")
-_PUBLIC = PRESETS["joint_rloo"]
-_TINY = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
+_OF_ROLE = ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")
+_FIELD = {"max_new_tokens": "max_completion_length", "stop_strings": "stop"}  # where it has another name in a run
+_PUBLIC = {**PRESETS["joint_rloo"], "stop_strings": None}
+_TINY = {"max_new_tokens": 16}
 _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "max_new_tokens": 24}}
 _DETACHMENT = {**_TINY, "max_new_tokens": 26}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """source: in words, whose setting it is. sampling: temperature, top_p, top_k, max_new_tokens."""
+    """source: in words, whose setting it is. sampling: values for all names of asking.DEFAULTS."""
 
     source: str
     domain: Any
@@ -86,9 +91,15 @@ def setting_of(options: argparse.Namespace) -> Setting:
     else:
         base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
-    own = preset(given.get("eval_preset", TRAINING), base.sampling)
-    own |= {name: given[name] for name in _SAMPLING if name in given}
-    return Setting(base.source, _changed(base.domain, given), own)
+    own = {**DEFAULTS, "stop_strings": None, **preset(given.get("eval_preset", TRAINING), base.sampling)}
+    if options.role != "prover":  # a preset's are of answers
+        own["stop_strings"] = base.sampling.get("stop_strings")
+    own |= {name: given[name] for name in DEFAULTS if name in given}
+    own["generation_kwargs"] = check_generation_kwargs(own["generation_kwargs"])
+    own["chat_template_kwargs"] = json_object("chat_template_kwargs", own["chat_template_kwargs"])
+    domain = _changed(base.domain, given)
+    stops = domain.stop_strings(options.role) if own["stop_strings"] is None else own["stop_strings"]
+    return Setting(base.source, domain, {**own, "stop_strings": list(stops or [])})
 
 
 def roles_of(model: str) -> list[str]:
@@ -141,11 +152,11 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
             domain: Any = CountdownDomain(spec, Rules.from_dict(run["rules"]), *prompts, **moves)
         else:
             domain = make_domain(name, kwargs)
-        sampling = {}
-        for name in _SAMPLING:
-            field = "max_completion_length" if name == "max_new_tokens" else name
+        sampling = shared_of(config)
+        for name in _OF_ROLE:
+            field = _FIELD.get(name, name)
             own = config.get(f"{role}_{field}")
-            sampling[name] = config[field] if own is None else own
+            sampling[name] = config[field] if own is None and field != "stop" else own
         if role == "prover" and options.eval_preset is None:
             sampling = preset(config.get("eval_preset", TRAINING), sampling)
     return Setting(f"run '{run.get('name', path.parent.name)}'", domain, sampling)
@@ -269,5 +280,5 @@ def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
 
 
 def preset(name: str, own: dict[str, Any]) -> dict[str, Any]:
-    """temperature, top_p, top_k and max_new_tokens of the preset; `own` for the training setting."""
-    return dict(own if name == TRAINING else PRESETS[name])
+    """`own`, a setting, with what the preset fixes; of the training setting that is nothing."""
+    return {**own, **PRESETS.get(name, {})}

@@ -18,6 +18,7 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
 from .. import _trl
+from ..asking import sampling_of
 from ..errors import ConfigError, GenerationError, MissingExtraError
 from ..policies import PolicySet, inner_name
 from ..policies.base import gathered, plain_role
@@ -25,7 +26,8 @@ from ..policies.lora import LoraPolicies, SeveralBases
 from .base import Sampler, Turns
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_OWN = ("temperature", "top_p", "top_k", "max_tokens", "stop_token_ids", "stop")  # a role's, under every backend
+BARRED = -100.0
+"""vLLM's least bias, under which no token is drawn."""
 
 
 class VLLMSampler(Sampler):
@@ -91,20 +93,16 @@ class VLLMSampler(Sampler):
 
     def sampling_settings(self, role: str) -> dict[str, Any]:
         """SamplingParams of the role, by vLLM's names."""
-        args, settings = self.turns.args, self.turns.roles[role]
-        found: dict[str, Any] = {
-            "temperature": settings.temperature,
-            "top_p": settings.top_p,
-            "top_k": settings.top_k,
-            "repetition_penalty": args.repetition_penalty,
-            "min_p": 0.0 if args.min_p is None else args.min_p,
-            "max_tokens": settings.max_completion_length,
-            "stop_token_ids": list(self.turns.ends),
-        }
-        more: Any = args.generation_kwargs  # TRL has read it from JSON
-        found |= {name: value for name, value in (more or {}).items() if name not in _OWN}
-        stops = self.turns.stops(role)
-        return found | ({"stop": list(stops)} if stops else {})
+        turns = self.turns
+        how = sampling_of(turns.args, turns.roles[role], turns.stops(role))
+        names = ("temperature", "top_p", "top_k", "repetition_penalty", "min_p")
+        found = {name: how[name] for name in names}
+        found |= {"max_tokens": how["max_new_tokens"], "stop_token_ids": list(turns.ends)}
+        found |= {"stop": list(how["stop_strings"])} if how["stop_strings"] else {}
+        more = how["generation_kwargs"]
+        found |= {"min_tokens": more["min_new_tokens"]} if "min_new_tokens" in more else {}
+        bias = dict.fromkeys(more.get("suppress_tokens", ()), BARRED)
+        return found | ({"logit_bias": bias} if bias else {})
 
 
 def require_vllm(args: Any) -> None:

@@ -11,17 +11,19 @@ from typing import Any
 from transformers import AutoConfig
 from trl import ModelConfig
 
+from ..asking import prompt_ids
 from ..config import JointSelfPlayConfig, Role
 from ..config.flat import NAMES, PARTS
 from ..config.run_rules import refusal
 from ..config.script import JointScriptArguments
 from ..domains import asked_of, domain_from, longest_problem
-from ..evaluation.sampling import prompt_ids
+from ..errors import PromptError
 from ..evaluation.terminal import aligned
 from ..games import GAMES, Game, game_class
 from ..policies.lora import SMALL
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
+from ..training.parts import ready_tokenizer
 from .memory import (
     GIB,
     LEFT_OUT,
@@ -71,6 +73,8 @@ def print_dry_run(
     try:
         print(memory_table(estimate_for(script, args, model, model_path, launch)))
         print("--probe plays rounds and measures.")
+    except PromptError:
+        raise
     except (OSError, ValueError) as error:
         print(f"No estimate: the config of '{model_path}' cannot be read here ({type(error).__name__}).")
 
@@ -333,6 +337,8 @@ def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]
 
     tokenizer: Any = AutoTokenizer.from_pretrained(model_path)
     domain = domain_from(args)
+    if domain.random is not None:
+        tokenizer = ready_tokenizer(args, domain, (), tokenizer)
     rows = {
         "prover": [domain.prove_row(longest_problem(domain))],
         "conjecturer": [domain.propose_row(**ask) for ask in asked_of(domain)],

@@ -9,9 +9,9 @@ from typing import Any
 
 from transformers import AutoConfig, AutoTokenizer
 
+from ..asking import prompt_ids, ready
 from ..domains import longest_problem
-from ..errors import CountdownSelfPlayError
-from ..evaluation.sampling import prompt_ids
+from ..errors import CountdownSelfPlayError, PromptError
 from ..tiny import resolve_model
 from .dry_run import memory_table
 from .memory import Launch, MemoryEstimate, ModelShape, Parts, Vllm, estimate_memory, model_shape
@@ -76,7 +76,12 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
     yield f"\n# Memory per process, estimated in GiB ({launch.sentence})"
     path = resolve_model(model_path)
     try:
-        shape, question = model_shape(AutoConfig.from_pretrained(path)), question_tokens(path, domain)
+        shape, question = (
+            model_shape(AutoConfig.from_pretrained(path)),
+            question_tokens(path, domain, settings.chat_template_kwargs),
+        )
+    except PromptError:
+        raise
     except (OSError, ValueError) as error:
         yield unreadable(path, error)
     else:
@@ -104,10 +109,13 @@ def unreadable(path: str, error: Exception) -> str:
     return f"No estimate: the config of '{path}' cannot be read here ({type(error).__name__})."
 
 
-def question_tokens(path: str, domain: Any) -> int:
+def question_tokens(path: str, domain: Any, kwargs: Any = None) -> int:
     """Tokens of a prover's prompt, one of the longest."""
     tokenizer: Any = AutoTokenizer.from_pretrained(path)
     try:
-        return len(prompt_ids(tokenizer, domain.prove_row(longest_problem(domain))["prompt"]))
+        prompt = domain.prove_row(longest_problem(domain))["prompt"]
+        return len(prompt_ids(ready(tokenizer, [prompt], kwargs), prompt))
+    except PromptError:
+        raise
     except CountdownSelfPlayError:  # without its data set a domain may make no problem
         return UNKNOWN_PROMPT

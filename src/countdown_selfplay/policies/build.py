@@ -105,7 +105,9 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
         return AutoTokenizer.from_pretrained(path, padding_side="left", trust_remote_code=trust_remote_code)
     except (OSError, ValueError) as error:
         folder = Path(path)
-        what = "a folder without a tokenizer" if folder.is_dir() else "neither a folder nor a hub model in reach"
+        what = "neither a folder nor a hub model in reach"
+        if folder.is_dir():
+            what = f"a folder without a {'tokenizer' if holds_model(folder) else 'model'}"
         inner = [folder / role for role in ("prover", "conjecturer", "policy") if holds_model(folder / role)]
         hint = f"; its policies lie in {' and '.join(map(str, inner))}" if inner else ""
         raise DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.") from error

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ..asking import generation_settings, sampling_of
 from ..countdown import CountdownDomain, Problem
 from ..data.jsonl import json_file
 from ..data.run_files import ROLES_FILE, holds_model, numbered_folders
@@ -37,12 +38,13 @@ def card(
     results: str = "",
     command: str | None = None,
     prompt: Any = None,
-    most_tokens: int = 256,
+    sampling: Mapping[str, Any] | None = None,
     library: str = "transformers",
 ) -> str:
     """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by `recorded`, the
     domain's own account; `said`: a paragraph behind it. `base`: the folder or hub id of the weights before training;
-    `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a chat."""
+    `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a chat;
+    `sampling`: how it is asked."""
     licence, embedded = licence_of(base), embedded_name(base)
     on_hub = embedded is None and re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", base) is not None
     on_hub = on_hub and not Path(base).is_dir()
@@ -72,14 +74,14 @@ def card(
         *(f"| {name} | {value} |" for name, value in rows.items()),
         *(["", said] if said else []),
         *([f"\n```bash\n{command}\n```"] if command else []),
-        f"\n## Use\n\n```python\n{snippet(place, prompt, most_tokens, library)}\n```\n",
+        f"\n## Use\n\n```python\n{snippet(place, prompt, sampling or {}, library)}\n```\n",
         f"Answers are judged by the verifier of the domain{under}.",
     ]
     return "\n".join(parts) + "\n"
 
 
-def snippet(place: str, prompt: Any, most_tokens: int, library: str) -> str:
-    """Python that loads the model, and samples from it if a prompt is known."""
+def snippet(place: str, prompt: Any, sampling: Mapping[str, Any], library: str) -> str:
+    """Python that loads the model, and samples from it, as in training, if a prompt is known."""
     auto = "AutoPeftModelForCausalLM" if library == "peft" else "AutoModelForCausalLM"
     imports = [f"from peft import {auto}", "from transformers import AutoTokenizer"]
     lines = imports if library == "peft" else [f"from transformers import {auto}, AutoTokenizer"]
@@ -92,7 +94,11 @@ def snippet(place: str, prompt: Any, most_tokens: int, library: str) -> str:
     else:
         chat = "add_generation_prompt=True, return_dict=True"
         lines.append(f'inputs = tokenizer.apply_chat_template({prompt!r}, {chat}, return_tensors="pt")')
-    lines.append(f"output = model.generate(**inputs, max_new_tokens={most_tokens}, do_sample=True)")
+    # The tokenizer's template holds what the prompts were rendered with, and the model its end tokens.
+    how = {n: v for n, v in generation_settings(sampling, [], 0).items() if not n.endswith("_token_id")}
+    given = "".join(f", {name}={value!r}" for name, value in how.items() if value is not None)
+    given += ", tokenizer=tokenizer" if "stop_strings" in how else ""
+    lines.append(f"output = model.generate(**inputs{given})")
     lines.append('print(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))')
     return "\n".join(lines)
 
@@ -129,9 +135,9 @@ def example_prompt(domain: Any, kind: str) -> Any:
     return domain.prove_row(_EXAMPLE if domain.in_range(_EXAMPLE) else domain.longest)["prompt"]
 
 
-def settings_of(role: Any) -> dict[str, Any]:
-    """Of a role's settings those that its card shows, and its token budget."""
-    return {name: getattr(role, name) for name in (*_SHOWN, "max_completion_length")}
+def settings_of(role: Any, args: Any, domain: Any) -> dict[str, Any]:
+    """Of a role's settings those that its card shows, and how it is asked."""
+    return {name: getattr(role, name) for name in _SHOWN} | {"sampling": sampling_of(args, role, role.stops(domain))}
 
 
 def exported_roles(run: Path) -> list[Path]:
@@ -185,7 +191,7 @@ def role_card(
         results=results_of(evaluation, roles) if evaluation else "",
         command=described.get("command"),
         prompt=said.get("prompt"),
-        most_tokens=next((s["max_completion_length"] for s in settings.values()), 256),
+        sampling=next((s.get("sampling", {}) for s in settings.values()), {}),
         library="peft" if (folder / "adapter_config.json").exists() else "transformers",
     )
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import Role
+from ..asking import sampling_of
 from ..config.script import EvaluationArguments
 from ..contract.domain import ended, in_moves
 from ..distributed.ddp import Engine
@@ -101,7 +101,7 @@ class Evaluator:
         settings, main = self.turns.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
-            sampling: dict[str, Any] = _sampling_of(settings)
+            sampling = sampling_of(self.args, settings, self.turns.stops(role))
             if settings.kind == self.args.solver.kind:  # proposals are sampled as in training
                 sampling = preset(self.args.eval_preset, sampling)
             yield {**sampling, "processes": self.processes, "progress": bar}
@@ -128,7 +128,6 @@ class Evaluator:
                 self.domain,
                 n,
                 ks,
-                stop_strings=self.turns.stops(role) or [],
                 batch_size=size,
                 seed=seed,
                 **sampling,
@@ -161,7 +160,6 @@ class Evaluator:
                 self.turns.tokenizer,
                 self.domain,
                 n=n,
-                stop_strings=self.turns.stops(player) or [],
                 batch_size=self.args.per_device_eval_batch_size,
                 **sampling,
             )
@@ -196,6 +194,7 @@ class Evaluator:
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
         """`each` first moves to each problem, side by side; all of them on every process."""
+        sampling = sampling_of(self.args, self.turns.roles[player], self.turns.stops(player))
         with sampling_as(self.engine, player), self.engine.whole_weights():
             texts, _ = sample_texts(
                 self.engine.policies.module,
@@ -205,15 +204,9 @@ class Evaluator:
                 processes=self.processes,
                 seed=seed_from(self.args.seed, "probe", player),
                 batch_size=self.args.per_device_eval_batch_size,
-                stop_strings=self.turns.stops(player),
-                **_sampling_of(self.turns.roles[player]),
+                **sampling,
             )
         return [text for group in texts for text in group]
-
-
-def _sampling_of(settings: Role) -> dict[str, Any]:
-    found = {name: getattr(settings, name) for name in ("temperature", "top_p", "top_k")}
-    return found | {"max_new_tokens": settings.max_completion_length}
 
 
 def _refusal(player: str, rung: int, texts: list[str], verdicts: list[Any], expected: str) -> str:

@@ -51,7 +51,7 @@ class Exports:
             "samples": {role: self.frame.samples.get(role, 0) for role in roles},
             "from": embedded_name(origin) or origin,  # its folder is of this machine alone
             "prompt": example_prompt(self.domain, settings[roles[0]].kind),
-            "settings": {role: settings_of(settings[role]) for role in roles},
+            "settings": {r: settings_of(settings[r], self.args, self.domain) for r in roles},
         }
         # First: a later run knows the folder by it (set_run_aside).
         (target / ROLES_FILE).write_text(json.dumps(said) + "\n")

@@ -10,15 +10,17 @@ from typing import Any
 
 import torch
 
+from ..asking import prompt_ids, ready
 from ..config import JointSelfPlayConfig
 from ..config.fields import Thresholds
+from ..config.roles import FLAT
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
 from ..curriculum import CollapseGuard, ConjecturerGuard
-from ..domains import example_rows, name_of
-from ..errors import ConfigError
-from ..evaluation.sampling import check_stop_strings, end_token_ids, prompt_ids
+from ..domains import example_prompts, example_rows, name_of
+from ..errors import ConfigError, PromptError
+from ..evaluation.sampling import check_stop_strings, end_token_ids
 from ..games import GAMES, check_game, game_class
 from ..guides import check_guide
 from ..options import is_number
@@ -179,10 +181,10 @@ def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
     return given
 
 
-def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> None:
-    """ConfigError for a chat prompt of a model that knows no chats and for a stop string that its tokenizer cannot
-    write, with which the first round would fail, and for two kinds of prompt in TRL's table of completions, whose
-    prompt column has one type."""
+def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> Any:
+    """The tokenizer with which the run renders its prompts (asking.py). ConfigError for a chat prompt of a model that
+    knows no chats and for a stop string that its tokenizer cannot write, with which the first round would fail, and
+    for two kinds of prompt in TRL's table of completions, whose prompt column has one type."""
     said = domain.to_dict()
     asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chats = [
@@ -197,7 +199,7 @@ def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: 
                 "set both to compact (the embedded model and what was warm-started from it), or "
                 "prover_prompt=tinyzero and conjecturer_prompt=completion."
             )
-        raise ConfigError(
+        raise PromptError(
             f"{' and '.join(chats)} {'holds' if len(chats) == 1 else 'hold'} a chat, and the tokenizer has no chat "
             f"template; {cure}"
         )
@@ -218,6 +220,9 @@ def check_prompts(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: 
             "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
             "leave it unset: samples.jsonl in the run folder holds examples of both."
         )
+    critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide is asked once
+    prompts = example_prompts(domain, asked, dialogues=bool(critics))
+    return ready(tokenizer, prompts, args.chat_template_kwargs)
 
 
 def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .. import _trl
+from ..asking import sampling_of
 from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
 from ..distributed.ddp import Engine
@@ -56,9 +57,10 @@ class Rollouts:
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
         samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
-        trl, settings, stops = self.trl, self.turns.roles[role], self.turns.stops(role)
+        trl, turns = self.trl, self.turns
+        sampling = sampling_of(turns.args, turns.roles[role], turns.stops(role))
         swapped = {
-            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, settings, stops, n),
+            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling, n),
             **self.sampler.begin(role, trl.state.global_step),
             "_metrics": self.book.collected[role],
             "_logs": _trl.empty_logs(),

@@ -52,13 +52,13 @@ from .learners import demonstrations_of, learners_of, states_of
 from .micro_batch import WindowLoss
 from .parts import (
     check_ids,
-    check_prompts,
     conjecturer_guard_of,
     declared_metrics,
     end_tokens,
     game_of,
     guard_of,
     prover_rewards,
+    ready_tokenizer,
     warn_of_lost_steps,
     with_roles_of,
 )
@@ -148,7 +148,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         config = {name: value for name, value in args.to_dict().items() if name != "domain"}
         settings = run_settings(config, listed, self.held_out, given | dict(peft_config=peft_config))
         tokenizer = load_tokenizer(model, args.trust_remote_code) if processing_class is None else processing_class
-        check_prompts(args, self.domain, anchors.rows, tokenizer)
+        tokenizer = ready_tokenizer(args, self.domain, anchors.rows, tokenizer)
         set_seed(args.seed)  # adapters start at random values: the same ones in every run and on every process
         self.policies = build_policies(model, self.roles, args.policy_sharing, peft_config, args.model_init_kwargs)
         check_ids(args, self.domain, anchors.rows, self.policies, tokenizer)

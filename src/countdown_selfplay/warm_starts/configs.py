@@ -14,7 +14,7 @@ from ..distributed.choose import choose_engine
 from ..domains import domain_from
 from ..errors import ConfigError
 from ..evaluation.setting import TRAINING, preset
-from ..options import Range, check_options, option
+from ..options import Range, check_options, json_object, option
 
 
 @dataclass
@@ -30,6 +30,9 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
     top_p: float = option(1.0, "Nucleus of the sampling; 1 switches it off.")
     top_k: int = option(0, "Top-k of the sampling; 0 switches it off.")
     max_completion_length: int = option(256, "Most tokens in a sampled completion.")
+    chat_template_kwargs: str | None = option(
+        None, "Variables of the model's chat template as JSON, such as '{\"enable_thinking\": false}'."
+    )
     dry_run: bool = option(False, "Print the resolved settings, the data and the batch arithmetic, and exit.")
 
     def __post_init__(self) -> None:
@@ -52,7 +55,8 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
     def sampling(self) -> dict[str, Any]:
         """The arguments of `sample_completions`."""
         names = ("temperature", "top_p", "top_k")
-        return {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
+        found = {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
+        return found | {"chat_template_kwargs": json_object("chat_template_kwargs", self.chat_template_kwargs)}
 
 
 @dataclass

@@ -24,11 +24,13 @@ from .. import (
     __version__,
     _trl,
 )
+from ..asking import ready
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.choose import choose_engine
 from ..distributed.fsdp import full_precision_outputs
 from ..distributed.processes import Processes, processes_of
+from ..domains import example_rows
 from ..errors import CheckpointError
 from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_prover
 from ..evaluation.sampling import IGNORED, demonstration_ids, end_token_id, id_list, pair_ids
@@ -44,17 +46,22 @@ from .filters import Kept, PreferencePair, drop_long
 from .weights import load_whole, with_weights
 
 
-def load(args: Any, options: ModelConfig) -> tuple[Any, Any, Any]:
+def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
     """(model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its base. Every
-    process has whole weights, with which it samples and measures; the engine cuts them up when training begins."""
+    process has whole weights, with which it samples and measures; the engine cuts them up when training begins. The
+    tokenizer is made `ready` first."""
     quiet_loading()
     disable_dataset_progress_bars()
     path = resolve_model(options.model_name_or_path)
     kwargs, args.model_init_kwargs = model_arguments(options, args), None  # the model is passed as an object
-    model = load_whole(path, kwargs)
-    tokenizer = AutoTokenizer.from_pretrained(
+    tokenizer: Any = AutoTokenizer.from_pretrained(
         path, revision=options.model_revision, trust_remote_code=args.trust_remote_code
     )
+    domain = script.played
+    if domain.random is not None:  # else the data's own prompts are tried
+        rows = example_rows(domain, script.role == "conjecturer")
+        tokenizer = ready(tokenizer, [row["prompt"] for row in rows.values()], script.chat_template_kwargs)
+    model = load_whole(path, kwargs)
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model.to(args.device), tokenizer, get_peft_config(options)
@@ -210,8 +217,9 @@ def run(
     """Train on data_of(model, tokenizer), measure the model on `held_out` before and after, and leave the finished
     folder. data_of gives demonstrations or pairs, the plural noun for them, and where they come from. DataError if the
     model has room for none of them."""
-    model, tokenizer, peft_config = load(args, options)
+    model, tokenizer, peft_config = load(args, options, script)
     data, what, source = data_of(model, tokenizer)
+    tokenizer = ready(tokenizer, map(_prompt, data.rows), script.chat_template_kwargs)
     chat = not isinstance(_prompt(data.rows[0]), str)
     found = drop_long([_ids(tokenizer, row) for row in data.rows], longest(args, model))
     kept = Kept(found.rows, data.read, data.left_out + found.left_out).insist(what)
@@ -341,6 +349,6 @@ def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str
         results=f"Measured at temperature {heat:g}:\n\n```\n{table}\n```" if table else "",
         command=command_line(sys.argv),
         prompt=example_prompt(script.played, script.role),
-        most_tokens=script.max_completion_length,
+        sampling=script.sampling,
     )
     (Path(args.output_dir) / "README.md").write_text(text, encoding="utf-8")

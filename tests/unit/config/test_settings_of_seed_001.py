@@ -77,10 +77,12 @@ def test_the_papers_stops_leave_its_prompts_readable(tmp_path):
 def test_presets_are_the_papers_and_those_that_the_field_names():
     """Seed 001, section 4: temp 0.6, top-p 0.95, top-k 20, max_tokens 2048. Seed 002, appendix A, majority voting:
     8,192 tokens, temperature 0.95, top-k 10."""
-    assert preset("joint_rloo", {}) == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}
-    assert preset("cdg", {}) == {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192}
+    off = {"min_p": 0.0, "repetition_penalty": 1.0, "stop_strings": [], "generation_kwargs": {}}
+    joint = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048, **off}
+    assert preset("joint_rloo", {"stop_strings": ["</answer>"], "min_p": 0.1}) == joint
+    assert preset("cdg", {}) == {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192, **off}
     assert preset(TRAINING, {"temperature": 2.0}) == {"temperature": 2.0}
     assert get_args(get_type_hints(EvaluationFields)["eval_preset"]) == (TRAINING, *PRESETS)
     with pytest.raises(ConfigError, match=r"`eval_preset` \('x'\)"):
         IPOArguments(eval_preset="x")
-    assert IPOArguments(eval_preset="joint_rloo").evaluated_as == PRESETS["joint_rloo"]
+    assert IPOArguments(eval_preset="joint_rloo").evaluated_as == joint | {"chat_template_kwargs": {}}

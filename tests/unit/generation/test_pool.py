@@ -134,7 +134,9 @@ def test_a_turn_needs_no_trainer(policies, tmp_path):
     recorded = []
     record = lambda name, value: recorded.append((name, value))  # noqa: E731
     engine = Listed(turns_of(config(tmp_path), policies, stops=stops.get, record=record))
+    engine.turns.args.generation_kwargs = {"min_new_tokens": 2, "suppress_tokens": [5, 6]}
     settings = engine.sampling_settings("prover/0")
+    assert settings["min_tokens"] == 2 and settings["logit_bias"] == {5: -100.0, 6: -100.0}
     assert settings["temperature"] == 0.5 and settings["min_p"] == 0.1
     assert settings["stop"] == ["#"] and settings["stop_token_ids"] == [1, 2]
     assert "stop" not in engine.sampling_settings("prover/1")

@@ -22,16 +22,14 @@ Policy = Callable[[Sequence[Row], int, int, bool], list[list[Reply]]]
 
 
 def model_policy(model: Any, tokenizer: Any, domain: Any, role: str = "prover", **sampling: Any) -> Policy:
-    """A model that samples as `sampling` says: temperature, top_p, top_k, max_new_tokens, batch_size and progress of
-    `sample_completions`."""
-    from ..sampling import sample_completions
+    """A model that samples as `sampling` says: arguments of `sample_completions`, and the domain's stop strings where
+    it has none."""
+    from ..sampling import sample_completions, with_stops
 
     def replies(rows: Sequence[Row], n: int, seed: int, greedy: bool) -> list[list[Reply]]:
         how = {**sampling, "temperature": 0.0} if greedy else sampling
         prompts = [row["prompt"] for row in rows]
-        drawn = sample_completions(
-            model, tokenizer, prompts, n, seed=seed, stop_strings=domain.stop_strings(role), **how
-        )
+        drawn = sample_completions(model, tokenizer, prompts, n, seed=seed, **with_stops(how, domain, role))
         return [[Reply(c.text, c.truncated) for c in row] for row in drawn]
 
     return replies

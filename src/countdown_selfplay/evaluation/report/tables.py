@@ -12,7 +12,7 @@ from ...contract.frame_metrics import FRAME_METRICS
 from ...contract.metric import UNBOUNDED, Metric, range_text
 from ...errors import DataError
 from ...statistics.bootstrap import Interval, independent_difference
-from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result
+from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result, unknown_settings
 from .findings import beyond, healthy_of, mean, subject
 from .load import PLACES, Run, RunArm, arms_of, band_text, over_seeds
 
@@ -243,7 +243,7 @@ def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
             f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
             f"{common} that all have in common."
         )
-    return compare_arms(aligned, resamples=_RESAMPLES), said
+    return compare_arms(aligned, resamples=_RESAMPLES), " ".join([said, *unknown_settings(loaded)]).strip()
 
 
 def comparison(found: Comparison | str | None, said: str = "") -> Table | None:

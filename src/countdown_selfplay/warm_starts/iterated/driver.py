@@ -14,6 +14,7 @@ import torch
 from accelerate import Accelerator
 from transformers import AutoTokenizer
 
+from ...asking import ready
 from ...contract.domain import Domain
 from ...contract.game import Game
 from ...contract.metric import for_players
@@ -22,6 +23,7 @@ from ...data.jsonl import json_file
 from ...data.run_files import append_lines, discard_lines, read_phases, write_atomically
 from ...distributed.choose import choose_engine
 from ...distributed.processes import ALONE, Processes, processes_of
+from ...domains import example_prompts
 from ...errors import ConfigError, DataError, RunFolderError
 from ...evaluation.episodes import CollectingRound, Player
 from ...evaluation.terminal import ProgressLine
@@ -264,23 +266,10 @@ class IteratedSelfPlay:
         for role, training in self.settings.kinds.items():
             path = weights[role]
             if path not in loaded:
-                loaded[path] = load_whole(path, how).to(home).eval(), self._tokenizer(path)
+                tokenizer = tokenizer_of(path, self.settings, self.domain, self.problems)
+                loaded[path] = load_whole(path, how).to(home).eval(), tokenizer
             found[role] = Player(*loaded[path], training.num_generations, sampling)
         return found if self.engine is None else self.engine.roster(found, weights)
-
-    def _tokenizer(self, path: str) -> Any:
-        tokenizer: Any = load_tokenizer(path, False)
-        other = self.settings.chat_template_path
-        if other is not None:
-            try:
-                tokenizer.chat_template = AutoTokenizer.from_pretrained(other).chat_template
-            except (OSError, ValueError) as error:
-                first = str(error).splitlines()[0]
-                said = f"`chat_template_path` ({other}) must name a model with a tokenizer: {first}"
-                raise ConfigError(said) from None
-        if tokenizer.pad_token_id is None:
-            tokenizer.pad_token = tokenizer.eos_token
-        return tokenizer
 
     def _played(self, iteration: int, chunk: int) -> Path:
         return self._folder(iteration) / f"played-{chunk:05d}.parquet"
@@ -313,7 +302,11 @@ class IteratedSelfPlay:
     def _retrained(
         self, start: str, rows: list[select.Row], training: RoleTraining, iteration: int, folder: Path
     ) -> dict[str, Any]:
-        tokenizer, settings, processes = self._tokenizer(start), self.settings, self.processes
+        tokenizer, settings, processes = (
+            tokenizer_of(start, self.settings, self.domain, self.problems),
+            self.settings,
+            self.processes,
+        )
         return retrain(start, tokenizer, rows, training, settings, iteration, folder, processes)
 
     def _chosen(self, iteration: int, role: str) -> list[select.Row]:
@@ -372,3 +365,21 @@ def _short(value: Any) -> str:
     if len(text) <= _MOST:
         return text
     return f"{len(value)} of them" if isinstance(value, list) else f"{text[:_MOST]}..."
+
+
+def tokenizer_of(path: str, settings: IteratedSettings, domain: Any, problems: Sequence[Any]) -> Any:
+    """The tokenizer of the model at `path` as the run renders its prompts with it, questions to critics included."""
+    tokenizer: Any = load_tokenizer(path, False)
+    other = settings.chat_template_path
+    if other is not None:
+        try:
+            tokenizer.chat_template = AutoTokenizer.from_pretrained(other).chat_template
+        except (OSError, ValueError) as error:
+            first = str(error).splitlines()[0]
+            said = f"`chat_template_path` ({other}) must name a model with a tokenizer: {first}"
+            raise ConfigError(said) from None
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    rows = [{"prover": domain.prove_row(problem)} for problem in problems[:1]]
+    prompts = [prompt for row in rows for prompt in example_prompts(domain, row, dialogues=True)]
+    return ready(tokenizer, prompts, settings.chat_template_kwargs)

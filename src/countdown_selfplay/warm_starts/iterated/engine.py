@@ -12,12 +12,13 @@ import torch
 from accelerate import Accelerator
 from transformers import GenerationConfig
 
+from ...asking import generation_settings, prompt_ids
 from ...config import JointSelfPlayConfig
 from ...distributed.ddp import Engine
 from ...distributed.processes import ALONE, Processes
 from ...errors import ConfigError
 from ...evaluation.episodes import Player
-from ...evaluation.sampling import Completion, decoded, end_token_ids, prompt_ids
+from ...evaluation.sampling import Completion, decoded, end_token_ids
 from ...generation import Turns, make_sampler
 from ...generation.turns import require_vllm
 from ...options import json_object
@@ -112,10 +113,8 @@ class VLLMPlay:
         self.sampler.begin(role, 0)
         with private_generator(processes.device, "iterated", seed, processes.rank):  # a server's seeds are drawn here
             found = self.sampler.generate(role, processes.share(ids), None, n)[1]
-        config = GenerationConfig(
-            max_new_tokens=self.settings.max_completion_length, eos_token_id=ends, stop_strings=stops or None,
-            pad_token_id=ends[0] if tokenizer.pad_token_id is None else tokenizer.pad_token_id,
-        )  # fmt: skip
+        how = {**self.settings.sampling, "stop_strings": stops}
+        config = GenerationConfig(**generation_settings(how, ends, tokenizer.pad_token_id))
         every = decoded(tokenizer, processes.gather(found)[:count], config)
         return [every[i : i + n] for i in range(0, len(every), n)]
 

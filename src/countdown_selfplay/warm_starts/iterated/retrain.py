@@ -139,8 +139,8 @@ def with_first_turns(tokenizer: Any, prompt: Any, ids: dict[str, list[int]]) -> 
         if message["role"] != "assistant":
             continue
         begin = len(prompt_ids(tokenizer, prompt[:i]))
-        whole = tokenizer.apply_chat_template(prompt[: i + 1], tokenize=True, return_dict=True)["input_ids"]
-        if list(whole) != ids["input_ids"][: len(whole)]:
+        whole = prompt_ids(tokenizer, prompt[: i + 1], asks=False)
+        if whole != ids["input_ids"][: len(whole)]:
             raise ConfigError(
                 "`mask_first_turn` (False) cannot be: the chat template writes a first answer otherwise once others "
                 "follow, so its tokens in a revision's prompt are not those that were sampled; set it to true."

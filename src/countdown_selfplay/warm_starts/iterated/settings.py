@@ -159,6 +159,9 @@ class IteratedSettings(EngineFields):
     chat_template_path: str | None = option(
         None, "A model whose chat template is used, such as the instruct model beside a base model."
     )
+    chat_template_kwargs: str | None = option(
+        None, "Variables of the chat template as JSON, such as '{\"enable_thinking\": false}'."
+    )
     imitate_rows: int = option(30_000, "Samples of `imitate` that are trained on, at most.")
     seed: int = option(0, "Of sampling, balancing and training.")
     bf16: bool | None = option(None, "Mixed precision in retraining; None: on GPUs that have bfloat16.")
