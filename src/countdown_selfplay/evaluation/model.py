@@ -71,7 +71,7 @@ def load_model(name: str, place: str) -> tuple[Any, Any]:
     name = resolve_model(name)
     logging.disable_progress_bar()  # its line would stand in the middle of the table's
     # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
-    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
+    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"})
     return model.to(place).eval(), load_tokenizer(name, False)
 
 

@@ -87,7 +87,9 @@ class Store:
                 stock_save()
             self._name_best(state, staging / name)
             self.processes.wait()
-            if args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
+            if args.policy_sharing == "lora":  # PEFT has written the adapters' folders already
+                self.exports.write_bases(output)
+            else:
                 self.exports.write(staging / name)
             if main:
                 self._finish(staging / name, state.global_step)
