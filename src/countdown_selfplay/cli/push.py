@@ -155,7 +155,7 @@ def place_adapter(role: Path, target: Path, base: str) -> str:
     if is_hub_id(own):
         return own
     print(f"'{own}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
-    model = load_pretrained(str(role), {"dtype": "auto"})
+    model = load_pretrained(str(role), {"dtype": "auto"}, told=False)
     for pattern in _ADAPTER:
         for file in target.glob(pattern):
             file.unlink()

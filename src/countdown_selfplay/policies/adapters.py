@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import transformers.integrations.deepspeed as hf_deepspeed
 from huggingface_hub import snapshot_download
-from peft import PeftConfig, PeftModel, PeftType
+from peft import PeftConfig, PeftModel, PeftType, TaskType
 from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
 from peft.utils import AuxiliaryTrainingWrapper
 from safetensors import safe_open
@@ -60,7 +60,12 @@ def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, 
     if tokenizer_length > base.get_input_embeddings().num_embeddings:  # the adapter was trained with added tokens
         base.resize_token_embeddings(tokenizer_length)
     said = {name: kwargs[name] for name in ("revision", "token") if kwargs.get(name) is not None}
-    model = merged(PeftModel.from_pretrained(base, path, **said))
+    try:
+        model = PeftModel.from_pretrained(base, path, **said)
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:  # of its file, its kind, its shapes
+        first = " ".join(str(error).split())[:200]
+        raise DataError(f"The adapter '{path}' does not fit '{base.name_or_path}': {first}") from error
+    model = merged(model)
     wanted = torch.float32 if dtype == "auto" else getattr(torch, dtype) if isinstance(dtype, str) else dtype
     return model.to(wanted)
 
@@ -72,11 +77,13 @@ def merged(model: Any) -> Any:
         kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
         if not isinstance(model.base_model, BaseTuner):  # soft prompts
             raise ConfigError(_UNMERGEABLE.format(kind))
+        _untie(model.get_base_model())
         try:
             model = model.merge_and_unload()
         except (NotImplementedError, ValueError) as error:
             raise ConfigError(f"{_UNMERGEABLE.format(kind)} PEFT: {error}") from error
     elif getattr(model, "_hf_peft_config_loaded", False):
+        _untie(model)
         for name, part in list(model.named_modules()):
             if isinstance(part, AuxiliaryTrainingWrapper):
                 raise ConfigError("The model object's adapter has whole modules in it; pass the adapter's folder.")
@@ -86,9 +93,23 @@ def merged(model: Any) -> Any:
                 setattr(model.get_submodule(parent), leaf, part.get_base_layer())
         model._hf_peft_config_loaded = False
         del model.peft_config
+        vars(model).pop("_weight_conversions", None)  # of the adapter's names: save_pretrained would undo them
     else:
         return model
     return model.requires_grad_(True)  # PEFT leaves the weights frozen into which it merged an adapter
+
+
+def _untie(model: Any) -> None:
+    """Give the LM head weights of its own where an adapter changes it or the embeddings that it is tied to."""
+    head, parts = model.get_output_embeddings(), (BaseTunerLayer, AuxiliaryTrainingWrapper)
+    both = (head, model.get_input_embeddings())
+    if not getattr(model.config, "tie_word_embeddings", False) or not any(isinstance(part, parts) for part in both):
+        return
+    if not isinstance(head, AuxiliaryTrainingWrapper):  # that has them
+        inner: Any = head.get_base_layer() if isinstance(head, BaseTunerLayer) else head
+        inner.weight = nn.Parameter(inner.weight.detach().clone())
+    model.config.tie_word_embeddings = False
+    model.all_tied_weights_keys = {}
 
 
 _UNMERGEABLE = (
@@ -116,12 +137,13 @@ def as_named(model: PreTrainedModel) -> bool:
 
 
 def check_adapter(config: PeftConfig) -> None:
-    """ConfigError for an adapter that is no LoRA over frozen weights."""
-    kind = config.peft_type
-    if kind != PeftType.LORA:
+    """ConfigError for an adapter that is no LoRA of a causal language model."""
+    task = getattr(config, "task_type", None)
+    if getattr(config, "peft_type", None) != PeftType.LORA or task not in (None, TaskType.CAUSAL_LM):
+        what = type(config).__name__ + (f" of task_type {task}" if task not in (None, TaskType.CAUSAL_LM) else "")
         raise ConfigError(
-            f"`peft_config` ({type(config).__name__}) is not a LoRA, which is the one kind of adapter that the roles "
-            "can have; pass a peft.LoraConfig."
+            f"`peft_config` ({what}) is not a LoRA of a causal language model, the one kind of adapter that the roles "
+            "can have; pass a peft.LoraConfig with task_type='CAUSAL_LM'."
         )
 
 

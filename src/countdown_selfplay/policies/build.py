@@ -5,17 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from peft import LoraConfig, PeftConfig
+from peft import LoraConfig, PeftConfig, TaskType
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..config import Role
 from ..data.run_files import BASE, holds_model
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, CountdownSelfPlayError, DataError
 from ..tiny import resolve_model
 from .adapters import adapter_file, as_named, base_of, check_adapter, merged, over_base, uncut
 from .base import PolicySet, gathered
@@ -80,6 +81,7 @@ def build_policies(
             bare[next(iter(own.values()))] = base
         else:
             config = copy.deepcopy(peft_config)  # PEFT writes the base's path in it
+            config.task_type = TaskType.CAUSAL_LM  # or PEFT would not know what to load an export with
             named, config.revision = _name_of(distinct[i], whole[i] is distinct[i], base, init_kwargs or {})
             try:
                 adapted.append(LoraPolicies(base, config, own, frozen & set(own.values()), named))
@@ -176,6 +178,8 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], told: bool = True) -> 
             with uncut():
                 return _merged(path, file, kwargs, told)
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
+    except CountdownSelfPlayError:
+        raise
     except RuntimeError as error:
         if "ignore_mismatched_sizes" not in str(error):
             raise
@@ -201,7 +205,7 @@ def _merged(path: str, file: Path, kwargs: Mapping[str, Any], told: bool) -> Any
         raise DataError(f"'{path}' is an adapter over '{base}'. {error}") from error
     own = (file.parent / "tokenizer_config.json").is_file()
     length = len(load_tokenizer(str(file.parent), bool(kwargs.get("trust_remote_code")))) if own else 0
-    if told:
+    if told and os.environ.get("RANK", "0") == "0":
         logger.warning("'%s' is an adapter; it is merged into its base, '%s'.", path, base)
     return over_base(model, path, length, kwargs)
 
