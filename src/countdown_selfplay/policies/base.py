@@ -123,8 +123,9 @@ class PolicySet(ABC):
         else names; "": they need none."""
         return ""
 
-    def export_base(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
-        """Write that base to `folder`. `state`: as of `export`."""
+    def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
+        """Write that base to `folder`, which will then be `place`: checkpoints of the adapters name it so. `state`: as
+        of `export`."""
         raise NotImplementedError
 
     @abstractmethod

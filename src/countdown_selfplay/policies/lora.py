@@ -65,10 +65,10 @@ class LoraPolicies(PolicySet):
         self._switch(first)
 
     def _call_base(self, folder: str) -> None:
-        """Without a name, `folder` of the run folder: adapters in a checkpoint lie two below that."""
+        """Without a name, `folder` of the run folder."""
         self.folder = "" if self.named else folder
         for config in self.module.peft_config.values() if self.folder else ():
-            config.base_model_name_or_path = f"../../{folder}"
+            config.base_model_name_or_path = folder
 
     def base_beside(self, name: str) -> str:
         return self.folder
@@ -124,12 +124,16 @@ class LoraPolicies(PolicySet):
         set_peft_model_state_dict(self.module, load_peft_weights(str(folder)), adapter_name=inner_name(name))
         self.enable_gradients()
 
-    def export_base(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+    def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
         self.export_start(folder, state)
+        for config in self.module.peft_config.values():
+            config.base_model_name_or_path = str(place)
 
     def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
         base, adapter = self.module.get_base_model(), inner_name(name)
-        found = get_peft_model(empty_of(base), copy.deepcopy(self.module.peft_config[adapter]), adapter_name=adapter)
+        config = copy.deepcopy(self.module.peft_config[adapter])
+        config.base_model_name_or_path = None  # PEFT says so if it differs from the base's
+        found = get_peft_model(empty_of(base), config, adapter_name=adapter)
         return holding(found, self.module.state_dict() if state is None else state)
 
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
@@ -206,8 +210,8 @@ class SeveralBases(PolicySet):
     def base_beside(self, name: str) -> str:
         return self.parts[name].folder
 
-    def export_base(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
-        self.parts[name].export_base(name, folder, self._own(name, state))
+    def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
+        self.parts[name].export_base(name, folder, place, self._own(name, state))
 
     def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
         return self.parts[name].rebuilt(name, self._own(name, state))

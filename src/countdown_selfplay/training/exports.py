@@ -99,7 +99,7 @@ class Exports:
                 staged = whole.with_name(f".{whole.name}.incomplete")
                 for leftover in (staged, whole):
                     shutil.rmtree(leftover, ignore_errors=True)
-                self.engine.policies.export_base(name, staged, state)
+                self.engine.policies.export_base(name, staged, whole, state)
                 staged.rename(whole)
 
     def _write(self, name: str, target: Path, run: Path, state: Mapping[str, Any] | None) -> Path:

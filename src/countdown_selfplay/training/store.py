@@ -82,14 +82,14 @@ class Store:
                 staging.mkdir(parents=True)
             self.processes.wait()
             self.engine.before_save(optimizer)
+            if args.policy_sharing == "lora":
+                self.exports.write_bases(output)
             # Where the stock Trainer puts the folder, and rotates (nothing, in here).
             with swapped(args, {"output_dir": str(staging)}):
                 stock_save()
             self._name_best(state, staging / name)
             self.processes.wait()
-            if args.policy_sharing == "lora":  # PEFT has written the adapters' folders already
-                self.exports.write_bases(output)
-            else:
+            if args.policy_sharing != "lora":  # PEFT has written the adapters' folders already
                 self.exports.write(staging / name)
             if main:
                 self._finish(staging / name, state.global_step)
