@@ -55,7 +55,7 @@ def test_adapters_over_a_changed_object_lie_beside_its_weights_and_can_be_moved(
     shutil.rmtree(tmp_path / "elsewhere" / BASE)
 
 
-@pytest.mark.parametrize("sharing", ["full", "lora"])
+@pytest.mark.parametrize("sharing", ["full", pytest.param("lora", marks=pytest.mark.slow)])
 def test_an_export_that_is_not_the_policy_is_kept_and_named(sharing, build, tmp_path, monkeypatch):
     trainer = build("run", policy_sharing=sharing)
     moved(trainer)

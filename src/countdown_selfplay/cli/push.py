@@ -154,7 +154,8 @@ def place_adapter(role: Path, target: Path, base: str) -> str:
         return base
     if is_hub_id(own):
         return own
-    print(f"'{own}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
+    said = embedded_name(own) or own
+    print(f"'{said}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
     model = load_pretrained(str(role), {"dtype": "auto"}, told=False)
     for pattern in _ADAPTER:
         for file in target.glob(pattern):

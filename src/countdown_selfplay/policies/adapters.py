@@ -100,7 +100,7 @@ def merged(model: Any) -> Any:
 
 
 def _untie(model: Any) -> None:
-    """Give the LM head weights of its own where an adapter changes it or the embeddings that it is tied to."""
+    """Give the LM head separate weights where an adapter changes it or the embeddings that it is tied to."""
     head, parts = model.get_output_embeddings(), (BaseTunerLayer, AuxiliaryTrainingWrapper)
     both = (head, model.get_input_embeddings())
     if not getattr(model.config, "tie_word_embeddings", False) or not any(isinstance(part, parts) for part in both):
@@ -120,7 +120,7 @@ _UNMERGEABLE = (
 
 def as_named(model: PreTrainedModel) -> bool:
     """Are the weights of a model object those of the folder or hub model that it is called after? Not if that is not
-    on this machine: whoever reads its name elsewhere must find these weights."""
+    on this machine: a program that reads its name elsewhere must find these weights."""
     name, left = str(model.name_or_path), dict(model.named_parameters())
     try:
         revision = getattr(model.config, "_commit_hash", None)
@@ -137,7 +137,7 @@ def as_named(model: PreTrainedModel) -> bool:
 
 
 def check_adapter(config: PeftConfig) -> None:
-    """ConfigError for an adapter that is no LoRA of a causal language model."""
+    """ConfigError for an adapter other than a LoRA of a causal language model."""
     task = getattr(config, "task_type", None)
     if getattr(config, "peft_type", None) != PeftType.LORA or task not in (None, TaskType.CAUSAL_LM):
         what = type(config).__name__ + (f" of task_type {task}" if task not in (None, TaskType.CAUSAL_LM) else "")

@@ -119,7 +119,7 @@ class PolicySet(ABC):
         dict, where no process holds whole weights."""
 
     def base_beside(self, name: str) -> str:
-        """The folder that must lie beside an export of these weights, for they are an adapter over a base that nothing
+        """The folder that must lie beside an export of these weights, an adapter over a base that nothing
         else names; "": they need none."""
         return ""
 
@@ -153,7 +153,7 @@ def empty_of(model: Any) -> Any:
 
 
 def holding(model: Any, state: Mapping[str, Any]) -> Any:
-    """`model` with the tensors of `state` in their places; what has none there stays as it is."""
+    """`model` with the tensors of `state` in their places; weights without one stay as they are."""
     model.load_state_dict(state, strict=False)
     return model
 

@@ -97,7 +97,7 @@ def _name_of(
     source: ModelSource, bare: bool, base: PreTrainedModel, init_kwargs: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
     """Whether adapters over `base`, which was made of `source`, can name it by its folder or hub id, and the revision
-    there. `bare`: `source` is no object with an adapter in it."""
+    there. `bare`: `source` is not an object with an adapter in it."""
     if isinstance(source, str):
         revision = init_kwargs.get("revision")
         return adapter_file(source, init_kwargs) is None, revision

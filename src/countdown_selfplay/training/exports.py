@@ -62,8 +62,8 @@ class Exports:
         return self.engine.policies.weight_names
 
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
-        """As `write`, and load what was written: who is told that a policy is saved relies on it. (folder, what is to
-        be said of it, does it hold the policy?) of each, on all processes."""
+        """As `write`, and load each export again. (folder, words about it, does it hold the policy?) of each, on all
+        processes."""
         state = self.engine.full_state()
         written = self._written(folder, state)
         pairs = zip(self._names, written, strict=False)  # the main process writes
@@ -74,7 +74,7 @@ class Exports:
         held: Any = policies.module.state_dict() if state is None else state
         models = len(getattr(policies.module, "policies", (0,)))
         if sum(value.nbytes for value in held.values()) > LARGE * models:
-            return folder, f"not loaded again, for it is larger than {LARGE >> 30} GiB", True
+            return folder, f"larger than {LARGE >> 30} GiB, not loaded again", True
         with uncut():
             fault = fault_of(lambda: policies.rebuilt(name, state), folder, self.args.trust_remote_code)
         return folder, fault, not fault
@@ -150,7 +150,7 @@ class Exports:
 
 
 def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: bool) -> str:
-    """What is wrong with the model in `folder`; "" if it scores tokens as the trained one does, both in float32 on the
+    """The fault of the model in `folder`; "" if it scores tokens as the trained one does, both in float32 on the
     CPU. `trained`: makes that one."""
     with torch.random.fork_rng(devices=[]):  # PEFT draws an adapter's values before it reads them
         expected = scores(trained())
@@ -177,7 +177,7 @@ def scores(model: Any) -> torch.Tensor:
 def check_saved(found: Iterable[tuple[Path, str, bool]]) -> None:
     """ExportError for the exports among them that do not hold their policy."""
     if faults := [f"'{folder}' is kept, but {said}" for folder, said, holds in found if not holds]:
-        raise ExportError(f"{'; '.join(faults)}. Do not use it: a checkpoint of the run holds what was trained.")
+        raise ExportError(f"{'; '.join(faults)}. Do not use it: a checkpoint of the run holds the policy.")
 
 
 def write_cards(run: Path) -> None:
