@@ -44,6 +44,10 @@ class RunFolderError(CountdownSelfPlayError, OSError):
     """The run folder is in use by another run or cannot be written; the message names the file and the cure."""
 
 
+class ExportError(CountdownSelfPlayError, RuntimeError):
+    """A policy that was written and loaded again is not the one that was trained; the message names its folder."""
+
+
 class CollapseError(CountdownSelfPlayError, RuntimeError):
     """The collapse guard has used up its rollbacks; the message names the last trip and the last healthy
     checkpoint."""

@@ -163,6 +163,7 @@ def test_an_unknown_accelerate_config_suggests_the_nearest():
 
 def test_a_named_config_is_launched_from_the_shipped_folder(monkeypatch):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: name == "deepspeed")
+    monkeypatch.setattr(launch, "_accelerators", lambda: 4)
     line, environment = launch.launch_command(
         "joint", {"accelerate_config": "zero3", "num_processes": "4"}, ["--seed", "1"]
     )
@@ -192,6 +193,29 @@ def test_as_many_processes_as_accelerators_are_left_to_accelerate(monkeypatch):
     line, environment = launch.launch_command("joint", {"num_processes": "2"}, [])
     assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
     assert environment == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "devices", "says"),
+    [
+        ("ddp", {}, 0, "(ddp) asks for 8 accelerator(s) on this machine, which has 0; use cpu_ddp"),
+        ("single_gpu", {}, 0, "(single_gpu) asks for 1 accelerator(s) on this machine, which has 0; use cpu_ddp"),
+        ("fsdp2", {}, 4, "(fsdp2) asks for 8 accelerator(s) on this machine, which has 4; lower --num_processes."),
+        ("ddp", {"num_processes": "4"}, 4, ""),
+        ("ddp", {"num_processes": "16", "num_machines": "4"}, 4, ""),
+        ("single_gpu", {}, 1, ""),
+        ("cpu_ddp", {}, 0, ""),
+        ("cpu_fsdp2", {}, 0, ""),
+    ],
+    ids=str,
+)
+def test_accelerators_that_are_not_there_are_named_before_a_process_starts(name, more, devices, says, monkeypatch):
+    monkeypatch.setattr(launch, "_accelerators", lambda: devices)
+    if not says:
+        assert launch.launch_command("joint", {"accelerate_config": name, **more}, [])
+        return
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        launch.launch_command("joint", {"accelerate_config": name, **more}, [])
 
 
 def test_a_config_file_of_ones_own_is_used_as_it_is(tmp_path):

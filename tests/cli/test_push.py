@@ -5,12 +5,14 @@ import json
 import shutil
 
 import pytest
+from peft import LoraConfig, get_peft_model
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.push import _asked, finished_run, written
+from countdown_selfplay.cli.push import _asked, finished_run, without_paths, written
 from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.policies.adapters import name_base
+from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.training.callbacks.run_folder import command_line, without_tokens
 from countdown_selfplay.training.cards import card, exported_roles, licence_of
 
@@ -90,6 +92,7 @@ def test_what_cannot_be_pushed_is_one_sentence(played, tmp_path, capsys):
         ([str(tmp_path)], f"in it there are {unfinished}"),
         ([str(unfinished)], "is not finished: it has exported no role"),
         ([str(played), "--repo_id", "a/b/c"], "cannot be a repository"),
+        ([str(played), "--base_model", "a/b/c"], "`--base_model` (a/b/c) cannot be a repository"),
     ):
         assert main(["push", *arguments, "--dry_run"]) == 2
         said = capsys.readouterr().err
@@ -142,6 +145,39 @@ def test_weights_of_rounds_earlier_runs_and_logs_of_trackers_do_not_go_up(tmp_pa
         (role / name).write_text("{}")
     target = written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
     assert sorted(path.name for path in target.iterdir()) == ["README.md", "chat_templates", "config.json"]
+
+
+def test_an_adapter_goes_up_over_a_base_of_the_hub_or_merged_and_without_paths_of_this_machine(tmp_path):
+    role = tmp_path / "prover"
+    model = get_peft_model(load_tiny_model()[0], LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM"))
+    model.save_pretrained(role)
+    (role / ROLES_FILE).write_text(json.dumps({"roles": ["prover"], "from": str(tmp_path / "of mine" / "start")}))
+    described = {"config": {"output_dir": str(tmp_path)}, "domain": {}, "command": f"joint --output_dir {tmp_path}"}
+    (tmp_path / "run.json").write_text(json.dumps(described))
+
+    def pushed(base=""):
+        target = written(tmp_path, role, described, "me/x", base)
+        texts = {path.name: path.read_text() for path in target.iterdir() if path.suffix in (".md", ".json")}
+        assert not any(str(path) in text for text in texts.values() for path in (tmp_path, TINY_MODEL_PATH))
+        return {path.name for path in target.iterdir()}, texts
+
+    names, texts = pushed()
+    assert "model.safetensors" in names and "adapter_config.json" not in names
+    assert "AutoModelForCausalLM.from_pretrained" in texts["README.md"] and "base_model" not in texts["README.md"]
+    assert json.loads(texts["run.json"])["command"] == f"joint --output_dir {tmp_path.name}"
+    names, texts = pushed("me/base")
+    assert "model.safetensors" not in names and "adapter_model.safetensors" in names
+    assert json.loads(texts["adapter_config.json"])["base_model_name_or_path"] == "me/base"
+    assert "\nbase_model: me/base\n" in texts["README.md"] and "AutoPeftModelForCausalLM" in texts["README.md"]
+    name_base(role, "some/base")
+    assert json.loads(pushed()[1]["adapter_config.json"])["base_model_name_or_path"] == "some/base"
+
+
+def test_paths_of_this_machine_are_cut_down_and_all_else_stays(tmp_path):
+    said = f'{{"a": "{tmp_path}/my runs/x", "b": "joint --out={tmp_path}/y --tiny {TINY_MODEL_PATH} /v1/chat/x"}}'
+    assert without_paths(said) == '{"a": "x", "b": "joint --out=y --tiny tiny /v1/chat/x"}'
+    for text in ("</a></b> https://tmp/x image/svg;base64,/9j/tmp/x 3 /tmp a/tmp/b", '"/ 2 * 3" "/tmp"'):
+        assert without_paths(text) == text
 
 
 @pytest.mark.parametrize(

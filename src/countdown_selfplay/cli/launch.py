@@ -83,6 +83,9 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
                 f"`--accelerate_config` ({path}) needs DeepSpeed, which is not installed; install the extra with "
                 "pip install 'countdown-selfplay[deepspeed]'."
             )
+        cpu = path.stem.startswith("cpu_zero") or any(a.partition("=")[0] == "--use_cpu" for a in argv)
+        if not cpu and engine != "MULTI_CPU" and config.get("use_cpu", engine == "NO") is False:
+            _check_devices(path, config, options)
         if config.get("use_cpu") and engine == "MULTI_GPU":  # with it DeepSpeed's configs silently run DDP
             environment["ACCELERATE_USE_CPU"] = "true"
         elif path.stem.startswith("cpu_zero") and not any(a.partition("=")[0] == "--use_cpu" for a in argv):
@@ -104,6 +107,21 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
         if name != "accelerate_config":
             line += [f"--{name}", value]
     return [*line, "-m", "countdown_selfplay.cli.main", command, *argv], environment
+
+
+def _check_devices(path: Path, config: dict[str, Any], options: dict[str, str]) -> None:
+    """ConfigError for a launch on more accelerators than this machine has: each process would load torch before one of
+    them said so, and a single one would train on the CPU and say nothing."""
+    machines, processes = (int(options.get(n, config.get(n) or 1)) for n in ("num_machines", "num_processes"))
+    asked, devices = max(processes // max(machines, 1), 1), _accelerators()
+    if devices < asked:
+        cure = (
+            "lower --num_processes" if devices else "use cpu_ddp, cpu_zero2, cpu_zero3 or cpu_fsdp2, or leave it out"
+        )
+        raise ConfigError(
+            f"`--accelerate_config` ({path.stem}) asks for {asked} accelerator(s) on this machine, which has "
+            f"{devices}; {cure}."
+        )
 
 
 def planned(options: dict[str, str]) -> Any:

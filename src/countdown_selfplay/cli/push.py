@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from ..data.jsonl import json_file, json_shape
 from ..data.run_files import holds_model, read_phases
 from ..errors import ConfigError
+from ..tiny import embedded_name
 from .plain import parser_of, underscored
 
 EPILOG = """\
@@ -17,8 +19,9 @@ examples: countdown-selfplay push runs/tiny-joint --dry_run
           countdown-selfplay push runs/tiny-joint --repo_id me/countdown --private
 
 Each role becomes a separate repository, REPO_ID-ROLE (default: your name and that of the run's folder). Its card
-holds base model, licence, the table before and after, the settings, the command and code that loads it. What goes up
-is first written to RUN/push, and a dry run ends there. Log in once with `hf auth login`."""
+holds base model, licence, the table before and after, the settings, the command and code that loads it. An adapter
+goes up alone if its base has a name on the hub, and else merged into the base. Paths of this machine are cut down to
+their last part. What goes up is first written to RUN/push, and a dry run ends there. Log in with `hf auth login`."""
 
 FOLDER = "push"
 
@@ -35,12 +38,15 @@ def main(argv: list[str]) -> int:
     parser = parser_of("push", EPILOG)
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--repo_id", metavar="NAME", help="repository, such as me/countdown; the role is added")
+    parser.add_argument("--base_model", metavar="ID", help="hub id of the weights that the run started from")
     parser.add_argument("--private", action="store_true", help="make the repositories private")
     parser.add_argument("--dry_run", action="store_true", help="write RUN/push and upload nothing")
     options = parser.parse_args([underscored(argument) for argument in argv])
     described, roles = finished_run(options.run)
     name = options.repo_id or options.run.resolve().name
-    check_name(name)
+    check_name("repo_id", name)
+    if options.base_model is not None:
+        check_name("base_model", options.base_model)
     token = None if options.dry_run else token_or_refuse(options.run)
     if token is not None and "/" not in name:
         from huggingface_hub import HfApi
@@ -50,7 +56,7 @@ def main(argv: list[str]) -> int:
     folders = {}
     for role in roles:
         repo = name if role == options.run else f"{name}-{role.name}"
-        folders[repo] = written(options.run, role, described, repo)
+        folders[repo] = written(options.run, role, described, repo, options.base_model or "")
         print(f"Wrote {folders[repo]} for {repo}")
     if token is not None:
         for repo, folder in folders.items():
@@ -92,14 +98,17 @@ def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
     return [role for role in config.get("role_training", ()) if role not in done]
 
 
-def written(run: Path, role: Path, described: dict[str, Any], repo: str) -> Path:
-    """The folder that goes up for a role: its files, a card that names the repository, evaluation and report."""
+def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: str = "") -> Path:
+    """The folder that goes up for a role: its files, a card that names the repository, evaluation and report. `base`:
+    hub id of what it started from, "" for what the run says."""
     from ..training.cards import results_of, role_card
 
     target = run / FOLDER / (role.name if role != run else "model")
     shutil.rmtree(target, ignore_errors=True)
     beside = shutil.ignore_patterns(*_NOT_PUSHED)
     shutil.copytree(role, target, ignore=beside)
+    if (role / _ADAPTER[0]).is_file():
+        base = place_adapter(role, target, base)
     path = run / "evaluation.json"
     evaluation: dict[str, Any] | None = None
     if path.exists() and role != run:
@@ -109,8 +118,10 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str) -> Path
     if role == run:
         here = described["config"].get("output_dir")  # as the snippet of the card names it
         text = (run / "README.md").read_text(encoding="utf-8").replace(f'"{here}"', f'"{repo}"')
+        if base and "\nbase_model:" not in text:
+            text = text.replace("\ntags:\n", f"\nbase_model: {base}\ntags:\n", 1)
     else:
-        text = role_card(role, described, evaluation, repo)
+        text = role_card(target, described, evaluation, repo, base)
     (target / "README.md").write_text(text, encoding="utf-8")
     report = run / "report.html"
     if not report.exists() and (run / "metrics.jsonl").exists() and role != run:
@@ -120,10 +131,54 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str) -> Path
     for file in (run / "run.json", path, report):
         if file.exists():
             shutil.copy(file, target)
+    for file in (*target.rglob("*.json"), *target.rglob("*.md"), *target.rglob("*.html")):
+        said = file.read_text(encoding="utf-8")
+        if (text := without_paths(said)) != said:
+            file.write_text(text, encoding="utf-8")
     return target
 
 
-def check_name(name: str) -> None:
+_ADAPTER = ("adapter_config.json", "adapter_model*")
+
+
+def place_adapter(role: Path, target: Path, base: str) -> str:
+    """Let the copy in `target` of an adapter load anywhere: it names its base on the hub, or is merged into one that
+    has no name there. `base`: that name, "" for what the adapter says; the name, or ""."""
+    from ..policies.adapters import base_of, name_base
+    from ..policies.build import load_pretrained
+    from ..training.cards import is_hub_id
+
+    own, _ = base_of(role / _ADAPTER[0])
+    if base:
+        name_base(target, base)
+        return base
+    if is_hub_id(own):
+        return own
+    said = embedded_name(own) or own
+    print(f"'{said}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
+    model = load_pretrained(str(role), {"dtype": "auto"}, told=False)
+    for pattern in _ADAPTER:
+        for file in target.glob(pattern):
+            file.unlink()
+    model.save_pretrained(target)
+    return ""
+
+
+_PATH = re.compile(r"""(?<=")/[^"\n]+(?=")|(?<=["'`\s=(>\[])/[^\s"'`<>()\[\],]+""")
+
+
+def without_paths(text: str) -> str:
+    """`text` with each file and folder of this machine by its last part, an embedded model by its name."""
+
+    def short(found: re.Match[str]) -> str:
+        path = Path(found[0])
+        here = len(path.parts) > 2 and Path(*path.parts[:2]).is_dir()
+        return (embedded_name(found[0]) or path.name) if here else found[0]
+
+    return _PATH.sub(short, text)
+
+
+def check_name(option: str, name: str) -> None:
     """ConfigError for what is no name of a repository."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
@@ -131,7 +186,7 @@ def check_name(name: str) -> None:
     try:
         validate_repo_id(name)
     except HFValidationError as error:
-        raise ConfigError(f"`--repo_id` ({name}) cannot be a repository: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"`--{option}` ({name}) cannot be a repository: {str(error).splitlines()[0]}") from None
 
 
 def token_or_refuse(run: Path) -> str:

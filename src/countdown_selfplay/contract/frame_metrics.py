@@ -150,6 +150,15 @@ ROLE = (
         panel=HIDDEN,
     ),
     Metric(
+        "{role}/sampler_unscored",
+        "Share of the trained tokens that the sampler gave no log-prob (NaN); 0. Such a token gets ratio 1, as if "
+        "sampler and trainer agreed on it.",
+        healthy=(-inf, 0.0),
+        cure="Mend the engine: see its log for the precision or the kernel that overflows.",
+        panel=HIDDEN,
+        subject="share of the tokens of {role} that the sampler did not score",
+    ),
+    Metric(
         "{role}/sampler_weight",
         "Mean raw sequence weight between the trained model and the sampler, prod of pi / mu over the completion; "
         "1.00. Far from 1: the correction does much; see [Generation](generation.md).",

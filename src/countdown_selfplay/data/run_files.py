@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 ROLES_FILE = "countdown_selfplay.json"
 """Beside the weights: which roles they played, so that `eval` does not score a conjecturer as a prover."""
+BASE = "base_of_adapters"
+"""Folder of the base that a run's adapters lie over, where no other folder or hub id has its weights."""
 ROLLBACKS = "rollbacks.jsonl"
 GOING_BACK = ".going_back.json"
 _PHASES: dict[str, dict[str, type]] = {"play": {"samples": int}, "train": {"role": str, "rows": int}}
@@ -158,6 +160,7 @@ def set_run_aside(output: Path) -> Path | None:
     """Move all files of an earlier run to previous-<n>, if there are any: a fresh run must not roll back to, or resume
     from, another one's checkpoints. They go first, for a kill in between must not leave them without their logs."""
     found = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
+    found += output.glob(f"{BASE}*")
     files = [output / name for name in _OF_A_RUN]
     if any(path.exists() for path in (*found, *files)):  # else they are the user's, such as what the run starts from
         found += [p for p in output.glob("*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]

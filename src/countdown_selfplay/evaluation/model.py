@@ -78,7 +78,7 @@ def load_model(
     logging.disable_progress_bar()  # its line would stand in the middle of the table's
     tokenizer = ready(load_tokenizer(name, False), prompts, chat_template_kwargs)
     # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
-    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"}, "keep")
+    model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"})
     return model.to(place).eval(), tokenizer
 
 

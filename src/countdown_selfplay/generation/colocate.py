@@ -18,6 +18,7 @@ from ..config.generation_rules import engine_arguments
 from ..distributed.ddp import Engine
 from ..errors import ConfigError
 from ..policies import inner_name
+from ..policies.adapters import adapter_file
 from ..random_state import private_generator, seed_from
 from .base import Turns
 from .turns import (
@@ -71,13 +72,14 @@ class Colocate(VLLMSampler):
 
     def _start_weights(self, source: object, engine: Engine) -> str:
         """The id or folder that the engine loads at its start: the one that the trainer was given, else a copy of the
-        model that was passed as an object."""
-        if isinstance(source, str):
+        model that was passed as an object, or that an adapter was merged into."""
+        given: Any = self.turns.args.model_init_kwargs  # TRL has read it from JSON
+        if isinstance(source, str) and adapter_file(source, given or {}) is None:
             return source
         if engine.shards_weights:
             raise ConfigError(
-                f"vLLM starts from a folder, and the model was passed as an object, which {engine.name} "
-                "cuts up over the processes; pass the model's path or hub id."
+                "vLLM starts from a folder of whole weights, and the model was passed as an object or as an adapter, "
+                f"which {engine.name} cuts up over the processes; pass the path or hub id of whole weights."
             )
         accelerator, folder = engine.accelerator, self._copy
         if accelerator.is_local_main_process:  # one copy a node

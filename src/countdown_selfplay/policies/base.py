@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import torch
 from torch import nn
 from torch.distributed.fsdp import FSDPModule
 
@@ -116,6 +118,21 @@ class PolicySet(ABC):
         """Write the weights called `name` as a plain Hugging Face or PEFT folder. `state`: the module's whole state
         dict, where no process holds whole weights."""
 
+    def base_beside(self, name: str) -> str:
+        """The folder that must lie beside an export of these weights, an adapter over a base that nothing
+        else names; "": they need none."""
+        return ""
+
+    def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
+        """Write that base to `folder`, which will then be `place`: checkpoints of the adapters name it so. `state`: as
+        of `export`."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
+        """A new model in float32 on the CPU that holds the weights called `name` as they are now, without what the
+        trainer has patched: what an export must be equal to. `state`: as of `export`."""
+
     @abstractmethod
     def restore(self, name: str, folder: Path) -> None:
         """Put what `export` wrote to `folder` in the place of the weights called `name`. Whole weights only."""
@@ -123,6 +140,22 @@ class PolicySet(ABC):
     @abstractmethod
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         """Write a model that an inference engine can start from: any full weights, or the base of the adapters."""
+
+
+def empty_of(model: Any) -> Any:
+    """A model of the kind of `model`, in float32 on the CPU, whose weights are NaN."""
+    config = copy.deepcopy(model.config)
+    config._attn_implementation = None  # that of a CPU
+    found = type(model)(config).float()
+    for weight in found.parameters():
+        weight.data.fill_(torch.nan)
+    return found
+
+
+def holding(model: Any, state: Mapping[str, Any]) -> Any:
+    """`model` with the tensors of `state` in their places; weights without one stay as they are."""
+    model.load_state_dict(state, strict=False)
+    return model
 
 
 def cut_up(module: nn.Module) -> bool:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from peft import AutoPeftModelForCausalLM, LoraConfig, PeftConfig
+from peft import LoraConfig, PeftConfig, TaskType
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from ..config import Role
-from ..data.run_files import holds_model
-from ..errors import ConfigError, DataError
+from ..data.run_files import BASE, holds_model
+from ..errors import ConfigError, CountdownSelfPlayError, DataError
 from ..tiny import resolve_model
+from .adapters import adapter_file, as_named, base_of, check_adapter, merged, over_base, uncut
 from .base import PolicySet, gathered
 from .full import FullPolicies
 from .lora import LoraPolicies, SeveralBases
 
 ModelSource = str | PreTrainedModel
+logger = logging.getLogger(__name__)
 
 
 def build_policies(
@@ -41,6 +45,8 @@ def build_policies(
         if not any(source is other or source == other for other in distinct):
             distinct.append(source)
     alike = _one_tokenizer(distinct, bool((init_kwargs or {}).get("trust_remote_code")))
+    # An object that two names share is merged once.
+    whole = [source if isinstance(source, str) else merged(source) for source in distinct]
     start = {player: distinct.index(source) for player, source in sources.items()}
     frozen_names = {player: f"start_{start[player]}" if len(distinct) > 1 else "start" for player in players}
     weights_of = {player: s.weights or frozen_names[player] for player, s in players.items()}
@@ -62,12 +68,13 @@ def build_policies(
     if sharing != "lora" and peft_config is None:
         order = [*trained, *sorted(frozen)]
         taken = [starts[name] for name in order]
-        models = {n: _load(distinct[taken[i]], init_kwargs, taken[i] in taken[:i]) for i, n in enumerate(order)}
+        models = {n: _load(whole[taken[i]], init_kwargs, taken[i] in taken[:i]) for i, n in enumerate(order)}
         _check_vocabularies({} if alike else models)
         return _from(FullPolicies(models, weights_of, starts, frozen), starts, distinct)
     if peft_config is None:
         peft_config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
-    bases = {i: _load(distinct[i], init_kwargs) for i in dict.fromkeys(starts.values())}
+    check_adapter(peft_config)
+    bases = {i: _load(whole[i], init_kwargs) for i in dict.fromkeys(starts.values())}
     _check_vocabularies({} if alike else {str(distinct[i])[:80]: base for i, base in bases.items()})
     adapted, bare = [], {}
     for i, base in bases.items():
@@ -76,12 +83,35 @@ def build_policies(
             bare[next(iter(own.values()))] = base
         else:
             config = copy.deepcopy(peft_config)  # PEFT writes the base's path in it
+            config.task_type = TaskType.CAUSAL_LM  # or PEFT would not know what to load an export with
+            named, config.revision = _name_of(distinct[i], whole[i] is distinct[i], base, init_kwargs or {})
             try:
-                adapted.append(LoraPolicies(base, config, own, frozen & set(own.values())))
+                adapted.append(LoraPolicies(base, config, own, frozen & set(own.values()), named))
+            except ConfigError:
+                raise
             except ValueError as error:  # PEFT's words on ranks, target modules and the like
                 raise ConfigError(f"PEFT refuses this adapter: {error}") from error
     found = adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
     return _from(found, starts, distinct)
+
+
+def _name_of(
+    source: ModelSource, bare: bool, base: PreTrainedModel, init_kwargs: Mapping[str, Any]
+) -> tuple[bool, str | None]:
+    """Whether adapters over `base`, which was made of `source`, can name it by its folder or hub id, and the revision
+    there. `bare`: `source` is not an object with an adapter in it."""
+    if isinstance(source, str):
+        revision = init_kwargs.get("revision")
+        return adapter_file(source, init_kwargs) is None, revision
+    if bare and as_named(base):
+        return True, getattr(base.config, "_commit_hash", None)
+    logger.warning(
+        "The model object's weights are not those of '%s', or these are not on this machine: the exports of adapters "
+        "over it hold it too, in the folder '%s'.",
+        base.name_or_path,
+        BASE,
+    )
+    return False, None
 
 
 def _from(policies: PolicySet, starts: Mapping[str, int], distinct: Sequence[ModelSource]) -> PolicySet:
@@ -142,17 +172,18 @@ def model_arguments(options: Any, args: Any) -> dict[str, Any]:
     }
 
 
-def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> Any:
-    """A causal language model. `adapter`: what becomes of one in an adapter's folder: "keep" it as PEFT's, "merge" it
-    into its base, or "" for what transformers does. DataError if `path` leads to no model or the arguments do not fit
-    it, or its weights are damaged or of other shapes: transformers raises a TypeError for an argument that it does not
-    have, an ImportError for an attention whose package is absent, a RuntimeError for shapes."""
+def load_pretrained(path: str, kwargs: Mapping[str, Any], told: bool = True) -> Any:
+    """A causal language model; of an adapter's folder or hub id the base with the adapter merged into it, which is
+    `told` in a line. DataError if `path` leads to no model or the arguments do not fit it, or its weights are damaged
+    or of other shapes: transformers raises a TypeError for an argument that it does not have, an ImportError for an
+    attention whose package is absent, a RuntimeError for shapes."""
     try:
-        if adapter and (Path(path) / "adapter_config.json").is_file():
-            model = AutoPeftModelForCausalLM.from_pretrained(path, dtype=kwargs.get("dtype", "auto"))
-            # PEFT leaves the weights frozen into which it merged an adapter.
-            return model.merge_and_unload().requires_grad_(True) if adapter == "merge" else model
+        if (file := adapter_file(path, kwargs)) is not None:
+            with uncut():
+                return _merged(path, file, kwargs, told)
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
+    except CountdownSelfPlayError:
+        raise
     except RuntimeError as error:
         if "ignore_mismatched_sizes" not in str(error):
             raise
@@ -168,6 +199,19 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], adapter: str = "") -> 
             what += f"; did you mean {Path(path) / 'prover'}?"
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
+
+
+def _merged(path: str, file: Path, kwargs: Mapping[str, Any], told: bool) -> Any:
+    base, revision = base_of(file)
+    try:
+        model = load_pretrained(base, {**kwargs, "revision": revision, "dtype": "auto"}, told)
+    except DataError as error:
+        raise DataError(f"'{path}' is an adapter over '{base}'. {error}") from error
+    own = (file.parent / "tokenizer_config.json").is_file()
+    length = len(load_tokenizer(str(file.parent), bool(kwargs.get("trust_remote_code")))) if own else 0
+    if told and os.environ.get("RANK", "0") == "0":
+        logger.warning("'%s' is an adapter; it is merged into its base, '%s'.", path, base)
+    return over_base(model, path, length, kwargs)
 
 
 def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool = False) -> PreTrainedModel:

@@ -14,7 +14,7 @@ from huggingface_hub import load_torch_model, save_torch_state_dict
 from torch import nn
 from transformers import GenerationConfig, PreTrainedModel
 
-from .base import Placing, PolicySet, cut_up, gathered, inner_name
+from .base import Placing, PolicySet, cut_up, empty_of, gathered, holding, inner_name
 from .decode import without_idle_rows
 from .forward import scored_at
 from .reading import say_once
@@ -187,6 +187,12 @@ class FullPolicies(PolicySet):
         second = set(self.module._keys_to_ignore_on_save or ())
         own = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix) and k not in second}
         policy.save_pretrained(folder, state_dict={key: _own_storage(value) for key, value in own.items()})
+
+    def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
+        prefix = f"policies.{inner_name(name)}."
+        state = self.module.state_dict() if state is None else state
+        own = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+        return holding(empty_of(self._model(name)), own)
 
     def restore(self, name: str, folder: Path) -> None:
         load_torch_model(self._model(name), folder)  # tied embeddings stand in it once

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 import tempfile
@@ -14,8 +15,10 @@ from peft import PeftConfig, get_peft_model, load_peft_weights, set_peft_model_s
 from torch import nn
 from transformers import PreTrainedModel
 
+from ..data.run_files import BASE
 from ..errors import ConfigError
-from .base import Placing, PolicySet, inner_name
+from .adapters import base_left_alone, check_heads
+from .base import Placing, PolicySet, empty_of, holding, inner_name
 from .forward import check_head, score_completions_only, scored_at
 from .full import PolicyModule, generate_with_stops
 from .mixed_adapters import mixed_adapters, obstacle, unlike_alone
@@ -47,14 +50,28 @@ class LoraPolicies(PolicySet):
         peft_config: PeftConfig,
         weights_of: dict[str, str],
         frozen: frozenset[str] = frozenset(),
+        named: bool = True,
     ) -> None:
-        self.weights_of, self.frozen = weights_of, frozen
+        """`named`: a folder or hub id has the base's weights, and its name is the base's."""
+        self.weights_of, self.frozen, self.named = weights_of, frozen, named
         first, *others = self.weight_names
         self._now = first
-        self.module = get_peft_model(base, peft_config, adapter_name=inner_name(first))
-        for name in others:
-            self.module.add_adapter(inner_name(name), peft_config)
+        with base_left_alone(base, peft_config):
+            self.module = get_peft_model(base, peft_config, adapter_name=inner_name(first))
+            for name in others:
+                self.module.add_adapter(inner_name(name), peft_config)
+        check_heads(self.module)
+        self._call_base(BASE)
         self._switch(first)
+
+    def _call_base(self, folder: str) -> None:
+        """Without a name, `folder` of the run folder."""
+        self.folder = "" if self.named else folder
+        for config in self.module.peft_config.values() if self.folder else ():
+            config.base_model_name_or_path = folder
+
+    def base_beside(self, name: str) -> str:
+        return self.folder
 
     def _switch(self, name: str) -> None:
         if self.mixed is not None:
@@ -108,6 +125,18 @@ class LoraPolicies(PolicySet):
         set_peft_model_state_dict(self.module, load_peft_weights(str(folder)), adapter_name=inner_name(name))
         self.enable_gradients()
 
+    def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
+        self.export_start(folder, state)
+        for config in self.module.peft_config.values():
+            config.base_model_name_or_path = str(place)
+
+    def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
+        base, adapter = self.module.get_base_model(), inner_name(name)
+        config = copy.deepcopy(self.module.peft_config[adapter])
+        config.base_model_name_or_path = None  # PEFT says so if it differs from the base's
+        found = get_peft_model(empty_of(base), config, adapter_name=adapter)
+        return holding(found, self.module.state_dict() if state is None else state)
+
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         state = self.module.state_dict() if state is None else state
         base = {
@@ -135,6 +164,8 @@ class SeveralBases(PolicySet):
         self.weights_of, self.frozen, self.bare = weights_of, frozen, bare
         self.parts = {name: part for part in adapted for name in dict.fromkeys(part.weights_of.values())}
         self.keys = {id(part): f"base_{i}" for i, part in enumerate(adapted)}
+        for i, part in enumerate(adapted):
+            part._call_base(f"{BASE}_{i}")
         modules = {key: part.module for key, part in zip(self.keys.values(), adapted, strict=True)}
         modules |= {inner_name(name): model.requires_grad_(False) for name, model in bare.items()}
         prefix = adapted[0].module.base_model.prefix
@@ -168,11 +199,23 @@ class SeveralBases(PolicySet):
         with self.parts[self.weights_of[role]].reference(role, model):
             yield model
 
-    def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+    def _own(self, name: str, state: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         prefix = f"policies.{self._key(name)}."
-        if state is not None:
-            state = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-        self.parts[name].export(name, folder, state)
+        if state is None:
+            return None
+        return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+
+    def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
+        self.parts[name].export(name, folder, self._own(name, state))
+
+    def base_beside(self, name: str) -> str:
+        return self.parts[name].folder
+
+    def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
+        self.parts[name].export_base(name, folder, place, self._own(name, state))
+
+    def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
+        return self.parts[name].rebuilt(name, self._own(name, state))
 
     def restore(self, name: str, folder: Path) -> None:
         raise ConfigError("Adapters over several models lie in one file of a checkpoint and go back together only.")

@@ -45,9 +45,7 @@ def card(
     domain's own account; `said`: a paragraph behind it. `base`: the folder or hub id of the weights before training;
     `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a chat;
     `sampling`: how it is asked."""
-    licence, embedded = licence_of(base), embedded_name(base)
-    on_hub = embedded is None and re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", base) is not None
-    on_hub = on_hub and not Path(base).is_dir()
+    licence, embedded, on_hub = licence_of(base), embedded_name(base), is_hub_id(base)
     head = {"library_name": library, "pipeline_tag": "text-generation"}
     head |= {"license": licence} if licence else {}
     head |= {"base_model": base} if on_hub else {}
@@ -78,6 +76,12 @@ def card(
         f"Answers are judged by the verifier of the domain{under}.",
     ]
     return "\n".join(parts) + "\n"
+
+
+def is_hub_id(model: str) -> bool:
+    """Is it the name of a model on the hub, and neither of a folder nor of an embedded one?"""
+    named = re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", model) is not None
+    return named and embedded_name(model) is None and not Path(model).is_dir()
 
 
 def snippet(place: str, prompt: Any, sampling: Mapping[str, Any], library: str) -> str:
@@ -152,10 +156,15 @@ def exported_roles(run: Path) -> list[Path]:
 
 
 def role_card(
-    folder: Path, described: Mapping[str, Any], evaluation: Mapping[str, Any] | None = None, place: str | None = None
+    folder: Path,
+    described: Mapping[str, Any],
+    evaluation: Mapping[str, Any] | None = None,
+    place: str | None = None,
+    base: str = "",
 ) -> str:
     """The card of a trained role. `folder`: of its weights; `described`: run.json, or what it is going to hold;
-    `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`)."""
+    `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`);
+    `base`: what they started from ("": what the run says)."""
     config, recorded = described["config"], described["domain"]
     said = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
     roles, settings = said.get("roles") or [folder.name], said.get("settings", {})
@@ -170,7 +179,7 @@ def role_card(
     if "prover" in roles:
         rows["anchor fraction"] = config.get("anchor_fraction")
     start = described.get("start", "")
-    base = said.get("from") or (start.get(folder.name, "") if isinstance(start, Mapping) else start)
+    base = base or said.get("from") or (start.get(folder.name, "") if isinstance(start, Mapping) else start)
     together = " and ".join(roles)
     domain, by = recorded.get("domain", config.get("domain")), f"trained with countdown-selfplay {_VERSION}"
     made = f"The {together} of an iterated self-play run on {domain}, {by}."

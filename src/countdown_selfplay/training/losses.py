@@ -124,7 +124,10 @@ class RoleLoss:
     def _mismatch(
         self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor, sequence_B: torch.Tensor | None
     ) -> None:
-        """Raw difference of the two engines on the tokens that are trained on; what neither scored is left out."""
+        """Raw difference of the two engines on the tokens that are trained on; what the sampler did not score is left
+        out and counted."""
+        unscored = torch.isnan(sampler).to(mask.dtype) * mask
+        self._add("sampler_unscored", unscored.sum() / (self.tokens or 1.0))
         gap = torch.nan_to_num((trained - sampler) * mask, nan=0.0)
         self._add("sampler_logp_difference", gap.abs().sum() / (self.tokens or 1.0))
         weight = torch.exp(of_completion(gap.sum(1), sequence_B).clamp(-30.0, 30.0))

@@ -22,7 +22,7 @@ from ..evaluation.summary import differences_by_rung
 from ..evaluation.terminal import before_after_table, control_table
 from .callbacks.run_folder import report_of
 from .evaluation import differences
-from .exports import write_cards
+from .exports import check_saved, write_cards
 from .run_lock import run_lock
 from .trainer import JointConjecturerProverTrainer
 
@@ -47,15 +47,23 @@ def run_joint(
         trainer.accelerator.print(f"Watch this run in a browser: {watch}")
         before = trainer.evaluator.measure(held_out, script.eval_proposals, "before training")
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-        for folder in trainer.exports.write(Path(args.output_dir)):  # before anything that could still fail
-            trainer.accelerator.print(f"Exported {folder}")
+        saved = exported(trainer)  # before anything that could still fail
         after = trainer.evaluator.measure(held_out, script.eval_proposals, "after training")
         if trainer.processes.main:
             tell(Path(args.output_dir), before, after, script.report)
         trainer.processes.wait()
         if control is not None:
-            play_control(script, *control, data, held_out, before, after)
+            saved += play_control(script, *control, data, held_out, before, after)
+        check_saved(saved)
         return trainer
+
+
+def exported(trainer: JointConjecturerProverTrainer) -> list[tuple[Path, str, bool]]:
+    """Write the policies of a run that has ended, load them again and say which there are."""
+    found = trainer.exports.write_last(Path(trainer.args.output_dir))
+    for folder, said, _ in found:
+        trainer.accelerator.print(f"Exported {folder}{f': {said}' if said else ''}")
+    return found
 
 
 def play_control(
@@ -66,9 +74,9 @@ def play_control(
     held_out: list[Any],
     before: dict[str, Any],
     after: dict[str, Any],
-) -> None:
+) -> list[tuple[Path, str, bool]]:
     """Train the prover alone, from the same weights, on as many samples a round; write control.json beside the run's
-    files and print what the conjecturer was worth. `before`, `after`: the run's own evaluations."""
+    files and print what the conjecturer was worth. `before`, `after`: the run's own evaluations. Its exports."""
     from ..evaluation.report.findings import cost_of_the_conjecturer  # matplotlib
     from ..evaluation.report.load import load_run
 
@@ -76,7 +84,7 @@ def play_control(
     trainer.accelerator.print(f"Control: the same run without a conjecturer, in {args.output_dir}")
     resume = trainer.store.resolve("auto" if args.resume_from_checkpoint else None)
     trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-    trainer.exports.write(Path(args.output_dir))
+    saved = exported(trainer)
     alone = trainer.evaluator.measure(held_out, script.eval_proposals, "the control")
     if trainer.processes.main:
         folder, start = Path(args.output_dir), {"prover": before["prover"]}
@@ -88,6 +96,7 @@ def play_control(
         if script.report:  # once more, with the control's rows
             print(f"Report: {report_of(folder.parent)}")
     trainer.processes.wait()
+    return saved
 
 
 def quiet_loading() -> None:

@@ -82,6 +82,8 @@ class Store:
                 staging.mkdir(parents=True)
             self.processes.wait()
             self.engine.before_save(optimizer)
+            if args.policy_sharing == "lora":
+                self.exports.write_bases(output)
             # Where the stock Trainer puts the folder, and rotates (nothing, in here).
             with swapped(args, {"output_dir": str(staging)}):
                 stock_save()

@@ -47,7 +47,7 @@ from .callbacks.progress import show_rounds
 from .callbacks.round_end import FirstRounds, RoundEnd, RoundExports, Termination
 from .callbacks.run_folder import RunFolder, report_of
 from .evaluation import Evaluator
-from .exports import Exports
+from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
 from .micro_batch import WindowLoss
 from .parts import (
@@ -385,12 +385,12 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self._save_checkpoint(self.model, None)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Write each policy to `<output_dir>/<role>`, a folder that loads anywhere. (In a checkpoint: the weights of
-        all of them, as the stock Trainer resumes from.)"""
+        """Write each policy to `<output_dir>/<role>`, a folder that loads anywhere, and load it again: ExportError if
+        it is not the policy then. (In a checkpoint: the weights of all of them, as the stock Trainer resumes from.)"""
         if _internal_call:
             super().save_model(output_dir, _internal_call=True)
         else:
-            self.exports.write(Path(output_dir or self.args.output_dir))
+            check_saved(self.exports.write_last(Path(output_dir or self.args.output_dir)))
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Does nothing: exports.write_model_card writes one per role, and a checkpoint holds several models."""

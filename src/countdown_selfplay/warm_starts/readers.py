@@ -312,7 +312,7 @@ def scored_samples(
 
 def _prover(script: IPOArguments, options: ModelConfig, device: Any) -> Any:
     kwargs = {"dtype": options.dtype, "attn_implementation": options.attn_implementation}
-    return load_pretrained(resolve_model(script.prover_model_name_or_path), kwargs, "merge").to(device)
+    return load_pretrained(resolve_model(script.prover_model_name_or_path), kwargs).to(device)
 
 
 def problems_to_sample(script: IPOArguments, seed: int, evaluated: set[str]) -> Kept[Any]:

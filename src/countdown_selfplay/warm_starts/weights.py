@@ -17,7 +17,7 @@ def load_whole(path: str, kwargs: Mapping[str, Any]) -> Any:
     """A causal language model with all of its weights on each process, an adapter merged into its base. Once a launch
     with ZeRO-3 has settings for a trainer, transformers would cut a model up while it reads it."""
     unset_hf_deepspeed_config()
-    return load_pretrained(path, kwargs, "merge")
+    return load_pretrained(path, kwargs)
 
 
 def with_weights(model: Any, state: Mapping[str, torch.Tensor]) -> Any:

@@ -59,7 +59,9 @@ def test_tokens_that_the_sampler_could_not_score_are_not_corrected():
     logps = torch.full((2, 2), -1.0)
     sampled = torch.tensor([[math.nan, -1.0], [-1.0 - math.log(1.5), 0.0]])  # second row: ratio 1.5
     loss(logps, torch.zeros(2, 2), batch(sampling_per_token_logps=sampled))
-    assert loss.pop_sums()["importance_weight"].item() == pytest.approx((1.0 + 1.5) / 2)
+    sums = loss.pop_sums()
+    assert sums["importance_weight"].item() == pytest.approx((1.0 + 1.5) / 2)
+    assert sums["sampler_unscored"].item() == pytest.approx(1 / 3)  # of three tokens in the mask
 
 
 def test_k1_is_the_log_ratio_and_its_gradient_vanishes_on_average():

@@ -1,0 +1,186 @@
+"""Adapters as models: merged into their base wherever weights are read; and bases that no folder or hub id names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers.integrations.deepspeed as hf_deepspeed
+from huggingface_hub import snapshot_download
+from peft import PeftConfig, PeftModel, PeftType, TaskType
+from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
+from peft.utils import AuxiliaryTrainingWrapper
+from safetensors import safe_open
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.utils.peft_utils import find_adapter_config_file
+
+from ..data.jsonl import json_file
+from ..data.run_files import BASE, holds_model
+from ..errors import ConfigError, DataError
+from ..tiny import resolve_model
+
+CONFIG = "adapter_config.json"
+
+
+def adapter_file(path: str, kwargs: Mapping[str, Any]) -> Path | None:
+    """The adapter_config.json of an adapter's folder or hub repository; None for a model of whole weights. `kwargs`:
+    the arguments of `from_pretrained`."""
+    found = find_adapter_config_file(path, revision=kwargs.get("revision"), token=kwargs.get("token"))
+    return None if found is None else Path(found)
+
+
+def base_of(file: Path) -> tuple[str, str | None]:
+    """Folder or hub id, and revision, of the base that an adapter_config.json names. One that a run wrote beside its
+    adapters is looked for above the file first: the run's folder may have been moved."""
+    config = json_file(file)
+    named = str(config.get("base_model_name_or_path") or "")
+    if not named:
+        raise DataError(f"'{file}' names no base; write its folder or hub id there as `base_model_name_or_path`.")
+    last = Path(named).name
+    above = (str(p / last) for p in file.absolute().parents if last.startswith(BASE) and holds_model(p / last))
+    return next(above, resolve_model(named)), config.get("revision")
+
+
+def name_base(folder: Path, base: str) -> None:
+    """Let the adapter in `folder` say that it lies over `base`, whose revision is then its newest."""
+    config = json_file(folder / CONFIG) | {"base_model_name_or_path": base, "revision": None}
+    (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, Any]) -> Any:
+    """`base` with the adapter of `path` merged into it, in float32 unless `kwargs` ask for another dtype: 16 bits
+    would round a small adapter away."""
+    dtype = kwargs.get("dtype") or "auto"
+    base = base.float()
+    if tokenizer_length > base.get_input_embeddings().num_embeddings:  # the adapter was trained with added tokens
+        base.resize_token_embeddings(tokenizer_length)
+    said = {name: kwargs[name] for name in ("revision", "token") if kwargs.get(name) is not None}
+    try:
+        model = PeftModel.from_pretrained(base, path, **said)
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:  # of its file, its kind, its shapes
+        first = " ".join(str(error).split())[:200]
+        raise DataError(f"The adapter '{path}' does not fit '{base.name_or_path}': {first}") from error
+    model = merged(model)
+    wanted = torch.float32 if dtype == "auto" else getattr(torch, dtype) if isinstance(dtype, str) else dtype
+    return model.to(wanted)
+
+
+def merged(model: Any) -> Any:
+    """`model` with the adapters merged that PEFT wrapped it in or Transformers put into it; all else as it is.
+    ConfigError for an adapter that no weights can hold."""
+    if isinstance(model, PeftModel):
+        kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
+        if not isinstance(model.base_model, BaseTuner):  # soft prompts
+            raise ConfigError(_UNMERGEABLE.format(kind))
+        _untie(model.get_base_model())
+        try:
+            model = model.merge_and_unload()
+        except (NotImplementedError, ValueError) as error:
+            raise ConfigError(f"{_UNMERGEABLE.format(kind)} PEFT: {error}") from error
+    elif getattr(model, "_hf_peft_config_loaded", False):
+        _untie(model)
+        for name, part in list(model.named_modules()):
+            if isinstance(part, AuxiliaryTrainingWrapper):
+                raise ConfigError("The model object's adapter has whole modules in it; pass the adapter's folder.")
+            if isinstance(part, BaseTunerLayer):
+                part.merge()
+                parent, _, leaf = name.rpartition(".")
+                setattr(model.get_submodule(parent), leaf, part.get_base_layer())
+        model._hf_peft_config_loaded = False
+        del model.peft_config
+        vars(model).pop("_weight_conversions", None)  # of the adapter's names: save_pretrained would undo them
+    else:
+        return model
+    return model.requires_grad_(True)  # PEFT leaves the weights frozen into which it merged an adapter
+
+
+def _untie(model: Any) -> None:
+    """Give the LM head separate weights where an adapter changes it or the embeddings that it is tied to."""
+    head, parts = model.get_output_embeddings(), (BaseTunerLayer, AuxiliaryTrainingWrapper)
+    both = (head, model.get_input_embeddings())
+    if not getattr(model.config, "tie_word_embeddings", False) or not any(isinstance(part, parts) for part in both):
+        return
+    if not isinstance(head, AuxiliaryTrainingWrapper):  # that has them
+        inner: Any = head.get_base_layer() if isinstance(head, BaseTunerLayer) else head
+        inner.weight = nn.Parameter(inner.weight.detach().clone())
+    model.config.tie_word_embeddings = False
+    model.all_tied_weights_keys = {}
+
+
+_UNMERGEABLE = (
+    "An adapter of the kind {} cannot be merged into its base, and a run starts from whole weights; pass the base, or "
+    "an adapter that changes weights, such as LoRA."
+)
+
+
+def as_named(model: PreTrainedModel) -> bool:
+    """Are the weights of a model object those of the folder or hub model that it is called after? Not if that is not
+    on this machine: a program that reads its name elsewhere must find these weights."""
+    name, left = str(model.name_or_path), dict(model.named_parameters())
+    try:
+        revision = getattr(model.config, "_commit_hash", None)
+        asked: Any = dict(revision=revision, allow_patterns="*.safetensors", local_files_only=True)
+        folder = Path(name) if name and Path(name).is_dir() else Path(snapshot_download(name, **asked))
+    except (OSError, ValueError):
+        return False
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, framework="pt") as tensors:
+            for key in left.keys() & set(tensors.keys()):
+                if not torch.equal(tensors.get_tensor(key).to(left[key]), left.pop(key)):
+                    return False
+    return not left
+
+
+def check_adapter(config: PeftConfig) -> None:
+    """ConfigError for an adapter other than a LoRA of a causal language model."""
+    task = getattr(config, "task_type", None)
+    if getattr(config, "peft_type", None) != PeftType.LORA or task not in (None, TaskType.CAUSAL_LM):
+        what = type(config).__name__ + (f" of task_type {task}" if task not in (None, TaskType.CAUSAL_LM) else "")
+        raise ConfigError(
+            f"`peft_config` ({what}) is not a LoRA of a causal language model, the one kind of adapter that the roles "
+            "can have; pass a peft.LoraConfig with task_type='CAUSAL_LM'."
+        )
+
+
+@contextmanager
+def base_left_alone(base: nn.Module, config: Any) -> Iterator[None]:
+    """Inside the block PEFT wraps `base`. ConfigError if that has changed its weights, as PiSSA, OLoRA and LoftQ do:
+    the base is what every role refers to, and what an export is loaded over."""
+    before = [(p, p.detach().flatten()[:4].clone()) for p in base.parameters()]
+    yield
+    if any(not torch.equal(p.detach().flatten()[:4], values) for p, values in before):
+        raise ConfigError(
+            f"`peft_config` has init_lora_weights='{config.init_lora_weights}', which changes the base's weights; the "
+            "roles share the base, so leave it out, or use 'gaussian' or 'orthogonal'."
+        )
+
+
+def check_heads(model: Any) -> None:
+    """ConfigError for an adapter on the LM head, whose weights scoring reads without it, or on embeddings that are
+    the LM head too."""
+    if isinstance(model.get_output_embeddings(), BaseTunerLayer):
+        where = "the LM head"
+    elif isinstance(model.get_input_embeddings(), BaseTunerLayer) and model.config.tie_word_embeddings:
+        where = "embeddings that are tied to the LM head"
+    else:
+        return
+    raise ConfigError(
+        f"`peft_config` puts an adapter on {where}, whose weights are read without one where answers are scored; "
+        "leave it out of target_modules."
+    )
+
+
+@contextmanager
+def uncut() -> Iterator[None]:
+    """Inside the block models are read whole on every process, whatever DeepSpeed will make of them."""
+    kept = hf_deepspeed._hf_deepspeed_config_weak_ref
+    hf_deepspeed.unset_hf_deepspeed_config()
+    try:
+        yield
+    finally:
+        hf_deepspeed._hf_deepspeed_config_weak_ref = kept
