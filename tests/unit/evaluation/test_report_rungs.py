@@ -1,4 +1,4 @@
-# Tests: evaluation/report/charts.py, evaluation/report/load.py
+# Tests: evaluation/report/charts.py, evaluation/load.py
 """The heat map rung by round: what it shows of a run, and that it stands in the report."""
 
 import json
