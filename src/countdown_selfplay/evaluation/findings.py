@@ -23,9 +23,6 @@ from .terminal import before_after_table
 BETTER, WORSE, MIXED, UNCLEAR = "better", "worse", "mixed", "no change shown"
 UNFINISHED, UNMEASURED = "not finished", "not measured"
 
-_OUT_OF_REACH = ("/too_hard_share", "/zero_signal_groups")
-"""Not judged where problems out of reach are played by design (`healthy_of`)."""
-
 FEW = 3
 """Rounds that a judgement on the end of a run needs."""
 
@@ -67,12 +64,16 @@ def summary(folder: Path | str, evaluation: Mapping[str, Any] | None = None) -> 
 
 
 def healthy_of(run: Run, metric: Metric) -> Range:
-    """The range in which the metric is healthy in this run. A ladder (answers in moves, several rungs) goes on beyond
-    the rungs that are solved, and a run may admit problems without a solution: there most groups may be silent."""
+    """The range in which the metric is healthy in this run, as it is designed. A ladder (answers in moves, several
+    rungs) goes on beyond the rungs that are solved, and a run may admit problems without a solution: both play
+    problems out of reach. Targets are played whether they are mastered or out of reach, so that their groups are
+    silent."""
     rungs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names)
     ladder = rungs > 1 and any(name.endswith("/moves") for name in run.names)
-    open_ended = ladder or "round/unsolvable_share" in run.names
-    return UNBOUNDED if open_ended and metric.name.endswith(_OUT_OF_REACH) else metric.healthy
+    beyond_reach = ladder or "round/unsolvable_share" in run.names
+    silent = beyond_reach or any(name.startswith("targets/") for name in run.names)
+    free = ("/too_hard_share",) * beyond_reach + ("/zero_signal_groups",) * silent
+    return UNBOUNDED if metric.name.endswith(free) else metric.healthy
 
 
 @dataclass(frozen=True)

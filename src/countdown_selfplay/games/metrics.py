@@ -82,8 +82,8 @@ ROUND = (
         "conjecturer had nothing to be rewarded for. Allen and Ståblein ran with this at 0.71 without noticing.",
         healthy=(0, 0),
         in_a_row=20,
-        cure="The reasons in samples.jsonl say why: warm-start the conjecturer on problems that the domain admits "
-        "(`countdown-selfplay sft --role conjecturer`), or raise its temperature where it repeats itself.",
+        cure="Ask in the words that the model has learned to answer, or warm-start it on problems that the domain "
+        "admits (`countdown-selfplay sft --role conjecturer`).",
         panel=Panel("Starved rounds", SHARE, "Curriculum", "starved"),
         subject="share of starved rounds",
     ),
