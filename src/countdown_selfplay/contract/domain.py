@@ -131,8 +131,8 @@ class BaseDomain(Generic[P]):
     parse: Any = None
     """`parse(texts)`: one Parsed per proposal; never raises on any text."""
     check: Any = None
-    """`check(problems, asked)`: one Checked per problem: whether it may be played, and is what was asked for, an entry
-    of `asks`; None: nobody asked, as of a row of demonstrations, and the problem alone is judged."""
+    """`check(problems, asked)`: one Checked per problem: whether it may be played, and matches its request, an entry
+    of `asks`. None is the absence of a request (a row of demonstrations): judge the problem alone."""
     random: Any = None
     """`random(n, seed, exclude)`: n distinct playable problems, a function of the arguments alone, none with a key in
     `exclude`. Where there are fewer: all of them, or a DataError."""

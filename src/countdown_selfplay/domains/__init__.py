@@ -100,15 +100,15 @@ def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
 
 
 def checked_alone(domain: Any, problems: Sequence[Any]) -> list[Any]:
-    """What `check` says of problems by themselves, which fit whatever might have been asked for."""
+    """The results of `check` for problems without a request."""
     try:
         return list(domain.check(list(problems), [None] * len(problems)))
     except CountdownSelfPlayError:
         raise
     except Exception as error:  # whatever code of a user's own raises
         raise ConfigError(
-            f"`check` of the domain '{name_of(domain)}' ended in {type(error).__name__} ({error}) for problems that "
-            "nobody has asked for: there an entry of `asked` is None, and only the problem itself is to be judged."
+            f"`check` of the domain '{name_of(domain)}' ended in {type(error).__name__} ({error}) for problems "
+            "without a request: where an entry of `asked` is None, judge the problem alone."
         ) from error
 
 

@@ -88,9 +88,9 @@ class Fault:
 
 
 def beyond(run: Run, metric: Metric) -> Fault | None:
-    """What is not healthy about a metric; None for a healthy one. Judged is the end of the run: what was off and is
-    no more, or has come half of the way back, the run has mended itself. A count of events is judged over the whole
-    run, and fewer than FEW rounds by the guard's range and by what nobody can read alone."""
+    """The fault of a metric; None for a healthy one. The end of the run is judged: a metric that has returned to its
+    range, or half of the way to it, is not a fault. A count of events is judged over the whole run. Of fewer than FEW
+    rounds only the guard's range is applied, and LEAST to texts that must be readable."""
     event, values = metric.in_a_row is not None, run.series(metric.name)
     end = None if event else mean(run, metric.name, late=True)
     value = mean(run, metric.name) if end is None else end

@@ -19,7 +19,7 @@ RESAMPLES = 2_000
 
 
 Cell = Estimate | Interval | str | None
-"""Of a table: a text stands for itself, None for a figure that is not there."""
+"""Of a table: text is shown as it is, None is a missing figure."""
 
 
 def control_table(result: dict[str, Any]) -> str:

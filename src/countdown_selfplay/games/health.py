@@ -68,8 +68,8 @@ def _health(
 
 
 def _holds(asked: Any, ask: Mapping[str, Any]) -> bool:
-    """Was `ask` among the things that were asked for? A tier may ask for "4 or more". What is no mapping, such as the
-    arm of a bandit, is no ask."""
+    """Was `ask` among the things that were asked for? A tier may ask for "4 or more". Any value but a mapping, such as
+    the arm of a bandit, is not a request."""
     return isinstance(asked, Mapping) and all(name in asked and asked[name] == value for name, value in ask.items())
 
 

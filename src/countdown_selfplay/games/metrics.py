@@ -202,7 +202,7 @@ PROPOSALS = (
         "{conjecturer}/unique_rate",
         "Distinct problems / parsed proposals. Falls: mode collapse, which `round/solve_rate_mean` shows only with "
         "`duplicate_proposals: keep`.",
-        healthy=(0.8, inf),
+        healthy=(0.5, inf),
         cure="Raise the conjecturer's temperature or entropy coefficient.",
         panel=_PROPOSALS.of("unique"),
         subject="share of distinct proposals",

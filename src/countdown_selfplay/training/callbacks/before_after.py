@@ -44,7 +44,7 @@ class BeforeAfter(TrainerCallback):
             self._write(args, state)
 
     def start(self) -> None:
-        """A run begins; of a trainer that has played one before from weights that nobody has measured."""
+        """A run begins; of a trainer that has played one before from weights that were not measured."""
         if self.begun:
             self.before = {}
         self.after = {}
@@ -58,7 +58,7 @@ class BeforeAfter(TrainerCallback):
 
     def _write(self, args: Any, state: Any) -> None:
         """The run's first evaluation is that of its file, if this process resumed it; figures of other problems, or of
-        another number of answers, are no before of these."""
+        another number of answers, are not paired with these."""
         if not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
