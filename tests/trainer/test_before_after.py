@@ -101,6 +101,7 @@ def test_a_resume_leaves_the_runs_first_evaluation(played):
     assert found["before"] == first and sum(found["after"]["prover"]["correct"]) / 64 == last["eval_pass@1"]
 
 
+@pytest.mark.matrix
 def test_other_problems_and_another_run_of_the_same_trainer_are_no_pair(tmp_path):
     trainer = build(tmp_path / "run", max_steps=1)
     trainer.train()

@@ -7,7 +7,7 @@ CURES = {
     "{prover}/format_rate": _PROVER,
     "{prover}/zero_signal_groups": f"Change the difficulty {_EASIER} or the conjecturer's reward, or raise "
     "`num_generations`.",
-    "round/starved": "Set `conjecturer_prompt` to the one that the model knows, or warm-start it on problems in range "
+    "round/starved": "Set `conjecturer_prompt` to the one that the model knows, or warm-start it on playable problems "
     "(`countdown-selfplay sft --role conjecturer`).",
     "round/solve_rate_mean": "Near 1: take a `conjecturer_reward` that pays less for easy problems. Near 0: ask for "
     f"easier ones {_EASIER}, or warm-start the prover.",

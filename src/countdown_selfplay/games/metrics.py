@@ -174,7 +174,7 @@ PROPOSALS = (
     Metric(
         "{conjecturer}/parseable_rate",
         "A problem could be read from the text. Under 0.5 the format is lost.",
-        healthy=(0.9, inf),
+        healthy=(0.7, inf),
         trip=(0.5, 1),
         cure="Ask in the words that the model has learned to answer, or warm-start it (`countdown-selfplay sft --role "
         "conjecturer`).",

@@ -16,7 +16,7 @@ STARVED = "The conjecturer was starved: in 100% of [0-9]+ logged rounds"
 FIRST = {
     "cannot answer": r"The share of readable answers was 0\.00\d .* `prover_prompt` .* or warm-start it",
     "collapsed conjecturer": r"The conjecturer was starved: .* as `not_novel`\. Raise the conjecturer's temperature",
-    "starved": rf"{STARVED} .* refused as `out_of_range`\. .* warm-start it on problems in range",
+    "starved": rf"{STARVED} .* refused as `out_of_range`\. .* warm-start it on playable problems",
     "learning rate": r"The share of readable \w+ was .* training lost it\. Lower the \w+'s learning rate",
     "wrong prompt": rf"{STARVED} .* Set `conjecturer_prompt` to the one that the model knows",
 }

@@ -374,7 +374,7 @@ def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can
         "the model's end token, or a stop string (`prover_stop`)."
     )
     unread = (
-        "The share of readable proposals was 0.4 in the last fifth of the rounds (healthy: at least 0.9; the guard's "
+        "The share of readable proposals was 0.4 in the last fifth of the rounds (healthy: at least 0.7; the guard's "
         "range: 0.5 to 1)."
     )
     assert findings(logged(made_up.write_run(tmp_path), *rows)) == [
@@ -388,10 +388,10 @@ def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can
 
 
 def test_a_metric_that_has_come_half_of_the_way_back_mends_itself(tmp_path):
-    """Readable proposals of .7 in the first three of 15 rounds are .2 under .9; .8 at the end is .1 under it."""
+    """Readable proposals of .5 in the first three of 15 rounds are .2 under .7; .6 at the end is .1 under it."""
     folder = made_up.write_run(tmp_path)
-    for last, faults in ((0.8, 0), (0.79, 1)):
-        rates = [0.7] * 3 + [0.75] * 9 + [last] * 3
+    for last, faults in ((0.61, 0), (0.59, 1)):
+        rates = [0.5] * 3 + [0.55] * 9 + [last] * 3
         assert len(findings(logged(folder, *[{"conjecturer/parseable_rate": rate} for rate in rates]))) == faults
 
 
