@@ -9,7 +9,7 @@ describes the system, studies/ladder.py measures it.
 import numpy as np
 from datasets import Dataset
 
-from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig, summary
 from countdown_selfplay.domains import domain_from, held_out_by_rung
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 
@@ -38,12 +38,11 @@ def main(rounds=40, each=32):
         conjecturer_reward=at_the_edge,
         eval_dataset=Dataset.from_list([domain.prove_row(problem) for problem in held_out]),
     )
-    before = trainer.evaluate()
+    trainer.evaluate()  # the first and the last one are the run's before and after
     trainer.train()
-    after = trainer.evaluate()
-    for name in sorted(name for name in after if "pass@" in name):
-        print(f"{name:>24}: {before[name]:.3f} -> {after[name]:.3f}")
+    trainer.evaluate()
     trainer.save_model()  # <output_dir>/prover and <output_dir>/conjecturer
+    print(summary(args.output_dir))  # what is not healthy, and a table by rung with intervals
     print(f"Report: {trainer.report()}")
 
 

@@ -17,7 +17,6 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 SMALL = {
     "critic_game": {"iterations": 1, "problems": 16, "warm_start": 64},
-    "ladder": {"rounds": 2, "each": 4},
     "pool": {"rounds": 2},
     "sgs": {"rounds": 2, "demonstrations": 256},
     "symbolic": {"rounds": 2},
@@ -25,7 +24,7 @@ SMALL = {
 }
 
 
-WITH_A_TEST_EACH = {"joint_rloo", "arena"}
+WITH_A_TEST_EACH = {"joint_rloo", "arena", "ladder"}
 
 
 def test_scripts_to_copy_are_short_and_import_no_command():
@@ -54,6 +53,20 @@ def test_a_script_trains_and_leaves_models_that_are_whole(name, tmp_path, monkey
     (run,) = [path for path in Path("runs").iterdir() if path.name == f"example-{name.replace('_', '-')}"]
     trained = [path for path in run.rglob("*.safetensors") if (path.parent / "config.json").exists()]
     assert trained
+
+
+@pytest.mark.matrix
+def test_the_ladder_script_reports_its_before_and_after_by_rung(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    script("ladder").main(rounds=2, each=4)
+    run, said = Path("runs/example-ladder"), capsys.readouterr().out
+    page, found = (run / "report.html").read_text(), json.loads((run / "evaluation.json").read_text())
+    for text in (page, said):
+        assert "on 24 held-out problems, against before training" in text and "Not measured" not in text
+        assert "prover pass@1, rungs 4 to 8" in text and "prover pass@16, rung 3" in text
+        assert "cut at the token limit" not in text.partition("Texts and time")[0]  # two rounds are not judged
+    assert found["after"]["prover"]["rungs"] == [rung for rung in range(3, 9) for _ in range(4)]
+    assert not list(run.glob("previous-*")) and (run / "conjecturer" / "config.json").exists()
 
 
 @pytest.mark.matrix

@@ -1,4 +1,4 @@
-# Tests: docs/extending.md, testing/__init__.py, contract/game.py, contract/domain.py
+# Tests: docs/extending.md, testing/__init__.py, contract/game.py, contract/domain.py, countdown/cures.py
 """The code of docs/extending.md runs from top to bottom, and does what the page says of it."""
 
 import copy
@@ -14,18 +14,25 @@ import torch
 from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.roles import flat_name
-from countdown_selfplay.countdown import Problem, verify
-from countdown_selfplay.errors import DataError
+from countdown_selfplay.contract.domain import Checked
+from countdown_selfplay.countdown import CountdownDomain, Problem, verify
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.games import GAMES
+from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives import OBJECTIVES
 from countdown_selfplay.proposers import PROPOSERS
+from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
+from countdown_selfplay.proposers.tiers import TIERS
 from countdown_selfplay.rewards import CONJECTURER_REWARDS
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training.parts import declared_metrics
+from countdown_selfplay.warm_starts.readers import clean_demonstrations
 from tests.test_docs import ROOT, blocks
 from tests.trainer.conftest import equal, optimizer_state, weights
 
+COUNTDOWN = ("operands", "number_high", "target_high", "prover_prompt", "conjecturer_prompt")
 REGISTRIES = (GAMES, OBJECTIVES, PROPOSERS, CONJECTURER_REWARDS)
 
 
@@ -70,7 +77,8 @@ def test_the_bandit_moves_its_arms_without_a_conjecturer_and_is_watched(page):
     assert sum(state["count"]) == 2 * 4 and trainer.args.trained_roles == ("prover",)
     first, _ = lines("runs/bandit")
     assert first["proposer/played_rate"] == 0.5 and first["round/conjectured_slots"] == 4
-    assert [name for name in first if name.startswith("conjecturer/") or name == "proposer/solvable_rate"] == []
+    unknown = ("conjecturer/", "proposer/solvable_rate", "proposer/played_rate_")  # an arm is no number of operands
+    assert trainer.args.countdown.operands == [3, 4] and [name for name in first if name.startswith(unknown)] == []
     samples = [json.loads(line) for line in Path("runs/bandit/samples.jsonl").read_text().splitlines()]
     asked = {(sample["step"], sample["prompt"]) for sample in samples}
     assert len({prompt for _, prompt in asked}) == len(asked) > 2  # other problems in the other round
@@ -170,3 +178,61 @@ def test_the_domain_in_moves_is_trained_on(page):
     samples = [json.loads(row) for row in Path("runs/add_up/samples.jsonl").read_text().splitlines()]
     right = [row for row in samples if row["reason"] == "ok"]
     assert 0 < line["round/solve_rate_mean"] < 1 and right  # it has learned sums of two and three numbers
+
+
+class Strict:
+    """Of a domain whose `check` reads what was asked for without a look."""
+
+    def __init__(self, domain):
+        self.domain = domain
+
+    def __getattr__(self, name):
+        return getattr(self.domain, name)
+
+    def check(self, problems, asked):
+        return [Checked("ok") for _, ask in zip(problems, asked, strict=True) if ask["operands"]]
+
+
+def test_a_demonstration_was_asked_for_by_nobody_and_a_check_that_needs_an_ask_is_named(page):
+    domain = page["Sums"](high=9)
+    rows = [{**domain.propose_row(2), "completion": f"{a} 4", "a": a, "b": 4} for a in (3, 12)]
+    kept = clean_demonstrations(rows, "conjecturer", domain)
+    assert [row["completion"] for row in kept.rows] == ["3 4"]  # 12 is out of range
+    with pytest.raises(ConfigError, match=r"`check` of the domain 'sums' ended in TypeError .* `asked` is None"):
+        clean_demonstrations(rows, "conjecturer", Strict(domain))
+
+
+def test_the_cures_of_findings_name_no_setting_of_another_domain(page):
+    own = declared_metrics(
+        ProposeAndSolve(), {"prover": ["prover"], "conjecturer": ["conjecturer"]}, page["Sums"].cures
+    )
+    said = " ".join(metric.cure for metric in own)
+    assert "warm-start" in said and not [name for name in COUNTDOWN if f"`{name}`" in said]
+    known = {metric.name for metric in (*METRICS, *SYMBOLIC, *TIERS)}
+    assert CountdownDomain.cures.keys() <= known and "`operands`" in CountdownDomain.cures["round/too_hard_share"]
+
+
+@pytest.mark.matrix
+def test_the_domain_goes_through_every_command(page, tmp_path, monkeypatch, capsys):
+    """Warm starts of both roles, a run on the defaults, evaluation, report: from the page's file alone."""
+    (code,) = (block for block in blocks(ROOT / "docs" / "extending.md", "python") if "class Sums" in block)
+    (tmp_path / "sums.py").write_text(f"import random\n{code}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    domain, short = page["Sums"](), ["--max_steps", "2", "--eval_problems", "8", "--report_to", "none"]
+    problems = domain.random(64, 1, frozenset())
+    answers = [{**domain.prove_row(p), "completion": str(p.a + p.b)} for p in problems]
+    proposals = [{**domain.propose_row(2), "completion": f"{p.a} {p.b}", "a": p.a, "b": p.b} for p in problems]
+    for role, rows in (("prover", answers), ("conjecturer", proposals)):
+        (tmp_path / f"{role}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        start = ["--model_name_or_path", "tiny", "--dataset_name", f"{role}.jsonl", "--output_dir", f"runs/{role}"]
+        assert main(["sft", "--role", role, "--domain", "sums:Sums", *start, *short, "--eval_proposals", "16"]) == 0
+    starts = ["--model_name_or_path", "runs/prover", "--conjecturer_model_name_or_path", "runs/conjecturer"]
+    play = ["joint", "--domain", "sums:Sums", *starts, "--output_dir", "runs/joint", "--max_completion_length", "16"]
+    assert main([*play, *short, "--eval_proposals", "16"]) == 0
+    said = capsys.readouterr().out
+    assert "conjecturer in range" in said and not [name for name in COUNTDOWN if f"`{name}`" in said]
+    asked = ["--domain", "sums:Sums", "--n_problems", "8", "--samples", "2", "--output", "after.jsonl"]
+    assert main(["eval", "runs/joint/prover", *asked]) == 0 and main(["report", "runs/joint"]) == 0
+    page_text = (tmp_path / "runs" / "joint" / "report.html").read_text()
+    assert "conjecturer in range" in page_text

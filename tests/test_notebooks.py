@@ -42,7 +42,7 @@ def test_a_notebook_runs_from_top_to_bottom(path, tmp_path, monkeypatch):
     if path.stem == "quickstart":
         assert shown(book, "image/png") and (folder / "runs/notebook-quickstart/report.html").exists()
         said = shown(book, "stream")
-        assert "pass@16/rung_6" in said and "On 128 held-out problems pass@16" in said
+        assert "prover pass@16, rung 6" in said and "on 128 held-out problems" in said
     elif path.stem == "your_own_parts":
         assert "<th>spread</th>" in tables and "The solve rates of a round spread over" in shown(book, "stream")
     else:

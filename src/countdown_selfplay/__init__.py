@@ -15,6 +15,8 @@ __version__ = "0.1.0"
 _LAZY = {
     "JointConjecturerProverTrainer": "countdown_selfplay.training.trainer",
     "JointSelfPlayConfig": "countdown_selfplay.config",
+    "report": "countdown_selfplay.evaluation.report",
+    "summary": "countdown_selfplay.evaluation.findings",
 }
 
 if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
@@ -24,10 +26,12 @@ if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-__all__ = ["JointConjecturerProverTrainer", "JointSelfPlayConfig", "__version__"]
+__all__ = ["JointConjecturerProverTrainer", "JointSelfPlayConfig", "__version__", "report", "summary"]
 
 if TYPE_CHECKING:
     from .config import JointSelfPlayConfig
+    from .evaluation.findings import summary
+    from .evaluation.report import report
     from .training.trainer import JointConjecturerProverTrainer
 
 

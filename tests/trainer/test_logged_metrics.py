@@ -131,7 +131,7 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, m
     )
     assert written["round/surprise"] == {"healthy": [0.2, 1], "trip": [0.1, 0.9], "word": "surprise"}
     panel = {"title": "The conjecturer's proposals", "view": [0, 1], "section": "Curriculum", "label": "parseable"}
-    ranges = {"healthy": [0.9, None], "trip": [0.5, 1]}
+    ranges = {"healthy": [0.7, None], "trip": [0.5, 1], "legible": True}
     words = {"subject": "share of readable proposals"}
     assert written["conjecturer/parseable_rate"] == {**ranges, **words, "panel": panel}
     starved = written["round/starved"]

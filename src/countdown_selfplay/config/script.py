@@ -30,7 +30,7 @@ class EvaluationArguments:
                     f"`eval_rungs` asks the domain for problems, and `eval_dataset_name` ({self.eval_dataset_name}) "
                     "brings its own; leave one of them out."
                 )
-            if not 0 < len(set(self.eval_rungs)) <= max(self.eval_problems, 1):
+            if not 0 < len(set(self.eval_rungs)) <= (self.eval_problems or len(self.eval_rungs)):
                 raise ConfigError(
                     f"`eval_rungs` ({self.eval_rungs}) shares out `eval_problems` ({self.eval_problems}); list at "
                     "least one rung and at most as many as there are problems, or raise eval_problems."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
 
 P = TypeVar("P")
@@ -79,6 +80,10 @@ class BaseDomain(Generic[P]):
     rules: Any = None
     """What counts as an answer, likewise."""
 
+    cures: Mapping[str, str] = MappingProxyType({})
+    """Metric, as it is declared (`{prover}/format_rate`) -> the sentence with which a finding on it ends, in place of
+    the declaration's own: it may name the domain's settings."""
+
     # Data sets
 
     columns: Sequence[str] = ()
@@ -126,7 +131,8 @@ class BaseDomain(Generic[P]):
     parse: Any = None
     """`parse(texts)`: one Parsed per proposal; never raises on any text."""
     check: Any = None
-    """`check(problems, asked)`: one Checked per problem: whether it may be played, and is what was asked for."""
+    """`check(problems, asked)`: one Checked per problem: whether it may be played, and matches its request, an entry
+    of `asks`. None is the absence of a request (a row of demonstrations): judge the problem alone."""
     random: Any = None
     """`random(n, seed, exclude)`: n distinct playable problems, a function of the arguments alone, none with a key in
     `exclude`. Where there are fewer: all of them, or a DataError."""

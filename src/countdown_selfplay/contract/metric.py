@@ -144,7 +144,9 @@ def range_text(bounds: Range) -> str:
 
 def as_json(metric: Metric) -> dict[str, Any]:
     """The fields of a declaration that a reader of the run folder needs, without the empty ones; null: no bound."""
-    found: dict[str, Any] = {name: getattr(metric, name) for name in ("help", "in_a_row", "word", "subject", "cure")}
+    found: dict[str, Any] = {
+        name: getattr(metric, name) for name in ("help", "in_a_row", "word", "subject", "cure", "legible")
+    }
     for name, bounds in (("healthy", metric.healthy), ("trip", metric.trip or UNBOUNDED)):
         found[name] = None if bounds == UNBOUNDED else [None if isinf(end) else end for end in bounds]
     if metric.panel is not None:
@@ -162,7 +164,7 @@ def from_json(name: str, written: Mapping[str, Any]) -> Metric:
             raise TypeError("a panel without a title")
         panel = replace(panel, view=tuple(map(float, panel.view)))
     found = Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word, cure=cure)
-    return replace(found, subject=subject, panel=panel)
+    return replace(found, subject=subject, panel=panel, legible=bool(written.get("legible")))
 
 
 def read_range(value: object) -> Range:

@@ -10,6 +10,7 @@ from typing import Any
 from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError
 from .critique import CountdownCritique
+from .cures import CURES
 from .exact.solver import is_solvable, is_solvable_batch
 from .features import features
 from .helping import HELP_PROMPTS, VARIANT_PROMPTS, CountdownHelping
@@ -58,6 +59,8 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     """ "whole": one expression; "moves": one operation a move (moves.py), problems planted instead of solved."""
     value_high: int = VALUE_HIGH
     """Greatest result of a move."""
+
+    cures = CURES
 
     def __post_init__(self) -> None:
         _ = PROVER_PROMPTS[self.prover_prompt], CONJECTURER_PROMPTS[self.conjecturer_prompt]

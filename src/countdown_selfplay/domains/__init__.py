@@ -7,7 +7,7 @@ from typing import Any
 
 from ..contract.domain import BaseDomain, in_moves
 from ..contract.stateful import check_part
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, CountdownSelfPlayError, DataError
 from ..options import json_object
 from ..registry import Registry
 
@@ -97,6 +97,19 @@ def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
             return domain.problem(row)
         raise DataError(f"The domain '{name_of(domain)}' does not generate problems; pass a data set of them.")
     return max(domain.random(64, 0, frozenset()), key=lambda problem: len(str(domain.prove_row(problem)["prompt"])))
+
+
+def checked_alone(domain: Any, problems: Sequence[Any]) -> list[Any]:
+    """The results of `check` for problems without a request."""
+    try:
+        return list(domain.check(list(problems), [None] * len(problems)))
+    except CountdownSelfPlayError:
+        raise
+    except Exception as error:  # whatever code of a user's own raises
+        raise ConfigError(
+            f"`check` of the domain '{name_of(domain)}' ended in {type(error).__name__} ({error}) for problems "
+            "without a request: where an entry of `asked` is None, judge the problem alone."
+        ) from error
 
 
 def asked_of(domain: Any) -> list[dict[str, Any]]:

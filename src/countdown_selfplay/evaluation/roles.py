@@ -14,7 +14,7 @@ from ..contract.domain import Domain, OpenDomain, P, in_moves
 from ..countdown import CountdownDomain, Problem
 from ..countdown.rows import ROW_SCHEMAS
 from ..distributed.processes import ALONE, Processes
-from ..domains import asked_of, verdicts_of
+from ..domains import asked_of, checked_alone, verdicts_of
 from ..errors import ConfigError, DataError
 from ..statistics.bootstrap import Z_95, Estimate, share_interval, wilson_interval
 from ..statistics.pass_at_k import pass_at_k_array
@@ -186,7 +186,7 @@ def evaluate_conjecturer(
     keys = [domain.key(problem) for problem in parsed]
     # Checking may be dear (Countdown's solver): each problem once, and whatever was asked for.
     distinct = dict(zip(keys, parsed, strict=True))
-    checks = domain.check(list(distinct.values()), [None] * len(distinct))
+    checks = checked_alone(domain, list(distinct.values()))
     checked = dict(zip(distinct, checks, strict=True))
     playable = [problem for key, problem in zip(keys, parsed, strict=True) if checked[key].reason == "ok"]
     if domain.drawn is not None:  # each proposal is measured by a problem of its levels

@@ -1,15 +1,18 @@
 """The sum of a prover's answers: pass@k, majority@k and rates with 95% intervals, overall, by stratum and by rung, and
-the score of the whole ladder."""
+the score of the whole ladder; two of them as evaluation.json."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..countdown.verifier import WELL_FORMED
+from ..data.run_files import write_atomically
 from ..statistics.bootstrap import (
     CHANGE,
     SHARE,
@@ -94,6 +97,27 @@ def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
             change = stratified(groups, bounds=CHANGE)
             score[k] = [change.value, change.low, change.high]
     return found
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
+    """after - before of the prover's pass@k, paired over problems, with 95% percentile intervals."""
+    a, b = before["prover"], after["prover"]
+    found = {}
+    for k in a["pass_at"]:
+        interval = paired_bootstrap(a["correct"], b["correct"], a["n"], k=int(k))
+        found[f"pass@{k}"] = [interval.difference, interval.low, interval.high]
+    return found
+
+
+def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """evaluation.json: the figures before and after, and of a prover their differences; what it holds."""
+    result: dict[str, Any] = {"before": before, "after": after}
+    if "prover" in before and "prover" in after:
+        result["difference"] = differences(before, after)
+        if by_rung := differences_by_rung(before["prover"], after["prover"]):
+            result["difference_by_rung"] = by_rung
+    write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
+    return result
 
 
 def rungs_text(rungs: Sequence[int]) -> str:

@@ -18,46 +18,64 @@ RESAMPLES = 2_000
 """Of the interval of one player, which is a detail beside that of all together."""
 
 
+Cell = Estimate | Interval | str | None
+"""Of a table: text is shown as it is, None is a missing figure."""
+
+
 def control_table(result: dict[str, Any]) -> str:
     """The prover trained without and with a conjecturer, with 95% intervals; `result` as in control.json."""
-    return aligned([("", "without", "with", "difference"), *_prover_rows(result, "control", "run")])
+    return _table(("without", "with"), _prover_rows(result, "control", "run"))
 
 
-def _prover_rows(result: dict[str, Any], first: str, second: str, who: str = "prover") -> list[tuple[str, ...]]:
-    a, b = (result[side]["prover"]["pass_at"] for side in (first, second))
-    change = result["difference"]
-    return [(f"{who} pass@{k}", _estimate(a[k]), _estimate(b[k]), str(Interval(*change[f"pass@{k}"]))) for k in a]
-
-
-def before_after_table(result: dict[str, Any]) -> str:
+def before_after_table(result: Mapping[str, Any]) -> str:
     """Prover, conjecturer and guide before and after training, with 95% intervals; `result` as in evaluation.json."""
-    rows: list[tuple[str, ...]] = [("", "before", "after", "difference")]
-    after = result["after"]
+    return _table(("before", "after"), before_after_rows(result))
+
+
+def before_after_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
+    """Label -> before, after, difference, of all figures of evaluation.json; {} without an evaluation after."""
+    rows: dict[str, tuple[Cell, Cell, Cell]] = {}
+    sides = [result.get(when) or {} for when in ("before", "after")]
     if "difference" in result:
         pool = changes_of_players(result)
-        rows += _prover_rows(result, "before", "after", "all provers:" if pool else "prover")
+        rows |= _prover_rows(result, "before", "after", "all provers:" if pool else "prover")
         for player, changes in pool.items():
             for name, moved in changes.items():
-                k = name.partition("@")[2]
-                shown = [_estimate(result[when][player]["pass_at"][k]) for when in ("before", "after")]
-                rows.append((f"{player} {name}", *shown, str(moved)))
-        rows += _rung_rows(result)
-    for role in (*(single_players(after, "conjecturer") or ["conjecturer"]), "guide"):
-        figures = [result[when].get(role, {}) for when in ("before", "after")]
+                before, after = (estimate(side[player]["pass_at"][name.partition("@")[2]]) for side in sides)
+                rows[f"{player} {name}"] = (before, after, moved)
+        rows |= _rung_rows(result)
+    for role in (*(single_players(sides[1], "conjecturer") or ["conjecturer"]), "guide") if sides[1] else ():
+        figures = [side.get(role, {}) for side in sides]
         for name in rates(*figures):
-            pair = [found.get(name) for found in figures]
-            if any(value is not None for value in pair):
-                change = "" if None in pair else str(independent_difference(*(Estimate(**found) for found in pair)))
-                rows.append((f"{role} {name.replace('_', ' ')}", *(_estimate(value) for value in pair), change))
-    return aligned(rows)
+            a, b = (None if found.get(name) is None else estimate(found[name]) for found in figures)
+            change = None if a is None or b is None else independent_difference(a, b)
+            rows[f"{role} {name.replace('_', ' ')}"] = (a, b, change)
+    return rows
 
 
-def _rung_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
+def _table(sides: tuple[str, str], rows: Mapping[str, tuple[Cell, Cell, Cell]]) -> str:
+    shown = [(label, *("-" if cell is None else str(cell) for cell in cells)) for label, cells in rows.items()]
+    return aligned([("", *sides, "difference"), *shown])
+
+
+def _prover_rows(
+    result: Mapping[str, Any], first: str, second: str, who: str = "prover"
+) -> dict[str, tuple[Cell, Cell, Cell]]:
+    a, b = (result[side]["prover"]["pass_at"] for side in (first, second))
+    change = result["difference"]
+    return {
+        f"{who} pass@{k}": (estimate(a[k]), estimate(b[k]), interval(change[f"pass@{k}"]))
+        for k in a
+        if f"pass@{k}" in change
+    }
+
+
+def _rung_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
     """Of a prover's evaluations by rung: the ladder and each rung, for the least and the greatest k; rungs without a
     right answer before and after are one row."""
     changes, silent = result.get("difference_by_rung", {}), list[int]()
     before, after = (result[when]["prover"] for when in ("before", "after"))
-    rows: list[tuple[str, ...]] = []
+    rows: dict[str, tuple[Cell, Cell, Cell]] = {}
     for name in sorted(changes, key=lambda name: name != "ladder"):  # the ladder first
         pair = [side["ladder"] if name == "ladder" else side["by_rung"][name] for side in (before, after)]
         if name != "ladder" and not any(any(side["correct"]) for side in pair):
@@ -65,13 +83,13 @@ def _rung_rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
             continue
         label = f"rungs {rungs_text(pair[0]['rungs'])}" if name == "ladder" else f"rung {name}"
         for k in dict.fromkeys((min(changes[name], key=int), max(changes[name], key=int))):
-            shown = (_estimate(side["pass_at"][k]) for side in pair)
-            rows.append((f"prover pass@{k}, {label}", *shown, str(Interval(*changes[name][k]))))
-    named = f"rung{'s' * (len(silent) > 1)} {rungs_text(silent)}" if silent else ""
-    return [*rows, (f"prover, {named}", "0", "0", "")] if silent else rows
+            first, second = (estimate(side["pass_at"][k]) for side in pair)
+            rows[f"prover pass@{k}, {label}"] = (first, second, interval(changes[name][k]))
+    named = f"rung{'s' * (len(silent) > 1)} {rungs_text(silent)}"
+    return rows | ({f"prover, {named}": ("0", "0", "")} if silent else {})
 
 
-def rates(*figures: dict[str, Any]) -> list[str]:
+def rates(*figures: Mapping[str, Any]) -> list[str]:
     """Names of the estimates in conjecturers' figures, in their order."""
     return list(dict.fromkeys(n for found in figures for n, v in found.items() if isinstance(v, dict) and "low" in v))
 
@@ -83,10 +101,24 @@ def aligned(rows: list[tuple[str, ...]]) -> str:
     return "\n".join([lines[0], "-" * (sum(widths) + 2 * len(widths) - 2), *lines[1:]])
 
 
-def _estimate(value: Any) -> str:
-    if value is None:
-        return "-"
-    return str(Estimate(**value) if isinstance(value, dict) else Estimate(*value))
+def estimate(value: Any) -> Estimate:
+    """A value and the ends of its interval, from a list or an object of the three; ValueError for anything else."""
+    names = ("value", "low", "high")
+    three: list[Any] = [value.get(name) for name in names] if isinstance(value, dict) else list(value)
+    if len(three) != 3 or not all(is_finite_number(one) for one in three):
+        raise ValueError(f"{value!r} is no value with the two ends of its interval")
+    return Estimate(*map(float, three))
+
+
+def interval(value: Any) -> Interval:
+    """A difference, as `estimate` reads a value."""
+    found = estimate(value)
+    return Interval(found.value, found.low, found.high)
+
+
+def is_finite_number(value: Any) -> bool:
+    """Of JSON; a boolean is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e308
 
 
 def single_players(side: Mapping[str, Any], kind: str) -> list[str]:

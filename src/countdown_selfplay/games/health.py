@@ -67,9 +67,10 @@ def _health(
     return metrics
 
 
-def _holds(asked: Mapping[str, Any] | None, ask: Mapping[str, Any]) -> bool:
-    """Was `ask` among the things that were asked for? A tier may ask for "4 or more"."""
-    return asked is not None and all(name in asked and asked[name] == value for name, value in ask.items())
+def _holds(asked: Any, ask: Mapping[str, Any]) -> bool:
+    """Was `ask` among the things that were asked for? A tier may ask for "4 or more". Any value but a mapping, such as
+    the arm of a bandit, is not a request."""
+    return isinstance(asked, Mapping) and all(name in asked and asked[name] == value for name, value in ask.items())
 
 
 def _said(ask: Any) -> str:

@@ -29,7 +29,7 @@ ANSWERS = (
         "Share of answers that can be read, right or wrong (of Countdown: that are a legal expression); absent for a "
         "domain whose verdicts have no `vote`. Low: the format is lost.",
         healthy=(0.5, inf),
-        cure="Set `prover_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft`).",
+        cure="Ask in the words that the model has learned to answer, or warm-start it (`countdown-selfplay sft`).",
         legible=True,
         panel=Panel("Answers that can be read", SHARE, "Prover"),
         subject="share of readable answers",
@@ -41,8 +41,7 @@ ANSWERS = (
         "Share of groups whose advantages are all 0: all answers of a group right or all wrong. High: the "
         "difficulty is off.",
         healthy=(-inf, 0.5),
-        cure="Change the difficulty (`operands`, `number_high`, the conjecturer's reward), or raise "
-        "`num_generations`.",
+        cure="Change the difficulty of the problems or the conjecturer's reward, or raise `num_generations`.",
         panel=Panel("Groups without signal", SHARE, "Prover"),
         subject="share of groups without signal",
     ),
@@ -83,8 +82,8 @@ ROUND = (
         "conjecturer had nothing to be rewarded for. Allen and Ståblein ran with this at 0.71 without noticing.",
         healthy=(0, 0),
         in_a_row=20,
-        cure="The reasons in samples.jsonl say why: `malformed` asks for another `conjecturer_prompt` or a warm "
-        "start, `unsolvable` for a warm start, `duplicate` for a higher temperature.",
+        cure="Ask in the words that the model has learned to answer, or warm-start it on problems that the domain "
+        "admits (`countdown-selfplay sft --role conjecturer`).",
         panel=Panel("Starved rounds", SHARE, "Curriculum", "starved"),
         subject="share of starved rounds",
     ),
@@ -96,8 +95,8 @@ ROUND = (
         healthy=(0.1, 0.8),
         trip=(0.01, 0.99),
         word="solve rate",
-        cure="Near 1: take a `conjecturer_reward` that pays less for easy problems. Near 0: ask for easier ones "
-        "(`operands`, `number_high`), or warm-start the prover.",
+        cure="Near 1: take a `conjecturer_reward` that pays less for easy problems. Near 0: ask for easier ones, or "
+        "warm-start the prover.",
         panel=_SOLVE_RATE.of("conjectured"),
         subject="solve rate of conjectured problems",
     ),
@@ -128,7 +127,7 @@ ROUND = (
         "round/too_hard_share",
         "Share with p < `hard_below` (0.05). See `round/solve_rate_mean`.",
         healthy=(-inf, 0.3),
-        cure="Ask for easier problems (`operands`, `number_high`), or warm-start the prover.",
+        cure="Ask for easier problems, or warm-start the prover.",
         panel=_EXTREMES.of("hard"),
         subject="share of problems that are too hard",
     ),
@@ -175,10 +174,10 @@ PROPOSALS = (
     Metric(
         "{conjecturer}/parseable_rate",
         "A problem could be read from the text. Under 0.5 the format is lost.",
-        healthy=(0.9, inf),
+        healthy=(0.7, inf),
         trip=(0.5, 1),
-        cure="Set `conjecturer_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft "
-        "--role conjecturer`).",
+        cure="Ask in the words that the model has learned to answer, or warm-start it (`countdown-selfplay sft --role "
+        "conjecturer`).",
         legible=True,
         panel=_PROPOSALS.of("parseable"),
         subject="share of readable proposals",
@@ -203,7 +202,7 @@ PROPOSALS = (
         "{conjecturer}/unique_rate",
         "Distinct problems / parsed proposals. Falls: mode collapse, which `round/solve_rate_mean` shows only with "
         "`duplicate_proposals: keep`.",
-        healthy=(0.8, inf),
+        healthy=(0.5, inf),
         cure="Raise the conjecturer's temperature or entropy coefficient.",
         panel=_PROPOSALS.of("unique"),
         subject="share of distinct proposals",
@@ -213,7 +212,7 @@ PROPOSALS = (
         "Proposals that are held-out problems; they are refused. High: held-out problems are guessed often, for the "
         "space is small.",
         healthy=(-inf, 0.05),
-        cure="Ask for problems of which there are more (`operands`, `number_high`, `target_high`).",
+        cure="Ask for problems of which there are more.",
         panel=Panel("Proposals that are held-out problems", (0, 0.1), "Curriculum", "share"),
         subject="share of proposals that are held-out problems",
     ),

@@ -65,7 +65,7 @@ TIERS = (
         "Share of all conjecturers' texts that copy a worked example of the prompt; they are refused. High in early "
         "rounds in Multimodal LLM Self-Play, until its prompt forbade it.",
         healthy=(0.0, 0.1),
-        cure="Take a `conjecturer_prompt` without worked examples, or raise the conjecturers' temperature.",
+        cure="Ask in words without worked examples, or raise the conjecturers' temperature.",
         panel=Panel("Copied examples", SHARE, "Pool", "share"),
         subject="share of texts that copy a worked example",
     ),

@@ -21,7 +21,6 @@ from ..evaluation.summary import pass_by_rung
 from ..evaluation.terminal import ProgressLine
 from ..generation.base import Turns
 from ..random_state import seed_from
-from ..statistics.bootstrap import paired_bootstrap
 from ..statistics.pass_at_k import pass_at_k
 from .rollouts import sampling_as
 
@@ -57,16 +56,19 @@ class Evaluator:
             )
         return held_out_of(self.domain, EvaluationArguments().eval_problems)
 
-    def pass_at(self, rows: Iterable[Mapping[str, Any]] | None, prefix: str, step: int) -> dict[str, float]:
+    def pass_at(
+        self, rows: Iterable[Mapping[str, Any]] | None, prefix: str, step: int
+    ) -> tuple[dict[str, float], dict[str, Any]]:
         """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `answers`, by the verifier's bit alone; of problems of several
-        rungs also by rung, for the least and the greatest k. `rows`: None for the held-out side. Sampling is the
-        prover's own setting, or that of `eval_preset`; its seed depends on the optimizer `step` only."""
+        rungs also by rung, for the least and the greatest k; and the provers' figures as evaluation.json holds them.
+        `rows`: None for the held-out side. Sampling is the prover's own setting, or that of `eval_preset`; its seed
+        depends on the optimizer `step` only."""
         if rows is None:
             problems = self.held_out_side()
         else:
             problems = [self.domain.problem(row, index) for index, row in enumerate(rows)]
         n, size, seed = self.answers, self.args.per_device_eval_batch_size, seed_from(self.args.seed, "eval", step)
-        found = pooled([*self.provers(problems, n, label="held-out", batch_size=size, seed=seed).values()])
+        found, figures = self.figures(problems, label="held-out", batch_size=size, seed=seed)
         ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= n]
         scores = {k: sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
         metrics = {f"{prefix}_pass@{k}": score for k, score in scores.items()}
@@ -76,7 +78,14 @@ class Evaluator:
         metrics[f"{prefix}_several_answers_rate"] = found.several_answers_rate
         metrics[f"{prefix}_truncated_rate"] = found.truncated_rate
         metrics[f"{prefix}_problems"] = float(len(problems))
-        return metrics
+        return metrics, figures
+
+    def figures(self, problems: list[Any], **how: Any) -> tuple[ProverEvaluation, dict[str, Any]]:
+        """The pool of all provers, and {player: its figures} with it as "prover"; `how`: as `provers`."""
+        ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= self.answers)
+        found = self.provers(problems, self.answers, ks, **how)
+        pool = pooled([*found.values()], ks)
+        return pool, {one: evaluation.to_dict() for one, evaluation in found.items()} | {"prover": pool.to_dict()}
 
     def measure(self, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
         """Evaluate every player, conjecturers by their number of `proposals`; {} without held-out problems. "prover"
@@ -85,10 +94,7 @@ class Evaluator:
         if problems:
             say, answers = self.engine.accelerator.print, self.answers
             say(f"Evaluating {when} on {len(problems)} held-out problems, {answers} answers each ...")
-            ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= answers)
-            found = self.provers(problems, answers, ks, label="")
-            result = {one: evaluation.to_dict() for one, evaluation in found.items()}
-            result["prover"] = pooled([*found.values()], ks).to_dict()
+            _, result = self.figures(problems, label="")
             writers = self.args.players_of("conjecturer")
             result |= {one: self.proposals(proposals // len(writers), one) for one in writers}
         self.processes.wait()
@@ -218,13 +224,3 @@ def _refusal(player: str, rung: int, texts: list[str], verdicts: list[Any], expe
         "with `countdown-selfplay sft --answers moves` and the prompt of this run, or set format_probe to 0 to train "
         "all the same."
     )
-
-
-def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, list[float]]:
-    """after - before of the prover's pass@k, paired over problems, with 95% percentile intervals."""
-    a, b = before["prover"], after["prover"]
-    found = {}
-    for k in a["pass_at"]:
-        interval = paired_bootstrap(a["correct"], b["correct"], a["n"], k=int(k))
-        found[f"pass@{k}"] = [interval.difference, interval.low, interval.high]
-    return found

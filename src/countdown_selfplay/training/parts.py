@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -91,15 +92,17 @@ def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | 
     return given
 
 
-def declared_metrics(game: Game, players: Mapping[str, Sequence[str]]) -> list[Metric]:
+def declared_metrics(
+    game: Game, players: Mapping[str, Sequence[str]], cures: Mapping[str, str] = MappingProxyType({})
+) -> list[Metric]:
     """The frame's and the game's, with those of its proposer and guide, one per player; of two of one name the last.
-    `players`: kind -> its players."""
+    `players`: kind -> its players. `cures`: the domain's."""
     own: list[Metric] = []
     for what, part in (("game", game), ("proposer", game.proposer), ("guide", game.guide)):
         declared = () if part is None else part.metrics
         if not isinstance(declared, list | tuple) or not all(isinstance(metric, Metric) for metric in declared):
             raise ConfigError(f"`metrics` of the {what} ({declared!r}) must be a list of Metric(name, help, ...).")
-        own += declared
+        own += [replace(metric, cure=cures.get(metric.name, metric.cure)) for metric in declared]
     # What no player wrote is logged as of `proposer`.
     written = {kind: list(names) or ["proposer"] for kind, names in players.items()}
     found = [*for_players(FRAME_METRICS, players), *for_players(own, written)]

@@ -67,6 +67,7 @@ class Training:
             step = 0 if folder is None else int(manifest_of(folder)["step"])
             if folder is None:
                 self.evaluator.probe_format()
+                self.trl.before_after.start()
             rounds = planned_rounds(args, self.trl.train_dataset)
             if folder is not None and rounds * args.steps_per_round <= step:
                 return self._already_done(folder, step, rounds)

@@ -18,10 +18,11 @@ from ..contract.domain import OpenDomain, P
 from ..data.files import checked_problems, held_out_problems, load_problem_rows
 from ..data.run_files import write_atomically
 from ..domains import domain_from
-from ..evaluation.summary import differences_by_rung
-from ..evaluation.terminal import before_after_table, control_table
+from ..evaluation.findings import cost_of_the_conjecturer, summary
+from ..evaluation.load import load_run
+from ..evaluation.summary import differences, write_evaluation
+from ..evaluation.terminal import control_table
 from .callbacks.run_folder import report_of
-from .evaluation import differences
 from .exports import check_saved, write_cards
 from .run_lock import run_lock
 from .trainer import JointConjecturerProverTrainer
@@ -77,9 +78,6 @@ def play_control(
 ) -> list[tuple[Path, str, bool]]:
     """Train the prover alone, from the same weights, on as many samples a round; write control.json beside the run's
     files and print what the conjecturer was worth. `before`, `after`: the run's own evaluations. Its exports."""
-    from ..evaluation.report.findings import cost_of_the_conjecturer  # matplotlib
-    from ..evaluation.report.load import load_run
-
     trainer = JointConjecturerProverTrainer(args=args, domain=domain_from(args), **data, **trainer_arguments)
     trainer.accelerator.print(f"Control: the same run without a conjecturer, in {args.output_dir}")
     resume = trainer.store.resolve("auto" if args.resume_from_checkpoint else None)
@@ -119,32 +117,8 @@ def data_sets(script: JointScriptArguments, domain: OpenDomain[P]) -> tuple[dict
 def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bool) -> None:
     """Write evaluation.json, if the run was measured; print what is not healthy in the run, what happened, and that
     table; write the report, if it is asked for."""
-    result = write_evaluation(folder, before, after) if before else {}
+    result = write_evaluation(folder, before, after) if before else None
     write_cards(folder)
-    print(findings_text(folder))
-    if result:
-        print(before_after_table(result))
+    print(summary(folder, result))
     if report:
         print(f"Report: {report_of(folder)}")
-
-
-def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """evaluation.json: the figures before and after, and of a prover their differences; what it holds."""
-    result: dict[str, Any] = {"before": before, "after": after}
-    if "prover" in before:
-        result["difference"] = differences(before, after)
-        if by_rung := differences_by_rung(before["prover"], after["prover"]):
-            result["difference_by_rung"] = by_rung
-    write_atomically(folder / "evaluation.json", json.dumps(result, indent=1) + "\n")
-    return result
-
-
-def findings_text(folder: Path) -> str:
-    """The top of the report: the verdict on the run, then a line for each metric that is not healthy."""
-    from ..evaluation.report.findings import findings, verdict  # matplotlib
-    from ..evaluation.report.load import load_run
-
-    run = load_run(folder)
-    found = findings(run)
-    said = ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
-    return "\n".join([str(verdict(run)), *said])

@@ -42,6 +42,7 @@ from ..rewards.student_progress import student_of
 from ..statistics.scaling import CumulativeSolveRate
 from .anchor_order import anchor_stream, rounds_loader, stream_loader
 from .book import Book, Frame, Loop
+from .callbacks.before_after import BeforeAfter
 from .callbacks.guard import GuardCallback
 from .callbacks.progress import show_rounds
 from .callbacks.round_end import FirstRounds, RoundEnd, RoundExports, Termination
@@ -135,7 +136,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         check_progress(args, self.engine.name, getattr(self.game, "reward", None))
         if student_of(getattr(self.game, "reward", None)) is not None:
             keep_held_back(self.learners, self.roles, args.solver.kind)
-        self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind))
+        self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind, self.domain.cures))
         self.conjecturer_guard = conjecturer_guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
         proposer = self.game.proposer
@@ -184,6 +185,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.window = WindowLoss(args, self.learners, self.engine, self.processes, score)
         self.round_end = RoundEnd(self.window, self.roles, self.book, self.store, self.loop)
         self.termination = Termination(self.processes, self._save_now)
+        self.before_after = BeforeAfter(self._log_evaluation)
         return [
             self.round_end,
             FirstRounds(self.guard.metrics, self.book),
@@ -227,6 +229,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.policies.enable_gradients()
         self.vocabulary = VocabularyDropout(self.policies, self.roles, tokenizer, self.eos_token_ids, args.seed)
         self.add_callback(self.vocabulary)
+        self.add_callback(self.before_after)  # after the user's own, which then know that training has begun
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():
             settings, rungs = self.roles[role], args.demonstration_rungs
@@ -353,14 +356,18 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
         """pass@k of the prover by the verifier's bit, with private randomness: training goes on as if it had not
-        happened. Without a data set, here or in the constructor: on 512 problems of the domain's held-out side."""
+        happened. Without a data set, here or in the constructor: on 512 problems of the domain's held-out side. The
+        first one, before `train`, and the last one are the run's before and after (evaluation.json)."""
         rows: Any = self.eval_dataset if eval_dataset is None else eval_dataset
-        metrics = self.evaluator.pass_at(rows, metric_key_prefix, self.state.global_step)
-        # In training mode TRL would add what the rounds have collected for the next training log (time/*).
-        with evaluating(self.model):
-            self.log(dict(metrics))
+        metrics, figures = self.evaluator.pass_at(rows, metric_key_prefix, self.state.global_step)
+        own = figures if metric_key_prefix == "eval" else None
+        self.before_after.take(self.args, self.state, dict(metrics), own)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def _log_evaluation(self, metrics: dict[str, float]) -> None:
+        with evaluating(self.model):  # in training mode TRL would add what the rounds have collected (time/*)
+            self.log(metrics)
 
     def report(self, output: str | Path | None = None) -> Path:
         """Write the page about the run so far, report.html in its folder unless `output` is given; its path."""

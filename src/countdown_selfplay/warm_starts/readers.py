@@ -21,7 +21,7 @@ from ..countdown import CountdownDomain, Problem, problem_of_key
 from ..countdown.prompts import problem_in_prompt
 from ..data.files import load_problem_rows
 from ..data.jsonl import json_lines
-from ..domains import asked_of, is_held_out, verdicts_of
+from ..domains import asked_of, checked_alone, is_held_out, verdicts_of
 from ..errors import DataError
 from ..evaluation.roles import evaluate_prover
 from ..evaluation.sampling import sample_completions, text_of
@@ -90,8 +90,8 @@ def _right(answers: Sequence[tuple[str, Any]], role: str, domain: Any) -> list[b
     if domain.undrawn is not None:
         problems = [domain.undrawn(problem) for problem in problems]
     return [
-        one is not None and domain.key(one) == domain.key(asked) and domain.check([asked], [None])[0].reason == "ok"
-        for one, asked in zip(proposed, problems, strict=True)
+        one is not None and domain.key(one) == domain.key(asked) and found.reason == "ok"
+        for one, asked, found in zip(proposed, problems, checked_alone(domain, problems), strict=True)
     ]
 
 
@@ -261,7 +261,7 @@ def sample_proposals(
     rows = sample_completions(model, tokenizer, prompts, each, stop_strings=stops, seed=seed, **sampling)
     problems = {c.text: domain.parse([c.text])[0].problem for row in rows for c in row}
     distinct = {domain.key(p): p for p in problems.values() if p is not None}
-    checked = domain.check(list(distinct.values()), [None] * len(distinct))
+    checked = checked_alone(domain, list(distinct.values()))
     playable = [p for p, found in zip(distinct.values(), checked, strict=True) if found.reason == "ok"]
     played = [problem for problem in playable if not is_held_out(domain, problem, evaluated)]
     rates = np.zeros(0)

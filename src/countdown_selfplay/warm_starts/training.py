@@ -34,12 +34,13 @@ from ..domains import example_rows
 from ..errors import CheckpointError
 from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_prover
 from ..evaluation.sampling import IGNORED, demonstration_ids, end_token_id, id_list, pair_ids
+from ..evaluation.summary import write_evaluation
 from ..evaluation.terminal import ProgressLine, before_after_table
 from ..policies.build import model_arguments
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import command_line, record_of, write_description
 from ..training.cards import card, example_prompt
-from ..training.run import quiet_loading, write_evaluation
+from ..training.run import quiet_loading
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments
 from .filters import Kept, PreferencePair, drop_long

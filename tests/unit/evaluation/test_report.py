@@ -1,4 +1,4 @@
-# Tests: evaluation/report/findings.py, evaluation/report/load.py, evaluation/report/page.py
+# Tests: evaluation/findings.py, evaluation/load.py, evaluation/report/page.py
 """report.html from made-up run folders: what it shows, what it escapes, and what it says about damaged input."""
 
 import json
@@ -11,8 +11,8 @@ import pytest
 from countdown_selfplay.contract.metric import Metric, as_json, for_players
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import write_report
+from countdown_selfplay.evaluation.findings import findings
 from countdown_selfplay.evaluation.report import load_run, load_runs
-from countdown_selfplay.evaluation.report.findings import findings
 from countdown_selfplay.evaluation.report.page import page
 from countdown_selfplay.games import critic_metrics
 from countdown_selfplay.guides.judge import Judge
@@ -265,9 +265,9 @@ def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
     assert all(sentence in page.words for sentence in sentences)
     record = '{"step": 60, "trip": "conjecturer/parseable_rate is 0.4, under 0.5", "to": "checkpoint-50"}'
     (folder / "rollbacks.jsonl").write_text(record + "\n")
-    cure = "Set `conjecturer_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft --role"
     said = findings(load_run(folder))[1]
-    assert said.endswith(f"the share of readable proposals is 0.4, under 0.5. {cure} conjecturer`).")
+    advice = "Lower the conjecturer's learning rate or raise its beta."  # the guard's own
+    assert said.endswith(f"the share of readable proposals is 0.4, under 0.5. {advice}")
 
 
 def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_path):
@@ -363,18 +363,36 @@ def logged(folder, *rows, metrics=None):
     return load_run(folder)
 
 
-def test_a_mean_outside_the_healthy_range_is_said_and_one_beyond_the_guards_first(tmp_path):
-    """By hand: too many tags over the run (.5 in 3 of 15 rounds: .1) and not in its last fifth, rounds 13 to 15; the
-    parseable rate of the last fifth is .4, under the guard's .5. Both say what to do."""
-    rows = [{"prover/several_answers_rate": float(i < 3) / 2, "conjecturer/parseable_rate": 0.95} for i in range(12)]
-    rows += [{"prover/several_answers_rate": 0.0, "conjecturer/parseable_rate": 0.4}] * 3
+def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can_read_first(tmp_path):
+    """By hand: too many tags in the last fifth, rounds 13 to 15, as before, and cut texts in the first three rounds
+    alone, which is over; the parseable rate of the last fifth is .4, under the guard's .5, and was .95 before."""
+    rows = [{"conjecturer/parseable_rate": 0.95, "prover/truncated_rate": float(i < 3) / 2} for i in range(12)]
+    rows += [{"conjecturer/parseable_rate": 0.4, "prover/truncated_rate": 0.0}] * 3
+    rows = [{"prover/several_answers_rate": 0.1} | row for row in rows]
+    tags = (
+        "The share of answers with several tags was 0.1 in the last fifth of the rounds (healthy: at most 0.01). Set "
+        "the model's end token, or a stop string (`prover_stop`)."
+    )
+    unread = (
+        "The share of readable proposals was 0.4 in the last fifth of the rounds (healthy: at least 0.7; the guard's "
+        "range: 0.5 to 1)."
+    )
     assert findings(logged(made_up.write_run(tmp_path), *rows)) == [
-        "The share of readable proposals was 0.4 in the last fifth of the rounds (healthy: at least 0.9; the guard's "
-        "range: 0.5 to 1). Set `conjecturer_prompt` to the one that the model knows, or warm-start it "
-        "(`countdown-selfplay sft --role conjecturer`).",
-        "The share of answers with several tags was 0.1 over the run (healthy: at most 0.01). Set the model's end "
-        "token, or a stop string (`prover_stop`).",
+        f"{unread} It was 0.95 in the first round: training lost it. Lower the conjecturer's learning rate or raise "
+        "its beta.",
+        tags,
     ]
+    rows = [row | {"conjecturer/parseable_rate": 0.4} for row in rows]  # it never could
+    never = findings(logged(tmp_path / "demo", *rows))
+    assert never[0].startswith(unread) and "warm-start it (`countdown-selfplay sft --role conjecturer`)" in never[0]
+
+
+def test_a_metric_that_has_come_half_of_the_way_back_mends_itself(tmp_path):
+    """Readable proposals of .5 in the first three of 15 rounds are .2 under .7; .6 at the end is .1 under it."""
+    folder = made_up.write_run(tmp_path)
+    for last, faults in ((0.61, 0), (0.59, 1)):
+        rates = [0.5] * 3 + [0.55] * 9 + [last] * 3
+        assert len(findings(logged(folder, *[{"conjecturer/parseable_rate": rate} for rate in rates]))) == faults
 
 
 def test_a_last_fifth_of_two_rounds_is_not_judged_by_itself(tmp_path):

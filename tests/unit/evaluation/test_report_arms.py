@@ -1,4 +1,4 @@
-# Tests: evaluation/report/charts.py, evaluation/report/load.py, evaluation/report/page.py, evaluation/report/tables.py
+# Tests: evaluation/report/charts.py, evaluation/load.py, evaluation/report/page.py, evaluation/report/tables.py
 """report.html of runs that differ only in the seed: one arm, a band, a comparison with intervals."""
 
 import json
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.evaluation import write_report
+from countdown_selfplay.evaluation.load import arms_of, over_seeds
 from countdown_selfplay.evaluation.report import load_runs
 from countdown_selfplay.evaluation.report.charts import Chart, compare, curve
-from countdown_selfplay.evaluation.report.load import arms_of, over_seeds
 from countdown_selfplay.evaluation.report.page import page
 from countdown_selfplay.evaluation.report.tables import gains
 from countdown_selfplay.statistics.bootstrap import Interval, holm, two_sided_p

@@ -1,4 +1,4 @@
-# Tests: evaluation/report/charts.py, evaluation/report/load.py, evaluation/report/pictures.py
+# Tests: evaluation/report/charts.py, evaluation/load.py, evaluation/report/pictures.py
 """The way from a metric to a curve and to a picture, against positions and means worked out by hand."""
 
 from xml.etree import ElementTree
@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from countdown_selfplay.evaluation.load import Run
 from countdown_selfplay.evaluation.report.charts import (
     Chart,
     compare,
@@ -14,7 +15,6 @@ from countdown_selfplay.evaluation.report.charts import (
     solve_rate_map,
     target_band,
 )
-from countdown_selfplay.evaluation.report.load import Run
 from countdown_selfplay.evaluation.report.page import examples
 from countdown_selfplay.evaluation.report.pictures import Curve, heat_map, line_chart, svg
 

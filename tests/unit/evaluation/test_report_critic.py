@@ -1,4 +1,4 @@
-# Tests: evaluation/report/iterated.py, evaluation/report/panels.py, games/critic_metrics.py
+# Tests: evaluation/iterated.py, evaluation/report/panels.py, games/critic_metrics.py
 """What the report shows of the Critic-Discernment Game, from run folders made by hand."""
 
 import json

@@ -1,4 +1,4 @@
-# Tests: evaluation/report/charts.py, evaluation/report/load.py, evaluation/report/panels.py
+# Tests: evaluation/report/charts.py, evaluation/load.py, evaluation/report/panels.py
 """Figure 1 and table 2 of seed 000, from a made-up run folder."""
 
 import json

@@ -1,4 +1,4 @@
-# Tests: evaluation/report/charts.py, evaluation/report/findings.py, evaluation/report/load.py
+# Tests: evaluation/report/charts.py, evaluation/findings.py, evaluation/load.py
 """The charts of a game whose roles and metrics the library does not know (report/charts.py, contract/metric.py)."""
 
 import json
@@ -8,9 +8,9 @@ import pytest
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS
 from countdown_selfplay.contract.metric import SHARE, Metric, Panel, as_json, for_players, from_json
 from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.findings import findings
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.charts import charts_of, drawn
-from countdown_selfplay.evaluation.report.findings import findings
 from countdown_selfplay.evaluation.report.tables import health
 
 ROLES = ("answerer", "judge", "mender")

@@ -1,4 +1,4 @@
-# Tests: evaluation/report/charts.py, evaluation/report/load.py
+# Tests: evaluation/report/charts.py, evaluation/load.py
 """The heat map rung by round: what it shows of a run, and that it stands in the report."""
 
 import json
@@ -8,6 +8,10 @@ import pytest
 
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.charts import MEASURED, PLAYED, drawn_rungs, rung_data
+from countdown_selfplay.evaluation.report.tables import results
+from countdown_selfplay.evaluation.summary import by_rung as by_rung_of
+from countdown_selfplay.evaluation.summary import ladder, write_evaluation
+from countdown_selfplay.evaluation.terminal import before_after_table
 from tests.unit.evaluation.made_up_runs import write_run
 
 
@@ -96,3 +100,26 @@ def test_the_moves_of_an_episode_stand_on_lines_of_their_own_in_the_report(tmp_p
     (folder / "samples.jsonl").write_text(json.dumps({**row, "problem": "3,4,5=17", "reason": "correct", "rung": 3}))
     page = write_report([folder], tmp_path / "report.html").read_text()
     assert "<pre>5 * 4 = 20\n20 - 3 = 17</pre>" in page
+
+
+def test_the_table_of_the_page_has_the_rows_of_the_terminal(tmp_path):
+    """Two problems of rung 4 and two of 5 with one right answer of 2 more at 4; of rung 9 nobody solves one."""
+    folder = write_run(tmp_path, "ladder", rounds=5)
+
+    def side(*correct):
+        figures = by_rung_of(correct, [4, 4, 5, 5, 9, 9], 2, (1, 2))
+        prover = {"n": 2, "correct": correct, "by_rung": figures, "ladder": ladder(figures, (1, 2))}
+        prover["pass_at"] = {"1": {"value": 0.2, "low": 0.1, "high": 0.3}}
+        return {"prover": prover, "conjecturer": {"as_asked": {"value": 0.5, "low": 0.4, "high": 0.6}}}
+
+    result = write_evaluation(folder, side(0, 0, 1, 1, 0, 0), side(1, 1, 1, 1, 0, 0))
+    table = results([load_run(folder)])
+    labels = [row[0] for row in table.rows]
+    assert labels == [line.split("  ")[0] for line in before_after_table(result).splitlines()[2:]]
+    assert labels[:2] == ["prover pass@1", "prover pass@1, rungs 4, 5, 9"] and labels[-1] == "conjecturer as asked"
+    rows = dict(zip(labels, table.rows, strict=True))
+    assert rows["prover pass@1, rung 4"][3].difference == 0.5 and rows["prover, rung 9"][1:] == ["0", "0", ""]
+    page = write_report([folder], tmp_path / "r.html").read_text()
+    assert all(label in page for label in labels)
+    again = write_run(tmp_path, "other", rounds=5)  # beside one without rungs
+    assert "prover, rung 9" in write_report([folder, again], tmp_path / "two.html").read_text()

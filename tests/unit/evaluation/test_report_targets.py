@@ -1,4 +1,4 @@
-# Tests: evaluation/report/charts.py, evaluation/report/load.py, evaluation/report/targets.py, evaluation/scaling.py
+# Tests: evaluation/report/charts.py, evaluation/load.py, evaluation/report/targets.py, evaluation/scaling.py
 """The figures of seed 003 from runs whose numbers are written here."""
 
 import json
@@ -10,8 +10,8 @@ import pytest
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.load import Run
 from countdown_selfplay.evaluation.report.charts import drawn
-from countdown_selfplay.evaluation.report.load import Run
 from countdown_selfplay.evaluation.report.targets import (
     beyond_baseline,
     composition,

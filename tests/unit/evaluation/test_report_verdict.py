@@ -1,4 +1,4 @@
-# Tests: evaluation/report/findings.py
+# Tests: evaluation/findings.py
 """The line on top of a report, the examples by stratum, and the players of a pool, from made-up run folders."""
 
 import json
@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from countdown_selfplay.contract.metric import Metric, declaration_of
+from countdown_selfplay.evaluation.findings import subject, verdict
+from countdown_selfplay.evaluation.load import shipped
 from countdown_selfplay.evaluation.report import load_run, write_report
 from countdown_selfplay.evaluation.report.charts import charts_of
-from countdown_selfplay.evaluation.report.findings import subject, verdict
-from countdown_selfplay.evaluation.report.load import shipped
 from countdown_selfplay.evaluation.report.page import examples, strata
 from countdown_selfplay.evaluation.report.panels import width_of
 from countdown_selfplay.evaluation.terminal import before_after_table, changes_of_players

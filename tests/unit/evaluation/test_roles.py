@@ -13,8 +13,8 @@ from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
 from countdown_selfplay.evaluation.roles import unique_rate
+from countdown_selfplay.evaluation.summary import differences
 from countdown_selfplay.evaluation.terminal import before_after_table
-from countdown_selfplay.training.evaluation import differences
 
 WORDS = ["<pad>", "</s>", "+", "-", "*", "/", "(", ")", "=", ":", "propose", *map(str, range(100))]
 DOMAIN = CountdownDomain.tiny()

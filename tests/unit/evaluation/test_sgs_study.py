@@ -1,4 +1,4 @@
-# Tests: evaluation/report/load.py
+# Tests: evaluation/load.py
 """What studies/sgs.py says of its runs, on runs whose numbers are written here."""
 
 import importlib

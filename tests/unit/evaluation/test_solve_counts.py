@@ -1,12 +1,12 @@
-# Tests: evaluation/report/charts.py, evaluation/report/load.py
+# Tests: evaluation/report/charts.py, evaluation/load.py
 """The histogram of right answers per problem, and what it says of a mode collapse."""
 
 import json
 
 import numpy as np
 
+from countdown_selfplay.evaluation.load import load_runs
 from countdown_selfplay.evaluation.report.charts import drawn, solve_counts
-from countdown_selfplay.evaluation.report.load import load_runs
 from tests.unit.evaluation.made_up_runs import write_run
 
 

@@ -7,14 +7,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ...errors import DataError
+from ..load import Run, load_run, load_runs
 from .charts import SECTIONS, drawn, drawn_rungs
-from .load import Run, load_run, load_runs
 from .page import page, save
 from .panels import added
 from .pictures import svg
 from .targets import SECTION, target_figures
 
-__all__ = ["Run", "load_run", "load_runs", "write_report"]
+__all__ = ["Run", "load_run", "load_runs", "report", "write_report"]
+
+
+def report(*run_dirs: Path | str, output: Path | str | None = None) -> Path:
+    """Write the page about one or several run folders; its path, by default report.html in the folder of a single run
+    and here for several."""
+    if output is None:
+        output = Path(run_dirs[0], "report.html") if len(run_dirs) == 1 else Path("report.html")
+    return write_report(run_dirs, output)
 
 
 def write_report(

@@ -15,7 +15,7 @@ import numpy as np
 from ...contract.metric import SHARE, Metric
 from ...errors import CountdownSelfPlayError
 from ...rewards import make_conjecturer_reward
-from .load import OWN, Run, arms_of, over_seeds
+from ..load import OWN, Run, arms_of, over_seeds
 from .pictures import Curve, Figure, heat_map, line_chart, rung_map
 from .tables import definition
 

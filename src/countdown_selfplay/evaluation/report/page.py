@@ -16,10 +16,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ...errors import DataError
 from ..critics.win_rates import OF_RIGHT, OF_WRONG
+from ..findings import findings, verdict, verdict_of_arms
+from ..load import Run, arms_of, band_text
 from . import panels, tables, targets
 from .charts import MEASURED, PLAYED, hints, quiet, window_text
-from .findings import findings, verdict, verdict_of_arms
-from .load import Run, arms_of, band_text
 
 LEADS = (
     *(MEASURED, targets.SOLVED, "pass@k in training", "Mean pass rate", "Who wins", PLAYED),

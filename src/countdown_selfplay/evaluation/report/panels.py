@@ -14,7 +14,7 @@ import numpy as np
 from ...contract.metric import SHARE
 from ...statistics.bootstrap import Estimate
 from ..critics.win_rates import matrix_of
-from .load import Run, arms_of, over_seeds
+from ..load import Run, arms_of, over_seeds
 from .pictures import Curve, Figure, line_chart, matrix_map
 from .tables import Table, definition
 

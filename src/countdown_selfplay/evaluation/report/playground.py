@@ -15,8 +15,8 @@ from jinja2 import PackageLoader
 
 from ...data.jsonl import lacking
 from ...errors import DataError
+from ..load import Run, load_run
 from . import tables
-from .load import Run, load_run
 from .page import GOOD, HEADINGS, OUTCOMES, is_number, save, template, text_of
 
 MOST = 4_500_000

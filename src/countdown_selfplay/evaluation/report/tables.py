@@ -11,10 +11,10 @@ from typing import Any
 from ...contract.frame_metrics import FRAME_METRICS
 from ...contract.metric import UNBOUNDED, Metric, range_text
 from ...errors import DataError
-from ...statistics.bootstrap import Interval, independent_difference
+from ...statistics.bootstrap import Interval
 from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result, unknown_settings
-from .findings import beyond, healthy_of, mean, subject
-from .load import PLACES, Run, RunArm, arms_of, band_text, over_seeds
+from ..findings import beyond, healthy_of, mean, subject
+from ..load import PLACES, Run, RunArm, arms_of, band_text, over_seeds
 
 _RESAMPLES = 10_000
 _ALIKE = 1e-9  # a width that only rounding gives
@@ -53,34 +53,17 @@ SETTING = (  # words, config fields: the first that is not None is shown
 
 
 def results(runs: Sequence[Run]) -> Table | None:
-    """pass@k and the conjecturer's rates before and after, with 95% intervals, of a pool also of each player; None if
-    no run was evaluated."""
-    evaluated = [run.evaluation for run in runs if run.evaluation]
+    """The rows of the terminal's table of before and after, runs side by side; None if no run was evaluated."""
+    evaluated = [run for run in runs if run.evaluation.get("rows")]
     if not evaluated:
         return None
-    names = dict.fromkeys(
-        (role, name)
-        for kind in ("prover", "conjecturer")
-        for found in evaluated
-        for role in (one for one in found["after"] if one.partition("/")[0] == kind)
-        for when in ("before", "after")
-        for name in found[when].get(role, ())
-        if "/" not in role or kind == "conjecturer" or name in found["of_players"].get(role, ())
-    )
-    rows, pool = [], any(role.startswith("prover/") for role, _ in names)
-    for role, name in names:
-        cells = []
-        for found in evaluated:
-            cell = {when: found[when].get(role, {}).get(name) for when in ("before", "after")}
-            changes = found["difference"] if role == "prover" else found["of_players"].get(role, {})
-            change = changes.get(name)
-            if role.startswith("conjecturer") and all(cell.values()):
-                change = independent_difference(cell["before"], cell["after"])
-            cells.append({**cell, "difference": change})
-        who = "all provers:" if role == "prover" and pool else role
-        rows.append([f"{who} {name.replace('_', ' ')}", *(cells if len(runs) > 1 else cells[0].values())])
-    head = ["before", "after", "difference"] if len(runs) == 1 else [run.name for run in runs if run.evaluation]
-    return Table(["", *head], rows, _result_note(evaluated))
+    rows = []
+    for label in dict.fromkeys(label for run in evaluated for label in run.evaluation["rows"]):
+        cells = [run.evaluation["rows"].get(label, (None, None, None)) for run in evaluated]
+        shown = [dict(zip(("before", "after", "difference"), one, strict=True)) for one in cells]
+        rows.append([label, *(shown if len(runs) > 1 else cells[0])])
+    head = ["before", "after", "difference"] if len(runs) == 1 else [run.name for run in evaluated]
+    return Table(["", *head], rows, _result_note([run.evaluation for run in evaluated]))
 
 
 def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:

@@ -13,8 +13,8 @@ from ...countdown import problem_of_key
 from ...countdown.features import FEATURES, feature_matrix
 from ...proposers.targets_metrics import BINS, LAST_SOLVED, STORIES
 from ...statistics.scaling import FIRST_SOLVED
+from ..load import Run, arms_of, over_seeds, read_object
 from ..scaling import Points, fits_on_halves, fits_without_tails
-from .load import Run, arms_of, over_seeds, read_object
 from .pictures import Curve, Figure, bar_chart, line_chart, mark_map
 
 SECTION = "Targets"

@@ -25,7 +25,7 @@ SYMBOLIC = (
         "Of these, the share that passed every symbolic check (Task Difficulty and Diversity: 65 to 70%). Low: most "
         "candidates are refused; `proposer/rejected_<reason>` says why.",
         healthy=(0.2, inf),
-        cure="Widen the ranges (`operands`, `number_high`, `target_high`), so that fewer candidates are refused.",
+        cure="Widen the domain's ranges, so that fewer candidates are refused.",
         panel=_CANDIDATES.of("valid"),
         subject="share of valid candidates",
     ),
@@ -89,8 +89,7 @@ SYMBOLIC = (
         "proposer/selected_p",
         "Mean estimated solve rate of the selected.",
         healthy=(0.05, 0.9),
-        cure="Move the band (`low` and `high` of selection_kwargs), or ask for another difficulty (`operands`, "
-        "`number_high`).",
+        cure="Move the band (`low` and `high` of selection_kwargs), or ask for another difficulty.",
         panel=_SELECTED.of("mean"),
         subject="estimated solve rate of the selected problems",
     ),

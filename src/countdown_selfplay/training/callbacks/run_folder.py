@@ -21,7 +21,7 @@ from transformers import TrainerCallback
 
 from ...contract.metric import Metric, as_json
 from ...data.jsonl import json_file
-from ...data.run_files import append_lines, write_atomically
+from ...data.run_files import append_lines, read_lines, write_atomically
 from ...errors import DataError
 from ...statistics.scaling import CumulativeSolveRate
 from ..book import HISTOGRAM, Book
@@ -140,6 +140,8 @@ class RunFolder(TrainerCallback):
         record = record_of(state.global_step, logs)
         if "loss" in logs and self.book.histogram is not None:
             record[HISTOGRAM] = self.book.histogram
+        if "loss" not in logs and record in read_lines(folder / "metrics.jsonl"):
+            return  # the loop's evaluation at the last step, made again after it
         append_lines(folder / "metrics.jsonl", [record])
         if "loss" in logs:
             append_lines(folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.book.samples])

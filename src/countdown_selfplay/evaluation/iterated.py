@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...data.parquet import parquet_rows
-from ...data.run_files import numbered_folders
-from ...statistics.bootstrap import ratio_interval
-from ..critics.win_rates import OF_RIGHT, OF_WRONG
+from ..data.parquet import parquet_rows
+from ..data.run_files import numbered_folders
+from ..statistics.bootstrap import ratio_interval
+from .critics.win_rates import OF_RIGHT, OF_WRONG
 
 LINEAGE = "iterated.json"
 """The file that makes a folder an iterated run's."""

@@ -5,67 +5,114 @@ rollbacks. Both are at the top of the report and above a run's table on the term
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ...contract.metric import UNBOUNDED, Metric, Range, range_text
-from ...statistics.bootstrap import Interval, independent_difference
-from ..compare import Comparison
-from .load import Run
+from ..contract.metric import UNBOUNDED, Metric, Range, range_text
+from ..curriculum import Trip
+from ..curriculum.legibility import LEAST
+from ..data.jsonl import json_file
+from ..statistics.bootstrap import Interval, independent_difference
+from .compare import Comparison
+from .load import Run, load_run
+from .terminal import before_after_table
 
 BETTER, WORSE, MIXED, UNCLEAR = "better", "worse", "mixed", "no change shown"
 UNFINISHED, UNMEASURED = "not finished", "not measured"
-
-_OUT_OF_REACH = ("/too_hard_share", "/zero_signal_groups")
-"""Not judged on a ladder (answers in moves, several rungs), which goes on beyond the rungs that are solved."""
 
 FEW = 3
 """Rounds that a judgement on the end of a run needs."""
 
 
 def findings(run: Run) -> list[str]:
-    """One sentence per metric that is not healthy, the gravest first; empty for a healthy run."""
-    found = []
-    starved = run.series("round/starved")
-    share = mean(run, "round/starved")
-    if share:
-        where = f"{share:.0%} of {len(starved)} logged rounds"
-        cure = run.declared["round/starved"].cure
-        found.append(f"The conjecturer was starved: in {where} none of its problems was played. {cure}".rstrip())
-    found += lost_coverage(run.evaluation)
-    for record in run.rollbacks:
-        trip, cure = _trip_of(record, run)
-        at = f"{record['step'] / run.per_round:g}" if isinstance(record.get("step"), int | float) else "?"
-        rolled = f"The collapse guard rolled back at round {at} to {record.get('to', '?')}"
-        found.append(f"{rolled}: {trip}. {cure}".rstrip())
-    said: dict[bool, list[str]] = {True: [], False: []}  # beyond the guard's range; beyond the healthy one alone
-    for metric in run.declared.values():
-        fault = None if metric.name == "round/starved" else beyond(run, metric)
-        if fault is not None:
-            said[fault[2]].append(_sentence(metric, *fault))
-    found += said[True] + said[False]
-    if not run.rounds and run.config.get("logging_strategy") != "no":
-        found.append("No round was logged. Leave `logging_strategy` at steps; the first line follows a round.")
-    return found + cost_of_the_conjecturer(run)
+    """One sentence per fault, causes before what follows from them: texts that cannot be read, starvation, what was
+    lost by the end, rollbacks, then metrics beyond the guard's range and beyond the healthy one. Empty for a healthy
+    run."""
+    unread, starved, tripped, rest = list[str](), list[str](), list[str](), list[str]()
+    for metric in sorted(run.declared.values(), key=lambda metric: not metric.legible):
+        fault = beyond(run, metric)
+        if fault is None:
+            continue
+        if metric.name == "round/starved":
+            starved.append(_starved(run, metric, explained=bool(unread)))
+        else:
+            said = unread if metric.legible else tripped if fault.tripped else rest
+            said.append(_sentence(run, metric, fault))
+    silent = not run.rounds and run.config.get("logging_strategy") != "no"
+    missing = ["No round was logged. Leave `logging_strategy` at steps; the first line follows a round."] * silent
+    first = [
+        *unread,
+        *starved,
+        *lost_coverage(run.evaluation),
+        *(_rolled_back(run, record) for record in run.rollbacks),
+    ]
+    return [*first, *tripped, *rest, *missing, *cost_of_the_conjecturer(run)]
+
+
+def summary(folder: Path | str, evaluation: Mapping[str, Any] | None = None) -> str:
+    """What a run says of itself at its end: the verdict, a line for each metric that is not healthy, and the table of
+    before and after. `evaluation`: the contents of evaluation.json, read where they are not given."""
+    run, path = load_run(Path(folder)), Path(folder) / "evaluation.json"
+    found, lines = findings(run), [str(verdict(run))]
+    lines += ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
+    if evaluation is None and run.evaluation.get("difference"):
+        evaluation = json_file(path)
+    return "\n".join([*lines, *([before_after_table(dict(evaluation))] if evaluation else [])])
 
 
 def healthy_of(run: Run, metric: Metric) -> Range:
-    """The range in which the metric is healthy in this run."""
+    """The range in which the metric is healthy in this run, as it is designed. A ladder (answers in moves, several
+    rungs) goes on beyond the rungs that are solved, and a run may admit problems without a solution: both play
+    problems out of reach. Targets are played whether they are mastered or out of reach, so that their groups are
+    silent."""
     rungs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names)
-    in_moves = any(name.endswith("/moves") for name in run.names)
-    return UNBOUNDED if in_moves and rungs > 1 and metric.name.endswith(_OUT_OF_REACH) else metric.healthy
+    ladder = rungs > 1 and any(name.endswith("/moves") for name in run.names)
+    beyond_reach = ladder or "round/unsolvable_share" in run.names
+    silent = beyond_reach or any(name.startswith("targets/") for name in run.names)
+    free = ("/too_hard_share",) * beyond_reach + ("/zero_signal_groups",) * silent
+    return UNBOUNDED if metric.name.endswith(free) else metric.healthy
 
 
-def beyond(run: Run, metric: Metric) -> tuple[float, bool, bool] | None:
-    """The mean that is not healthy, whether it is that of the last fifth of the rounds, and whether it is outside the
-    guard's range too; None for a healthy metric."""
-    for late in (True, False):
-        value = mean(run, metric.name, late)
-        tripped = value is not None and metric.trip is not None and not _inside(value, metric.trip)
-        if value is not None and (tripped or not _inside(value, healthy_of(run, metric))):
-            return value, late, tripped
-    return None
+@dataclass(frozen=True)
+class Fault:
+    """A mean that is not healthy; `late`: that of the last fifth of the rounds; `tripped`: outside the guard's range
+    too; `lost`: the value of the first round, before any step, where that was healthy."""
+
+    value: float
+    late: bool
+    tripped: bool
+    lost: float | None
+
+
+def beyond(run: Run, metric: Metric) -> Fault | None:
+    """The fault of a metric; None for a healthy one. The end of the run is judged: a metric that has returned to its
+    range, or half of the way to it, is not a fault. A count of events is judged over the whole run. Of fewer than FEW
+    rounds only the guard's range is applied, and LEAST to texts that must be readable."""
+    event, values = metric.in_a_row is not None, run.series(metric.name)
+    end = None if event else mean(run, metric.name, late=True)
+    value = mean(run, metric.name) if end is None else end
+    if value is None:
+        return None
+    healthy = healthy_of(run, metric)
+    tripped = metric.trip is not None and not _inside(value, metric.trip)
+    few = len(values) < FEW and not (metric.legible and value < LEAST)
+    if not tripped and (few or _inside(value, healthy) or (end is not None and _mended(run, metric, value, healthy))):
+        return None
+    (step, first), *_ = values
+    lost = first if step <= run.per_round and _inside(first, healthy) else None
+    return Fault(value, end is not None, tripped, lost)
+
+
+def _mended(run: Run, metric: Metric, value: float, healthy: Range) -> bool:
+    first = mean(run, metric.name, early=True)
+    return first is not None and _distance(value, healthy) <= 0.5 * _distance(first, healthy)
+
+
+def _distance(value: float, bounds: Range) -> float:
+    return max(bounds[0] - value, value - bounds[1], 0.0)
 
 
 def subject(metric: Metric) -> str:
@@ -102,32 +149,67 @@ def cost_of_the_conjecturer(run: Run) -> list[str]:
     ]
 
 
-def _trip_of(record: Mapping[str, Any], run: Run) -> tuple[str, str]:
-    """The reason of a rollback with its metric in words, and the metric's cure; its name begins the reason."""
+_NOT_NEW = "Raise the conjecturer's temperature or entropy coefficient: it repeats itself."
+_OF_REASON = {
+    **dict.fromkeys(("duplicate", "not_novel"), _NOT_NEW),
+    "held_out": "Ask for problems of which there are more: it writes those of the held-out side.",
+}
+"""Reason of refusal (curriculum/admission.py) -> cure; every other is the domain's own."""
+
+
+def _starved(run: Run, metric: Metric, explained: bool) -> str:
+    """With the reason of refusal that most of the logged proposals have. `explained`: a finding before it has the
+    cure for proposals that cannot be read."""
+    share, logged = mean(run, metric.name) or 0.0, len(run.series(metric.name))
+    said = f"The conjecturer was starved: in {share:.0%} of {logged} logged rounds none of its problems was played."
+    rows = [row for row in run.samples if str(row.get("role")).partition("/")[0] == "conjecturer"]
+    counts = Counter(str(row.get("reason")) for row in rows if row.get("reason") not in (None, "ok"))
+    if not counts:
+        return f"{said} {metric.cure}".rstrip()
+    reason, count = counts.most_common(1)[0]
+    unread = any(row.get("reason") == reason and row.get("problem") is None for row in rows)
+    cure = "" if unread and explained else _OF_REASON.get(reason, metric.cure)
+    return f"{said} Of its {len(rows)} logged proposals {count} were refused as `{reason}`. {cure}".rstrip()
+
+
+def _rolled_back(run: Run, record: Mapping[str, Any]) -> str:
+    """The reason of a rollback with its metric, whose name it begins with, in words; the guard's own advice."""
+    at = f"{record['step'] / run.per_round:g}" if isinstance(record.get("step"), int | float) else "?"
     name, _, rest = str(record.get("trip", "no reason was written")).partition(" ")
     metric = run.declared.get(name)
-    return (f"{name} {rest}", "") if metric is None else (f"{subject(metric)} {rest}", metric.cure)
+    said = f"The collapse guard rolled back at round {at} to {record.get('to', '?')}"
+    return f"{said}: {name if metric is None else subject(metric)} {rest}." + (
+        "" if metric is None else f" {Trip(name, 0.0, rest).advice}."
+    )
 
 
 def _inside(value: float, bounds: Range) -> bool:
     return bounds[0] <= value <= bounds[1]
 
 
-def _sentence(metric: Metric, value: float, late: bool, tripped: bool) -> str:
-    when = "in the last fifth of the rounds" if late else "over the run"
-    limits = [("healthy", range_text(metric.healthy)), ("the guard's range", range_text(metric.trip or UNBOUNDED))]
-    listed = "; ".join(f"{name}: {bounds}" for name, bounds in limits[: 1 + tripped] if bounds)
-    said = subject(metric)
-    return f"{said[:1].upper()}{said[1:]} was {value:.3g} {when} ({listed}). {metric.cure}".rstrip()
+def _sentence(run: Run, metric: Metric, fault: Fault) -> str:
+    when = "in the last fifth of the rounds" if fault.late else "over the run"
+    limits = [
+        ("healthy", range_text(healthy_of(run, metric))),
+        ("the guard's range", range_text(metric.trip or UNBOUNDED)),
+    ]
+    listed = "; ".join(f"{name}: {bounds}" for name, bounds in limits[: 1 + fault.tripped] if bounds)
+    said, cure = subject(metric), metric.cure
+    if metric.legible and fault.lost is not None:
+        role = metric.name.rpartition("/")[0]
+        cure = f"It was {fault.lost:.3g} in the first round: training lost it. Lower the {role}'s learning rate or "
+        cure += "raise its beta."
+    return f"{said[:1].upper()}{said[1:]} was {fault.value:.3g} {when} ({listed}). {cure}".rstrip()
 
 
-def mean(run: Run, metric: str, late: bool = False) -> float | None:
-    """Mean over the logged rounds that have the metric, or over those in its last fifth; None without one, and for a
-    last fifth of fewer than FEW, which chance would judge."""
+def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> float | None:
+    """Mean over the logged rounds that have the metric, or over those in its last or first fifth; None without one,
+    and for a fifth of fewer than FEW, which chance would judge."""
     values = run.series(metric)
-    if late and run.steps:
-        start = run.steps[0] + 0.8 * (run.steps[-1] - run.steps[0])
-        values = [(step, value) for step, value in values if step >= start]
+    if (late or early) and run.steps:
+        start, end = run.steps[0], run.steps[-1]
+        edge = start + (0.8 if late else 0.2) * (end - start)
+        values = [(step, value) for step, value in values if (step >= edge if late else step <= edge)]
         values = values if len(values) >= FEW else []
     return math.fsum(value for _, value in values) / len(values) if values else None
 

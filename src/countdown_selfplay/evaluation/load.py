@@ -13,28 +13,27 @@ from typing import Any
 
 import numpy as np
 
-from ...contract.frame_metrics import FRAME_METRICS, LOG_METRICS
-from ...contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
-from ...data.jsonl import json_file, json_lines, json_shape
-from ...errors import DataError
-from ...games import critic_metrics
-from ...games.metrics import METRICS
-from ...guides.judge import Judge
-from ...guides.learned import Learned
-from ...proposers import policies, rung_oracle, rungs, targets_metrics, tiers
-from ...proposers.symbolic.metrics import SYMBOLIC
-from ...statistics.bootstrap import Estimate, Interval, t_interval
-from ..critics.win_rates import RATES, matrix_of
-from ..terminal import changes_of_players
+from ..contract.frame_metrics import FRAME_METRICS, LOG_METRICS
+from ..contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
+from ..data.jsonl import json_file, json_lines, json_shape
+from ..errors import DataError
+from ..games import critic_metrics
+from ..games.metrics import METRICS
+from ..guides.judge import Judge
+from ..guides.learned import Learned
+from ..proposers import policies, rung_oracle, rungs, targets_metrics, tiers
+from ..proposers.symbolic.metrics import SYMBOLIC
+from ..statistics.bootstrap import Estimate, Interval, t_interval
 from . import iterated
+from .critics.win_rates import RATES, matrix_of
 from .iterated import DAMAGED
+from .terminal import before_after_rows, estimate, interval, is_finite_number, rates
 
 HISTOGRAM = "round/solve_rate_histogram"
 OWN = "Metrics of the game, its proposer and guide"
 """Heading of the charts of metrics that name no panel."""
 _TORN = "if the run was killed in mid-line, remove the line"
 _ABSENT = "delete it to report without it"
-RATES_OF_PROPOSALS = ("parseable", "in_range", "solvable", "unique", "solve_rate")
 _SECRET = ("_token", "api_key", "password")
 _ANY_REWARD = (
     Metric("{role}/reward", "Mean reward.", panel=Panel("Reward", (), OWN)),
@@ -202,6 +201,7 @@ def _completed(metric: Metric, template: str) -> Metric:
         subject=metric.subject or known.subject,
         word=metric.word or known.word,
         panel=metric.panel or known.panel,
+        legible=metric.legible or known.legible,
     )
 
 
@@ -237,7 +237,7 @@ def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]]
         step = row.get("step")
         if isinstance(step, bool) or not isinstance(step, int):
             raise DataError(f"'{path}', line {number}: `step` is {step!r}; every line needs a whole number.")
-        numbers = {name: float(value) for name, value in row.items() if _is_finite_number(value)}
+        numbers = {name: float(value) for name, value in row.items() if is_finite_number(value)}
         if not any("/" in name and not name.startswith("eval_") for name in row):
             others.setdefault(step, {}).update(numbers)
             continue
@@ -250,7 +250,7 @@ def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]]
 
 
 def _counts(value: Any, path: Path, number: int) -> list[int]:
-    if not isinstance(value, list) or len(value) < 2 or not all(_is_finite_number(v) and v >= 0 for v in value):
+    if not isinstance(value, list) or len(value) < 2 or not all(is_finite_number(v) and v >= 0 for v in value):
         raise DataError(f"{path}, line {number}: '{HISTOGRAM}' must be a list of counts, got {value!r}.")
     return [int(v) for v in value]
 
@@ -266,7 +266,7 @@ def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str
 def _evaluation(raw: Mapping[str, Any]) -> dict[str, Any]:
     """evaluation.json with its intervals read."""
     found: dict[str, Any] = {when: _side(raw.get(when) or {}) for when in ("before", "after")}
-    return {**found, "difference": _changes(raw), "of_players": changes_of_players(raw)}
+    return {**found, "difference": _changes(raw), "rows": before_after_rows(raw)}
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,7 +278,7 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
         if role.startswith("prover"):
             figures[role] = _pass_at(own)
         elif role.startswith("conjecturer"):
-            figures[role] = {n: Estimate(*_ends(own[n])) for n in RATES_OF_PROPOSALS if own.get(n) is not None}
+            figures[role] = {name: estimate(own[name]) for name in rates(own)}
     rungs = {rung: one["pass_at"] for rung, one in prover.get("by_rung", {}).items()}
     facts: dict[str, Any] = {name: prover.get(name) for name in ("n", "truncated_rate")}
     correct = prover.get("correct", [])
@@ -301,24 +301,11 @@ def _win_rates(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pass_at(prover: Mapping[str, Any]) -> dict[str, Estimate]:
-    return {f"pass@{int(k)}": Estimate(*_ends(value)) for k, value in prover.get("pass_at", {}).items()}
+    return {f"pass@{int(k)}": estimate(value) for k, value in prover.get("pass_at", {}).items()}
 
 
 def _changes(raw: Mapping[str, Any]) -> dict[str, Interval]:
-    return {name: Interval(*_ends(value)) for name, value in (raw.get("difference") or {}).items()}
-
-
-def _ends(value: Any) -> tuple[float, float, float]:
-    """A value and the ends of its interval, from a list or an object of the three."""
-    names = ("value", "low", "high")
-    three: list[Any] = [value.get(name) for name in names] if isinstance(value, dict) else list(value)
-    if len(three) != 3 or not all(map(_is_finite_number, three)):
-        raise ValueError(f"{value!r} is no value with the two ends of its interval")
-    return float(three[0]), float(three[1]), float(three[2])
-
-
-def _is_finite_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e308
+    return {name: interval(value) for name, value in (raw.get("difference") or {}).items()}
 
 
 @dataclass(frozen=True)

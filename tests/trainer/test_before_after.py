@@ -1,0 +1,113 @@
+# Tests: training/callbacks/before_after.py, training/evaluation.py, evaluation/findings.py
+"""evaluate(), train(), evaluate() of a script: the run's before and after, as of the command."""
+
+import json
+from pathlib import Path
+
+import pytest
+from datasets import Dataset
+from transformers import TrainerCallback
+
+import countdown_selfplay
+from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.evaluation.compare import load_result
+from tests.trainer.conftest import make_trainer
+
+
+def held_out():
+    domain = CountdownDomain.tiny()
+    return Dataset.from_list([domain.prove_row(problem) for problem in domain.held_out(16)])
+
+
+class Tracker(TrainerCallback):
+    """As TensorBoard's: it knows the run's folder once training begins, and a log before that opens another one."""
+
+    def __init__(self):
+        self.open, self.steps = False, []
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.open = True
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        assert self.open
+        self.steps += [state.global_step] * ("eval_pass@1" in logs)
+
+
+def build(folder, **changes):
+    changes = {"num_generations_eval": 4, "save_strategy": "steps", "save_steps": 1, **changes}
+    given = {"eval_dataset": held_out(), "callbacks": [tracker := Tracker()]}
+    trainer = make_trainer(folder, trainer=given, **changes)
+    trainer.tracker = tracker
+    return trainer
+
+
+def evaluations(folder):
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [(line["step"], line["eval_pass@1"]) for line in lines if "eval_pass@1" in line]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """The folder of a script that played two rounds, with the loop's evaluation at the last one, and what it saw."""
+    place = tmp_path_factory.mktemp("script")
+    trainer = build(place / "run", max_steps=2, eval_strategy="steps", eval_steps=2)
+    before = trainer.evaluate()
+    trainer.train()
+    after = trainer.evaluate()
+    trainer.report()
+    assert trainer.tracker.steps == [0, 2, 2]
+    return place / "run", before, after
+
+
+def test_the_log_has_each_evaluation_once_in_the_folder_of_the_run(played):
+    folder, before, after = played
+    assert evaluations(folder) == [(0, before["eval_pass@1"]), (2, after["eval_pass@1"])]
+    assert list(folder.glob("previous-*")) == []
+
+
+def test_the_first_and_the_last_one_are_before_and_after(played):
+    folder, before, after = played
+    found = json.loads((folder / "evaluation.json").read_text())
+    for when, seen in (("before", before), ("after", after)):
+        side = found[when]["prover"]
+        assert sum(side["correct"]) / 64 == pytest.approx(seen["eval_pass@1"]) and side["n"] == 4  # 16 problems
+        assert len(side["keys"]) == len(side["correct"]) == 16
+    counts = [sum(found[when]["prover"]["correct"]) for when in ("before", "after")]
+    assert found["difference"]["pass@1"][0] == pytest.approx((counts[1] - counts[0]) / 64)
+    assert set(found["difference"]) == {"pass@1", "pass@4"}
+    assert load_result(str(folder)).correct == found["after"]["prover"]["correct"]
+
+
+def test_the_page_and_the_summary_have_headline_and_table(played):
+    folder, *_ = played
+    page = (folder / "report.html").read_text()
+    said = countdown_selfplay.summary(folder)
+    assert "on 16 held-out problems" in page and "on 16 held-out problems, against before training" in said
+    assert "Not measured" not in page + said and "prover pass@4" in page and "\nprover pass@4  " in said
+    written = countdown_selfplay.report(folder, output=folder / "again.html")
+    assert Path(written).read_text() == page
+
+
+def test_a_resume_leaves_the_runs_first_evaluation(played):
+    folder, before, after = played
+    first = json.loads((folder / "evaluation.json").read_text())["before"]
+    again = build(folder, max_steps=3)
+    again.evaluate()
+    again.train(resume_from_checkpoint=True)
+    last = again.evaluate()
+    steps = [(0, before["eval_pass@1"]), (2, after["eval_pass@1"]), (3, last["eval_pass@1"])]
+    assert evaluations(folder) == steps
+    found = json.loads((folder / "evaluation.json").read_text())
+    assert found["before"] == first and sum(found["after"]["prover"]["correct"]) / 64 == last["eval_pass@1"]
+
+
+@pytest.mark.matrix
+def test_other_problems_and_another_run_of_the_same_trainer_are_no_pair(tmp_path):
+    trainer = build(tmp_path / "run", max_steps=1)
+    trainer.train()
+    trainer.evaluate()
+    assert not (tmp_path / "run" / "evaluation.json").exists()  # nobody has measured the start
+    trainer.evaluate(held_out().select(range(4)), metric_key_prefix="few")
+    trainer.train()  # the trained weights start another run, and the first is set aside
+    trainer.evaluate()
+    assert not (tmp_path / "run" / "evaluation.json").exists() and (tmp_path / "run" / "previous-1").is_dir()
