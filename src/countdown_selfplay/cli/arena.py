@@ -188,7 +188,7 @@ def print_settings(word: str, track: Track) -> int:
 
     one = named(word)
     found = one.settings(track)
-    found |= {"max_steps": track.rounds * int(found.get("steps_per_round") or 1)}
+    found |= {"max_steps": track.rounds}
     print(f"# {one.title} on the track {track.name}: {one.says}")
     print(yaml.safe_dump(found, sort_keys=False), end="")
     return 0
