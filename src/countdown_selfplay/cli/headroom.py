@@ -50,7 +50,8 @@ def main(argv: list[str] | None = None) -> int:
         return found[1], build_arguments(*found)
 
     quiet_loading()
-    folder = Path(training.output_dir) / "headroom"
+    folder = Path(training.output_dir)
+    folder = folder if folder.name == "headroom" else folder / "headroom"
     with run_lock(str(folder)):
         runs = Runs(options, folder, asked.gate_rounds, asked.gate_problems)
         measure_gates(asked, runs)

@@ -22,7 +22,7 @@ def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
     if not Path(path).is_file():
         raise ConfigError(
             f"There is no config file '{path}'; pass a YAML file, or --recipe with a name that `countdown-selfplay "
-            f"recipes` lists.{suggestion(path, recipes)}"
+            f"recipes` lists.{suggestion(path, list(recipes))}"
         )
     content = read_yaml(path)
     if not isinstance(content, dict):
