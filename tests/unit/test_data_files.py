@@ -110,5 +110,5 @@ def test_what_is_there_and_not_read_is_not_called_unreachable(tmp_path, monkeypa
     Path("f[1]").mkdir()
     with pytest.raises(DataError, match=r"The folder 'f\[1\]' has .* in its name; rename it"):
         load_problem_rows("f[1]")
-    with pytest.raises(DataError, match="There is no problem file 'gone.JSONL'"):
+    with pytest.raises(DataError, match=r"There is no problem file 'gone\.JSONL'"):
         load_problem_rows("gone.JSONL")
