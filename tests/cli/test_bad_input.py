@@ -6,7 +6,9 @@ import json
 import os
 import random
 import re
+import sys
 from importlib.util import find_spec
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -124,6 +126,24 @@ def test_a_bug_or_a_failing_machine_keeps_its_traceback(error):
 
     with pytest.raises(type(error)):
         guarded(command, [])
+
+
+def test_a_working_folder_that_is_gone_is_one_sentence(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["solve", "3", "5", "7", "--target", "22"]) == 2
+    error = capsys.readouterr().err
+    assert "The working folder cannot be used (No such file or directory)" in error and error.count("\n") == 1
+
+
+def test_a_terminal_that_lacks_a_sign_shows_its_number(monkeypatch):
+    """`recipes` names Ståblein: å is U+00E5."""
+    shown = TextIOWrapper(BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert main(["recipes"]) == 0
+    shown.flush()
+    assert b"Allen and St\\xe5blein" in shown.buffer.getvalue()
 
 
 # more problems than there are
