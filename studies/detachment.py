@@ -204,7 +204,7 @@ def main(argv: list[str]) -> int:
     seeds = asked.seeds or ([0] if asked.quick else [0, 1, 2])
     if set(asked.arms) & set(ARMS):
         targets(root, 120 if asked.quick else None)
-    scored = 8 if asked.quick else 160
+    scored = 8 if asked.quick else 130
     play_all(run, [(arm, seed, root, rounds, scored) for seed in seeds for arm in asked.arms], asked.workers)
     text = table(root, asked.arms, seeds)
     (root / "study.md").write_text(text, encoding="utf-8")

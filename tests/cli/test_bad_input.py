@@ -1,15 +1,21 @@
-# Tests: cli/main.py, cli/options.py, cli/plain.py, cli/yaml_file.py
+# Tests: cli/main.py, cli/options.py, cli/plain.py, data/yaml_file.py
 """Whatever a user gets wrong is one sentence and exit code 2, in every command; what is a bug keeps its traceback."""
 
 import errno
 import json
 import os
+import random
+import re
+import sys
 from importlib.util import find_spec
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
+import yaml
 from safetensors import SafetensorError
 
+from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.main import guarded, main
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.generator import _operand_counts
@@ -26,129 +32,36 @@ def here(tmp_path, monkeypatch):
     for name in ("bin.yaml", "bin.jsonl", "bin.csv"):
         Path(name).write_bytes(BINARY)
     Path("deep.jsonl").write_text("[" * 100_000)
-    Path("trips.yaml").write_text("recipe: tiny/default\nguard_trips: {prover/entropie: [0.1, null]}\n")
-    Path("ragged.csv").write_text("rate\n.1,2\n")
-    Path("kept.csv").write_text("mine")
-    Path("folder").mkdir()
-    Path("loop").symlink_to("loop")
-    Path("null.jsonl").write_text("null\n")
-    Path("list.json").write_text("[1]")
+    Path("deep.yaml").write_text("a: " + "[" * 2000 + "]" * 2000)
     Path("cut.parquet").write_bytes(b"PAR1")
+    Path("loop").symlink_to("loop")
+    for name in ("folder", "folder.jsonl"):
+        Path(name).mkdir()
+    for name, text in WRONG["files"].items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
     return tmp_path
 
 
-CASES = {
-    "joint --config bin.yaml": "bin.yaml is not a YAML file: it is not UTF-8 text",
-    "joint --config trips.yaml": "which no round of this run logs. Did you mean 'prover/entropy'?",
-    'joint --guard_trips {"prover/entropy":[1,0]}': "`guard_trips` of 'prover/entropy' ([1, 0]) must be a range",
-    "joint --game propose_and_slove": "Unknown game 'propose_and_slove'. Did you mean 'propose_and_solve'?",
-    'joint --game_kwargs {"eta":1}': "`game_kwargs` has eta, which is not one of its settings. Known names",
-    "joint --game_kwargs nonsense": "`game_kwargs` ('nonsense') must be a JSON object",
-    "joint --proposer polices": "Unknown proposer 'polices'. Did you mean 'policies'?",
-    "joint --proposer policies --conjecturer_micro_batches 0": "`proposer` (policies) needs a conjecturer, and",
-    'joint --proposer policies --proposer_kwargs {"low":1}': "Proposer 'policies' does not take low; it takes repair.",
-    "joint --proposer_kwargs [1]": "`proposer_kwargs` ('[1]') must be a JSON object",
-    'joint --proposer_kwargs {"low":1}': "`proposer_kwargs` ({'low': 1}) has no `proposer` to go to",
-    "joint --roles {": "`roles` ('{') must be a mapping from roles to their settings",
-    'joint --roles {"prover":{"player":2}}': "`roles.prover.player` is not a setting of a role. Did you mean",
-    "joint --guard_trips [1]": "`guard_trips` ('[1]') must be a JSON object",
-    "joint --conjecturer_model_name_or_path folder": "The model 'folder' cannot be loaded: it is a folder without",
-    "joint --attn_implementation nonsense": "cannot be loaded: it is a model folder (Specified `attn_implementation",
-    'joint --model_init_kwargs {"nonsense":1}': "cannot be loaded: it is a model folder",
-    "joint --model_init_kwargs [1]": "`model_init_kwargs` ('[1]') must be a JSON object",
-    "sft --lr_scheduler_kwargs nonsense": "`lr_scheduler_kwargs` ('nonsense') must be a JSON object",
-    "joint --generation_kwargs nonsense": "`generation_kwargs` ('nonsense') must be a JSON object",
-    "joint --use_peft --lora_r 0": "PEFT refuses this adapter: `r` should be a positive integer",
-    "joint --lora_r 4": "`lora_r` is read under --use_peft only",
-    "joint --load_in_4bit": "`load_in_8bit` and `load_in_4bit` are not supported",
-    "joint --reward_weights 1 2 3": "`reward_weights` ([1.0, 2.0, 3.0]) must hold one finite number for each of the 1",
-    "joint --remove_unused_columns true": "`remove_unused_columns` (True) is not supported",
-    "ipo --samples_file deep.jsonl": "'deep.jsonl', line 1",
-    "joint --save_strategy best": "`save_strategy` (best) needs `metric_for_best_model`",
-    "joint --recipe=": "Unknown recipe ''",
-    "joint --accelerate_config bin.yaml": "`--accelerate_config` (bin.yaml) must be a YAML mapping",
-    "joint --seed -1": "`seed` (-1) must be a finite number of at least 0",
-    "sft --seed -1": "`seed` (-1) must be a finite number of at least 0",
-    "ipo --learning_rate nan": "`learning_rate` (nan) must be a finite number",
-    "sft --temperature inf": "`temperature` (inf) must be a finite number above 0",
-    "joint --output_dir=": "`output_dir` ('') must name a folder",
-    "sft --output_dir=": "`output_dir` ('') must name a folder",
-    "joint --report_to wandd": "`report_to` (wandd) must be one of",
-    "ipo --report_to wandd": "Did you mean 'wandb'?",
-    "joint --report_to swanlab": "`report_to` (swanlab) cannot be used here: SwanLabCallback requires swanlab to be",
-    "sft --report_to swanlab": "Or pass --report_to none",
-    "joint --eval_strategy steps --eval_problems 0": "`eval_strategy` (steps) evaluates on held-out problems",
-    "sft --eval_strategy steps": "`eval_strategy` (IntervalStrategy.STEPS) is not read here",
-    "joint --eval_proposals 0": "`eval_proposals` (0) must be at least 1",
-    "joint --eval_problems -1": "`eval_problems` (-1) must be at least 0",
-    "joint --num_generations_eval 0": "`num_generations_eval` (0) must be a finite number of at least 1",
-    "eval --model tiny --temperature inf": "`temperature` (inf) must be 0 (greedy) or a finite number above",
-    "eval --model tiny --top_k -1": "`top_k` (-1) must be at least 0",
-    "eval --model tiny --device meta": "`--device` (meta) cannot be used",
-    "eval --model tiny --seed -1": "'-1' is not a whole number from 0 to 4294967295",
-    "compare a b --seed -1": "'-1' is not a whole number from 0 to 4294967295",
-    "joint --resume_from_checkpoint=": "`resume_from_checkpoint` ('') must be true, auto or a checkpoint's folder",
-    "joint --model_name_or_path=": "`model` ('') must be a hub id, a folder or an object",
-    "joint --conjecturer_prompt json": ": `conjecturer_prompt` (json) holds a chat, and the tokenizer has no",
-    "joint --adam_beta1 1": "`adam_beta1` (1.0) must be a finite number of at least 0 and below 1",
-    "joint --max_steps 0": "or -1 to go by num_train_epochs.",
-    "eval --model tiny --output kept.csv": "`--output` (kept.csv) must end in .json, or .jsonl for a row per answer",
-    "fit-scaling ragged.csv": "'ragged.csv' is no table: a line has more cells than the first",
-    "fit-scaling ragged.csv --drop_below nan": "`--drop_below` (nan) must be a number",
-    "fit-scaling bin.csv": "'bin.csv' is not a table in UTF-8 text",
-    "fit-scaling bin.jsonl": "'bin.jsonl' cannot be read: it is not UTF-8 text",
-    "fit-scaling deep.jsonl": "'deep.jsonl', line 1: this is not a JSON object",
-    "dataset x.jsonl --count 1 --exclude deep.jsonl": "'deep.jsonl', line 1: this is not a JSON object",
-    "joint --domain os:path": "The domain 'os:path' is <module",
-    "joint --domain os:getcwd": "The domain 'os:getcwd' must be derived from BaseDomain",
-    "joint --domain os:sep": "The domain 'os:sep' is '/', which cannot be built; name a class or function of a",
-    "joint --game os:path": "`game` (os:path) must be derived from BaseGame",
-    "joint --proposer os:path": "The proposer 'os:path' is <module",
-    "joint --guide os:path --proposer targets": "The guide 'os:path' is <module",
-    "joint --conjecturer_reward os:path": "The conjecturer reward 'os:path' is <module",
-    "joint --conjecturer_reward os:sep": "The conjecturer reward 'os:sep' is '/', which cannot be built",
-    "joint --prover_objective os:path": "The objective 'os:path' is <module",
-    "eval --model tiny --domain os:path": "The domain 'os:path' is <module",
-    "cdg --training iterated --model_name_or_path tiny --domain os:path": "The domain 'os:path' is <module",
-    "joint --output_dir loop": "loop) cannot be written (File exists); choose another folder",
-    "sft --output_dir loop": "`output_dir` (loop) is a file, or a link that leads nowhere; name a folder",
-    "sft --output_dir kept.csv": "`output_dir` (kept.csv) is a file, or a link that leads nowhere; name a folder",
-    "cdg --training iterated --model_name_or_path tiny --output_dir loop": "`output_dir` (loop) is a file, or a link",
-    "eval --model tiny --output loop/x.json --n_problems 1 --samples 1": "loop",
-    "report loop": "There is no run folder 'loop'",
-    "fit-scaling loop": "There is no file 'loop'",
-    "compare loop loop": "There is no file or run folder 'loop'",
-    "verify loop": "'loop' cannot be read: Too many levels of symbolic links",
-    "joint --config loop": "There is no config file 'loop'",
-    "joint --config folder": "There is no config file 'folder'",
-    "joint --roles " + "[" * 3000: "must be a mapping from roles to their settings",
-    "joint --conjecturer_reward_kwargs " + "[" * 3000: "`conjecturer_reward_kwargs` ('[[",
-    "joint --domain_kwargs " + "[" * 3000: "`domain_kwargs` ('[[",
-    "joint --dataset_name null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
-    "sft --demonstrations null.jsonl": "null.jsonl",
-    "joint --dataset_name list.json": "'list.json', row 0: this is not a JSON object (it is a whole number)",
-    "joint --eval_dataset_name null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
-    "joint --dataset_name cut.parquet": "'cut.parquet' cannot be read as parquet",
-    "eval --model tiny --problems null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
-    "dataset x.jsonl --count 1 --exclude cut.parquet": "'cut.parquet' cannot be read as Parquet",
-    "verify null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
-    "report list.json": "There is no run folder 'list.json'",
-    "compare list.json list.json": "does not hold a JSON object (it is a list); make one with",
-    "fit-scaling null.jsonl": "'null.jsonl', line 1: this is not a JSON object (it is null)",
-    "dataset folder.jsonl --count 3": "'folder.jsonl' cannot be written: Is a directory",
-    f"dataset {'x' * 250}.jsonl --count 3": "cannot be written: File name too long",
-}
+WRONG = yaml.safe_load(Path(__file__).with_name("wrong_inputs.yaml").read_text(encoding="utf-8"))
+OFTEN = frozenset(random.Random("wrong inputs").sample(sorted(WRONG["inputs"]), 25))
+"""The others are tested where time is no matter."""
 
 
-@pytest.mark.parametrize("line", CASES, ids=lambda line: line[:60])
-def test_bad_input_is_one_sentence_in_every_command(line, here, capsys):
-    Path("folder.jsonl").mkdir()
-    arguments = line.split()
-    if arguments[0] in ("joint", "sft", "ipo", "cdg") and "--output_dir" not in line:
-        arguments += ["--output_dir", "out"]
-    assert main(arguments) == 2
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, marks=() if line in OFTEN else pytest.mark.slow) for line in WRONG["inputs"]],
+    ids=lambda line: line[:60],
+)
+def test_wrong_input_is_one_sentence_in_every_command(line, here, capsys, monkeypatch):
+    words = re.sub(r"<(.)\*(\d+)>", lambda found: found[1] * int(found[2]), line).split()
+    while re.match("[A-Z_]+=", words[0]):
+        monkeypatch.setenv(*words.pop(0).split("=", 1))
+    if words[0] in TRAINERS and "--output_dir" not in line:
+        words += ["--output_dir", "out"]
+    assert main(words) == 2
     error = capsys.readouterr().err
-    assert CASES[line] in error and error.count("\n") == 1
+    assert WRONG["inputs"][line] in error and error.count("\n") == 1
     assert not Path("out").exists()
 
 
@@ -213,6 +126,24 @@ def test_a_bug_or_a_failing_machine_keeps_its_traceback(error):
 
     with pytest.raises(type(error)):
         guarded(command, [])
+
+
+def test_a_working_folder_that_is_gone_is_one_sentence(tmp_path, monkeypatch, capsys):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["solve", "3", "5", "7", "--target", "22"]) == 2
+    error = capsys.readouterr().err
+    assert "The working folder cannot be used (No such file or directory)" in error and error.count("\n") == 1
+
+
+def test_a_terminal_that_lacks_a_sign_shows_its_number(monkeypatch):
+    """`recipes` names Ståblein: å is U+00E5."""
+    shown = TextIOWrapper(BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert main(["recipes"]) == 0
+    shown.flush()
+    assert b"Allen and St\\xe5blein" in shown.buffer.getvalue()
 
 
 # more problems than there are

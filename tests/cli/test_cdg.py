@@ -98,8 +98,10 @@ def test_a_dry_run_tells_the_papers_numbers_of_every_recipe(tmp_path, capsys, mo
     monkeypatch.chdir(tmp_path)
     assert len(recipes("cdg")) == 4
     for name in recipes("cdg"):
-        assert main(["cdg", "--recipe", name, "--dry_run", "--output_dir", "run"]) == 0
-        said = capsys.readouterr().out
+        code = main(["cdg", "--recipe", name, "--dry_run", "--output_dir", "run"])
+        said, error = capsys.readouterr()
+        assert code == (2 if name.startswith("tiny/") else 0)  # its start is not made here
+        assert (code == 0) != ("not there yet; run: countdown-selfplay cdg --prepare" in error)
         assert (
             "a problem: 4 answers, at most 32 critiques and 128 revisions" in said
             and "not loaded by a dry run" in said
@@ -147,7 +149,8 @@ def test_a_dry_run_tells_the_papers_numbers_of_every_recipe(tmp_path, capsys, mo
     ],
 )
 def test_a_dry_run_online_plans_the_rounds_that_the_game_plays(name, lines, tmp_path, capsys):
-    assert main(["cdg", "--training", "online", "--recipe", name, "--dry_run", "--output_dir", str(tmp_path)]) == 0
+    asked = ["cdg", "--training", "online", "--recipe", name, "--dry_run", "--output_dir", str(tmp_path)]
+    assert main(asked) == (2 if name.startswith("tiny/") else 0)
     said = " ".join(capsys.readouterr().out.split("\n# One round")[1].split("\n# Memory")[0].split())
     assert said.endswith(" process(es) " + " ".join(lines))
 
@@ -162,7 +165,8 @@ def test_a_round_has_no_more_problems_than_anchors_and_players_than_the_run():
 
 @pytest.mark.parametrize("name", ["tiny/cdg_ppo", "llama-3.1-8b/cdg_ppo"])
 def test_a_dry_run_of_the_recipe_like_ppo(name, tmp_path, capsys):
-    assert main(["cdg", "--training", "online", "--recipe", name, "--dry_run", "--output_dir", str(tmp_path)]) == 0
+    asked = ["cdg", "--training", "online", "--recipe", name, "--dry_run", "--output_dir", str(tmp_path)]
+    assert main(asked) == (2 if name.startswith("tiny/") else 0)
     said = capsys.readouterr().out
     assert "One round = 4 optimizer steps" in said
     (line,) = [line.split() for line in said.splitlines() if line.startswith("sft_coef")]

@@ -15,11 +15,10 @@ SMALL = [word for name, size in SIZES.items() for word in (f"--gate_{name}", str
 
 
 def test_gates_are_measured_and_written(tmp_path, capsys):
-    assert (
-        main.main(["headroom", "--output_dir", str(tmp_path), *SMALL, "--gates", "1", "2", "3", "--gate_rounds", "1"])
-        == 0
-    )
+    """A folder that is called headroom gets no second one."""
     folder = tmp_path / "headroom"
+    asked = ["headroom", "--output_dir", str(folder), *SMALL, "--gates", "1", "2", "3", "--gate_rounds", "1"]
+    assert main.main(asked) == 0
     found = json.loads((folder / "headroom.json").read_text())
     assert [gate["number"] for gate in found["gates"]] == [1, 2, 3]
     assert found["verdict"] in capsys.readouterr().out

@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import Problem, problem_from_row
 from countdown_selfplay.evaluation import terminal
+from countdown_selfplay.planning.dry_run import memory_table
+from countdown_selfplay.planning.memory import MemoryEstimate
+from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", "--num_generations_eval", "4"]
 
@@ -257,9 +261,45 @@ def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_pa
 )
 def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, changes, said):
     asked = ["joint", *changes.split(), "--dry_run", "--output_dir", str(tmp_path / "run")]
-    assert main(asked) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert (said in out) and ("A run would be refused:" in out) == bool(said)
+    assert main(asked) == (2 if said else 0)
+    out, error = capsys.readouterr()
+    assert "peak" in out and said in error and ("A run would be refused:" in error) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "printed"),
+    [
+        ("--domain nomodule:X", "The domain 'nomodule:X' cannot be imported", ""),
+        ('--domain detachment --domain_kwargs {"foo":1}', "Domain 'detachment' does not take foo; it takes", ""),
+        ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
+        ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
+        ("--model_name_or_path bare", "The model 'bare' cannot be read: ", "One round"),
+        ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),
+    ],
+)
+def test_a_dry_run_ends_as_the_run_would(capsys, tmp_path, monkeypatch, changes, said, printed):
+    """bare: a config without a tokenizer, whose own sentence is told."""
+    monkeypatch.chdir(tmp_path)
+    Path("bare").mkdir()
+    shutil.copy(TINY_MODEL_PATH / "config.json", "bare")
+    assert main(["joint", *changes.split(), "--dry_run", "--output_dir", "run"]) == 2
+    out, error = capsys.readouterr()
+    assert said in error and "Error" not in error.replace("ModuleNotFoundError", "") and printed in out
+
+
+def test_a_plan_beyond_a_large_gpu_says_what_needs_less():
+    """All but the second plan are beyond 80 GiB, by what one part of each has alone."""
+    gib = float(1 << 30)
+    parts = {"weights": (20 * gib, ""), "KV cache": (100 * gib, ""), "logits": (90 * gib, ""), "all": (100 * gib, "")}
+    plans = {
+        "--generation_backend vllm": MemoryEstimate({"w": parts["weights"]}, {"k": parts["KV cache"]}, {}),
+        "": MemoryEstimate({"w": parts["weights"]}, {}, {}),
+        "per_device_train_batch_size": MemoryEstimate({"w": parts["weights"]}, {}, {"l": parts["logits"]}),
+        "--accelerate_config zero3": MemoryEstimate({"w": parts["all"]}, {}, {}),
+    }
+    for said, plan in plans.items():
+        table = memory_table(plan)
+        assert said in table and ("More than the 80 GB" in table) == bool(said)
 
 
 def test_what_transformers_refuses_is_one_line_and_exit_code_2(capsys, tmp_path):

@@ -1,12 +1,17 @@
 # Tests: cli/recipes.py
 """`countdown-selfplay recipes`: one table of all recipes, and the text of one."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.recipes import command_of, facts, paper_of, table
 from countdown_selfplay.config.recipes import PLACES, recipes
 
+ROOT = Path(__file__).parents[2]
 ALL = {name: path for command in ("sft", "ipo", "cdg", "joint") for name, path in recipes(command).items()}
 
 
@@ -45,6 +50,19 @@ def test_who_plays_a_recipe_and_whose_it_is(name, command, paper):
 def test_facts_are_of_recipes_that_there_are():
     assert set(facts()["recipes"]) <= set(ALL)
     assert all(set(found) <= {"minutes", "gib"} for found in facts()["recipes"].values())
+
+
+def test_the_minutes_of_the_commands_own_recipes_are_those_that_were_measured():
+    """docs/benchmarks/first_runs.json has CPU seconds by command; --prepare is not the recipe's run."""
+    runs = json.loads((ROOT / "docs" / "benchmarks" / "first_runs.json").read_text())["systems"].values()
+    seconds = {run["command"]: run["cpu_seconds"] for own in runs for run in own}
+    measured = {TRAINERS[name].recipe: seconds[name] for name in ("joint", "pool", "cdg", "sgs", "symbolic")}
+    measured["tiny/ladder"] = seconds["joint --recipe tiny/ladder"]
+    lines = {line.split()[0]: line.split()[-2] for line in table().splitlines()[2:]}
+    assert {name: facts()["recipes"][name]["minutes"] for name in measured} == {
+        name: pytest.approx(value / 60, abs=0.05) for name, value in measured.items()
+    }
+    assert lines["tiny/default"] == "2.6"
 
 
 def test_a_recipe_is_printed_as_it_ships_and_an_unknown_one_gets_the_nearest(capsys):

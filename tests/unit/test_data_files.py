@@ -3,8 +3,10 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
+from datasets import Dataset, DatasetDict
 
 from countdown_selfplay.data.files import load_problem_rows
 from countdown_selfplay.errors import DataError
@@ -82,3 +84,31 @@ def test_rows_may_differ_in_columns_and_types(tmp_path):
     assert list(load_problem_rows(str(path))) == [
         {"target": 7, "more": None}, {"target": "x", "more": 1}, {"target": None, "more": None},
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["x.JSONL", "a[1].jsonl", "a*b.jsonl", "a[1]*/p.parquet", "c[2]*.csv", "saved"])
+def test_a_local_file_is_read_whatever_its_name(name, tmp_path, monkeypatch):
+    """Endings in capitals, signs of patterns, and a folder of `save_to_disk`."""
+    monkeypatch.chdir(tmp_path)
+    data = Dataset.from_list([{"nums": "3 5", "target": 8}, {"nums": "3 4", "target": 7}])
+    Path(name).parent.mkdir(exist_ok=True)
+    write = {"": data.save_to_disk, ".parquet": data.to_parquet, ".csv": data.to_csv}
+    write.get(Path(name).suffix.lower(), data.to_json)(name)
+    assert load_problem_rows(name)["target"] == [8, 7]
+
+
+def test_what_is_there_and_not_read_is_not_called_unreachable(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = Dataset.from_list([{"nums": [3, 5], "target": 8}])
+    DatasetDict(test=data).save_to_disk("splits")
+    assert load_problem_rows("splits", "test")["target"] == [8]
+    with pytest.raises(DataError, match="'splits' has no split 'train'; its splits are test"):
+        load_problem_rows("splits")
+    Path("x.jsonl.gz").write_bytes(b"x")
+    with pytest.raises(DataError, match=r"a kind that is not read \(\.gz\); unpack it, or write it as one of"):
+        load_problem_rows("x.jsonl.gz")
+    Path("f[1]").mkdir()
+    with pytest.raises(DataError, match=r"The folder 'f\[1\]' has .* in its name; rename it"):
+        load_problem_rows("f[1]")
+    with pytest.raises(DataError, match=r"There is no problem file 'gone\.JSONL'"):
+        load_problem_rows("gone.JSONL")

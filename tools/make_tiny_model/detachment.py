@@ -3,7 +3,9 @@ nothing, in minutes.
 
 The prover sees theorems with shortest proofs of 1 to 13 signs and instances of them: all of up to 7 signs, and a part
 of the longer ones, so that self-play has something left to find. The conjecturer sees those of 1 to 9 signs, and
-lemmas of theorems of up to 11 signs: what a part of the shortest proof concludes. The held-out side is in neither.
+lemmas of theorems of up to 11 signs: what a part of the shortest proof concludes. The held-out side, by the theorem
+that the shortest proof concludes, is in neither; a theorem that is also an instance of a held-out one may be shown
+with its own, shorter proof.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from countdown_selfplay.cli.main import guarded
 from countdown_selfplay.cli.plain import seed_number
 from countdown_selfplay.detachment import conclusion, read
-from countdown_selfplay.detachment.domain import DetachmentDomain
+from countdown_selfplay.detachment.domain import DetachmentDomain, of_held_out_side
 from countdown_selfplay.detachment.formulas import LETTERS, Formula
 from countdown_selfplay.detachment.theorems import hardest_at, simplest
 from countdown_selfplay.errors import ConfigError
@@ -102,7 +104,7 @@ def build(role: str, seed: int) -> Qwen3ForCausalLM:
 def shown(length: int) -> list[tuple[Formula, str]]:
     """Theorems of the training side with shortest proofs of this length, and these proofs."""
     found = hardest_at(length).items()
-    return [(f, proof) for f, proof in found if DOMAIN.outside(f) is None and not DOMAIN.is_held_out(f)]
+    return [(f, proof) for f, proof in found if DOMAIN.outside(f) is None and not of_held_out_side(f)]
 
 
 def proved_at(length: int) -> list[tuple[Formula, str]]:
@@ -123,7 +125,7 @@ def instance(theorem: Formula, generator: Random) -> Formula:
             one, other = generator.choice([*names, "z"]), generator.choice([*names, "z"])
             put[name] = generator.choice((one, f"N{one}", f"C{one}{other}"))
     found = read("".join(put.get(sign, sign) for sign in text)).problem
-    return theorem if found is None or DOMAIN.outside(found) or DOMAIN.is_held_out(found) else found
+    return theorem if found is None or DOMAIN.outside(found) or of_held_out_side(found) else found
 
 
 def proofs_shown(n: int, seed: int) -> list[Example]:
@@ -155,7 +157,7 @@ def proposals_shown(n: int, seed: int) -> list[Example]:
             continue
         target, proof = generator.choice(generator.choice(targets))
         lemma = conclusion(generator.choice(parts(proof)[1:])).conclusion
-        if lemma is not None and DOMAIN.outside(lemma) is None and not DOMAIN.is_held_out(lemma):
+        if lemma is not None and DOMAIN.outside(lemma) is None and not of_held_out_side(lemma):
             found.append((f"{target}?", str(lemma)))
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.jsonl import json_file
+from ..data.jsonl import json_file, json_shape
 from ..errors import ConfigError, DataError
 from ..evaluation.terminal import aligned
 from ..statistics.bootstrap import CHANGE, ends, holm, t_interval, two_level_draws, two_level_interval, two_sided_p
@@ -30,6 +30,7 @@ EVEN = 0.01
 """Share by which the answers of a job may pass those of the track."""
 COLLAPSED = "collapsed: its prover solves nothing at the end, and did before training."
 RESAMPLES = 10_000
+_CURE = "remove it, and the job is played again"
 FIELDS = {"contestant": str, "seed": int, "correct": list, "n": int, "facts": dict, "curve": list, "measured_on": str}
 
 
@@ -59,13 +60,16 @@ def read(
     for path in sorted(folder.glob("*.json")):
         if path.name.endswith(FAILED):
             name, _, seed = path.name[: -len(FAILED)].rpartition("-")
+            if not name or not seed.isdecimal():
+                raise ConfigError(f"{path} is no file of a job, CONTESTANT-SEED{FAILED}; {_CURE}.")
             if path.with_name(f"{name}-{seed}.json").exists():  # it was played again since
                 continue
-            said = json_file(path, "remove it, and the job is played again", said=str)
+            said = json_file(path, _CURE, said=str)
             found.setdefault(name, Entry(name)).failed.append({"seed": int(seed), **said})
             continue
-        job = json_file(path, "remove it, and the job is played again", **FIELDS)
-        check(job, track, path, settings.setdefault(job["contestant"], job.get("changes", {})))
+        with json_shape(path, "all that the tables print", _CURE, **FIELDS) as job:
+            check(job, track, path, settings.setdefault(job["contestant"], job.get("changes", {})))
+            row_of(Entry(job["contestant"], [job]), track)
         if seeds is None or job["seed"] in seeds:
             found.setdefault(job["contestant"], Entry(job["contestant"])).jobs.append(job)
     for entry in found.values():
@@ -97,7 +101,7 @@ def check(job: Mapping[str, Any], track: Track, path: Path, settings: Mapping[st
     if job["measured_on"] != "held_out":
         raise ConfigError(f"{path} was measured on the {job['measured_on']} problems; tuning runs are in no table.")
     if len(job["correct"]) != track.sets["held_out"].each * len(track.measured):
-        raise DataError(f"{path} has {len(job['correct'])} counts; remove it, and the job is played again.")
+        raise DataError(f"{path} has {len(job['correct'])} counts; {_CURE}.")
 
 
 def differences(a: Any, b: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:

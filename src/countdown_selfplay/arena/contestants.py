@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -11,9 +11,11 @@ from typing import Any, Literal
 import yaml
 
 from ..config import JointSelfPlayConfig
-from ..config.flat import spread
+from ..config.fields import CurriculumFields, RoleFields
+from ..config.flat import NAMES, spread
 from ..config.recipes import over, recipe_settings
-from ..config.roles import flat_name, parsed_roles
+from ..config.roles import FIELDS, flat_name, parsed_roles
+from ..data.yaml_file import read_yaml
 from ..errors import ConfigError, DataError
 from ..registry import Registry
 from .tracks import Track
@@ -24,10 +26,30 @@ CONTROLS = ("plain", "grpo", "uniform", "random", "frozen", "placebo")
 DEFAULT = ("plain", "random", "frozen", "placebo", "bandit", "oracle", "trained")
 """Seven of them, which the arena plays where none is named."""
 
-OURS = {"seed", "max_steps", "output_dir", "recipe", "resume_from_checkpoint", "logging_strategy", "logging_steps"}
-OURS |= {"save_strategy", "save_steps", "save_total_limit", "save_only_model", "report_to", "disable_tqdm", "guard"}
-OURS |= {"eval_strategy"}
-"""Settings that the arena sets for every job."""
+_DATA = {"dataset_name", "dataset_train_split"}
+_MEASURED = {"domain", "domain_kwargs", "answers", "eval_preset", "demonstration_rungs", "format_probe"}
+MAY_SET = {f.name for of in (RoleFields, CurriculumFields) for f in fields(of)} - _MEASURED
+MAY_SET |= {one.name for one in NAMES.values() if one.into == "game_kwargs"} | _DATA
+MAY_SET |= {"conjecturer_prompt", "admit_unsolvable", "reward_funcs", "reward_weights", "per_device_train_batch_size"}
+MAY_SET |= {"optim", "optim_args", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon"}
+MAY_SET |= {"lr_scheduler_type", "lr_scheduler_kwargs"}
+"""What a contestant may set beside the settings of its roles: who proposes what, how that is paid, and how a step
+learns from it. All else, what is measured and how, is the track's."""
+_LEARNS = {*FIELDS} - {"model", "weights", "temperature", "top_p", "top_k", "max_completion_length", "stop", "each"}
+"""Of the prover, and of all roles at once."""
+
+
+def may_set(name: str, track: Track) -> bool:
+    """Whether a contestant may give a setting, by its flat name, another value than the track does."""
+    role, _, setting = name.partition("_")
+    if setting in FIELDS:
+        return role != "prover" or setting in _LEARNS
+    return (name in MAY_SET and not (name in _DATA and track.targets)) or name in _LEARNS
+
+
+_OF_A_RUN = {"max_steps", "output_dir", "save_steps", "save_total_limit", "logging_steps", "guard", "seed"}
+"""Settings of a recipe that are passed over where it is played as a contestant."""
+_DEFAULTS = {f.name: f.default for f in fields(JointSelfPlayConfig)} | {one.name: one.usual for one in NAMES.values()}
 
 
 @dataclass(frozen=True)
@@ -52,12 +74,12 @@ class Contestant:
 
     def settings(self, track: Track) -> dict[str, Any]:
         """All settings of a run on the track. ConfigError for a contestant that does not play there, or that changes
-        what is the same for all: `fixed` settings, those that the arena sets, the start."""
+        what is the same for all: `fixed` settings, and whatever is not its own choice (`may_set`)."""
         own = self.on.get(track.settings_of, f"{self.name} has no settings for it")
         if isinstance(own, str):
             raise ConfigError(f"{self.name} does not play on the track {track.name}: {own}.")
         usual = over(recipe_settings(track.recipe, JointSelfPlayConfig), track.settings, JointSelfPlayConfig)
-        ours = {"max_steps": track.rounds * int(usual.get("steps_per_round") or 1)}
+        known = _DEFAULTS | usual | {"max_steps": track.rounds}
         for name, value in sorted(flattened(own).items()):
             fixed = name if name in track.fixed else (flat_name(name) or ("", ""))[1]
             if fixed in track.fixed and value != track.fixed[fixed]:
@@ -65,19 +87,13 @@ class Contestant:
                     f"{self.name} sets `{name}` ({value}), and on the track {track.name} it is {track.fixed[fixed]} "
                     "for all; leave it out, or write a track with it."
                 )
-            arena_s = name in OURS or (name == "dataset_name" and track.targets is not None)
-            if arena_s and value not in (usual.get(name), ours.get(name)):
+            if fixed not in track.fixed and not may_set(name, track) and value != known.get(name):
                 raise ConfigError(
-                    f"{self.name} sets `{name}` ({value}), which is for the arena to set: seeds by --seeds, rounds "
-                    "and problems by the track; leave it out."
+                    f"{self.name} sets `{name}` ({value}), which is for the arena to set: a contestant says who "
+                    "proposes what, how that is paid and how its roles learn; start, problems, rounds and measuring "
+                    "are those of the track, and seeds those of --seeds. Leave it out, or write a track with it."
                 )
-        found = over(over(usual, own, JointSelfPlayConfig), track.fixed, JointSelfPlayConfig)
-        if start_of(found) != start_of(usual):
-            raise ConfigError(
-                f"The prover of {self.name} starts from {start_of(found)}, and on the track {track.name} from "
-                f"{start_of(usual)} for all; leave its model out, or write a track with it."
-            )
-        return found
+        return over(over(usual, own, JointSelfPlayConfig), track.fixed, JointSelfPlayConfig)
 
 
 def changes_of(one: Contestant, track: Track) -> dict[str, Any]:
@@ -91,12 +107,6 @@ def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
     found = spread(settings)
     roles = parsed_roles(found.pop("roles", None))
     return found | {f"{kind}_{name}": value for kind, own in roles.items() for name, value in own.items()}
-
-
-def start_of(settings: Mapping[str, Any]) -> Any:
-    """The weights that the prover starts from."""
-    flat = flattened(settings)
-    return flat.get("prover_model") or flat.get("model_name_or_path")
 
 
 @cache
@@ -120,19 +130,12 @@ def entrant(word: str) -> Contestant:
     if not name.isidentifier():
         raise ConfigError(f"The name in '{word}' must be a word of letters, digits and _ .")
     if source.endswith((".yaml", ".yml")):
-        try:
-            settings = yaml.safe_load(Path(source).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise DataError(f"{source}, the settings of {name}, cannot be read: {error.strerror}.") from None
-        except UnicodeDecodeError:
-            raise DataError(f"{source}, the settings of {name}, is not UTF-8 text.") from None
-        except yaml.YAMLError as error:
-            raise DataError(f"{source}, the settings of {name}, is not YAML: {str(error).splitlines()[0]}.") from None
+        settings = read_yaml(source)
         if not (isinstance(settings, dict) and all(isinstance(one, str) for one in settings)):
             raise DataError(f"{source}, the settings of {name}, holds no settings; write them as in a recipe.")
     else:
         held = recipe_settings(source, JointSelfPlayConfig)
-        settings = {one: value for one, value in held.items() if one not in OURS}
+        settings = {one: value for one, value in held.items() if one not in _OF_A_RUN}
     return Contestant(name, name, source, "contestant", f"A contestant of your own, {source}.", _Everywhere(settings))
 
 

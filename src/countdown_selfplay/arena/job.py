@@ -54,9 +54,8 @@ def settings_of(
     """All settings of the job, as a config file of `joint` has them. length: the rounds, and those between two
     checkpoints, if they are not the track's."""
     length, found = length or track, contestant.settings(track) | QUIET
-    steps = int(found.get("steps_per_round") or 1)
-    found |= {"max_steps": length.rounds * steps, "seed": seed}
-    found |= {"output_dir": str(folder), "save_strategy": "steps", "save_steps": length.every * steps}
+    found |= {"max_steps": length.rounds, "seed": seed}
+    found |= {"output_dir": str(folder), "save_strategy": "steps", "save_steps": length.every}
     if track.targets is not None:
         found["dataset_name"] = str(track.folder / track.targets.file)
         own = found.get("proposer_kwargs")

@@ -18,7 +18,7 @@ from ..errors import ConfigError
 from ..statistics.bootstrap import t_interval, t_quantile
 from ..tiny import EMBEDDED
 from .board import differences
-from .contestants import Contestant, start_of
+from .contestants import Contestant
 from .tracks import Goal, Track
 
 Row = dict[str, Any]
@@ -69,7 +69,8 @@ def row_of(jobs: Sequence[Row], contestant: Contestant, track: Track) -> Row:
 def rules(contestant: Contestant, track: Track) -> Row:
     """All that a replay has in common with its submission, as plain data."""
     assert track.goal is not None
-    settings, start = contestant.settings(track), unchanged(track)["model_name_or_path"]
+    settings = contestant.settings(track)
+    start = settings["model_name_or_path"]
     weights = sha256((EMBEDDED[start] / "model.safetensors").read_bytes()).hexdigest()
     found = {"settings": settings, "start": {"name": start, "sha256": weights}}
     plain: Row = json.loads(json.dumps(found | {"facts": track.facts, "goal": asdict(track.goal)}))
@@ -94,26 +95,6 @@ def goal_of(track: Track) -> Goal:
             f"The track {track.name} has no `goal`, so it has no leaderboard; play on ladder, or give the track one."
         )
     return track.goal
-
-
-def check_start(contestant: Contestant, track: Track) -> None:
-    """ConfigError for a prover that starts elsewhere than the track's, or is shown solutions of other rungs."""
-    own, usual = _start(contestant.settings(track)), _start(unchanged(track))
-    for name, now in own.items():
-        if now != usual[name]:
-            raise ConfigError(
-                f"{contestant.name} has `{name}` {now}, and on the leaderboard it is {usual[name]} for all, because "
-                "answers are counted from the same start; leave the setting out."
-            )
-
-
-def unchanged(track: Track) -> Row:
-    """The settings of the track itself."""
-    return Contestant("nobody", "", "", "control", "", {track.settings_of: {}}).settings(track)
-
-
-def _start(settings: Mapping[str, Any]) -> Row:
-    return {"model_name_or_path": start_of(settings), "demonstration_rungs": settings.get("demonstration_rungs")}
 
 
 def check_table(folder: Path, now: Row) -> None:

@@ -18,7 +18,7 @@ from ..data.jsonl import json_file
 from ..data.run_files import write_atomically
 from ..errors import ConfigError
 from .contestants import Contestant, contestants, entrant
-from .leaderboard import check_rules, check_start, check_table, disagreement, goal_of, read_row, row_of, rules
+from .leaderboard import check_rules, check_table, disagreement, goal_of, read_row, row_of, rules
 from .schedule import Asked, Place, Schedule
 from .tracks import Track
 
@@ -86,7 +86,7 @@ class Submissions:
 
     def checked(self, one: Contestant) -> Contestant:
         goal_of(self.track)
-        check_start(one, self.track)
+        one.settings(self.track)
         return one
 
     def jobs(

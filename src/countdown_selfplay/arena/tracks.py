@@ -11,9 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..data.jsonl import json_lines
+from ..data.yaml_file import read_yaml
 from ..errors import ConfigError, DataError
 from ..registry import Registry
 
@@ -165,14 +164,7 @@ def load_track(name: str) -> Track:
     path = Path(name) if name.endswith((".yaml", ".yml")) else tracks()[name]
     if path.stem in TAKEN:
         raise ConfigError(f"The track {path} has the name of a folder of the arena's own; give it another one.")
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"The track {path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise DataError(f"The track {path} is not UTF-8 text.") from None
-    except yaml.YAMLError as error:
-        raise DataError(f"The track {path} is not YAML: {str(error).splitlines()[0]}.") from None
+    found = read_yaml(path)
     if not isinstance(found, dict):
         raise DataError(f"The track {path} holds no settings; take {FOLDER / 'ladder.yaml'} for a pattern.")
     known = {one.name for one in dataclasses.fields(Track)} - {"name", "folder"}

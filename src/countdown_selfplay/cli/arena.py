@@ -188,7 +188,7 @@ def print_settings(word: str, track: Track) -> int:
 
     one = named(word)
     found = one.settings(track)
-    found |= {"max_steps": track.rounds * int(found.get("steps_per_round") or 1)}
+    found |= {"max_steps": track.rounds}
     print(f"# {one.title} on the track {track.name}: {one.says}")
     print(yaml.safe_dump(found, sort_keys=False), end="")
     return 0
@@ -205,8 +205,12 @@ def play_job(options: argparse.Namespace) -> int:
     from ..data.run_files import write_atomically
 
     track, contestant, seed = options.job
+    try:
+        seed = seed_number(seed)
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(f"`--job`: {error}.") from None
     part: Part = "tuning" if options.tuning else "leaderboard" if options.leaderboard else ""
-    place, names = Place(options.output, part), Asked(track, contestant, seed_number(seed)).names
+    place, names = Place(options.output, part), Asked(track, contestant, seed).names
     job = Job(load_track(track), entrant(contestant), names[2], place.run(*names), settings_from, part)
     found = job.play()
     file = place.file(*names)

@@ -60,13 +60,12 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     _refuse_model_options(model)
     check_output(settings.output_dir)
     check_settings(settings, game_of(script), domain_from(script))
-    if not script.dry_run:
-        check_starts(model.model_name_or_path, script.dataset_name)
     if script.budget_of is not None:
         settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
     if script.dry_run:
         dry_run(script, settings, model, launch)
-    else:
+    check_starts(model.model_name_or_path, script.dataset_name)
+    if not script.dry_run:
         play(script, settings, model)
     return 0
 

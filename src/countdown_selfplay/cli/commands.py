@@ -130,8 +130,9 @@ With no argument the embedded tiny model (recipe tiny/ipo) is trained on pairs o
 """
 _HEADROOM_EPILOG = """
 Settings as those of joint, whose domain must have rungs; with no argument those of recipe tiny/ladder. It plays short
-runs of them in OUTPUT_DIR/headroom, and leaves headroom.json, headroom.svg, and gains.json, the table of the oracle,
-which a run plays by with --proposer oracle_rungs --proposer_kwargs '{"gains": "FILE"}'.
+runs of them in OUTPUT_DIR/headroom, or in OUTPUT_DIR if that is its name, and leaves headroom.json, headroom.svg, and
+gains.json, the table of the oracle, which a run plays by with --proposer oracle_rungs --proposer_kwargs
+'{"gains": "FILE"}'.
 """
 _CONFIGS = "countdown_selfplay.warm_starts.configs"
 _CDG_HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training online or iterated"

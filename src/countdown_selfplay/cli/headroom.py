@@ -13,6 +13,7 @@ from trl import ModelConfig
 
 from ..config import JointSelfPlayConfig
 from ..config.starts import check_starts
+from ..domains import domain_from
 from ..errors import ConfigError
 from ..headroom.settings import HeadroomArguments
 from .joint import build_arguments
@@ -39,6 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     asked, training, model = parse(argv)
     check_starts(model.model_name_or_path, asked.conjecturer_model_name_or_path)
+    domain_from(training)  # what it refuses is said before a folder is made
     from ..headroom.measure import measure_gates
     from ..headroom.runs import Runs
     from ..training.run import quiet_loading
@@ -50,7 +52,8 @@ def main(argv: list[str] | None = None) -> int:
         return found[1], build_arguments(*found)
 
     quiet_loading()
-    folder = Path(training.output_dir) / "headroom"
+    folder = Path(training.output_dir)
+    folder = folder if folder.name == "headroom" else folder / "headroom"
     with run_lock(str(folder)):
         runs = Runs(options, folder, asked.gate_rounds, asked.gate_problems)
         measure_gates(asked, runs)

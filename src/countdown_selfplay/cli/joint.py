@@ -96,11 +96,12 @@ def play(
     control: tuple[JointSelfPlayConfig, dict[str, Any]] | None = None,
 ) -> int:
     """Train, or only plan or probe. `control`: of a run without a conjecturer that follows."""
-    if not script.dry_run:
-        players = [settings.model for settings in training.all_roles.values()]
-        check_starts(model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name)
     if script.dry_run:
-        return dry_run(script, training, model, launch)
+        dry_run(script, training, model, launch)
+    players = [settings.model for settings in training.all_roles.values()]
+    check_starts(model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name)
+    if script.dry_run:
+        return 0
     arguments = build_arguments(script, training, model)
     if script.probe:
         from ..planning.dry_run import print_probe
@@ -115,7 +116,7 @@ def play(
 
 def dry_run(
     script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig, launch: dict[str, str] | None
-) -> int:
+) -> None:
     """Print what would be done, under the engine of this process or of the launch that is planned."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
         raise ConfigError(
@@ -129,7 +130,6 @@ def dry_run(
     if engine is not None and training.bf16 and not engine.bf16:
         engine = replace(engine, bf16=True)  # the config's bf16 counts where the launch file says nothing
     print_dry_run(script, training, model, resolve_model(model.model_name_or_path), engine)
-    return 0
 
 
 def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ..data.yaml_file import read_yaml
 from ..errors import ConfigError, MissingExtraError
 from ..registry import nearest
-from .yaml_file import read_yaml
 
 _LEAST = {"num_processes": 1, "num_machines": 1, "machine_rank": 0, "main_process_port": 0}
 LAUNCH_OPTIONS = ("accelerate_config", "main_process_ip", *_LEAST)

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
@@ -51,8 +52,12 @@ def run(argv: list[str]) -> int:
         print(f"{PROG} {__version__}")
         return 0
     name, rest = argv[0], argv[1:]
-    if str(Path.cwd()) not in sys.path:  # where a user's own domain, game or proposer lies
-        sys.path.append(str(Path.cwd()))
+    try:
+        here = str(Path.cwd())
+    except OSError as error:
+        raise ConfigError(f"The working folder cannot be used ({error.strerror}); go to one that is there.") from None
+    if here not in sys.path:  # where a user's own domain, game or proposer lies
+        sys.path.append(here)
     if name not in NAMES:
         raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, NAMES)}")
     return _train(name, rest) if name in TRAINERS else _left(program(name), rest)
@@ -137,7 +142,11 @@ def _is_news(message: str) -> bool:
 
 
 def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
-    """Run `command(argv)`: the library's own errors become one line on stderr and exit code 2."""
+    """Run `command(argv)`: the library's own errors become one line on stderr and exit code 2. A sign that the
+    terminal cannot show is printed as its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return command(argv)
     except CountdownSelfPlayError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any
 
 from ..config.run_rules import check_run
@@ -20,6 +21,9 @@ from ..warm_starts.readers import clean_demonstrations
 from .launch import planned as planned_for
 from .options import parse_options
 
+PLANNED = 512
+"""Problems of which a dry run makes the demonstrations."""
+
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
     """`launch`: options of a launch that a dry run is to plan for."""
@@ -28,11 +32,19 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         check_run(args)
         check_starts(model.model_name_or_path, script.dataset_name)
     held_out = held_out_problems(script, script.played)
-    kept = demonstrations(script, args.seed, {script.played.key(problem) for problem in held_out})
+    asked, made = script.demonstrations, copy(script)
+    if script.dry_run and script.dataset_name is None:  # a few, to see what they are
+        made.demonstrations = min(asked, PLANNED)
+    kept = demonstrations(made, args.seed, {script.played.key(problem) for problem in held_out})
     if script.dry_run:
-        planned = launch_of(args) if launch is None else planned_for(launch)
-        lines = batches(args, kept.sentence("demonstrations"), len(kept.rows), planned.processes)
+        planned, rows, said = launch_of(args), len(kept.rows), kept.sentence("demonstrations")
+        if made.demonstrations < asked:
+            rows = rows * asked // made.demonstrations
+            said = f"about {rows} demonstrations; of the first {made.demonstrations} problems of {asked}: {said}"
+        planned = planned if launch is None else planned_for(launch)
+        lines = batches(args, said, rows, planned.processes)
         print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, False, planned)])
+        check_starts(model.model_name_or_path, script.dataset_name)
         return 0
     from ..warm_starts.training import run
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from ..config import flat
 from ..config.recipes import chain, recipes
+from ..data.yaml_file import read_settings
 from ..errors import ConfigError
 from ..registry import ELSEWHERE, suggestion
 from .commands import TRAINERS, Trainer
 from .plain import underscored
-from .yaml_file import read_settings
 
 HELP_FLAGS = ("-h", "--help", "--help_all")
 

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import torch
+from transformers import get_scheduler
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
@@ -76,6 +78,7 @@ def refuse_unsupported(config: SelfPlaySettings, engine: str) -> None:
 def refusal(config: SelfPlaySettings, engine: str, reward: Any) -> str:
     """For a dry run: the sentence with which a run under the engine, with the reward, would be refused; "" if not."""
     try:
+        check_schedule(config)
         _check_engine(config, engine)
         check_progress(config, engine, reward)
     except ConfigError as error:
@@ -114,10 +117,25 @@ def check_run(config: Any) -> None:
                 f"`report_to` ({name}) cannot be used here: {error} Or pass --report_to none."
             ) from error
     check_output(config.output_dir)
+    check_schedule(config)
     if config.resume_from_checkpoint == "":  # an unset variable of a shell would start anew, silently
         raise ConfigError(
             "`resume_from_checkpoint` ('') must be true, auto or a checkpoint's folder; leave it unset to start."
         )
+
+
+def check_schedule(config: Any) -> None:
+    """Can the learning rate's schedule be made of its arguments?"""
+    try:
+        stand_in = torch.optim.SGD([torch.zeros(1)])
+        kwargs = config.lr_scheduler_kwargs
+        get_scheduler(config.lr_scheduler_type, stand_in, 0, 10, scheduler_specific_kwargs=kwargs)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise ConfigError(
+            f"`lr_scheduler_type` ({getattr(config.lr_scheduler_type, 'value', config.lr_scheduler_type)}) with "
+            f"`lr_scheduler_kwargs` ({kwargs}) cannot be used: {error}; give it its arguments, or take linear, cosine "
+            "or constant, which need none."
+        ) from error
 
 
 def check_output(folder: str | None) -> None:

@@ -206,6 +206,12 @@ class Moving:
                 "`demonstrations_per_step` needs demonstrations, which Countdown has of answers in moves, and "
                 f"`answers` is {self.answers}; set it to 0, or answers to moves."
             )
+        largest = max(self.spec.operands)
+        if rungs is not None and max(rungs, default=0) > largest:  # a step has room for episodes of the run's sizes
+            raise ConfigError(
+                f"Demonstrations of {max(rungs)} numbers (`demonstration_rungs`) are longer than any answer of the "
+                f"run, whose problems have at most {largest} (`operands`); leave the larger ones out."
+            )
         spec = self.spec if rungs is None else replace(self.spec, operands=tuple(rungs))
         return [
             [

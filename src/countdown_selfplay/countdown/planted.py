@@ -147,6 +147,11 @@ def demonstrated(
     check_request(n, "train")
     check_values(spec, value_high)
     draws = {k: derivations(k, spec, f"shown {seed}", value_high) for k in set(spec.operands)}
+    if min(spec.operands) < 2:
+        raise ConfigError(
+            f"A demonstration in moves has a move, and with {min(spec.operands)} number there is none; leave that out "
+            "of `operands` and `demonstration_rungs`."
+        )
     sizes = Random(f"shown sizes|{seed}")
     found: list[Derivation] = []
     misses = 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset, load_dataset, load_dataset_builder
+from datasets import Dataset, load_dataset, load_dataset_builder, load_from_disk
 
 from ..contract.domain import Domain, P
 from ..domains import held_out_by_rung, held_out_of
@@ -34,11 +35,15 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
     """
     path = Path(source)
     try:
-        if path.suffix in _BUILDERS:
-            if not path.is_file():
-                raise DataError(f"There is no problem file '{source}'; {_ALTERNATIVE}.")
+        if path.is_file():
             return _local(path)
+        if path.suffix.lower() in _BUILDERS:
+            raise DataError(f"There is no problem file '{source}'; {_ALTERNATIVE}.")
+        if any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
+            return _saved(path, split)
         if path.is_dir():
+            if glob.escape(source) != source:
+                raise DataError(f"The folder '{source}' has `*`, `?` or `[` in its name; rename it.")
             _look_at(path, split)
         name, _, config = (source, "", "") if path.exists() else source.partition(":")
         return load_dataset(name, config or None, split=split)
@@ -52,8 +57,23 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
         ) from error
 
 
+def _saved(folder: Path, split: str) -> Dataset:
+    """What `save_to_disk` of a data set, or of several splits, wrote."""
+    found = load_from_disk(str(folder))
+    if isinstance(found, Dataset):
+        return found
+    if split not in found:
+        raise DataError(f"'{folder}' has no split '{split}'; its splits are {', '.join(map(str, found))}.")
+    return found[split]
+
+
 def _local(path: Path) -> Dataset:
-    kind = _BUILDERS[path.suffix]
+    kind = _BUILDERS.get(path.suffix.lower())
+    if kind is None:
+        raise DataError(
+            f"'{path}' is a file of a kind that is not read ({path.suffix or 'no ending'}); unpack it, or write it as "
+            f"one of {', '.join(_BUILDERS)}."
+        )
     try:
         if kind == "json":  # pyarrow's reader of it ends the process where a row is null
             rows = json_rows(path, _ALTERNATIVE)
@@ -62,7 +82,7 @@ def _local(path: Path) -> Dataset:
             if not columns:
                 raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.")
             return Dataset.from_list(rows, on_mixed_types="use_json")
-        return load_dataset(kind, data_files=str(path), split="train")
+        return load_dataset(kind, data_files=glob.escape(str(path)), split="train")
     except DataError:
         raise
     except Exception as error:  # the readers' own types; for a file without any row StopIteration and ValueError too
@@ -77,12 +97,12 @@ def _look_at(folder: Path, split: str) -> None:
     where one is null."""
     files = load_dataset_builder(str(folder)).config.data_files or {}
     for name in files.get(split, ()):
-        if _BUILDERS.get(Path(name).suffix) == "json":
+        if _BUILDERS.get(Path(name).suffix.lower()) == "json":
             json_rows(Path(name))
 
 
 def _is_empty(path: Path) -> bool:
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         import pyarrow.parquet
 
         with suppress(OSError, ValueError):  # pyarrow's errors are ValueErrors

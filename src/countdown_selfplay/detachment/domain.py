@@ -15,10 +15,10 @@ from ..countdown.verifier import completion_text, tagged_answers
 from ..errors import ConfigError, DataError
 from ..options import is_whole
 from .checker import AXIOM_TEXTS, Verdict, check
-from .formulas import MOST_SYMBOLS, MOST_VARIABLES, Formula, Read, is_tautology, read
+from .formulas import MOST_SYMBOLS, MOST_VARIABLES, Formula, Read, is_instance, is_tautology, read
 from .guide import DetachmentHelping
 from .prompts import STYLES, propose, prove
-from .theorems import LONGEST, hardest_at, simplest
+from .theorems import LONGEST, hardest_at, matches, simplest, tree_of
 
 _PROOF, _FORMULA = "DD211", "CpCqp"
 
@@ -29,8 +29,8 @@ class DetachmentDomain(BaseDomain[Formula]):
     proof. prompt: one of STYLES. symbols, variables: the most of a theorem.
 
     Its rungs are lengths of shortest proofs, exact up to 15 signs (theorems.py); longer ones are of the rung
-    `longest_proof` + 2. The held-out side goes by the most general theorem that the shortest proof concludes, so that
-    no instance of a held-out theorem is trained on; a theorem without a short proof goes by itself.
+    `longest_proof` + 2. No instance of a held-out theorem is trained on, and none that has a held-out one for an
+    instance (`held_out_theorems`), so that no proof of one side proves a problem of the other.
     """
 
     shortest_proof: int = 5
@@ -104,7 +104,7 @@ class DetachmentDomain(BaseDomain[Formula]):
             provable = inside and is_tautology(problem) is True
             reason = "unsolvable" if inside else "out_of_range"
             if provable:
-                reason = "held_out" if _held_out(problem) else "ok"
+                reason = "held_out" if self.is_held_out(problem) else "ok"
             found.append(Checked(reason, {"in_range": inside, "solvable": provable}))
         return found
 
@@ -125,7 +125,7 @@ class DetachmentDomain(BaseDomain[Formula]):
         return self.longest_proof + 2 if found is None else len(found[1])
 
     def is_held_out(self, problem: Formula) -> bool:
-        return _held_out(problem)
+        return of_held_out_side(problem) or related_to_held_out(problem)
 
     def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Formula]:
         """Theorems of all rungs, as many of each as there are."""
@@ -144,7 +144,8 @@ class DetachmentDomain(BaseDomain[Formula]):
         """At most n theorems of one side, dealt to the rungs in turn."""
         excluded, of_rung = frozenset(exclude), []
         for rung in rungs:
-            own = [f for f in _playable(self, rung) if _held_out(f) == held_out and str(f) not in excluded]
+            own = [f for f in _playable(self, rung) if str(f) not in excluded]
+            own = [f for f in own if (f in held_out_theorems() if held_out else not of_held_out_side(f))]
             random.Random(f"detachment|{seed}|{rung}").shuffle(own)
             of_rung.append(own)
         return [f for f in chain.from_iterable(zip_longest(*of_rung)) if f is not None][:n]
@@ -177,9 +178,37 @@ class DetachmentDomain(BaseDomain[Formula]):
 
 
 @cache
-def _held_out(problem: Formula) -> bool:
+def of_held_out_side(problem: Formula) -> bool:
+    """By a hash of the most general theorem that its shortest proof concludes; without a short proof of itself."""
     found = simplest(problem, LONGEST)
     return heldout_key(f"detachment{problem if found is None else found[0]}")
+
+
+@cache
+def held_out_theorems() -> dict[Formula, str]:
+    """The theorems of the held-out side that no theorem of the other one is an instance of, nor the other way round:
+    they could share a proof. Those that are left out are on neither side: not measured, not trained on."""
+    every = {f: proof for length in range(1, LONGEST + 1, 2) for f, proof in hardest_at(length).items()}
+    tree, shared = tree_of(every), set[Formula]()
+    for formula in every:
+        for general, _ in matches(tree, formula):
+            if of_held_out_side(formula) != of_held_out_side(general):
+                shared |= {formula, general}
+    return {f: proof for f, proof in every.items() if of_held_out_side(f) and f not in shared}
+
+
+@cache
+def _held_out_tree() -> dict[Any, Any]:
+    return tree_of(held_out_theorems())
+
+
+@cache
+def related_to_held_out(problem: Formula) -> bool:
+    """Whether it is an instance of a held-out theorem, or one is an instance of it. A theorem with a short proof that
+    has a held-out instance is of the held-out side itself, as the one that its proof concludes is."""
+    if next(matches(_held_out_tree(), problem), None) is not None:
+        return True
+    return simplest(problem) is None and any(is_instance(held_out, problem) for held_out in held_out_theorems())
 
 
 @cache

@@ -8,7 +8,9 @@ a shorter proof is easier than that length; `hardest_at` leaves these out, which
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from .checker import AXIOMS, detach
@@ -44,8 +46,8 @@ def hardest_at(length: int) -> dict[Formula, str]:
 def simplest(theorem: Formula, longest: int = LONGEST) -> tuple[Formula, str] | None:
     """A most general theorem with a shortest proof of which `theorem` is an instance, and that proof; None if no proof
     of at most `longest` signs proves it."""
-    found = (_found(_tree(length), theorem) for length in range(1, longest + 1, 2))
-    return next((one for one in found if one is not None), None)
+    found = (matches(_tree(length), theorem) for length in range(1, longest + 1, 2))
+    return next(chain.from_iterable(found), None)
 
 
 def shortest_proof(theorem: Formula, longest: int = LONGEST) -> str | None:
@@ -59,10 +61,14 @@ _END = "end"
 
 @cache
 def _tree(length: int) -> dict[Any, Any]:
-    """The theorems of one length by their signs in Polish notation, variables by number: a tree of dictionaries that
+    return tree_of(most_general(length))
+
+
+def tree_of(theorems: Mapping[Formula, str]) -> dict[Any, Any]:
+    """Theorems with their proofs by their signs in Polish notation, variables by number: a tree of dictionaries that
     all formulas with the same beginning share (a discrimination tree)."""
     root: dict[Any, Any] = {}
-    for formula, proof in most_general(length).items():
+    for formula, proof in theorems.items():
         numbers: dict[int, int] = {}
         node, todo = root, [len(formula.nodes) - 1]
         while todo:
@@ -78,14 +84,14 @@ def _tree(length: int) -> dict[Any, Any]:
     return root
 
 
-def _found(tree: dict[Any, Any], formula: Formula) -> tuple[Formula, str] | None:
-    """A theorem of the tree that `formula` is an instance of, and its proof."""
+def matches(tree: dict[Any, Any], formula: Formula) -> Iterator[tuple[Formula, str]]:
+    """The theorems of a tree (`tree_of`) that `formula` is an instance of, with their proofs."""
     todo: list[tuple[dict[Any, Any], tuple[int, ...], tuple[int, ...]]] = [(tree, (len(formula.nodes) - 1,), ())]
     while todo:
         node, waiting, bound = todo.pop()
         if not waiting:
-            found: tuple[Formula, str] = node[_END]
-            return found
+            yield node[_END]
+            continue
         place, rest = waiting[-1], waiting[:-1]
         left, right = formula.nodes[place]
         for sign, below in node.items():
@@ -96,4 +102,3 @@ def _found(tree: dict[Any, Any], formula: Formula) -> tuple[Formula, str] | None
                     todo.append((below, rest, bound))
             elif left >= 0 and sign == ("N" if right < 0 else "C"):
                 todo.append((below, (*rest, left) if right < 0 else (*rest, right, left), bound))
-    return None

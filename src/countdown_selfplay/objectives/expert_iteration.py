@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import torch
-from annotated_types import Gt
+from annotated_types import Gt, Le
 
 from ..registry import Count
 from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay
@@ -41,7 +41,7 @@ class ExpertIteration(BaseObjective):
         solved_limit: Count | None = 16,
         all_kept: bool = False,
         per_token: bool = False,
-        reuse: Annotated[float, Gt(0)] | None = None,
+        reuse: Annotated[float, Gt(0), Le(1e6)] | None = None,
         per_problem: Count | None = None,
         capacity: Count = 8192,
     ) -> None:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, asdict, fields, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from transformers import AutoConfig
@@ -16,8 +17,9 @@ from ..config import JointSelfPlayConfig, Role
 from ..config.flat import NAMES, PARTS
 from ..config.run_rules import refusal
 from ..config.script import JointScriptArguments
+from ..config.starts import check_starts
 from ..domains import asked_of, domain_from, longest_problem
-from ..errors import PromptError
+from ..errors import ConfigError, CountdownSelfPlayError
 from ..evaluation.terminal import aligned
 from ..games import GAMES, Game, game_class
 from ..policies.lora import SMALL
@@ -45,10 +47,12 @@ def print_dry_run(
     model_path: str,
     launch: Launch | None = None,
 ) -> None:
-    """Print the resolved settings, the batch arithmetic, problems per round and a memory estimate.
+    """Print the resolved settings, the batch arithmetic, problems per round and a memory estimate. ConfigError, the
+    run's own, where it would be refused, whatever the machine: at once for a domain, else when all is printed.
 
     `launch`: that of a run; None: the one of this process.
     """
+    domain_from(args)
     print_settings(args, script, model)
     print("\n# Roles")
     kinds = {s.kind: len(args.players_of(s.kind)) for s in args.all_roles.values()}
@@ -68,15 +72,30 @@ def print_dry_run(
         )
     engine = "ddp" if launch.kind == "none" else launch.kind
     why = refusal(args, engine, make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments))
-    if why:
-        print(textwrap.fill(f"A run would be refused: {why}", 80, break_long_words=False, break_on_hyphens=False))
     try:
+        others = dict.fromkeys(s.model for s in args.all_roles.values() if s.model is not None)
+        for name in (*others, model_path):
+            AutoConfig.from_pretrained(resolve_model(name))
         print(memory_table(estimate_for(script, args, model, model_path, launch)))
         print("--probe plays rounds and measures.")
-    except PromptError:
-        raise
     except (OSError, ValueError) as error:
-        print(f"No estimate: the config of '{model_path}' cannot be read here ({type(error).__name__}).")
+        print(unreadable(name, error))
+    if why:
+        raise ConfigError(f"A run would be refused: {why}")
+
+
+def unreadable(path: str, error: Exception) -> str:
+    """The line on a model whose config or tokenizer is not here. ConfigError where it is no name of the hub's: the run
+    would fail too, on any machine. The library's own errors are none of a model's files."""
+    if isinstance(error, CountdownSelfPlayError):
+        raise error
+    check_starts(path)
+    said = " ".join(str(error).split()) or type(error).__name__
+    there = Path(path).exists()
+    if there or path.count("/") > 1 or path.startswith((".", "/", "~")):
+        said = said if there else "there is no such folder, and the hub has no such names."
+        raise ConfigError(f"The model '{path}' cannot be read: {said}") from error
+    return f"No estimate: the config of '{path}' cannot be read here:\n{textwrap.fill(said, 80)}"
 
 
 def print_settings(*parts: Any) -> None:
@@ -220,7 +239,28 @@ def memory_table(found: MemoryEstimate) -> str:
     rows += [(name, f"{size / GIB:.3f}", words) for name, (size, words) in parts.items()]
     rows.append(("while sampling", f"{found.gib('sampling'):.3f}", "what lasts, and the parts of sampling"))
     rows.append(("while training", f"{found.gib('training'):.3f}", "what lasts, gradients and logits"))
-    return f"{aligned([*rows, ('peak', f'{found.peak:.3f}', 'the larger of the two')])}\n{LEFT_OUT}"
+    table = f"{aligned([*rows, ('peak', f'{found.peak:.3f}', 'the larger of the two')])}\n{LEFT_OUT}"
+    if found.peak <= LARGE:
+        return table
+    where = "sampling" if found.gib("sampling") > found.gib("training") else "training"
+    if max(found.gib(where) - sum(size for size, _ in found.lasting.values()) / GIB, 0) < found.peak / 2:
+        where = "lasting"
+    more = f"More than the {LARGE} GB of a large GPU. {_HELPS[where]}"
+    return f"{table}\n{textwrap.fill(more, 80, break_long_words=False, break_on_hyphens=False)}"
+
+
+LARGE = 80
+"""GiB of one large GPU."""
+_HELPS = {
+    "sampling": "The texts of a round that are sampled at once are most of it: --generation_backend vllm samples in "
+    "blocks, more processes (--accelerate_config ddp --num_processes N) share them, and fewer micro-batches "
+    "(prover_micro_batches, steps_per_round) are a smaller round.",
+    "training": "The rows of a pass are most of it: a smaller per_device_train_batch_size with more micro-batches "
+    "needs less, and so does --gradient_checkpointing true.",
+    "lasting": "Weights, gradients and the optimizer are most of it: --accelerate_config zero3 or fsdp2 with "
+    "--num_processes N shares them, and --policy_sharing lora trains adapters over one copy.",
+}
+"""What most of a plan consists of -> settings that need less of it."""
 
 
 DEFAULT_LORA_RANK = 16

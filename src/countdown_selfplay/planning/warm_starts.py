@@ -13,7 +13,7 @@ from ..asking import prompt_ids, ready
 from ..domains import longest_problem
 from ..errors import CountdownSelfPlayError, PromptError
 from ..tiny import resolve_model
-from .dry_run import memory_table
+from .dry_run import memory_table, unreadable
 from .memory import Launch, MemoryEstimate, ModelShape, Parts, Vllm, estimate_memory, model_shape
 
 TURNS = 3
@@ -80,8 +80,6 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
             model_shape(AutoConfig.from_pretrained(path)),
             question_tokens(path, domain, settings.chat_template_kwargs),
         )
-    except PromptError:
-        raise
     except (OSError, ValueError) as error:
         yield unreadable(path, error)
     else:
@@ -103,10 +101,6 @@ def warm_start_lines(args: Any, options: Any, pairs: bool, launch: Launch) -> It
     found = trained_model(shape, launch, args.per_device_train_batch_size, tokens, pairs, rank)
     whole: Parts = {"whole weights": (shape.parameters * 4.0, "to sample, and to measure the result")}
     yield memory_table(MemoryEstimate(found.lasting, whole if launch.kind in SHARDED else {}, found.training))
-
-
-def unreadable(path: str, error: Exception) -> str:
-    return f"No estimate: the config of '{path}' cannot be read here ({type(error).__name__})."
 
 
 def question_tokens(path: str, domain: Any, kwargs: Any = None) -> int:

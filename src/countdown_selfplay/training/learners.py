@@ -150,10 +150,9 @@ def supervised(window: RoleBatch, answers: Sequence[Sequence[Kept]], processes: 
     more = batch_of(window, drawn, window.has_signal)
     mask = more.tensors["completion_mask"]
     # Nobody asks for those of a row that is not selected, but all rows have them.
-    blank = {"old_per_token_logps": torch.nan, "sampling_per_token_logps": torch.nan, "ref_per_token_logps": 0.0}
-    for name, value in blank.items():
+    for name in ("old_per_token_logps", "sampling_per_token_logps"):
         if name in window.tensors:
-            more.tensors[name] = torch.full(mask.shape, value, device=mask.device)
+            more.tensors[name] = torch.full(mask.shape, torch.nan, device=mask.device)
     more.tensors["sft_mask"] = mask.clone()
     more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
     more.advantages_B = torch.zeros(more.rows)

@@ -18,7 +18,9 @@ from ..errors import CheckpointError, ConfigError
 from ..objectives.base import Replay
 from .window import RoleBatch, groups_of, sequences_of, unselected
 
-_ALIGNED = ("ref_per_token_logps",)  # per completion token; the reference never changes, so its log-probs may be kept
+_ALIGNED = ("ref_per_token_logps",)
+"""Columns per completion token that are kept with a row; the reference never changes. A row that no policy sampled
+(a demonstration) has none, and is in no term that reads one: its values are 0."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +314,7 @@ def _batch_of(batch: RoleBatch, rows: int, samples: list[Kept], has_signal: bool
     }
     for name in _ALIGNED:
         if name in old:
-            values = [s.aligned[name] for s in samples] + [[]] * (rows - len(samples))
+            values = [s.aligned.get(name, []) for s in samples] + [[]] * (rows - len(samples))
             tensors[name] = padded(values, length, False, old[name].dtype)
     selected = torch.arange(rows) < len(samples)
     credit = torch.zeros(rows)

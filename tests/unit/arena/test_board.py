@@ -71,6 +71,24 @@ def test_more_answers_or_updates_than_the_track_has_are_not_ranked(track, folder
     assert found == {"plain": "", "oracle": "", "trained": "took 64 answers of 32", "frozen": "took 3 updates of 2"}
 
 
+@pytest.mark.parametrize(
+    ("name", "held", "said"),
+    [
+        ("foo.failed.json", {"said": "x"}, r"is no file of a job, CONTESTANT-SEED\.failed\.json; remove it"),
+        ("-1.failed.json", {"said": "x"}, "is no file of a job"),
+        ("a-b.failed.json", {"said": "x"}, "is no file of a job"),
+        ("plain-1.json", {"curve": []}, r"does not say all that the tables print \(IndexError"),
+        ("plain-1.json", {"tokens": "many"}, "does not say all that the tables print"),
+        ("plain-1.json", {"health": None}, "does not say all that the tables print"),
+    ],
+)
+def test_files_of_others_in_the_folder_are_one_sentence(track, folder, name, held, said):
+    whole = job(track, "plain", 1, [2, 2, 1, 0]) if name == "plain-1.json" else {}
+    (folder / name).write_text(json.dumps(whole | held), encoding="utf-8")
+    with pytest.raises((ConfigError, DataError), match=said):
+        board.standings(folder, track)
+
+
 def test_failed_jobs_take_their_row_and_not_the_board(track, folder):
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
     (folder / "trained-1.failed.json").write_text('{"exit_code": 2, "said": "no such reward"}', encoding="utf-8")

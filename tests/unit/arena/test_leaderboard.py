@@ -5,11 +5,10 @@ import json
 
 import pytest
 
-from countdown_selfplay.arena.contestants import contestants, entrant
+from countdown_selfplay.arena.contestants import contestants
 from countdown_selfplay.arena.leaderboard import (
     arrived,
     check_rules,
-    check_start,
     check_table,
     disagreement,
     goal_of,
@@ -100,26 +99,7 @@ def test_other_settings_tracks_goals_and_starts_are_refused_with_the_difference(
         check_rules(other, now, "bandit.json")
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ("model_name_or_path: tiny", "prover of mine starts from tiny, and on the track ladder from tiny-ladder"),
-        ("prover_model: runs/mine", "prover of mine starts from runs/mine, and"),
-        ("roles: {prover: {model: runs/mine}}", "prover of mine starts from runs/mine, and"),
-        ("demonstration_rungs: [6]", "mine has `demonstration_rungs` .*, and on the leaderboard it is .* for all"),
-    ],
-)
-def test_a_prover_with_another_start_is_refused(tmp_path, settings, said):
-    file = tmp_path / "mine.yaml"
-    file.write_text(settings + "\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=said):
-        check_start(entrant(f"mine={file}"), LADDER)
-
-
-def test_every_contestant_of_the_ladder_starts_where_it_must_and_other_tracks_have_no_leaderboard():
-    for one in contestants().values():
-        if one.plays(LADDER):
-            check_start(one, LADDER)
+def test_other_tracks_have_no_leaderboard():
     assert goal_of(LADDER).rounds == 600 and "goal" not in LADDER.facts
     with pytest.raises(ConfigError, match="track long has no `goal`"):
         goal_of(load_track("long"))

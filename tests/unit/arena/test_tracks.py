@@ -1,13 +1,18 @@
 # Tests: arena/tracks.py, arena/sets.py, arena/contestants.py, tools/arena_tracks.py
 """Tracks are what their seeds make, and are refused when they are not; contestants change what they may."""
 
+import dataclasses
 import json
 
 import pytest
+import yaml
 
-from countdown_selfplay.arena.contestants import CONTROLS, DEFAULT, contestants, entrant, table
+from countdown_selfplay.arena.contestants import CONTROLS, DEFAULT, MAY_SET, contestants, entrant, table
+from countdown_selfplay.arena.job import settings_of
 from countdown_selfplay.arena.sets import candidates, domain_of, text_of, withheld
 from countdown_selfplay.arena.tracks import load_track, tracks
+from countdown_selfplay.config import JointSelfPlayConfig
+from countdown_selfplay.config.roles import FIELDS
 from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
 from countdown_selfplay.objectives import OBJECTIVES
 
@@ -146,9 +151,9 @@ def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tm
     with pytest.raises(ConfigError, match=r"mine sets `number_high` \(99\), and on the track ladder it is 12 for all"):
         entrant(f"mine={file}").settings(load_track("ladder"))
     file.write_text("a: [", encoding="utf-8")
-    with pytest.raises(DataError, match="is not YAML"):
+    with pytest.raises(ConfigError, match="is not YAML"):
         entrant(f"mine={file}")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot be read"):
         entrant(f"mine={tmp_path / 'absent.yaml'}")
     with pytest.raises(ConfigError, match="give yours another name"):
         entrant(f"trained={file}")
@@ -165,6 +170,22 @@ def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tm
         ("seed: 7", r"sets `seed` \(7\), which is for the arena to set"),
         ("max_steps: 999", r"sets `max_steps` \(999\), which is for the arena to set"),
         ("output_dir: elsewhere", "sets `output_dir` "),
+        ("value_high: 13", r"sets `value_high` \(13\), which is for the arena to set"),
+        ("domain_kwargs: {use_all: false}", r"sets `use_all` \(False\), which is for the arena"),
+        ("roles: {prover: {top_k: 1}}", r"sets `prover_top_k` \(1\), which is for the arena"),
+        ("prover_stop: [x]", "sets `prover_stop` "),
+        ("roles: {prover: {weights: conjecturer}}", "sets `prover_weights` "),
+        ("top_p: 0.5", "sets `top_p` "),
+        ("eval_preset: joint_rloo", "sets `eval_preset` "),
+        ("answer_rule: any", "sets `answer_rule` "),
+        ("leading_minus: true", "sets `leading_minus` "),
+        ("score_tagged: 0.5", "sets `score_tagged` "),
+        ("generation_kwargs: {min_p: 0.1}", "sets `generation_kwargs` "),
+        ("callbacks: [os:path]", "sets `callbacks` "),
+        ("demonstration_rungs: [6]", r"sets `demonstration_rungs` \(\[6\]\), which is for the arena"),
+        ("model_name_or_path: tiny", r"sets `model_name_or_path` \(tiny\), which is for the arena"),
+        ("prover_model: runs/mine", "sets `prover_model` "),
+        ("roles: {prover: {model: runs/mine}}", "sets `prover_model` "),
         ("1: 2", "holds no settings"),
         ("- a", "holds no settings"),
         ("", "holds no settings"),
@@ -175,6 +196,42 @@ def test_what_is_the_same_for_all_is_not_for_a_contestant_to_set(tmp_path, setti
     file.write_text(settings, encoding="utf-8")
     with pytest.raises((ConfigError, DataError), match=said):
         entrant(f"mine={file}").settings(load_track("ladder"))
+
+
+def test_a_contestant_may_set_who_proposes_and_how_roles_learn(tmp_path):
+    """Of the track's values anything may be repeated, and what a default is may be written out."""
+    own = {"proposer": "uniform_rungs", "conjecturer_model": "tiny-ladder-asked", "weight_decay": 0.1, "beta": 0.01}
+    own |= {
+        "prover_learning_rate": 1e-3,
+        "roles": {"guide": {"temperature": 0.5}},
+        "novelty_window": 5,
+        "game_kwargs": {"fill": "none"},
+    }
+    own |= {"dataset_name": "mine.jsonl", "value_high": 99, "top_k": 0, "max_steps": 60, "domain": "countdown"}
+    own |= {"model_name_or_path": "tiny-ladder", "demonstration_rungs": [2, 3, 3], "steps_per_round": 4}
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(own), encoding="utf-8")
+    assert entrant(f"mine={file}").settings(load_track("ladder"))["weight_decay"] == 0.1
+    with pytest.raises(ConfigError, match="sets `dataset_name` "):  # of a track with targets the anchors are these
+        entrant(f"mine={file}").settings(load_track("targets"))
+
+
+def test_names_of_roles_are_those_of_no_other_field():
+    """`guide_temperature` is a role's by its ending; nothing that ends so is the configuration's own."""
+    known = {f.name for f in dataclasses.fields(JointSelfPlayConfig)}
+    assert not [name for name in known if name.partition("_")[2] in FIELDS and name not in MAY_SET]
+
+
+@pytest.mark.parametrize("steps", [1, 12])
+def test_every_contestant_plays_the_rounds_of_the_track(tmp_path, steps):
+    """max_steps counts rounds, whatever optimizer steps a round has: tiny/ladder has up to 12."""
+    file, track = tmp_path / "mine.yaml", load_track("ladder")
+    file.write_text(f"steps_per_round: {steps}\n", encoding="utf-8")
+    for word in (f"mine={file}", "mine=tiny/ladder"):
+        found = settings_of(track, entrant(word), 1, tmp_path)
+        assert (found["max_steps"], found["save_steps"]) == (60, 15)
+    found = settings_of(track, entrant(f"mine={file}"), 1, tmp_path, track.goal)
+    assert (found["max_steps"], found["save_steps"]) == (600, 15)
 
 
 def test_a_track_is_not_called_as_a_folder_of_the_arena(tmp_path):

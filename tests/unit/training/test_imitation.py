@@ -1,6 +1,8 @@
 # Tests: training/learners.py, training/losses.py, training/credit.py, training/replay.py
 """A role's own right answers beside a step's answers: which are kept, which are drawn, and the gradient of the sum."""
 
+import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +14,7 @@ from countdown_selfplay.distributed.processes import ALONE
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.training.credit import merged, with_right
-from countdown_selfplay.training.learners import SUCCESSES, Learner
+from countdown_selfplay.training.learners import SUCCESSES, Demonstrations, Learner
 from countdown_selfplay.training.losses import RoleLoss
 from countdown_selfplay.training.micro_batch import micro_batches
 from countdown_selfplay.training.replay import Answer, AnswerBuffer, Kept
@@ -74,6 +76,31 @@ def test_the_gradient_is_rloos_plus_that_of_the_mean_token_of_own_right_answers(
 def test_imitated_rows_are_in_no_mean_of_the_objective():
     batch = learner_with([[7, 8]], [[9], [10, 10]]).beside(window(), 2, ("k",), ALONE)
     assert trained_counts(batch) == [4.0, 8.0, 2.0] and sft_tokens(batch) == 5
+
+
+def test_rows_that_no_policy_sampled_are_in_no_term_that_reads_a_sampler_or_a_reference():
+    """A KL to the start beside demonstrations, and kept log-probs of several steps: a demonstration has neither. KL by
+    k3 of the window's own 8 tokens, of which each differs by log 2 from the reference: 2 - 1 - log 2 a token."""
+    batch = window()
+    mask = batch.tensors["completion_mask"]
+    current = -1.0
+    batch.tensors["ref_per_token_logps"] = torch.full(mask.shape, current + math.log(2.0))
+    for name in ("old_per_token_logps", "sampling_per_token_logps"):
+        batch.tensors[name] = torch.full(mask.shape, current)
+    shown = Demonstrations(2, lambda count, seed: [[Kept(0, 0.0, [1], [5, 6, 7], {})]] * count)
+    objective = make_objective("rloo")
+    learner = Learner(objective, RoleLoss(objective, replace(settings(), beta=1.0)), demonstrations=shown)
+    found = learner.beside(batch, 0, ("k",), ALONE)
+    assert found.rows == 6 and {"ref_per_token_logps", "old_per_token_logps"} <= set(found.tensors)
+    assert found.tensors["old_per_token_logps"][4:].isnan().all()
+    learner.loss.normalise_by(*trained_counts(found), sft_tokens(found))
+    for part in micro_batches({"prover": found}, {"prover": 2}, most=4):
+        learner.loss(
+            torch.full(part["completion_ids"].shape, current),
+            torch.zeros(()).expand(part["completion_ids"].shape),
+            part,
+        )
+    assert float(learner.loss.pop_sums()["kl"]) == pytest.approx(1 - math.log(2.0))
 
 
 def test_a_step_draws_other_answers_each_time_and_all_where_there_are_fewer():

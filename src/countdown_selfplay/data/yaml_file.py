@@ -10,16 +10,19 @@ from typing import Any
 import yaml
 
 from ..errors import ConfigError
+from ..registry import suggestion
 
 _DEEPEST, _MOST = 50, 100_000
 """How deep the values of a file may be nested, and how many they may be."""
 
 
 def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
-    """The mapping in a YAML file. ConfigError, which lists the `recipes`, if there is no such file or mapping."""
+    """The mapping in a YAML file. ConfigError if there is no such file or mapping; it names the nearest of `recipes`,
+    whose names are no files."""
     if not Path(path).is_file():
         raise ConfigError(
-            f"There is no config file '{path}'; pass a YAML file, or a --recipe: {', '.join(recipes) or 'none ships'}."
+            f"There is no config file '{path}'; pass a YAML file, or --recipe with a name that `countdown-selfplay "
+            f"recipes` lists.{suggestion(path, list(recipes))}"
         )
     content = read_yaml(path)
     if not isinstance(content, dict):
