@@ -27,7 +27,7 @@ SMALL = {
 
 @pytest.mark.matrix
 def test_the_shares_of_fixed_data_are_played_compared_and_counted(tmp_path):
-    page = four_runs.compare([], [0.0, 0.5], flags(SMALL), tmp_path)
+    page = four_runs.compare([], four_runs.mixed([0.0, 0.5]), flags(SMALL), tmp_path, "four-runs-mixes")
     counts = json.loads((tmp_path / "four-runs-mixes-counts.json").read_text())
     assert list(counts["arms"]) == ["before", "mix-0", "mix-0.5"]
     assert [len(arm[0]["correct"]) for arm in counts["arms"].values()] == [8, 8, 8]
