@@ -150,7 +150,7 @@ def test_the_moments_begin_anew_in_each_round_if_that_is_asked(build, tmp_path):
         trainer.train()
         return {float(state["step"]) for state in trainer.optimizer.state.values()}
 
-    assert max(taken("kept")) > 2 == max(taken("anew", reset_optimizer="round"))  # two rounds of two steps
+    assert max(taken("anew", reset_optimizer="round")) <= 2 < max(taken("kept"))  # two rounds of up to two steps
     with pytest.raises(ConfigError, match=r"`reset_optimizer` \(round\) is not supported under DeepSpeed"):
         refuse_unsupported(make_config(tmp_path, **SGS, reset_optimizer="round"), "zero2")
 
