@@ -45,7 +45,7 @@ class RoleFields:
     )
     reset_optimizer: Literal["never", "round"] = option(
         "never",
-        "When the optimizer's moments begin anew. round: before the first step of each round, as the program of SGS "
+        "When the optimizer's moments are set to 0. round: before the first step of each round, as the program of SGS "
         "does.",
     )
     policy_sharing: Literal["full", "lora", "tied"] = option(
