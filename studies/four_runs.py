@@ -5,7 +5,7 @@ python studies/four_runs.py                        # with the settings of their 
 python studies/four_runs.py --seeds 1 2 3          # each of them with three training seeds
 python studies/four_runs.py --runs conservative_binary rloo_30     # only these
 python studies/four_runs.py --mixes 0 0.25 0.5     # the ablation the paper asks for: the shares of fixed data
-python studies/four_runs.py --rates 1 10 20        # the conservative run, the conjecturer's learning rate so many times
+python studies/four_runs.py --rates 1 10 20        # the conservative run at so many times its conjecturer's rate
 python studies/four_runs.py --length_penalty 0.1   # any flag of `countdown-selfplay joint` goes to every run
 
 A run that is finished is read, not repeated. One report has all runs side by side.

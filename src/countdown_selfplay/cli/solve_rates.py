@@ -59,8 +59,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--problems", type=positive, default=2000, metavar="N", help="problems that are asked (2000)")
     parser.add_argument("--samples", type=positive, default=8, metavar="K", help="answers to each (8, the paper's)")
     parser.add_argument("--number_high", type=positive, metavar="N", help="greatest number, if not the run's own")
-    parser.add_argument("--apart_from", metavar="DATA",
-                        help="problems that are not asked, such as the run's training data: a file, a hub id")  # fmt: skip
+    parser.add_argument("--apart_from", metavar="DATA", help="problems that are not asked: a file, a hub id")
     parser.add_argument("--out", type=Path, metavar="FILE", help="(solve_rates.jsonl in the run folder)")
     add_options(parser, "device", "batch_size", seed="of the problems and of the answers (0)")
     options = parser.parse_args(argv)
