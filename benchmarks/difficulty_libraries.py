@@ -1,8 +1,8 @@
 """Which gradient boosting the difficulty predictor uses: time and quality of three libraries on solve rates.
 
     pip install lightgbm scikit-learn xgboost-cpu
-    python studies/collect_solve_rates.py tiny --problems 3000 --number_high 20 --out train.jsonl
-    python studies/collect_solve_rates.py tiny --problems 1500 --number_high 20 --seed 5 --out test.jsonl
+    countdown-selfplay solve-rates tiny --problems 3000 --number_high 20 --out train.jsonl
+    countdown-selfplay solve-rates tiny --problems 1500 --number_high 20 --seed 5 --out test.jsonl
     python benchmarks/difficulty_libraries.py train.jsonl test.jsonl
 
 One thread. The Brier score is against single answers, whose own noise bounds it from below: compare the libraries with

@@ -1,6 +1,6 @@
 """Whether the trained symbolic proposer moves: the probabilities of its actions before and after a run's refreshes.
 
-    python studies/collect_solve_rates.py tiny --problems 1000 --number_high 20 --out rates.jsonl
+    countdown-selfplay solve-rates tiny --problems 1000 --number_high 20 --out rates.jsonl
     python benchmarks/proposer_learning.py rates.jsonl
 
 Two rewards: 1 where the number action is `small` and 0 otherwise; and R_gen, with a predictor that is trained once on
@@ -48,7 +48,7 @@ def play(kwargs: dict[str, Any], refreshes: int, paid: bool, seed: int) -> list[
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("labels", help="Solve rates, of studies/collect_solve_rates.py.")
+    parser.add_argument("labels", help="Solve rates, of `countdown-selfplay solve-rates`.")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     common = dict(refresh=1, features=13, difficulty="predictor", relabel_every=0)

@@ -1,7 +1,7 @@
 """The least diversity at which the hard band refuses as many candidates as that of Task Difficulty and Diversity.
 
     countdown-selfplay rloo --max_steps 100 --output_dir runs/tiny-rloo
-    python studies/collect_solve_rates.py runs/tiny-rloo
+    countdown-selfplay solve-rates runs/tiny-rloo
     python studies/fit_least_diversity.py runs/tiny-rloo/solve_rates.jsonl
     python studies/fit_least_diversity.py --recipe qwen2.5-0.5b/symbolic_p_solver
 
@@ -92,7 +92,7 @@ def refused(
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--recipe", default="tiny/symbolic_p_solver", help="Whose ranges and proposer these are.")
-    parser.add_argument("labels", nargs="?", help="Solve rates, of studies/collect_solve_rates.py (drawn without).")
+    parser.add_argument("labels", nargs="?", help="Solve rates, of `countdown-selfplay solve-rates` (drawn without).")
     parser.add_argument("--number_high", type=int, help="Greatest number of the problems, if not the recipe's.")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args(argv)

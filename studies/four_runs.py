@@ -5,6 +5,7 @@ python studies/four_runs.py                        # with the settings of their 
 python studies/four_runs.py --seeds 1 2 3          # each of them with three training seeds
 python studies/four_runs.py --runs conservative_binary rloo_30     # only these
 python studies/four_runs.py --mixes 0 0.25 0.5     # the ablation the paper asks for: the shares of fixed data
+python studies/four_runs.py --rates 1 10 20        # the conservative run at so many times its conjecturer's rate
 python studies/four_runs.py --length_penalty 0.1   # any flag of `countdown-selfplay joint` goes to every run
 
 A run that is finished is read, not repeated. One report has all runs side by side.
@@ -15,6 +16,7 @@ import json
 from pathlib import Path
 
 from countdown_selfplay.cli.main import main
+from countdown_selfplay.config.recipes import recipes, written
 from countdown_selfplay.evaluation.compare import aligned_arms, load_arms, write_counts
 from countdown_selfplay.evaluation.report import write_report
 
@@ -27,6 +29,7 @@ RUNS = {
     "fixed_problems": ("rloo", "anchored_shaped_fixed", ["--prover_micro_batches", "12", "--max_steps", "100"]),
 }
 ABLATED = "anchored_shaped_fixed"  # all else as in the corrected run; at 0 the conjecturer's problems alone are played
+CONSERVATIVE = "conservative_binary"  # at 20 the conjecturer has the aggressive run's rate
 
 
 def play(command: str, name: str, folder: Path, flags: list[str]) -> Path:
@@ -57,21 +60,31 @@ def health(folder: Path) -> str:
     )
 
 
+def mixed(mixes: list[float]) -> dict[str, tuple[str, str, list[str]]]:
+    """The share itself: padded to a multiple of 8, a quarter of fixed problems beside ten proposals would be more."""
+    rest = {mix: ["--truncate_multiple", "1"] if mix else ["--fill", "none"] for mix in mixes}
+    flags_of = {mix: ["--anchor_fraction", str(mix), *rest[mix]] for mix in mixes}
+    return {f"mix-{mix:g}": ("joint", ABLATED, own) for mix, own in flags_of.items()}
+
+
+def hastened(times: list[float]) -> dict[str, tuple[str, str, list[str]]]:
+    own = float(written(recipes()[f"tiny/{CONSERVATIVE}"])["conjecturer_learning_rate"])
+    return {f"rate-{x:g}": ("joint", CONSERVATIVE, ["--conjecturer_learning_rate", f"{own * x:g}"]) for x in times}
+
+
 def compare(
-    seeds: list[int], mixes: list[float], flags: list[str], root: Path = Path("runs"), runs: list[str] | None = None
+    seeds: list[int],
+    arms: dict[str, tuple[str, str, list[str]]],
+    flags: list[str],
+    root: Path = Path("runs"),
+    title: str = "four-runs",
 ) -> Path:
-    arms = {f"tiny-{name.replace('_', '-')}": RUNS[name] for name in runs or RUNS}
-    if mixes:
-        alone = {0.0: ["--fill", "none"]}
-        flags_of = {mix: ["--anchor_fraction", str(mix), *alone.get(mix, [])] for mix in mixes}
-        arms = {f"mix-{mix:g}": ("joint", ABLATED, own) for mix, own in flags_of.items()}
     folders: dict[str, list[Path]] = {}
     for arm, (command, name, own) in arms.items():
         each = {root / f"{arm}-seed-{seed}": ["--seed", str(seed)] for seed in seeds} or {root / arm: []}
         folders[arm] = [play(command, name, folder, [*own, *seed, *flags]) for folder, seed in each.items()]
     played = [folder for own in folders.values() for folder in own]
     words = [f"before={played[0]}:before", *(f"{arm}={','.join(map(str, f))}" for arm, f in folders.items())]
-    title = "four-runs-mixes" if mixes else "four-runs"
     write_counts(root / f"{title}-counts.json", aligned_arms(load_arms(words)))
     main(["compare", *words])
     print(*(health(folder) for folder in played), sep="\n")
@@ -82,6 +95,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[])
     parser.add_argument("--mixes", type=float, nargs="+", default=[])
-    parser.add_argument("--runs", choices=list(RUNS), nargs="+")
+    parser.add_argument("--rates", type=float, nargs="+", default=[])
+    parser.add_argument("--runs", choices=list(RUNS), nargs="+", default=list(RUNS))
     options, rest = parser.parse_known_args()
-    print(f"Health of the runs side by side: {compare(options.seeds, options.mixes, rest, runs=options.runs)}")
+    arms, title = {f"tiny-{name.replace('_', '-')}": RUNS[name] for name in options.runs}, "four-runs"
+    if options.mixes:
+        arms, title = mixed(options.mixes), "four-runs-mixes"
+    elif options.rates:
+        arms, title = hastened(options.rates), "four-runs-rates"
+    print(f"Health of the runs side by side: {compare(options.seeds, arms, rest, title=title)}")

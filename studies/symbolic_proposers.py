@@ -152,10 +152,10 @@ def train(
 ) -> tuple[Any, dict[str, Any]]:
     """The arm's run, and what its prover sampled. of_run, of_proposers: the study's, as in STUDIES."""
     import datasets
-    from collect_solve_rates import collect, new_problems
     from transformers import PrinterCallback
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay.cli.solve_rates import collect, new_problems
     from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.config.recipes import recipe_fields
     from countdown_selfplay.evaluation import evaluate_prover

@@ -1,4 +1,4 @@
-# Tests: cli/commands.py, proposers/symbolic/difficulty.py
+# Tests: cli/commands.py, cli/solve_rates.py, proposers/symbolic/difficulty.py
 """`countdown-selfplay symbolic`: what it refuses before a model loads, and the report of a run with a predictor."""
 
 import importlib
@@ -13,6 +13,7 @@ from tests.cli.test_recipes_played import ROOT
 from tests.unit.evaluation.made_up_runs import write_run
 
 from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.cli import solve_rates
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
@@ -89,7 +90,7 @@ def program(name):
 
 def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys):
     out = tmp_path / "rates.jsonl"
-    assert program("collect_solve_rates").main(["tiny", "--problems", "12", "--samples", "2", "--out", str(out)]) == 0
+    assert main(["solve-rates", "tiny", "--problems", "12", "--samples", "2", "--out", str(out)]) == 0
     features, rates, attempts = read_labels(str(out), CountdownDomain.tiny())
     assert features.shape == (12, 21) and set(attempts) == {2} and set(rates) <= {0, 0.5, 1} and rates.sum() > 0
     assert f"mean solve rate {rates.mean():.3f}" in capsys.readouterr().out
@@ -97,12 +98,24 @@ def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys
     assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere"], "'nowhere' is not a run folder with a prover in it"),
+        (["tiny", "--out", "no/rates.jsonl"], "There is no folder 'no' to write 'rates.jsonl' into"),
+        (["tiny", "--problems", "0"], "'0' is not a whole number above 0"),
+        (["tiny", "--number_high", "1"], "`n` (2000) exceeds the 99 problems"),
+    ],
+)
+def test_a_wrong_call_for_solve_rates_is_one_sentence(words, said, capsys):
+    assert main(["solve-rates", *words]) == 2 and said in capsys.readouterr().err
+
+
 def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_as_in_training(tmp_path, monkeypatch):
     # a run that described itself, with the temperature of its training and another of its evaluation
     from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.data.anchors import GENERATED_ANCHORS
 
-    main = program("collect_solve_rates")
     run = tmp_path / "run"
     shutil.copytree(TINY_MODEL_PATH, run / "prover")
     args = JointSelfPlayConfig.from_recipe("tiny/rloo", output_dir=str(run), use_cpu=True)
@@ -110,8 +123,8 @@ def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_a
     config = {**args.to_dict(), "temperature": 0.7, "eval_preset": "joint_rloo"}
     (run / "run.json").write_text(json.dumps({"name": "run", "config": config, "rules": domain.rules.to_dict()}))
     seen = {}
-    monkeypatch.setattr(main, "collect", lambda *given, **sampling: seen.update(given=given, **sampling) or 0.5)
-    assert main.main([str(run), "--problems", "40", "--seed", str(args.seed)]) == 0
+    monkeypatch.setattr(solve_rates, "collect", lambda *given, **sampling: seen.update(given=given, **sampling) or 0.5)
+    assert main(["solve-rates", str(run), "--problems", "40", "--seed", str(args.seed)]) == 0
     assert seen["temperature"] == 0.7 and seen["max_new_tokens"] == args.max_completion_length
     played = {domain.key(problem) for problem in domain.random(GENERATED_ANCHORS, args.seed, frozenset())}
     asked = [domain.key(problem) for problem in seen["given"][2]]
@@ -193,7 +206,7 @@ def test_the_commands_in_the_head_of_a_recipe_write_the_labels_that_it_reads(siz
     trained = re.search(r"countdown-selfplay rloo (?:--recipe (\S+?)|--output_dir (\S+) --max_steps 100), then", head)
     recipe, folder = trained.groups()
     written = folder or recipe_fields(recipe, {}, JointSelfPlayConfig)["output_dir"]
-    assert f"python studies/collect_solve_rates.py {written}" in head and labels == f"{written}/solve_rates.jsonl"
+    assert f"countdown-selfplay solve-rates {written}" in head and labels == f"{written}/solve_rates.jsonl"
 
 
 def test_the_recipes_at_the_papers_size_have_the_solver_of_its_rloo():

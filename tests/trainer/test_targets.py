@@ -1,4 +1,4 @@
-# Tests: proposers/targets.py, guides/judge.py
+# Tests: proposers/targets.py, guides/judge.py, training/callbacks/round_end.py
 """Self-guided self-play on the embedded model: real rounds with targets, guides, and overlong samples."""
 
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
+from countdown_selfplay.config.run_rules import refuse_unsupported
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
 from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
@@ -141,6 +142,17 @@ def test_overlong_samples_of_both_roles_are_trained_away_from(build):
         assert bool(charged.any())
         assert turn.advantages_B[charged].tolist() == pytest.approx((-(lengths[charged] - 5) / 5).tolist())
         assert bool((turn.advantages_B[~charged] >= 0).all())
+
+
+def test_the_moments_begin_anew_in_each_round_if_that_is_asked(build, tmp_path):
+    def taken(folder, **changes):
+        trainer = build_sgs(build, folder, max_steps=2, prover_objective="rloo", **changes)
+        trainer.train()
+        return {float(state["step"]) for state in trainer.optimizer.state.values()}
+
+    assert max(taken("anew", reset_optimizer="round")) <= 2 < max(taken("kept"))  # two rounds of up to two steps
+    with pytest.raises(ConfigError, match=r"`reset_optimizer` \(round\) is not supported under DeepSpeed"):
+        refuse_unsupported(make_config(tmp_path, **SGS, reset_optimizer="round"), "zero2")
 
 
 def test_what_cannot_be_played_is_said_before_or_in_the_first_round(build, tmp_path):

@@ -197,6 +197,9 @@ COMMANDS: dict[str, Command] = {
     "report": Command("Write report.html of one run, or compare several side by side", "report"),
     "playground": Command("Write playground.html, which steps through the logged rounds of a run", "playground"),
     "dataset": Command("Write solvable problems or demonstrations to a file", "dataset"),
+    "solve-rates": Command(
+        "Write how often a trained prover solves new problems: what a difficulty predictor learns from", "solve_rates"
+    ),
     "env": Command("Print versions, device, cores, memory and installed extras", "env"),
 }  # fmt: skip
 """In the order of `countdown-selfplay --help`. `cdg --training online` is a row, and no name of a command."""

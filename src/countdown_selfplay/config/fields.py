@@ -43,6 +43,11 @@ class RoleFields:
         "the number of steps in a round follows the data. 0: steps_per_round steps of equally many samples, with and "
         "without credit.",
     )
+    reset_optimizer: Literal["never", "round"] = option(
+        "never",
+        "When the optimizer's moments are set to 0. round: before the first step of each round, as the program of SGS "
+        "does.",
+    )
     policy_sharing: Literal["full", "lora", "tied"] = option(
         "full",
         "full: one model per role (the papers' setting). lora: one frozen base, one adapter per role. tied: both "
@@ -144,6 +149,11 @@ class CurriculumFields(EvaluationFields):
         "Effect of soft_overlong. add: the charge is added to the prover's reward. replace: it replaces the reward of "
         "a charged sample, also of a correct one, for prover and conjecturer and under every objective (SGS): before "
         "the baseline if there is one, otherwise as the credit.",
+    )
+    overlong_on: Literal["all", "correct"] = option(
+        "all",
+        "Samples that `overlong: replace` charges. correct: right answers and, of a role without the verifier's bit, "
+        "samples with a reward above 0, as the program of SGS does.",
     )
     demonstration_rungs: list[int] | None = option(
         None,

@@ -124,6 +124,7 @@ class Role:
     kl_in: str = "loss"
     soft_overlong: float = 0.0
     """Last share of its length over which the credit is replaced (`overlong`); 0: nowhere."""
+    overlong_on: str = "all"
     # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.
     sampler_correction: bool = True
     sampler_correction_mode: str = "sequence_mask"

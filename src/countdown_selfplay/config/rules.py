@@ -68,6 +68,11 @@ RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {
         "too, or leave it unset.",
     ),
     (
+        lambda c: c.overlong_on != "all" and (c.overlong != "replace" or not c.soft_overlong),
+        "`overlong_on` ({c.overlong_on}) chooses among the samples that `overlong: replace` charges, and none is "
+        "charged so; set overlong=replace and soft_overlong too, or leave it at all.",
+    ),
+    (
         lambda c: c.ddp_find_unused_parameters is False,
         "`ddp_find_unused_parameters` (False) must be True: a micro-batch holds one role, and DDP would wait for the "
         "other role's gradients; leave it unset.",

@@ -39,6 +39,11 @@ _FOLLOWED: tuple[tuple[Broken, str], ...] = (  # of rewards that move the prover
         "`conjecturer_reward` {reward} follows Adam's moments, which `optim` ({c.optim.value}) may not keep; "
         "set `optim` to adamw_torch or adamw_torch_fused, or set another reward.",
     ),
+    (
+        lambda c: c.reset_optimizer == "round",
+        "`conjecturer_reward` {reward} follows Adam's moments, which `reset_optimizer` (round) drops before the step "
+        "that it foresees; set it to never, or set another reward.",
+    ),
 )
 _SHARDED: tuple[tuple[Broken, str], ...] = (  # under deepspeed and fsdp, by {engine}
     (
@@ -64,6 +69,11 @@ _DEEPSPEED: tuple[tuple[Broken, str], ...] = (
         lambda c: any(role.sequences_per_step for role in c.all_roles.values() if role.trained),
         "`sequences_per_step` is not supported under DeepSpeed, whose optimizer also steps where a role has no "
         "sequence left: its moments would decay; launch with ddp or fsdp2, or set it to 0.",
+    ),
+    (
+        lambda c: c.reset_optimizer == "round",
+        "`reset_optimizer` (round) is not supported under DeepSpeed, whose optimizer keeps its moments in its own "
+        "buffers; launch with ddp or fsdp2, or set it to never.",
     ),
 )
 

@@ -169,6 +169,7 @@ class SelfPlaySettings(
             entropy_coef_max=self.entropy_coef_max,
             kl_in=self.kl_in,
             soft_overlong=self.soft_overlong if self.overlong == "replace" and kind in FLAT else 0.0,
+            overlong_on=self.overlong_on,
             sampler_correction=self.vllm_importance_sampling_correction,
             sampler_correction_mode=self.vllm_importance_sampling_mode,
             sampler_correction_min=self.vllm_importance_sampling_clip_min,

@@ -26,8 +26,8 @@ class Rules:
         one model last / first / any scored .359 / .395 / .4525, so a result means nothing without its rule.
     answer_format: "tags", or "bare": the whole completion is the expression (the compact prompt).
     allow_equals: `3 + 4 = 7` is read as `3 + 4` if the right side is the target in digits.
-    leading_minus: one minus sign may precede a number or a parenthesis, two may not (the checker of Allen and
-        Ståblein; 24 of 1,500 solutions of a public generator need it).
+    leading_minus: one minus sign may precede a number or a parenthesis, two may not (24 of 1,500 solutions of a public
+        generator need it; the checker of Allen and Ståblein, which evaluates Python, takes chains, `**` and `//` too).
     lenient_unicode: look-alike signs, full-width and Arabic digits and spaces are read as their ASCII counterparts.
     max_chars: most characters in an expression, after stripping white space at its ends.
     score_*: correct; well-formed but wrong; malformed or without an answer.

@@ -226,7 +226,7 @@ class MathQA(BaseDomain[Question], Critique):
 
 
 def question_prompt(question: str) -> list[Message]:
-    """Figure 5; whether a line ends before "Where" cannot be seen there: it does in the authors' data."""
+    """Figure 5, with the dollar signs, the headings' #### and the line break before "Where" of the authors' data."""
     asked = (
         "Solve the following math problem efficiently and clearly:\n"
         "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. "

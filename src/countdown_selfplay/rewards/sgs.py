@@ -23,8 +23,8 @@ class SGS(Composable):
     R_solve = 0 if p = 0, if p = 1, or if p is in the top 30% (`top_share`), else 1 - p. Problems with the same p are
     treated alike. `top_of` says what the 30% are of:
       batch: all problems of the round, as the text has it: in the top is a p that no more than 30% have or exceed;
-      between: the rates with 0 < p < 1 alone, as the authors' program has it: p is in the top if it lies above their
-        70th percentile.
+      between: the rates with 0 < p < 1 alone, as the authors' program has it: p is in the top if it lies above the
+        one at place int(.7 n), counted from 0, of these n in ascending order.
 
     R_guide: the guide's score (`ctx.guide_P`, negative ones count as 0), 1 without a guide (the paper's ablation "no
     guide"). A failed review, NaN, counts as the mean of the scores that there are; if every review failed, the guide
@@ -78,8 +78,9 @@ class SGS(Composable):
     def _top(self, p: np.ndarray) -> np.ndarray:
         """(P,) bools: which are too easy."""
         if self.top_of == "between":
-            inside = p[(p > 0) & (p < 1)]
-            return p > (np.quantile(inside, 1 - self.top_share) if inside.size else 0.0) + 1e-12
+            inside = np.sort(p[(p > 0) & (p < 1)])
+            last = min(int(inside.size * (1 - self.top_share)), inside.size - 1)
+            return p > (inside[last] if inside.size else 0.0)
         as_high_P = (p[:, None] <= p[None, :]).mean(1) if p.size else np.zeros(0)  # share with that p or a higher one
         return as_high_P <= self.top_share + 1e-12
 

@@ -24,10 +24,12 @@ def credit(
     kept_B: Any = None,
     group: int | None = None,
     overlong_B: Any = None,
+    overlong_on: str = "all",
 ) -> Turn:
     """As `Round.credit`. objective: None for a player that is not trained. overlong_B: charges at most 0; where one is
     below, it stands in the place of what a sample earned: of its reward (and its bit) before the baseline, or of the
-    credit of a selected sample, as the objective's `overlong_replaces` says. Called by all processes."""
+    credit of a selected sample, as the objective's `overlong_replaces` says. overlong_on: `correct` drops the charges
+    of samples whose bit, or without bits whose reward, is not above 0. Called by all processes."""
     group = rollout.n if group is None else group
     count = len(rollout.texts)
     rewards_B = one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)
@@ -61,6 +63,8 @@ def credit(
     earlier, charge_PG = objective.overlong_replaces == "reward", None
     if overlong_B is not None:
         charge_PG = one_per_sample(rollout, "charges", overlong_B, torch.float).reshape(-1, group).to(rewards_PG)
+        if overlong_on == "correct":
+            charge_PG = charge_PG * ((rewards_PG if correct_PG is None else correct_PG) > 0)
     if charge_PG is not None and earlier:
         rewards_PG = torch.where(charge_PG < 0, charge_PG, rewards_PG)
         correct_PG = None if correct_PG is None else torch.where(charge_PG < 0, charge_PG, correct_PG)

@@ -158,7 +158,8 @@ class PlayedRound:
         if settings.soft_overlong and rollout.texts:
             lengths = token_counts(rollout)
             overlong_B = overlong_charges(lengths, settings.soft_overlong, settings.max_completion_length)
-        turn = credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B)
+        on = settings.overlong_on
+        turn = credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B, on)
         if imitate_B is not None and objective is not None and settings.sft_coef:
             turn.has_signal |= mark_imitated(rollout, imitate_B, self.gather)
         return turn

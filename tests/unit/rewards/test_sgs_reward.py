@@ -62,10 +62,12 @@ FOUR_OF_TEN = np.array([0.0] * 6 + [0.125, 0.25, 0.375, 0.5])
 
 
 def test_the_top_30_percent_of_the_batch_or_of_the_rates_between_0_and_1():
-    # of ten problems the three highest go; of the four rates between, those above their 70th percentile, one tenth of
-    # the way from .375 to .5 (0.7 x 3 = 2.1): one
+    # of ten problems the three highest go; of the four rates between, those above the one at place int(.7 x 4) = 2
     assert SGS().solve_reward(FOUR_OF_TEN).tolist() == [0] * 6 + [0.875, 0, 0, 0]
     assert SGS(top_of="between").solve_reward(FOUR_OF_TEN).tolist() == [0] * 6 + [0.875, 0.75, 0.625, 0]
+    # of 2, 3, 5 and 8 rates 2, 3, 4 and 6 stay: places 1, 2, 3 and 5 are the last (SGS's program)
+    kept = {n: int((SGS(top_of="between").solve_reward(np.arange(1, n + 1) / 16) > 0).sum()) for n in (1, 2, 3, 5, 8)}
+    assert kept == {1: 1, 2: 2, 3: 3, 5: 4, 8: 6}
     # solved ones are no part of the base, and earn nothing themselves
     assert SGS(top_of="between").solve_reward(np.array([0.5, 1.0, 1.0, 1.0])).tolist() == [0.5, 0, 0, 0]
 

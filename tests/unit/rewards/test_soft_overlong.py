@@ -54,7 +54,10 @@ def test_a_charge_that_the_objective_would_not_see_is_refused(tmp_path, objectiv
     changes = {"prover_objective": objective, "soft_overlong": 0.2, "use_cpu": True}
     with pytest.raises(ConfigError, match=r"`soft_overlong` \(0.2\) has no effect on .* set overlong=replace"):
         JointSelfPlayConfig(str(tmp_path), **changes)
-    args = JointSelfPlayConfig(str(tmp_path), overlong="replace", **changes)
+    with pytest.raises(ConfigError, match=r"`overlong_on` \(correct\) chooses among the samples"):
+        JointSelfPlayConfig(str(tmp_path), overlong="replace", overlong_on="correct", use_cpu=True)
+    args = JointSelfPlayConfig(str(tmp_path), overlong="replace", overlong_on="correct", **changes)
+    assert args.role("conjecturer").overlong_on == "correct"
     assert (args.added_overlong, args.role("prover").soft_overlong, args.role("conjecturer").soft_overlong) == (
         0,
         0.2,

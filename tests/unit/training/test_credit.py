@@ -115,6 +115,22 @@ def test_an_overlong_sample_gets_its_charge_instead_of_its_credit_if_it_is_selec
     assert proposals.advantages_B.tolist() == [1.0, -0.25]
 
 
+def test_charges_of_wrong_answers_can_be_left_out():
+    # s = 1/4, the right answer charged -.5 and a wrong one -1; s = 0, one at the limit
+    bits = torch.tensor([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    charges = [-0.5, 0.0, -1.0, 0.0, -1.0, 0.0, 0.0, 0.0]
+    found = credited("reinforce_half", rollout(count=8, n=4), bits, bits, overlong_B=charges, overlong_on="correct")
+    assert found.advantages_B.tolist() == [-0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    # without bits: of a proposal that earned nothing
+    rewards, charges = [1.0, 0.0], [-0.5, -0.25]
+    found = credited("reinforce_half", rollout(count=2), rewards, overlong_B=charges, overlong_on="correct")
+    assert found.advantages_B.tolist() == [-0.5, 0.0]
+    # a baseline: rewards 1, 0, 0, 0 whatever the wrong ones are charged: mean 1/4, deviation 1/2
+    bits = bits[:4]
+    found = credited("cispo", rollout(n=4), bits, bits, overlong_B=[0.0, -1.0, 0.0, -1.0], overlong_on="correct")
+    assert found.advantages_B.tolist() == pytest.approx([1.5, -0.5, -0.5, -0.5], abs=1e-3)
+
+
 def test_under_a_baseline_the_charge_is_the_reward_and_moves_the_credit_of_its_group():
     # rewards 1, 0 with the second charged .25: 1 and -.25 leave one out
     found = credited("rloo", rollout(count=2), [1.0, 0.0], overlong_B=[0.0, -0.25])

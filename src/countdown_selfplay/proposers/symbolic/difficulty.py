@@ -99,7 +99,7 @@ class Predictor:
     which the logits are stretched and moved (Platt), are fitted to predictions of problems that the trees had not
     seen.
 
-    labels: a file of solve rates for the first training (studies/collect_solve_rates.py); None: it starts with none.
+    labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: it starts with none.
     Before it has `least` labels it says PRIOR of every problem, and warns once. capacity: the labels kept, the last
     ones. members, confidence: see Uncertainty.
 
@@ -122,7 +122,7 @@ class Predictor:
         library()
         if self.labels is not None and not Path(self.labels).is_file():
             raise ConfigError(
-                f"`labels` ({self.labels}) is not a file; make it by `python studies/collect_solve_rates.py RUN`, or "
+                f"`labels` ({self.labels}) is not a file; make it by `countdown-selfplay solve-rates RUN`, or "
                 "leave it out: the predictor then learns from the run alone."
             )
         self.options = {"num_leaves": self.leaves, "learning_rate": self.learning_rate, "min_data_in_leaf": 20}

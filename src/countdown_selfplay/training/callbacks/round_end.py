@@ -19,7 +19,7 @@ from ...config import Role
 from ...contract.metric import Metric
 from ...curriculum.legibility import Legibility
 from ...distributed.processes import Processes
-from ...policies.optimization import use_settings
+from ...policies.optimization import bare, use_settings
 from ..book import Book, Loop, averaged_rounds, ends_round
 from ..exports import Exports
 from ..micro_batch import WindowLoss
@@ -52,6 +52,8 @@ class RoundEnd(TrainerCallback):
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any) -> None:
         window, engine = self.window, self.window.engine
+        if args.reset_optimizer == "round" and not self.steps:
+            bare(optimizer).state.clear()
         norms = engine.clip(optimizer, self.roles, window.held_roles())
         stepping = [role for role in window.learners if role not in window.idle]
         through = engine.policies.without_signal(window.idle)
