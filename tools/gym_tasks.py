@@ -204,7 +204,7 @@ def page(table: dict[str, Any]) -> str:
         "it is right, or its mean",
         f"score if that is {SHOWN} or more. A constant is shown if it is right twice: problems have the same answer, "
         "such as yes or no.",
-        "In *right or other* the right answer stands before and behind another one, and the mean of both is shown.",
+        "*Right or other* is the right answer before and behind another one, and the mean of both.",
         "**A task with an entry pays for texts that solve nothing**: a proposer that is rewarded for solve rates can "
         "find them.",
         "",
@@ -269,7 +269,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def read(options: argparse.Namespace) -> None:
-    """Record the scorers of all tasks, or those asked for, as read."""
+    """Record the scorers of all tasks, or of those that are named, as read."""
     table = json.loads(options.output.read_text(encoding="utf-8"))
     for task in options.tasks or table["tasks"]:
         table["tasks"][task].pop("scorer", None)
@@ -279,7 +279,7 @@ def read(options: argparse.Namespace) -> None:
 
 
 def write_audit(options: argparse.Namespace) -> None:
-    """Audit the playable tasks that are asked for, or have not been yet."""
+    """Audit the playable tasks that are named, or that have not been yet."""
     table = json.loads(options.output.read_text(encoding="utf-8"))
     playable = [task for task, row in table["tasks"].items() if not row["refused"] and row.get("scorer")]
     anew = options.audit or options.again

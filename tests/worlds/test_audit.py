@@ -190,7 +190,7 @@ def test_a_problem_may_take_longer_than_an_answer():
         (None, "'chain_sum' of reasoning-gym is not played: its scorer has not been read, and a scorer may run what"),
         (
             {"files": ["arithmetic/chain_sum.py"], "digest": "0"},
-            r"its scorer \(arithmetic/chain_sum.py\) is not the one that was read, .* install reasoning-gym anew",
+            r"its scorer \(arithmetic/chain_sum.py\) is not the one that was read, .* reinstall reasoning-gym",
         ),
     ],
 )

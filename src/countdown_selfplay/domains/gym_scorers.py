@@ -113,7 +113,7 @@ def _derivative(polynomial: Polynomial, variable: str) -> Polynomial:
 
 def _polynomial(derived: bool) -> Scorer:
     """Of the expanded product, or of a polynomial whose derivative is the integrand: brackets around sums, and
-    functions such as `expand` and `Integral`, are no part of one."""
+    functions such as `expand` and `Integral`, do not belong to one."""
 
     def score(answer: str, entry: Entry) -> float:
         meta = entry["metadata"]

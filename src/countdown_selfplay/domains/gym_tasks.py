@@ -97,7 +97,7 @@ def check_read(name: str, scorer: Mapping[str, Any] | None) -> None:
     what = "has not been read" if scorer is None else f"({', '.join(scorer['files'])}) is not the one that was read"
     raise ConfigError(
         f"The task '{name}' of reasoning-gym is not played: its scorer {what}, and a scorer may run what a model "
-        "writes; install reasoning-gym anew (`pip install --force-reinstall --no-deps 'reasoning-gym=="
+        "writes; reinstall reasoning-gym (`pip install --force-reinstall --no-deps 'reasoning-gym=="
         f"{table()['reasoning_gym']}'`), or choose another task."
     )
 

@@ -170,9 +170,9 @@ class Workers:
                 self.counts["ready"] += 1
                 continue
             number, result, *error = said
-            if worker.item == number:
+            if worker.item == number and error != [""]:  # else it ends, and takes no other
                 worker.item = None
-            results.setdefault(number, Unchecked("error", error[0]) if error else result)
+            results.setdefault(number, Unchecked("error", error[0]) if any(error) else result)
 
     def _bury(
         self, worker: _Worker, waiting: deque[int], tries: list[int], results: dict[int, Any], deadline: float

@@ -89,7 +89,7 @@ def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), for
 
 
 def _junk(domain: Any, problem: Any, answers: Sequence[str], i: int) -> Iterator[tuple[str, str, str]]:
-    """(kind, name, text) of what is no answer to a problem. The answers to the others are constants too."""
+    """(kind, name, text) of texts that do not answer a problem. The answers to the others are constants too."""
     prompt = domain.prove_row(problem)["prompt"]
     question = prompt if isinstance(prompt, str) else prompt[-1]["content"]
     yield "question", "the question", question
