@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import math_verify.parser
-import sympy.parsing.sympy_parser
+import sympy.parsing.sympy_parser  # type: ignore[import-untyped, unused-ignore]
 from latex2sympy2_extended import NormalizationConfig
 from math_verify import LatexExtractionConfig, parse, verify
 
