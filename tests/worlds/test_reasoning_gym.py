@@ -343,7 +343,9 @@ def test_another_version_of_the_package_is_refused(monkeypatch):
 def test_levels_that_a_generator_refuses_or_hangs_at_are_named(hostile, monkeypatch):
     made = hostile._made
     monkeypatch.setattr(hostile, "_made", lambda problems: [hostile_unchecked("timed_out") for _ in problems])
-    with pytest.raises(DataError, match=r"chain_sum at levels .* is not made: timed out \(`deadline` 5 s\); give"):
+    with pytest.raises(
+        DataError, match=r"chain_sum at levels .* is not made: timed out \(12 times the `deadline` of 5 s\); give"
+    ):
         hostile.random(2, 0)
     monkeypatch.setattr(hostile, "_made", lambda problems: [hostile_unchecked("error") for _ in problems])
     with pytest.raises(DataError, match="None of 2 problems of chain_sum is made"):

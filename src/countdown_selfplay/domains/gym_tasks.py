@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import re
@@ -81,6 +82,26 @@ def check_installed() -> None:
         )
 
 
+def digest_of(files: Sequence[str]) -> str:
+    """Of files of the installed reasoning-gym."""
+    package = importlib.metadata.distribution("reasoning-gym")
+    read = (Path(str(package.locate_file(f"reasoning_gym/{file}"))).read_bytes() for file in files)
+    return hashlib.blake2b(b"\0".join(read), digest_size=12).hexdigest()
+
+
+def check_read(name: str, scorer: Mapping[str, Any] | None) -> None:
+    """ConfigError unless the scorer of a task is the library's own, or is the one that was read: it gets texts of
+    models, and some of reasoning-gym run them. scorer: {"ours": true}, or its "files" and their "digest"."""
+    if scorer is not None and (scorer.get("ours") or scorer["digest"] == digest_of(scorer["files"])):
+        return
+    what = "has not been read" if scorer is None else f"({', '.join(scorer['files'])}) is not the one that was read"
+    raise ConfigError(
+        f"The task '{name}' of reasoning-gym is not played: its scorer {what}, and a scorer may run what a model "
+        "writes; reinstall reasoning-gym (`pip install --force-reinstall --no-deps 'reasoning-gym=="
+        f"{table()['reasoning_gym']}'`), or choose another task."
+    )
+
+
 def _task(name: str, levels: Mapping[str, Any]) -> Task:
     known = table()["tasks"]
     if name not in known:
@@ -93,6 +114,7 @@ def _task(name: str, levels: Mapping[str, Any]) -> Task:
         raise ConfigError(
             f"The task '{name}' of reasoning-gym is not played: {row['refused']} (docs/gym_tasks.md); choose another."
         )
+    check_read(name, row.get("scorer"))
     limits = {setting: high for setting, (high, _) in row["knobs"].items()}
     for setting in levels:
         if setting not in limits:

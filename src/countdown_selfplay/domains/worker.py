@@ -2,6 +2,7 @@
 FIRST. FIRST, in JSON, is an item for the function before the worker is ready; null for none.
 
 A line of JSON in, [number, item]; a line out, [number, what the function returns], or [number, null, "error: ..."].
+A function that raises SystemExit(result) ends its process after [number, result, ""]: the next item has a fresh one.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ def main(task: str, megabytes: int, first: str) -> None:
     if first != "null":
         function(json.loads(first))
     print(json.dumps("ready"), file=answers, flush=True)
-    for line in sys.stdin:
+    last = False
+    while not last and (line := sys.stdin.readline()):
         number, item = json.loads(line)
         try:
             said = [number, function(item)]
+        except SystemExit as end:
+            said, last = [number, end.code, ""], True
         except Exception as error:  # whatever the checker raises is a verdict on the text, not the end of the worker
             said = [number, None, f"{type(error).__name__}: {error}"[:200]]
         print(json.dumps(said), file=answers, flush=True)

@@ -92,13 +92,14 @@ class Workers:
         self._failed_starts, self._next_start = 0, 0.0  # in a row; on the monotonic clock
         self._end = weakref.finalize(self, _end_all, self._workers)
 
-    def map(self, items: Sequence[Any]) -> list[Any]:
-        """The function's result for each item, or Unchecked. ConfigError if one cannot start and none has ever been
-        ready, CheckerError if later ones cannot."""
+    def map(self, items: Sequence[Any], deadline: float | None = None) -> list[Any]:
+        """The function's result for each item, or Unchecked. `deadline`: for each of these items. ConfigError if one
+        cannot start and none has ever been ready, CheckerError if later ones cannot."""
+        deadline = self.deadline if deadline is None else deadline
         results: dict[int, Any] = {}
         waiting, tries = deque(range(len(items))), [0] * len(items)
         doubled: set[int] = set()
-        seconds = batch_seconds(len(items), self.deadline) if self.batch is None else self.batch
+        seconds = batch_seconds(len(items), deadline) if self.batch is None else self.batch
         end: float | None = None
         try:
             while len(results) < len(items) and not (end and time.monotonic() > end):
@@ -109,7 +110,7 @@ class Workers:
                 if end is None and any(worker.ready for worker in self._workers):  # also one that dies at once
                     end = time.monotonic() + seconds
                 for worker in list(self._workers):
-                    self._bury(worker, waiting, tries, results)
+                    self._bury(worker, waiting, tries, results, deadline)
         finally:
             # What is still at work was slower than another one, or is given up, or was interrupted: the next call's
             # items have the same numbers.
@@ -169,14 +170,16 @@ class Workers:
                 self.counts["ready"] += 1
                 continue
             number, result, *error = said
-            if worker.item == number:
+            if worker.item == number and error != [""]:  # else it ends, and takes no other
                 worker.item = None
-            results.setdefault(number, Unchecked("error", error[0]) if error else result)
+            results.setdefault(number, Unchecked("error", error[0]) if any(error) else result)
 
-    def _bury(self, worker: _Worker, waiting: deque[int], tries: list[int], results: dict[int, Any]) -> None:
+    def _bury(
+        self, worker: _Worker, waiting: deque[int], tries: list[int], results: dict[int, Any], deadline: float
+    ) -> None:
         """Drop a worker that died, or is late with its start or its item, and decide what becomes of the item."""
         died, age = worker.process.poll() is not None, time.monotonic() - worker.since
-        late = age > (START_S if not worker.ready else inf if worker.item is None else self.deadline)
+        late = age > (START_S if not worker.ready else inf if worker.item is None else deadline)
         if not (died or late):
             return
         self._drop(worker)

@@ -1,0 +1,202 @@
+"""Scorers of the library's own for tasks of reasoning-gym whose scorers evaluate the answer (Python's `eval`, SymPy's
+`parse_expr`) or pay for texts that solve nothing. For worker processes alone.
+
+Nothing is evaluated here: sums are read by Countdown's parser, boards by `ast.literal_eval`, polynomials by a grammar.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from ..countdown.expression import DivisionByZero, evaluate, to_postfix
+
+Entry = Mapping[str, Any]
+Scorer = Callable[[str, Entry], float]
+
+LONGER, MORE = 4, 1000
+"""An answer may be so many times as long as the right one, and have so many characters more: it takes the time of one
+that was written to be read."""
+MAX_LITERAL = 4096
+"""Characters of a board that is read as a list of Python."""
+
+
+def _number_game(target: Callable[[Entry], int]) -> Scorer:
+    """An expression that uses each number exactly once."""
+
+    def score(answer: str, entry: Entry) -> float:
+        parsed = to_postfix(answer, unary_minus=True)
+        if parsed is None or sorted(parsed[1]) != sorted(map(str, entry["metadata"]["numbers"])):
+            return 0.0
+        try:
+            return float(evaluate(parsed[0]) == (target(entry), 1))
+        except DivisionByZero:
+            return 0.0
+
+    return score
+
+
+def _board(written: Callable[[Any], str], share: float) -> Scorer:
+    """A right text, or `share` for the same as a list of Python."""
+
+    def score(answer: str, entry: Entry) -> float:
+        right = entry["metadata"].get("valid_answers", [entry["answer"].strip()])
+        if answer in right:
+            return 1.0
+        if len(answer) > MAX_LITERAL:
+            return 0.0
+        try:
+            return share * (written(ast.literal_eval(answer)) in right)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return 0.0
+
+    return score
+
+
+def _spaced(items: Iterable[Any]) -> str:
+    return " ".join(map(str, items))
+
+
+def _rows(board: Iterable[Any]) -> str:
+    return "\n".join(map(_spaced, board))
+
+
+_NUMBER = r"[0-9]{1,4000}(?:\.[0-9]{1,4000})?"
+_FACTOR = rf"(?:{_NUMBER}|[A-Za-z](?:\*\*[0-9]{{1,4}})?)(?:/{_NUMBER})?"
+_TERM = re.compile(rf"([+-]?)({_FACTOR}(?:\*{_FACTOR})*)")
+_FACTORS = re.compile(_FACTOR)
+_POWER = re.compile(r"([A-Za-z])(?:\*\*([0-9]+))?")
+_SPACE = re.compile(r"(?<=[-+*/(]) | (?=[-+*/)])")
+_PRODUCT = re.compile(r"(?<![/\w])(?<!\*\*)\(([^()+-]*)\)(?!\*\*)")
+"""In brackets that change nothing."""
+Polynomial = dict[tuple[tuple[str, int], ...], Fraction]
+"""Monomial -> coefficient, none of them 0."""
+
+
+def polynomial_of(text: str) -> Polynomial | None:
+    """A sum of products of numbers, fractions and powers of letters; None for any other text, such as a function, or
+    a product of sums."""
+    text, at = _PRODUCT.sub(r"\1", _SPACE.sub("", " ".join(text.split()))), 0
+    found: defaultdict[tuple[tuple[str, int], ...], Fraction] = defaultdict(Fraction)
+    while at < len(text):
+        term = _TERM.match(text, at)
+        if term is None or (at and not term[1]):
+            return None
+        at, coefficient, powers = term.end(), Fraction(-1 if term[1] == "-" else 1), Counter[str]()
+        for factor in _FACTORS.findall(term[2]):
+            above, _, below = factor.partition("/")
+            if power := _POWER.fullmatch(above):
+                powers[power[1]] += int(power[2] or 1)
+            else:
+                coefficient *= Fraction(above)
+            divisor = Fraction(below or 1)
+            if not divisor:
+                return None
+            coefficient /= divisor
+        found[tuple(sorted((one, power) for one, power in powers.items() if power))] += coefficient
+    return {monomial: number for monomial, number in found.items() if number} if text else None
+
+
+def _derivative(polynomial: Polynomial, variable: str) -> Polynomial:
+    found: Polynomial = {}
+    for monomial, number in polynomial.items():
+        powers = dict(monomial)
+        if power := powers.get(variable, 0):
+            powers[variable] -= 1
+            found[tuple(sorted((one, n) for one, n in powers.items() if n))] = number * power
+    return found
+
+
+def _polynomial(derived: bool) -> Scorer:
+    """Of the expanded product, or of a polynomial whose derivative is the integrand: brackets around sums, and
+    functions such as `expand` and `Integral`, do not belong to one."""
+
+    def score(answer: str, entry: Entry) -> float:
+        meta = entry["metadata"]
+        found = polynomial_of(answer)
+        if found is None:
+            return 0.0
+        if derived:
+            return float(_derivative(found, meta["variable"]) == polynomial_of(meta["integrand"]))
+        return float(found == polynomial_of(entry["answer"]))
+
+    return score
+
+
+def _coin_flip(answer: str, entry: Entry) -> float:
+    """A decimal number or a fraction: off by .0001 at the most, and by a hundredth of the probability."""
+    above, _, below = answer.replace(",", "").partition("/")
+    right = float(entry["answer"])
+    try:
+        return float(abs(float(above) / float(below or 1) - right) <= min(1e-4, right / 100))
+    except (ValueError, ArithmeticError):
+        return 0.0
+
+
+def _halting(answer: str, entry: Entry) -> float:
+    return float(answer.lower() == entry["answer"].lower())
+
+
+def _bitwise(answer: str, entry: Entry) -> float:
+    """A number in any of Python's notations."""
+    try:
+        return float(int(answer, 0) == int(entry["answer"], 0))
+    except ValueError:
+        return 0.0
+
+
+OURS: dict[str, Scorer] = {
+    "countdown": _number_game(lambda entry: entry["metadata"]["target"]),
+    "puzzle24": _number_game(lambda entry: 24),
+    "string_insertion": _board("".join, 0.1),
+    "spiral_matrix": _board(_spaced, 0.1),
+    "binary_matrix": _board(_rows, 0.1),
+    "n_queens": _board(_rows, 0.5),
+    "polynomial_multiplication": _polynomial(derived=False),
+    "simple_integration": _polynomial(derived=True),
+    "bitwise_arithmetic": _bitwise,
+    "coin_flip": _coin_flip,
+    "game_of_life_halting": _halting,
+}
+_NO_NUMBER = re.compile(r"(?<![a-z])(?:nan|inf(?:inity)?)j?(?![a-z])", re.IGNORECASE)
+
+
+_asked_for: list[str] = []
+_watched = False
+
+
+def watch(event: str, _: Any) -> None:
+    """The audit hook of a worker."""
+    if _watched:
+        _asked_for.append(event)
+        raise RuntimeError(f"a scorer asks Python for '{event}'")
+
+
+def score(task: str, dataset: Any, entry: Entry, answer: str) -> float:
+    """By our scorer of the task, else by the task's own. 0 for what no answer can be: a text much longer than the
+    right one; `nan` and `inf`, which compare as no number does; and any text where the right answer is an empty one.
+
+    The scorers that are played compute from the text alone. One that asks Python for anything that it audits (PEP 578:
+    to compile, execute, import, open, start a process) is not let, and the process ends with the score 0.
+    """
+    global _watched
+    right, said = str(entry["answer"]), answer.strip()
+    if len(said) > LONGER * len(right) + MORE:
+        return 0.0
+    if (_NO_NUMBER.search(said) and not _NO_NUMBER.search(right)) or (said.strip("\"'") and not right.strip()):
+        return 0.0
+    if task in OURS:
+        return OURS[task](said, entry)
+    if task == "number_sorting":  # its scorer evaluates a right answer that is not JSON
+        entry = {**entry, "answer": right.replace("'", '"')}
+    try:
+        _watched = True
+        return float(dataset.score_answer(answer, entry))
+    finally:
+        _watched = False
+        if _asked_for:
+            raise SystemExit(0.0)

@@ -1,0 +1,111 @@
+"""What a domain pays for texts that solve nothing, and whether it runs what a text says."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PLANTED = (
+    "__import__('pathlib').Path('FILE').touch()",
+    "open('FILE', 'w')",
+    "[open('FILE', 'w')]",
+    "(lambda: open('FILE', 'w'))()",
+    "exec(\"open('FILE', 'w')\")",
+    "1 if open('FILE', 'w') else 0",
+    "{open('FILE', 'w')}",
+    "\\text{open}(\\text{'FILE', 'w'})",
+    "\\immediate\\write18{touch FILE}",
+    "$(touch FILE)",
+    "`touch FILE`",
+    "; touch FILE",
+    "!!python/object/apply:os.system ['touch FILE']",
+    "cposix\nsystem\n(S'touch FILE'\ntR.",
+    "{{ cycler.__init__.__globals__.os.popen('touch FILE').read() }}",
+)
+"""Answers that make FILE where they are run: by Python, SymPy, TeX, a shell, YAML, pickle or Jinja."""
+CONSTANTS = (
+    *("0", "1", "-1", "24", "0.5", "nan", "inf", "1e999", "True", "Yes", "No", "None", "impossible", "I do not know"),
+    *("[]", "{}", "[0]", "[NaN]", "[[0]]", "x", "C", "A", "-", '""', "2**3", "6*4*1*1"),
+)
+KINDS = ("constant", "question", "right or other", "unevaluated")
+
+
+@dataclass(frozen=True)
+class Paid:
+    """The text of a kind that earns most, over all problems."""
+
+    text: str
+    right: float
+    """The share of problems for which it is right."""
+    score: float
+    """The mean of its scores."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The findings on a domain."""
+
+    ran: tuple[str, ...]
+    """Planted answers that were run."""
+    paid: dict[str, Paid] = field(default_factory=dict)
+    """By kind (KINDS)."""
+    right: float | None = None
+    """The share of the given answers that are right; None: none were given."""
+
+
+def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), form: str = "ANSWER") -> Audit:
+    """Ask `domain` about texts that solve none of `problems`: constants, the question itself, the right one of
+    `answers` beside a wrong one, and forms that hand the question back unevaluated; and about answers that make a
+    file if they are run. form: how a completion holds an ANSWER, such as "<answer>ANSWER</answer>"."""
+
+    def verdicts(texts: list[str], asked: list[Any]) -> list[Any]:
+        return list(domain.verify([form.replace("ANSWER", text) for text in texts], asked))
+
+    ran = []
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / str(i) for i in range(len(PLANTED))]
+        texts = [text.replace("FILE", str(file)) for text, file in zip(PLANTED, files, strict=True)]
+        for problem in problems[:3]:
+            verdicts(texts, [problem] * len(texts))
+        ran = [text for text, file in zip(PLANTED, files, strict=True) if file.exists()]
+
+    asked = [(i, *one) for i, problem in enumerate(problems) for one in _junk(domain, problem, answers, i)]
+    found: dict[tuple[str, str], list[Any]] = {}
+    judged = verdicts([text for *_, text in asked], [problems[i] for i, *_ in asked])
+    for (_, kind, name, _), verdict in zip(asked, judged, strict=True):
+        found.setdefault((kind, name), []).append(verdict)
+    paid: dict[str, Paid] = {}
+    for (kind, name), group in found.items():
+        right = sum(verdict.correct for verdict in group) / len(group)
+        one = Paid(name, right, sum(float(verdict.score) for verdict in group) / len(group))
+        if kind not in paid or (one.right, one.score) > (paid[kind].right, paid[kind].score):
+            paid[kind] = one
+    own = verdicts(list(answers), list(problems[: len(answers)]))
+    return Audit(tuple(ran), paid, sum(verdict.correct for verdict in own) / len(own) if own else None)
+
+
+def _junk(domain: Any, problem: Any, answers: Sequence[str], i: int) -> Iterator[tuple[str, str, str]]:
+    """(kind, name, text) of texts that do not answer a problem. The answers to the others are constants too."""
+    prompt = domain.prove_row(problem)["prompt"]
+    question = prompt if isinstance(prompt, str) else prompt[-1]["content"]
+    yield "question", "the question", question
+    for text in dict.fromkeys([*CONSTANTS, *answers]):
+        yield "constant", text, text
+    if answers:
+        right = answers[i]
+        other = next((one for one in answers if one != right), f"{right}0")
+        for text in (f"{right} or {other}", f"{other} or {right}"):  # who writes both does not know which is right
+            yield "right or other", "right or other", text
+    for formula in _formulas(question):
+        for form in ("expand(F)", "simplify(F)", "Integral(F, x)", "(F)", "eval('F')"):
+            yield "unevaluated", form, form.replace("F", formula)
+
+
+def _formulas(question: str) -> list[str]:
+    """What may be a formula in the lines of a question, the first ones."""
+    ends = (re.sub(r"∫|\bdx\b|=\s*\??\s*$", "", line.rpartition(":")[2]).strip() for line in question.splitlines())
+    return [end for end in ends if re.search(r"[-+*/^]", end) and re.search(r"[0-9a-z]", end)][:2]

@@ -1,0 +1,208 @@
+# Tests: testing/audit.py, domains/gym_scorers.py, domains/gym_worker.py, domains/gym_tasks.py, domains/math_check.py
+"""No text of a model runs, in any domain, and what a domain pays for texts that solve nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.countdown.exact.solver import solve
+from countdown_selfplay.detachment.domain import DetachmentDomain
+from countdown_selfplay.domains import make_domain
+from countdown_selfplay.domains.gym_tasks import table
+from countdown_selfplay.domains.workers import Workers
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.testing.audit import PLANTED, audit
+from tests.toy_domain import Sums
+
+TASKSETS = Path(__file__).parent / "tasksets"
+BOX = "\\boxed{ANSWER}"
+RAN = "__import__('pathlib').Path('{file}').touch()"
+
+
+def closed(domain, *given):
+    try:
+        return audit(domain, *given)
+    finally:
+        if getattr(domain, "_pool", None) is not None:
+            domain._pool.close()
+
+
+def nothing(found):
+    """Planted answers do not run, the given answers are right, and no text that solves nothing is, but for the answer
+    to another problem."""
+    assert found.ran == () and found.right in (None, 1.0)
+    assert all(one.right == 0 for kind, one in found.paid.items() if kind != "constant"), found.paid
+
+
+# The audit itself
+
+
+class Evaluates(Sums):
+    """The toy domain with a verifier that evaluates."""
+
+    def verify(self, texts, problems):
+        return super().verify([self.value(text) for text in texts], problems)
+
+    def value(self, text):
+        try:
+            return str(eval(text))
+        except Exception:
+            return ""
+
+
+def test_a_domain_that_evaluates_is_found():
+    problems = [(3, 5), (2, 9)]
+    found = audit(Evaluates(), problems, ["8", "11"])
+    assert set(PLANTED[:6]) <= set(found.ran) and found.right == 1.0
+    assert found.paid["right or other"].right == 0.5  # "8 or 11" is 8, and "11 or 8" is not
+    assert found.paid["constant"].right == 0.5  # 8, for one of two
+    assert audit(Sums(), problems, ["8", "11"]).ran == ()
+
+
+# Domains of ours
+
+
+def test_countdown():
+    domain = CountdownDomain.tiny()
+    problems = domain.random(4, 0)
+    answers = [str(solve(problem)) for problem in problems]
+    nothing(audit(domain, problems, answers))
+
+
+def test_detachment():
+    domain = DetachmentDomain()
+    nothing(audit(domain, domain.random(4, 0), ()))
+
+
+def test_math_qa():
+    pytest.importorskip("math_verify", reason="needs the extra math: pip install 'countdown-selfplay[math]'")
+    domain = make_domain("math_qa", {"deadline": 600.0, "workers": 1})
+    answers = ["18", "\\frac{1}{2}", "x^2+1"]
+    problems = [domain.problem({"question": f"What is it? ({i})", "answer": one}) for i, one in enumerate(answers)]
+    nothing(closed(domain, problems, answers, BOX))
+
+
+def test_sympy_evaluates_numbers_and_names_alone_where_mathematics_is_checked(tmp_path):
+    pytest.importorskip("math_verify", reason="needs the extra math: pip install 'countdown-selfplay[math]'")
+    code = (
+        "from countdown_selfplay.domains import math_check\n"
+        "import sympy\n"
+        "print(sympy.sympify('2.50'), sympy.sympify('x'), math_check.check(['0.5', '\\\\frac12']))\n"
+        f"sympy.sympify({RAN.format(file=tmp_path / 'ran')!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["2.50000000000000", "x", "True"]
+    assert "is neither a number nor a name" in done.stderr and not (tmp_path / "ran").exists()
+
+
+def test_a_taskset_of_verifiers(monkeypatch):
+    pytest.importorskip("verifiers.v1", reason="needs the extra verifiers")
+    monkeypatch.syspath_prepend(str(TASKSETS))
+    domain = make_domain("verifiers", {"taskset": "small_sums", "chat": False, "workers": 1, "deadline": 600.0})
+    found = closed(domain, domain.random(1, 0))
+    assert found.ran == () and all(one.right == 0 for one in found.paid.values()), found.paid
+
+
+# reasoning-gym
+
+EVALUATED = [
+    *("countdown", "puzzle24", "n_queens", "binary_matrix", "string_insertion", "spiral_matrix"),
+    *("polynomial_multiplication", "simple_integration"),
+]
+JUNK = ["complex_arithmetic", "number_sorting", "coin_flip", "game_of_life_halting", "bitwise_arithmetic"]
+
+
+@pytest.fixture(scope="module")
+def gym():
+    pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
+    from countdown_selfplay.domains.reasoning_gym import ReasoningGym
+
+    domain = ReasoningGym([*EVALUATED, *JUNK], prompt="bare", workers=2, deadline=120.0)
+    yield domain
+    domain.close()
+
+
+@pytest.mark.parametrize("task", [*EVALUATED, *JUNK])
+def test_tasks_whose_scorers_of_the_package_evaluate_or_pay_for_nothing(gym, task):
+    from countdown_selfplay.domains.reasoning_gym import GymProblem
+
+    lowest = (0,) * len(table()["tasks"][task]["knobs"])
+    made = [one for one in gym._made([GymProblem(task, lowest, seed) for seed in range(6)]) if hasattr(one, "answer")]
+    problems = list({one.answer: one for one in made}.values())  # a constant is right for one alone
+    found = audit(gym, problems, [one.answer for one in problems])
+    nothing(found)
+    if task == "n_queens":
+        assert found.right == 1.0  # a board may be an answer to several
+    else:
+        assert found.paid["constant"].right == pytest.approx(1 / len(problems)), found.paid
+    counts = gym._pool.counts
+    assert counts["timed_out"] == counts["died"] == counts["batch_timed_out"] == 0
+
+
+def test_a_scorer_that_runs_an_answer_is_not_let_and_its_worker_is_fresh_afterwards(gym, tmp_path):
+    """The scorer of intermediate_integration, which the domain refuses, hands the answer to SymPy's parse_expr."""
+    pool = Workers(gym.checker, processes=1, deadline=120.0)
+    scorer = "sys.modules['reasoning_gym.arithmetic.chain_sum'].ChainSumDataset.score_answer"
+    patch = f'exec("import sys; {scorer} = lambda *a: 1.0")'
+    texts = [RAN.format(file=tmp_path / "ran"), patch]
+    items = [["score", "intermediate_integration", [0], 1, text] for text in texts]
+    said = pool.map([*items, ["score", "chain_sum", [0, 0], 1, "no idea"]])
+    pool.close()
+    assert said == [0.0, 0.0, 0.0] and not (tmp_path / "ran").exists()
+    assert pool.counts["ready"] == 3  # one after each answer that it was asked to run
+    assert pool.counts["died"] == 0
+
+
+def test_bombs_cost_no_deadline(gym):
+    bombs = ["9**9**9**9", "1e999999999", "(" * 60_000, "[" * 60_000, "-" * 60_000 + "1", "1/" * 30_000, "9" * 60_000]
+    problems = gym.random(8, 3)
+    before = dict(gym._pool.counts)
+    asked = [(bomb, problem) for problem in problems for bomb in bombs]
+    said = gym.verify([bomb for bomb, _ in asked], [problem for _, problem in asked])
+    assert not any(verdict.correct for verdict in said)
+    assert {reason: gym._pool.counts[reason] - before.get(reason, 0) for reason in ("timed_out", "died")} == {
+        "timed_out": 0,
+        "died": 0,
+    }
+
+
+def test_a_problem_may_take_longer_than_an_answer():
+    pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
+    from countdown_selfplay.domains.reasoning_gym import MAKING, ReasoningGym
+    from tests.worlds.gym_checkers import BUSY
+
+    class Busy(ReasoningGym):
+        checker = "tests.worlds.gym_checkers:busy"
+
+    domain = Busy("chain_sum", prompt="bare", workers=1, deadline=BUSY / 2)
+    assert MAKING * domain.deadline > 2 * BUSY
+    problems = domain.random(1, 0)
+    assert len(problems) == 1 and domain.verify(["hang"], problems)[0].reason == "timed_out"
+    domain.close()
+
+
+@pytest.mark.parametrize(
+    ("scorer", "message"),
+    [
+        (None, "'chain_sum' of reasoning-gym is not played: its scorer has not been read, and a scorer may run what"),
+        (
+            {"files": ["arithmetic/chain_sum.py"], "digest": "0"},
+            r"its scorer \(arithmetic/chain_sum.py\) is not the one that was read, .* reinstall reasoning-gym",
+        ),
+    ],
+)
+def test_a_scorer_that_was_not_read_is_refused(monkeypatch, scorer, message):
+    pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
+    monkeypatch.setitem(table()["tasks"]["chain_sum"], "scorer", scorer)
+    with pytest.raises(ConfigError, match=message):
+        make_domain("reasoning_gym", {"task": "chain_sum"})
+
+
+def test_every_played_task_has_the_scorer_that_was_read():
+    pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
+    played = [task for task, row in table()["tasks"].items() if not row["refused"]]
+    make_domain("reasoning_gym", {"task": played})
+    assert "intermediate_integration" not in played and len(played) == 95
