@@ -2,9 +2,8 @@
 rendering of prompts. Rollouts, evaluations, probes, demonstrations, warm starts, `eval`, `ask` and exports go through
 it.
 
-What a run says about its prompts (`chat_template_kwargs`, a system message that the template refuses) is written into
-the tokenizer's chat template, as a preamble: whoever renders with that tokenizer, TRL and a user of the exported model
-included, gets the prompts that were trained on.
+The settings of a run's prompts (`chat_template_kwargs`, a system message that the template refuses) become a preamble
+of the tokenizer's chat template: TRL, and users of the exported model, then render the prompts of training.
 """
 
 from __future__ import annotations
@@ -148,7 +147,7 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
 def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = None) -> Any:
     """The tokenizer whose chat template renders all of `prompts`, with `chat_template_kwargs` where its caller passes
     no others: itself, or a copy with another template. One prompt of each order of roles is tried, and an answer. A
-    system message that the template refuses or leaves out comes to stand at the beginning of the user's, which is
+    system message that the template refuses or leaves out is put at the beginning of the user's, which is
     said once; PromptError for a template that does not render the prompts even so."""
     chats = {tuple(message["role"] for message in chat): chat for chat in prompts if not isinstance(chat, str)}
     if not chats:
@@ -160,7 +159,7 @@ def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = No
         asked = _with_preamble(asked, _FOLD)
         if not any("system" in roles for roles in chats) or _fault(asked, chats.values()) is not None:
             raise fault
-        _say("The chat template takes no system message: its text stands at the beginning of the user's message.")
+        _say("The chat template takes no system message: its text is put at the beginning of the user's message.")
     end_of_turn(asked)
     return asked
 
