@@ -49,7 +49,7 @@ def excerpt(folder):
     refused = [{name: one.get(name) for name in ("role", "reason", "problem")} for one in run.samples if "role" in one]
     written = json.loads((Path(folder) / "run.json").read_text())
     return {
-        "config": {name: written["config"][name] for name in ("steps_per_round", "max_steps", "duplicate_proposals")},
+        "config": {name: written["config"][name] for name in ("steps_per_round", "max_steps")},
         "steps": [int(row["step"]) for row in rows],
         "columns": columns,
         "samples": [one for one in refused if one["role"].startswith("conjecturer")][-10:],

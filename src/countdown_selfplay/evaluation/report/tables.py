@@ -74,7 +74,7 @@ def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
     note += "the conjecturer's samples before and after are independent. "
     cut = max(found[when]["truncated_rate"] or 0 for found in evaluated for when in ("before", "after"))
     if cut > 0.01:
-        note += f"Up to {cut:.1%} of the answers were cut at the token limit and count as wrong: raise it."
+        note += f"Up to {cut:.1%} of the answers were cut at the token limit and count as wrong."
     return note
 
 
