@@ -61,7 +61,7 @@ def read(
         if path.name.endswith(FAILED):
             name, _, seed = path.name[: -len(FAILED)].rpartition("-")
             if not name or not seed.isdecimal():
-                raise ConfigError(f"{path} is no file of a job, CONTESTANT-SEED{FAILED}; {_CURE}.")
+                raise ConfigError(f"{path} is not the file of a job, CONTESTANT-SEED{FAILED}; {_CURE}.")
             if path.with_name(f"{name}-{seed}.json").exists():  # it was played again since
                 continue
             said = json_file(path, _CURE, said=str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -129,7 +130,7 @@ def dry_run(
     here = Launch(device=device, bf16=settings.bf16 is not False and device != "cpu")
     where = here if launch is None else planned(launch)
     memory = iterated_lines(settings, domain_from(script), model.model_name_or_path, where)
-    print_warm_start(script, settings, model, [*plan(settings, game_of(script), script.problems), *memory])
+    print_warm_start(script, settings, model, chain(plan(settings, game_of(script), script.problems), memory))
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:

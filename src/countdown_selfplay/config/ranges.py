@@ -19,6 +19,7 @@ RANGES = {  # a field, and the roles' own settings of that name
     "sft_coef": Range(0, INF, "0 means no supervised term"),
     "vocabulary_dropout": Range(0, 1, "0 means no mask", below=True),
     "max_completion_length": Range(1, INF, "tokens"),
+    "max_length": Range(1, INF, "tokens of a row"),
     "temperature": Range(0, INF, "samples are drawn, not decoded greedily", above=True),
     "top_p": Range(0, 1, "1 switches it off", above=True),
     "top_k": Range(0, INF, "0 switches it off"),

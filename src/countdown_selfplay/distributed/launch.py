@@ -24,6 +24,12 @@ def refuse_lone_process() -> None:
     """ConfigError in the only process of an `accelerate launch` that was asked for several: accelerate 1.15 goes by
     `--multi_gpu` (or a config file's kind of engine) and not by `--num_processes`, and with `--cpu`, or on a machine
     with one GPU or none, starts one process and says nothing."""
+    for name in _WORLD:
+        if not os.environ.get(name, "1").isdecimal():
+            raise ConfigError(f"The variable {name} ({os.environ[name]}) must be a whole number; unset it.")
+    precision = os.environ.get("ACCELERATE_MIXED_PRECISION", "no").lower()
+    if precision not in ("no", "fp16", "bf16", "fp8"):
+        raise ConfigError(f"The variable ACCELERATE_MIXED_PRECISION ({precision}) must be no, bf16 or fp8; unset it.")
     world = max(int(os.environ.get(name, "1")) for name in _WORLD)
     if world > 1 or "ACCELERATE_MIXED_PRECISION" not in os.environ:  # which the launcher always sets
         return

@@ -74,9 +74,9 @@ def test_more_answers_or_updates_than_the_track_has_are_not_ranked(track, folder
 @pytest.mark.parametrize(
     ("name", "held", "said"),
     [
-        ("foo.failed.json", {"said": "x"}, r"is no file of a job, CONTESTANT-SEED\.failed\.json; remove it"),
-        ("-1.failed.json", {"said": "x"}, "is no file of a job"),
-        ("a-b.failed.json", {"said": "x"}, "is no file of a job"),
+        ("foo.failed.json", {"said": "x"}, r"is not the file of a job, CONTESTANT-SEED\.failed\.json; remove it"),
+        ("-1.failed.json", {"said": "x"}, "is not the file of a job"),
+        ("a-b.failed.json", {"said": "x"}, "is not the file of a job"),
         ("plain-1.json", {"curve": []}, r"does not say all that the tables print \(IndexError"),
         ("plain-1.json", {"tokens": "many"}, "does not say all that the tables print"),
         ("plain-1.json", {"health": None}, "does not say all that the tables print"),
