@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from countdown_selfplay.evaluation import two_level_bootstrap
-from countdown_selfplay.evaluation.compare import Arm, aligned_arms, load_result, write_counts
+from countdown_selfplay.lab.compare import Arm, aligned_arms, load_result, write_counts
 
 
 def run(seed: int, folder: Path, flags: list[str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from countdown_selfplay.evaluation import wilson_interval
-from countdown_selfplay.evaluation.scaling import curve_of
+from countdown_selfplay.lab.scaling import curve_of
 from countdown_selfplay.statistics.bootstrap import ends, paired_differences, resampled_means, two_level_draws
 from countdown_selfplay.statistics.scaling import ScalingCurve
 

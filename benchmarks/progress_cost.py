@@ -19,11 +19,11 @@ from pacing import Paced
 from results import machine, write_json
 
 from countdown_selfplay import JointConjecturerProverTrainer
-from countdown_selfplay.arena.contestants import entrant
-from countdown_selfplay.arena.job import settings_of
-from countdown_selfplay.arena.tracks import load_track
-from countdown_selfplay.cli.arena import settings_from
 from countdown_selfplay.domains import domain_from
+from countdown_selfplay.lab.arena.contestants import entrant
+from countdown_selfplay.lab.arena.job import settings_of
+from countdown_selfplay.lab.arena.tracks import load_track
+from countdown_selfplay.lab.cli.arena import settings_from
 from countdown_selfplay.statistics.bootstrap import t_interval
 from countdown_selfplay.training.run import data_sets
 

@@ -2,7 +2,7 @@
 
     python benchmarks/scoring.py --answers 512 --milliseconds 50 --workers 2 4 8
 
-Each answer takes so many milliseconds in the pool that mathematics and reasoning_gym share (domains/workers.py); it
+Each answer takes so many milliseconds in the pool that mathematics and reasoning_gym share (worlds/workers.py); it
 sleeps, so that any number of workers is measured on any number of cores. The first call, in which the processes start,
 is apart. 1.0 is ideal; the goal is at most 1.2. docs/domains.md has a run.
 """
@@ -13,7 +13,7 @@ import argparse
 import os
 import time
 
-from countdown_selfplay.domains.workers import Workers
+from countdown_selfplay.worlds.workers import Workers
 
 
 def score(milliseconds: float) -> float:

@@ -13,8 +13,10 @@ from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
-from countdown_selfplay.proposers import levels, policies, rung_oracle, targets_metrics, tiers, variations
+from countdown_selfplay.lab.proposers import rung_oracle
+from countdown_selfplay.proposers import policies, targets_metrics, tiers, variations
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
+from countdown_selfplay.worlds import levels
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.evaluation.report import pictures
+from countdown_selfplay.lab.report import pictures
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward, refused_reward
 from countdown_selfplay.rewards.prover.length import make_length_penalty
 from countdown_selfplay.rewards.prover.soft_overlong import make_soft_overlong

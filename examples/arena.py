@@ -8,10 +8,10 @@ docs/arena.md describes tracks, contestants and files; `countdown-selfplay arena
 
 from pathlib import Path
 
-from countdown_selfplay.arena import board
-from countdown_selfplay.arena.contestants import entrant
-from countdown_selfplay.arena.schedule import Asked, Place, Schedule
-from countdown_selfplay.arena.tracks import load_track
+from countdown_selfplay.lab.arena import board
+from countdown_selfplay.lab.arena.contestants import entrant
+from countdown_selfplay.lab.arena.schedule import Asked, Place, Schedule
+from countdown_selfplay.lab.arena.tracks import load_track
 
 
 def main(track="ladder", names=("plain", "trained"), seeds=(1, 2), workers=1):

@@ -29,7 +29,6 @@ from typing import Any
 import yaml
 from many_runs import finish, finished, play_all, run_folder
 
-from countdown_selfplay.cli import cdg
 from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.main import as_program, program, resolved
 from countdown_selfplay.cli.plain import underscored
@@ -38,6 +37,7 @@ from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import append_lines, read_lines
 from countdown_selfplay.errors import DataError
+from countdown_selfplay.warm_starts.cli import cdg
 from countdown_selfplay.warm_starts.starts import CDG, CDG_PROBLEMS, Job, cdg_start, fine_tune, made
 
 RECIPE = "tiny/iterated_cdg"
@@ -84,8 +84,8 @@ def load(path: str) -> tuple[Any, Any]:
 def prepare(root: Path, start: Path, settings: Mapping[str, Any]) -> None:
     """What all runs are measured by besides the held-out problems: steps of the warm start's solutions. DataError
     where the folder holds a study of other `settings`."""
-    from countdown_selfplay.evaluation.critics import model_policy
-    from countdown_selfplay.evaluation.critics.error_detection import eligible_solutions, write_solutions
+    from countdown_selfplay.lab.critics import model_policy
+    from countdown_selfplay.lab.critics.error_detection import eligible_solutions, write_solutions
 
     if finished(root, settings, "prepared.json"):
         return
@@ -175,11 +175,11 @@ def measure(arm: str, seed: int, root: Path, start: str, settings: Mapping[str, 
     from critic_figures import critic_choices, prover_figures
     from critic_tables import kept_weights
 
-    from countdown_selfplay.evaluation.critics import model_policy
-    from countdown_selfplay.evaluation.critics.error_detection import drawn_items, read_solutions
-    from countdown_selfplay.evaluation.critics.self_correction import self_correction
-    from countdown_selfplay.evaluation.critics.win_rates import Meetings, iterations_of, win_rates
     from countdown_selfplay.games import GAMES
+    from countdown_selfplay.lab.critics import model_policy
+    from countdown_selfplay.lab.critics.error_detection import drawn_items, read_solutions
+    from countdown_selfplay.lab.critics.self_correction import self_correction
+    from countdown_selfplay.lab.critics.win_rates import Meetings, iterations_of, win_rates
 
     domain = domain_of(settings)
     own = [] if arm == "start" else iterations_of(run_folder(root, "cdg" if arm == "cdg_1" else arm, seed))
@@ -250,7 +250,7 @@ def of_critics(
 ) -> dict[str, Any]:
     """What docs/benchmarks/ holds of a study: rates by problem, figures, and of cdg's critics in each seed what they
     were trained on, how far they differ and who won."""
-    from countdown_selfplay.evaluation.critics.win_rates import matrix_of
+    from countdown_selfplay.lab.critics.win_rates import matrix_of
 
     kept = ("pass@1", "majority@8")
     rates = {arm: {name: [[round(v, 3) for v in one["per_problem"][name]] for one in own] for name in kept}

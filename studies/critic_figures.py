@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from countdown_selfplay.domains import verdicts_of
-from countdown_selfplay.evaluation.critics import Policy, model_policy
-from countdown_selfplay.evaluation.critics.error_detection import StepItem, error_detection
-from countdown_selfplay.evaluation.critics.win_rates import Iteration
+from countdown_selfplay.lab.critics import Policy, model_policy
+from countdown_selfplay.lab.critics.error_detection import StepItem, error_detection
+from countdown_selfplay.lab.critics.win_rates import Iteration
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.statistics.bootstrap import share_interval
 from countdown_selfplay.statistics.pass_at_k import majority_at_k

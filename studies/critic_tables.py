@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from countdown_selfplay.evaluation.critics.win_rates import RATES, Iteration, matrix_of
+from countdown_selfplay.lab.critics.win_rates import RATES, Iteration, matrix_of
 from countdown_selfplay.statistics.bootstrap import Estimate, Interval, t_interval, two_level_interval
 
 

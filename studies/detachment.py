@@ -109,9 +109,9 @@ def run(task: tuple[str, int, Path, dict[str, int], int]) -> None:
 def table(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: held-out pass@1 and pass@32 before and after with their differences, and the targets that were solved;
     and both as counts.json, by theorem and by round."""
-    from countdown_selfplay.evaluation.compare import Arm, aligned_arms, compare_arms, load_result, write_counts
-    from countdown_selfplay.evaluation.report import load_run
-    from countdown_selfplay.evaluation.report.targets import first_solved
+    from countdown_selfplay.lab.compare import Arm, aligned_arms, compare_arms, load_result, write_counts
+    from countdown_selfplay.lab.report import load_run
+    from countdown_selfplay.lab.report.targets import first_solved
 
     folders = {arm: [run_folder(root, arm, seed) for seed in seeds] for arm in arms}
     before = [load_result(f"{own}:before") for own in folders[arms[0]]]

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipes, written
-from countdown_selfplay.evaluation.compare import aligned_arms, load_arms, write_counts
-from countdown_selfplay.evaluation.report import write_report
+from countdown_selfplay.lab.compare import aligned_arms, load_arms, write_counts
+from countdown_selfplay.lab.report import write_report
 
 BASELINE = ["--prover_micro_batches", "32"]  # 128 problems x 8 answers; rate, KL and entropy are the aggressive run's
 RUNS = {

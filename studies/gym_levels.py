@@ -239,7 +239,7 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
 def table(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: pass@1 of every level, their mean and every task, and what each arm has more than `uniform`; and the
     right answers by problem as counts.json."""
-    from countdown_selfplay.evaluation.compare import aligned_arms, compare_arms, load_arms, write_counts
+    from countdown_selfplay.lab.compare import aligned_arms, compare_arms, load_arms, write_counts
 
     files = {arm: [run_folder(root, arm, seed) / FINISHED for seed in seeds_of(arm, seeds)] for arm in arms}
     loaded = aligned_arms(load_arms([f"{arm}={','.join(map(str, own))}" for arm, own in files.items()]))

@@ -13,7 +13,7 @@ from typing import Any
 from countdown_selfplay.data.jsonl import json_file
 from countdown_selfplay.data.run_files import write_atomically
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.compare import Comparison, aligned_arms, compare_arms, load_arms
+from countdown_selfplay.lab.compare import Comparison, aligned_arms, compare_arms, load_arms
 
 FINISHED = "evaluation.json"
 

@@ -174,7 +174,7 @@ def study_problems(held_out: list[Any]) -> list[Any]:
 def table(root: Path, arms: list[str], seeds: list[int], file: str, title: str) -> str:
     """Markdown: pass@k of each arm on the problems of `file`, its differences to the controls with 95% intervals, and
     what it cost."""
-    from countdown_selfplay.evaluation.compare import aligned_arms, compare_arms, load_arms, write_counts
+    from countdown_selfplay.lab.compare import aligned_arms, compare_arms, load_arms, write_counts
 
     paths = {arm: [root / arm / f"seed-{seed}" for seed in seeds] for arm in arms}
     words = [f"{arm}={','.join(str(path / file) for path in found)}" for arm, found in paths.items()]

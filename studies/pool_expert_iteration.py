@@ -262,7 +262,7 @@ the usual one where it is said.
 def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
     """Markdown: what the paper measures, early and late, and what the arms solve on held-out problems. Right answers
     by problem go to counts.json."""
-    from countdown_selfplay.evaluation.compare import aligned_arms, load_arms, write_counts
+    from countdown_selfplay.lab.compare import aligned_arms, load_arms, write_counts
 
     lines = ["### Training", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     lines += [_row(root, arm, seeds) for arm in arms if arm not in ("start", MATCHED)] + [NOTES, SCORED.strip()]
@@ -279,7 +279,7 @@ def tables(root: Path, arms: Sequence[str], seeds: Sequence[int]) -> str:
 
 def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int]) -> list[str]:
     """What arms of one length solve on held-out problems, all provers together and each of them, against `control`."""
-    from countdown_selfplay.evaluation.compare import markdown, rows_of
+    from countdown_selfplay.lab.compare import markdown, rows_of
 
     def files(arm: str, name: str) -> list[Path]:
         return [run_folder(root, arm, seed) / name for seed in seeds]
@@ -303,7 +303,7 @@ def _held_out(root: Path, control: str, arms: Sequence[str], seeds: Sequence[int
 
 def _row(root: Path, arm: str, seeds: Sequence[int]) -> str:
     from countdown_selfplay.evaluation.load import load_run, over_seeds
-    from countdown_selfplay.evaluation.report.panels import WINDOW, ends
+    from countdown_selfplay.lab.report.panels import WINDOW, ends
 
     runs = [load_run(run_folder(root, arm, seed)) for seed in seeds]
 

@@ -109,7 +109,7 @@ def sweep(folders: dict[float, Path], arm: str, seeds: list[int]) -> str:
     arm's finished runs with each rate."""
     import numpy as np
 
-    from countdown_selfplay.evaluation.report import load_run
+    from countdown_selfplay.lab.report import load_run
 
     solved = {
         rate: float(np.mean([load_run(run_folder(folder, arm, s)).series("targets/solve_rate")[-1][1] for s in seeds]))
@@ -201,7 +201,7 @@ def main(argv: list[str]) -> int:
     play_all(run, tasks, options.workers)
     from sgs_study import study
 
-    from countdown_selfplay.evaluation.report import write_report
+    from countdown_selfplay.lab.report import write_report
 
     text = study(root, options.arms, seeds, options.generations)
     (root / "study.md").write_text(text)

@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 from many_runs import run_folder
 
-from countdown_selfplay.evaluation.report import Run, load_run
-from countdown_selfplay.evaluation.report.targets import after_first_pass, first_solved, solved_by
-from countdown_selfplay.evaluation.scaling import ScalingArm, fit_arm, load_curve
+from countdown_selfplay.lab.report import Run, load_run
+from countdown_selfplay.lab.report.targets import after_first_pass, first_solved, solved_by
+from countdown_selfplay.lab.scaling import ScalingArm, fit_arm, load_curve
 from countdown_selfplay.statistics.bootstrap import Estimate, independent_difference, t_interval
 from countdown_selfplay.statistics.scaling import ScalingCurve
 

@@ -219,7 +219,7 @@ def warm(arm: str, seed: int, folder: Path, scored: list[Any], high: int) -> tup
 def tables(root: Path, arms: list[str], seeds: list[int]) -> str:
     """Markdown: pass@k with differences to the controls, what each cost, how candidates were filtered, and how
     diversity and predictor went from refresh to refresh."""
-    from countdown_selfplay.evaluation.compare import (
+    from countdown_selfplay.lab.compare import (
         aligned_arms,
         compare_arms,
         load_arms,
@@ -297,8 +297,8 @@ CURVES = {
 def proposer_tables(paths: dict[str, list[Path]]) -> list[str]:
     """Lines of Markdown about the runs that have a symbolic proposer; report.html of all runs is written beside."""
     from countdown_selfplay.evaluation import write_report
-    from countdown_selfplay.evaluation.report import load_runs
-    from countdown_selfplay.evaluation.report.panels import filtering
+    from countdown_selfplay.lab.report import load_runs
+    from countdown_selfplay.lab.report.panels import filtering
 
     trained = {arm: load_runs(found) for arm, found in paths.items() if arm not in WARM}
     played = ["### What the solver played, mean over seeds and rounds", "", *header(["arm", *PLAYED.values()])]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.arena.mini import write_mini
+from tests.lab.arena.mini import write_mini
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))

@@ -258,6 +258,6 @@ def test_the_wheel_holds_the_package_its_data_the_recipes_and_the_launch_configs
         *(f"recipes/{p.relative_to(ROOT / 'examples/recipes')}" for p in (ROOT / "examples/recipes").rglob("*.yaml")),
     }
     assert inside == {name for name in in_source if "__pycache__" not in name}
-    assert {"py.typed", "accelerate_configs/zero3.yaml", "evaluation/report/templates/page.html.j2"} <= inside
+    assert {"py.typed", "accelerate_configs/zero3.yaml", "lab/report/templates/page.html.j2"} <= inside
     assert {name.split("/")[0] for name in names} == {"countdown_selfplay", wheel.name.split("-py3")[0] + ".dist-info"}
     assert wheel.stat().st_size < 5_900_000  # 5.1 MB are the weights of the embedded models

@@ -12,9 +12,9 @@ import re
 from hashlib import sha256
 from typing import Any
 
-from countdown_selfplay.arena.sets import candidates, domain_of, lines, text_of
-from countdown_selfplay.arena.tracks import FOLDER, Track, load_track, tracks
 from countdown_selfplay.evaluation.roles import evaluate_prover
+from countdown_selfplay.lab.arena.sets import candidates, domain_of, lines, text_of
+from countdown_selfplay.lab.arena.tracks import FOLDER, Track, load_track, tracks
 from countdown_selfplay.tiny import load_tiny_model, resolve_model
 
 ATTEMPTS = 128

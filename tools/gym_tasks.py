@@ -2,7 +2,7 @@
 
     python -m tools.gym_tasks [--tasks chain_sum ...] [--again] [--read] [--audit] [--page]
 
-Measures each task and writes src/countdown_selfplay/domains/gym_tasks.json after each, so that a run that was stopped
+Measures each task and writes src/countdown_selfplay/worlds/gym_tasks.json after each, so that a run that was stopped
 goes on, then docs/gym_tasks.md; --again measures anew, --page writes the page alone. --read records that the scorers
 of the tasks, with all that they call in the package, have been read by a person and evaluate nothing: without it a
 task is refused. --audit measures again what texts that solve nothing earn (testing/audit.py). Of each task:
@@ -33,11 +33,11 @@ from statistics import median
 from typing import Any
 
 from countdown_selfplay.cli.env import cores
-from countdown_selfplay.domains import gym_tasks
-from countdown_selfplay.domains.gym_scorers import OURS
-from countdown_selfplay.domains.reasoning_gym import GymProblem, ReasoningGym
-from countdown_selfplay.domains.workers import Unchecked, Workers
 from countdown_selfplay.testing.audit import KINDS, PLANTED, audit
+from countdown_selfplay.worlds import gym_tasks
+from countdown_selfplay.worlds.gym_scorers import OURS
+from countdown_selfplay.worlds.reasoning_gym import GymProblem, ReasoningGym
+from countdown_selfplay.worlds.workers import Unchecked, Workers
 from tools.trees import ROOT
 
 TABLE = ROOT / "src" / "countdown_selfplay" / "domains" / "gym_tasks.json"
@@ -297,7 +297,7 @@ def measure(options: argparse.Namespace) -> None:
     if table.get("reasoning_gym") != installed:
         machine = f"{cores()} CPU cores ({platform.machine()})"
         table = {"reasoning_gym": installed, "machine": machine, "date": "", "seconds": 0.0, "tasks": {}}
-    pool = Workers("countdown_selfplay.domains.gym_worker:run", processes=2, deadline=6.0, attempts=1, straggler=60.0)
+    pool = Workers("countdown_selfplay.worlds.gym_worker:run", processes=2, deadline=6.0, attempts=1, straggler=60.0)
     try:
         (known,) = pool.map([["tasks"]])
         for task in options.tasks or known:

@@ -14,7 +14,7 @@ scheme), and these are faults:
 
 Prints one line a page and writes one PNG of the whole page for each width and scheme; exit code 1 after a fault. Needs
 chromium on the PATH (`apt install chromium`). Not part of the tests, which need no browser:
-tests/unit/evaluation/test_report_arms.py checks the width of a report from its HTML.
+tests/lab/test_report_arms.py checks the width of a report from its HTML.
 """
 
 from __future__ import annotations

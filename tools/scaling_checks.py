@@ -16,9 +16,10 @@ from itertools import combinations
 
 import numpy as np
 
-from countdown_selfplay.cli.fit_scaling import fitted, parse, remarks, rows_of
 from countdown_selfplay.cli.main import guarded
-from countdown_selfplay.evaluation.scaling import (
+from countdown_selfplay.evaluation.terminal import aligned
+from countdown_selfplay.lab.cli.fit_scaling import fitted, parse, remarks, rows_of
+from countdown_selfplay.lab.scaling import (
     DRAWS,
     ONE_CUMULATIVE_RUN,
     SUBSETS,
@@ -30,7 +31,6 @@ from countdown_selfplay.evaluation.scaling import (
     fits_on_halves,
     fits_without_tails,
 )
-from countdown_selfplay.evaluation.terminal import aligned
 from countdown_selfplay.statistics.bootstrap import Interval, two_level_draws
 from countdown_selfplay.statistics.scaling import ScalingCurve
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from countdown_selfplay.evaluation.report.pictures import styled, svg
+from countdown_selfplay.lab.report.pictures import styled, svg
 
 PROVER, CONJECTURER, EXACT, THIRD, PLAIN = "#0b62b0", "#c2510a", "#1c7a3d", "#8a3ca8", "#62656d"
 """Colours by who acts: a policy that solves, one that proposes, exact code, another policy, anything else."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from countdown_selfplay.evaluation.report import load_runs, write_report
-from countdown_selfplay.evaluation.report.pictures import svg
-from countdown_selfplay.evaluation.report.targets import beyond_baseline
+from countdown_selfplay.lab.report import load_runs, write_report
+from countdown_selfplay.lab.report.pictures import svg
+from countdown_selfplay.lab.report.targets import beyond_baseline
 
 from .example_run import write_run
 

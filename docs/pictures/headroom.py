@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from countdown_selfplay.headroom.gates import Gate
-from countdown_selfplay.headroom.measure import gates_svg
+from countdown_selfplay.lab.headroom.gates import Gate
+from countdown_selfplay.lab.headroom.measure import gates_svg
 
 FIGURES = Path(__file__).resolve().parents[1] / "benchmarks" / "ladder" / "headroom" / "ladder.json"
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from countdown_selfplay.errors import DataError
-from countdown_selfplay.evaluation.report import load_run
-from countdown_selfplay.evaluation.report.charts import rung_data
-from countdown_selfplay.evaluation.report.pictures import rung_map, svg
+from countdown_selfplay.lab.report import load_run
+from countdown_selfplay.lab.report.charts import rung_data
+from countdown_selfplay.lab.report.pictures import rung_map, svg
 
 FIGURES = Path(__file__).resolve().parents[1] / "benchmarks" / "ladder_default_run.json"
 LEAST = 0.015  # shares below it are not drawn

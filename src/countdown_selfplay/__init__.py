@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "JointConjecturerProverTrainer": "countdown_selfplay.training.trainer",
     "JointSelfPlayConfig": "countdown_selfplay.config",
-    "report": "countdown_selfplay.evaluation.report",
+    "report": "countdown_selfplay.lab.report",
     "summary": "countdown_selfplay.evaluation.findings",
 }
 
@@ -31,7 +31,7 @@ __all__ = ["JointConjecturerProverTrainer", "JointSelfPlayConfig", "__version__"
 if TYPE_CHECKING:
     from .config import JointSelfPlayConfig
     from .evaluation.findings import summary
-    from .evaluation.report import report
+    from .lab.report import report
     from .training.trainer import JointConjecturerProverTrainer
 
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import yaml
 from tests.cli.test_recipes_played import ROOT
-from tests.unit.evaluation.made_up_runs import write_run
+from tests.made_up_runs import write_run
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli import solve_rates
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
-from countdown_selfplay.evaluation.report import load_run, write_report
-from countdown_selfplay.evaluation.report.charts import drawn
-from countdown_selfplay.evaluation.report.panels import added, filtering, reliability
+from countdown_selfplay.lab.report import load_run, write_report
+from countdown_selfplay.lab.report.charts import drawn
+from countdown_selfplay.lab.report.panels import added, filtering, reliability
 from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
 from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
 from countdown_selfplay.tiny import TINY_MODEL_PATH

@@ -24,11 +24,11 @@ if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
 
 import pytest  # noqa: E402
 
-from countdown_selfplay.cli import cdg, ipo, sft  # noqa: E402
 from countdown_selfplay.games.critic_discernment import CriticDiscernment  # noqa: E402
 from countdown_selfplay.warm_starts import training  # noqa: E402
+from countdown_selfplay.warm_starts.cli import cdg, ipo, sft  # noqa: E402
 from tests.distributed.two_processes import leave  # noqa: E402
-from tests.iterated.test_driver import PROBLEMS, ROLES, driver  # noqa: E402
+from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver  # noqa: E402
 
 torch.set_num_threads(1)
 trained = []  # of each training: the engine, the wrapper, how many parameters it cut up

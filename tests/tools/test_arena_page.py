@@ -1,4 +1,4 @@
-# Tests: tools/results, arena/board.py
+# Tests: tools/results, lab/arena/board.py
 """docs/results/arena.md says what the files of the jobs under docs/benchmarks/arena say."""
 
 import json

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from countdown_selfplay.domains.gym_tasks import TABLE, table
-from countdown_selfplay.domains.workers import Unchecked
+from countdown_selfplay.worlds.gym_tasks import TABLE, table
+from countdown_selfplay.worlds.workers import Unchecked
 from tools import gym_tasks
 
 

@@ -10,7 +10,7 @@ from transformers import TrainerCallback
 
 import countdown_selfplay
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.evaluation.compare import load_result
+from countdown_selfplay.lab.compare import load_result
 from tests.trainer.conftest import make_trainer
 
 

@@ -12,8 +12,8 @@ from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.config.countdown_fields import CountdownFields
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.data.run_files import ROLES_FILE
-from countdown_selfplay.evaluation.compare import Arm, Result, _setting, check_settings
 from countdown_selfplay.evaluation.setting import PRESETS, setting_of
+from countdown_selfplay.lab.compare import Arm, Result, _setting, check_settings
 from countdown_selfplay.tiny import TINY_SPEC
 
 RECIPES = Path(__file__).parents[2] / "examples" / "recipes" / "qwen2.5-0.5b"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from countdown_selfplay.warm_starts.iterated import select
-from tests.iterated.test_driver import DOMAIN, PROBLEMS, ROLES, driver
+from tests.warm_starts.iterated.test_driver import DOMAIN, PROBLEMS, ROLES, driver
 
 from .conftest import VLLM
 

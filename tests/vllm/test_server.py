@@ -20,10 +20,10 @@ from countdown_selfplay.countdown.verifier import MoveReason, Reason, Verdict
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from tests.iterated.test_driver import PROBLEMS, ROLES, driver
 from tests.trainer.conftest import make_trainer, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
+from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver
 
 from .conftest import CACHE_BYTES, own_port
 from .test_colocate import two_processes

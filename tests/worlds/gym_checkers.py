@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from countdown_selfplay.domains import gym_worker
+from countdown_selfplay.worlds import gym_worker
 
 FOREVER = 3600.0
 BUSY = 1.0

@@ -27,9 +27,9 @@ from transformers import AutoTokenizer
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, Rules, generate_problems
 from countdown_selfplay.domains import domain_from
-from countdown_selfplay.domains.math_qa import MathQA
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import DETACHMENT_PATHS, LADDER_ASKED_PATH, LADDER_MODEL_PATHS, TINY_MODEL_PATH, TINY_SPEC
+from countdown_selfplay.worlds.math_qa import MathQA
 from tests.worlds.models import character_model
 
 torch.set_num_threads(1)

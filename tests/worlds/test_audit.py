@@ -1,4 +1,4 @@
-# Tests: testing/audit.py, domains/gym_scorers.py, domains/gym_worker.py, domains/gym_tasks.py, domains/math_check.py
+# Tests: testing/audit.py, worlds/gym_scorers.py, worlds/gym_worker.py, worlds/gym_tasks.py, worlds/math_check.py
 """No text of a model runs, in any domain, and what a domain pays for texts that solve nothing."""
 
 import subprocess
@@ -9,12 +9,12 @@ import pytest
 
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.countdown.exact.solver import solve
-from countdown_selfplay.detachment.domain import DetachmentDomain
 from countdown_selfplay.domains import make_domain
-from countdown_selfplay.domains.gym_tasks import table
-from countdown_selfplay.domains.workers import Workers
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.testing.audit import PLANTED, audit
+from countdown_selfplay.worlds.detachment.domain import DetachmentDomain
+from countdown_selfplay.worlds.gym_tasks import table
+from countdown_selfplay.worlds.workers import Workers
 from tests.toy_domain import Sums
 
 TASKSETS = Path(__file__).parent / "tasksets"
@@ -118,7 +118,7 @@ JUNK = ["complex_arithmetic", "number_sorting", "coin_flip", "game_of_life_halti
 @pytest.fixture(scope="module")
 def gym():
     pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
-    from countdown_selfplay.domains.reasoning_gym import ReasoningGym
+    from countdown_selfplay.worlds.reasoning_gym import ReasoningGym
 
     domain = ReasoningGym([*EVALUATED, *JUNK], prompt="bare", workers=2, deadline=120.0)
     yield domain
@@ -127,7 +127,7 @@ def gym():
 
 @pytest.mark.parametrize("task", [*EVALUATED, *JUNK])
 def test_tasks_whose_scorers_of_the_package_evaluate_or_pay_for_nothing(gym, task):
-    from countdown_selfplay.domains.reasoning_gym import GymProblem
+    from countdown_selfplay.worlds.reasoning_gym import GymProblem
 
     lowest = (0,) * len(table()["tasks"][task]["knobs"])
     made = [one for one in gym._made([GymProblem(task, lowest, seed) for seed in range(6)]) if hasattr(one, "answer")]
@@ -171,7 +171,7 @@ def test_bombs_cost_no_deadline(gym):
 
 def test_a_problem_may_take_longer_than_an_answer():
     pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
-    from countdown_selfplay.domains.reasoning_gym import MAKING, ReasoningGym
+    from countdown_selfplay.worlds.reasoning_gym import MAKING, ReasoningGym
     from tests.worlds.gym_checkers import BUSY
 
     class Busy(ReasoningGym):

@@ -1,4 +1,4 @@
-# Tests: domains/reasoning_gym.py, domains/verifiers.py, detachment/domain.py, domains/workers.py
+# Tests: worlds/reasoning_gym.py, worlds/verifiers.py, worlds/detachment/domain.py, worlds/workers.py
 """What a user gets wrong is one sentence of the command line; what a model gets wrong costs one answer of a round.
 
 The parts have tests of their own: test_verifiers.py of the scorers of a taskset, unit/domains/test_workers.py of the
@@ -14,12 +14,12 @@ from types import SimpleNamespace
 import pytest
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.detachment.checker import MOST_PROOF
-from countdown_selfplay.detachment.domain import DetachmentDomain
-from countdown_selfplay.domains import workers as pool
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.testing import ScriptedRound
+from countdown_selfplay.worlds import workers as pool
+from countdown_selfplay.worlds.detachment.checker import MOST_PROOF
+from countdown_selfplay.worlds.detachment.domain import DetachmentDomain
 from tests.worlds.test_reasoning_gym import SUMS, value_of
 
 SETTINGS = {
@@ -120,7 +120,7 @@ class Bad:
 def test_answers_that_hang_kill_or_break_a_scorer_are_counted_in_the_round_and_earn_0(monkeypatch, tmp_path):
     """The pool's clock stands still until the one scorer hangs, and then shows more than the deadline."""
     pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
-    from countdown_selfplay.domains.reasoning_gym import ReasoningGym
+    from countdown_selfplay.worlds.reasoning_gym import ReasoningGym
 
     class Hostile(ReasoningGym):
         checker = "tests.worlds.gym_checkers:run"

@@ -10,7 +10,7 @@ pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'c
 
 import gym_levels
 
-from countdown_selfplay.evaluation.compare import read_counts
+from countdown_selfplay.lab.compare import read_counts
 
 ARMS = ["start", "uniform", "bandit", "half"]
 

@@ -1,11 +1,11 @@
-# Tests: evaluation/lm_eval_tasks/__init__.py, evaluation/lm_eval_tasks/utils.py
+# Tests: worlds/lm_eval_tasks/__init__.py, worlds/lm_eval_tasks/utils.py
 """The task files of lm-eval: the held-out problems, and the verifier's scores."""
 
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Rules, heldout_key, problem_from_row, verify
-from countdown_selfplay.evaluation.lm_eval_tasks import TASKS, utils
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.worlds.lm_eval_tasks import TASKS, utils
 
 
 def test_the_problems_are_those_of_the_held_out_side():

@@ -1,4 +1,4 @@
-# Tests: evaluation/openenv.py
+# Tests: worlds/openenv.py
 """The held-out problems as tasks of OpenEnv: by their methods always, and served by the package where it is there."""
 
 import json
@@ -9,7 +9,7 @@ import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, heldout_key, problem_from_row, solve
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.evaluation.openenv import HeldOutTasks, NoTask, served
+from countdown_selfplay.worlds.openenv import HeldOutTasks, NoTask, served
 
 TASKS = HeldOutTasks(problems=5, domain=CountdownDomain.tiny())
 

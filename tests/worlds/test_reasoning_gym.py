@@ -1,4 +1,4 @@
-# Tests: domains/reasoning_gym.py, domains/gym_worker.py, domains/gym_tasks.py, proposers/levels.py
+# Tests: worlds/reasoning_gym.py, worlds/gym_worker.py, worlds/gym_tasks.py, worlds/levels.py
 """The domain reasoning_gym: equal problems everywhere, verdicts of its own scorers, answers that break a scorer, and
 every proposer over its levels."""
 
@@ -12,16 +12,16 @@ import pytest
 
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.domains import held_out_by_rung, make_domain
-from countdown_selfplay.domains.gym_tasks import read_proposal, table
-from countdown_selfplay.domains.math_qa import Reason
 from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.testing import ScriptedRound
+from countdown_selfplay.worlds.gym_tasks import read_proposal, table
+from countdown_selfplay.worlds.math_qa import Reason
 
 pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
 
-from countdown_selfplay.domains.reasoning_gym import HELD_OUT, MAX_ANSWER, GymProblem, ReasoningGym
+from countdown_selfplay.worlds.reasoning_gym import HELD_OUT, MAX_ANSWER, GymProblem, ReasoningGym
 
 SUMS = {"task": "chain_sum", "levels": {"num_terms": [0, 2], "num_digits": [0, 1]}, "prompt": "bare"}
 
@@ -96,7 +96,7 @@ def test_another_process_with_other_random_numbers_and_hashes_makes_the_same_pro
 def test_a_question_that_depends_on_the_day_is_made_on_a_fixed_one(hostile):
     import datetime
 
-    from countdown_selfplay.domains import gym_worker
+    from countdown_selfplay.worlds import gym_worker
 
     there = sys.modules["reasoning_gym.arithmetic.time_intervals"]
     assert there.date.today() == datetime.date(2025, 1, 1) and gym_worker.datetime.date.today() > datetime.date(
@@ -354,7 +354,7 @@ def test_levels_that_a_generator_refuses_or_hangs_at_are_named(hostile, monkeypa
 
 
 def hostile_unchecked(reason):
-    from countdown_selfplay.domains.workers import Unchecked
+    from countdown_selfplay.worlds.workers import Unchecked
 
     return Unchecked(reason)
 

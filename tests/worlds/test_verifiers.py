@@ -1,4 +1,4 @@
-# Tests: domains/verifiers.py, domains/verifiers_check.py
+# Tests: worlds/verifiers.py, worlds/verifiers_check.py
 """`domain: verifiers` on the tasksets of tests/worlds/tasksets, which are found as installed packages are."""
 
 import pickle
@@ -12,9 +12,9 @@ from pydantic import Field
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.domains import held_out_by_rung, held_out_of, make_domain
-from countdown_selfplay.domains import workers as pool
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.worlds import workers as pool
 from tests.trainer.conftest import SMALL, equal, make_trainer, rounds, weights
 
 vf = pytest.importorskip(

@@ -28,12 +28,12 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from countdown_selfplay.cli.main import guarded
 from countdown_selfplay.cli.plain import seed_number
-from countdown_selfplay.detachment import conclusion, read
-from countdown_selfplay.detachment.domain import DetachmentDomain, of_held_out_side
-from countdown_selfplay.detachment.formulas import LETTERS, Formula
-from countdown_selfplay.detachment.theorems import hardest_at, simplest
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.random_state import private_generator
+from countdown_selfplay.worlds.detachment import conclusion, read
+from countdown_selfplay.worlds.detachment.domain import DetachmentDomain, of_held_out_side
+from countdown_selfplay.worlds.detachment.formulas import LETTERS, Formula
+from countdown_selfplay.worlds.detachment.theorems import hardest_at, simplest
 
 from .model import plain_softmax
 from .tokenizer import BOS, EOS, PAD, UNK

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from countdown_selfplay.arena import leaderboard
+from countdown_selfplay.lab.arena import leaderboard
 
 from . import arena, arena_plots
 from .plot import svg

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from countdown_selfplay.arena.board import COLLAPSED
-from countdown_selfplay.arena.contestants import contestants, table
-from countdown_selfplay.arena.tracks import load_track, tracks
+from countdown_selfplay.lab.arena.board import COLLAPSED
+from countdown_selfplay.lab.arena.contestants import contestants, table
+from countdown_selfplay.lab.arena.tracks import load_track, tracks
 
 from .readers import Row, load
 

@@ -167,7 +167,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "cdg": Trainer(
         _CDG_HELP, "cdg", "tiny/iterated_cdg", _CDG_EPILOG,
-        ("countdown_selfplay.cli.cdg:IteratedArguments",
+        ("countdown_selfplay.warm_starts.cli.cdg:IteratedArguments",
          "countdown_selfplay.warm_starts.iterated.settings:IteratedSettings"), "cdg", start=CDG,
         elsewhere={
             "max_steps": "--iterations",
@@ -178,7 +178,7 @@ COMMANDS: dict[str, Command] = {
     ONLINE: Trainer(_CDG_HELP, "joint", "tiny/cdg", _JOINT_EPILOG, recipe_with_model=True, start=CDG),
     "headroom": Trainer(
         "Measure in short runs whether a curriculum can pay in a setting: four gates and a verdict", "headroom",
-        "tiny/ladder", _HEADROOM_EPILOG, ("countdown_selfplay.headroom.settings:HeadroomArguments", _JOINT[1]),
+        "tiny/ladder", _HEADROOM_EPILOG, ("countdown_selfplay.lab.headroom.settings:HeadroomArguments", _JOINT[1]),
         plans_launch=False,
     ),
     "arena": Command("Play every curriculum on the same frozen problems, at equal samples, and compare them", "arena"),

@@ -21,7 +21,7 @@ from ..errors import ConfigError
 from ..evaluation.model import device_name, dtype_on, folder_of, load_model, place_of, versions, weights_digest
 from ..evaluation.setting import PRESETS, SAMPLES, TRAINING, ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, rates
-from .eval_tasks import TASKS, add_task_options, cells, check_task, run_task
+from ..lab.cli.eval_tasks import TASKS, add_task_options, cells, check_task, run_task
 from .plain import add_options, parser_of, positive, texts_at_once, underscored, write_output
 
 Row = tuple[str, ...]

@@ -80,7 +80,7 @@ def _train(name: str, argv: list[str]) -> int:
     how = COMMANDS[command]
     assert isinstance(how, Trainer)
     if how.start is not None and "--prepare" in own:
-        from .prepare import prepare
+        from ..warm_starts.cli.prepare import prepare
 
         return prepare(name, own)
     options, own = split_launch_options(own)

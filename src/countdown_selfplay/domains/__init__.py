@@ -15,10 +15,10 @@ DOMAINS: Registry[Any] = Registry(
     "domain",
     {
         "countdown": "countdown_selfplay.countdown.domain:CountdownDomain",
-        "detachment": "countdown_selfplay.detachment.domain:DetachmentDomain",
-        "reasoning_gym": "countdown_selfplay.domains.reasoning_gym:ReasoningGym",
-        "math_qa": "countdown_selfplay.domains.math_qa:MathQA",
-        "verifiers": "countdown_selfplay.domains.verifiers:VerifiersTasks",
+        "detachment": "countdown_selfplay.worlds.detachment.domain:DetachmentDomain",
+        "reasoning_gym": "countdown_selfplay.worlds.reasoning_gym:ReasoningGym",
+        "math_qa": "countdown_selfplay.worlds.math_qa:MathQA",
+        "verifiers": "countdown_selfplay.worlds.verifiers:VerifiersTasks",
     },
 )
 

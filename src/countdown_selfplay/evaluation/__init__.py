@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from .report import write_report
+    from ..lab.report import write_report
     from .roles import ConjecturerEvaluation, ProverEvaluation, evaluate_conjecturer, evaluate_prover
     from .sampling import sample_texts
 

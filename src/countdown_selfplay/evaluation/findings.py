@@ -15,8 +15,8 @@ from ..contract.metric import UNBOUNDED, Metric, Range, range_text
 from ..curriculum import Trip
 from ..curriculum.legibility import LEAST
 from ..data.jsonl import json_file
+from ..lab.compare import Comparison
 from ..statistics.bootstrap import Interval, independent_difference
-from .compare import Comparison
 from .load import Run, load_run
 from .terminal import before_after_table
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..data.parquet import parquet_rows
 from ..data.run_files import numbered_folders
+from ..lab.critics.win_rates import OF_RIGHT, OF_WRONG
 from ..statistics.bootstrap import ratio_interval
-from .critics.win_rates import OF_RIGHT, OF_WRONG
 
 LINEAGE = "iterated.json"
 """The file that makes a folder an iterated run's."""

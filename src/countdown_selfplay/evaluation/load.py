@@ -21,11 +21,12 @@ from ..games import critic_metrics
 from ..games.metrics import METRICS
 from ..guides.judge import Judge
 from ..guides.learned import Learned
-from ..proposers import policies, rung_oracle, rungs, targets_metrics, tiers
+from ..lab.critics.win_rates import RATES, matrix_of
+from ..lab.proposers import rung_oracle
+from ..proposers import policies, rungs, targets_metrics, tiers
 from ..proposers.symbolic.metrics import SYMBOLIC
 from ..statistics.bootstrap import Estimate, Interval, t_interval
 from . import iterated
-from .critics.win_rates import RATES, matrix_of
 from .iterated import DAMAGED
 from .terminal import before_after_rows, estimate, interval, is_finite_number, rates
 

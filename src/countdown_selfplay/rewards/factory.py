@@ -10,20 +10,20 @@ from typing import Annotated, Any
 from annotated_types import Le
 
 from ..errors import ConfigError
+from ..lab.rewards.adaptive_band import AdaptiveBand
+from ..lab.rewards.disagreement import Disagreement
+from ..lab.rewards.frontier_distance import FrontierDistance
+from ..lab.rewards.r_zero import RZero
+from ..lab.rewards.solvability_aware import SolvabilityAware
 from ..options import is_number
 from ..registry import Registry
-from .adaptive_band import AdaptiveBand
 from .base import ConjecturerReward, takes_context
 from .binary_band import BinaryBand
 from .composition import Clip, Part, Product, Sum
 from .difficulty_diversity import DifficultyDiversity
-from .disagreement import Disagreement
-from .frontier_distance import FrontierDistance
 from .learnability import Learnability
 from .learning_progress import LearningProgress
-from .r_zero import RZero
 from .sgs import SGS
-from .solvability_aware import SolvabilityAware
 from .student_progress import StudentProgress
 from .tent import Tent
 

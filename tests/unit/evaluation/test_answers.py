@@ -15,8 +15,7 @@ from countdown_selfplay.evaluation.answers import (
 )
 from countdown_selfplay.evaluation.sampling import Completion
 from countdown_selfplay.evaluation.summary import powers_of_two, summarise
-
-from .made_up_answers import SETTING, answer, write_answers
+from tests.made_up_answers import SETTING, answer, write_answers
 
 SET = {**SETTING, "n": 2, "n_problems": 5}
 BATCHES = [[3, 0], [1, 4], [2]]

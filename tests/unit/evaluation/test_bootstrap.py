@@ -16,8 +16,7 @@ from countdown_selfplay.statistics.bootstrap import (
     share_interval,
     wilson_interval,
 )
-
-from . import real_counts as real
+from tests import real_counts as real
 
 
 def test_the_public_checkpoints_have_their_known_pass_at_k():

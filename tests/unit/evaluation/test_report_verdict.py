@@ -9,14 +9,13 @@ import pytest
 from countdown_selfplay.contract.metric import Metric, declaration_of
 from countdown_selfplay.evaluation.findings import subject, verdict
 from countdown_selfplay.evaluation.load import shipped
-from countdown_selfplay.evaluation.report import load_run, write_report
-from countdown_selfplay.evaluation.report.charts import charts_of
-from countdown_selfplay.evaluation.report.page import examples, strata
-from countdown_selfplay.evaluation.report.panels import width_of
 from countdown_selfplay.evaluation.terminal import before_after_table, changes_of_players
+from countdown_selfplay.lab.report import load_run, write_report
+from countdown_selfplay.lab.report.charts import charts_of
+from countdown_selfplay.lab.report.page import examples, strata
+from countdown_selfplay.lab.report.panels import width_of
 from countdown_selfplay.statistics.bootstrap import Interval
-
-from .made_up_runs import write_run
+from tests.made_up_runs import write_run
 
 
 @pytest.fixture(scope="module")

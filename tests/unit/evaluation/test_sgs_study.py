@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from countdown_selfplay.evaluation.report import load_run
+from countdown_selfplay.lab.report import load_run
 from countdown_selfplay.statistics.bootstrap import Estimate
 
 

@@ -8,10 +8,10 @@ import torch
 
 from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.domains.math_qa import MathVerdict, Reason
 from countdown_selfplay.games.health import prover_health
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.testing import CountingDomain, ScriptedRound
+from countdown_selfplay.worlds.math_qa import MathVerdict, Reason
 
 TINY = CountdownDomain.tiny()
 ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]

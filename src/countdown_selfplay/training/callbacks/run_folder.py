@@ -178,6 +178,6 @@ class ReportEvery(TrainerCallback):
 
 def report_of(folder: Path, path: Path | None = None) -> Path:
     """Write the page about a run to `path`, by default report.html in its folder; its path."""
-    from ...evaluation.report import write_report  # matplotlib
+    from ...lab.report import write_report  # matplotlib
 
     return write_report([folder], folder / "report.html" if path is None else path)

@@ -1,0 +1,300 @@
+"""The standings: what the files of finished jobs say, contestant against contestant. Loads no torch.
+
+A score is the mean of pass@k over the track's scored problems. Its intervals cover a new training seed on new problems
+(`two_level_draws`). Each contestant is compared with the best control, and with those that its own `against` names;
+either family has its p-values adjusted by Holm.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...data.jsonl import json_file, json_shape
+from ...errors import ConfigError, DataError
+from ...evaluation.terminal import aligned
+from ...statistics.bootstrap import CHANGE, ends, holm, t_interval, two_level_draws, two_level_interval, two_sided_p
+from ...statistics.pass_at_k import pass_at_k_array
+from .contestants import Contestant, changes_of, contestants
+from .schedule import FAILED
+from .tracks import Track
+
+Row = dict[str, Any]
+VERDICTS = ("ahead", "behind", "not told apart")
+EVEN = 0.01
+"""Share by which the answers of a job may pass those of the track."""
+COLLAPSED = "collapsed: its prover solves nothing at the end, and did before training."
+RESAMPLES = 10_000
+_CURE = "remove it, and the job is played again"
+FIELDS = {"contestant": str, "seed": int, "correct": list, "n": int, "facts": dict, "curve": list, "measured_on": str}
+
+
+@dataclass
+class Entry:
+    """The finished jobs of one contestant on a track, by seed."""
+
+    name: str
+    jobs: list[Row] = field(default_factory=list)
+    failed: list[Row] = field(default_factory=list)
+
+    def rates(self, track: Track, k: int) -> np.ndarray:
+        """pass@k by (seed, scored problem)."""
+        each = track.sets["held_out"].each
+        scored = [i * each + j for i, rung in enumerate(track.measured) if rung in track.rungs for j in range(each)]
+        return np.stack([pass_at_k_array(job["correct"], job["n"], k)[scored] for job in self.jobs])
+
+
+def read(
+    folder: Path, track: Track, seeds: Sequence[int] | None = None, entrants: Sequence[Contestant] = ()
+) -> list[Entry]:
+    """Every contestant with a file in `folder`. ConfigError for a job whose rules, budget or problems are not those of
+    the track, or whose settings are not those of the contestant: figures of two settings in one table would be
+    compared. entrants: a user's own among them, whose jobs else need only have the same settings as each other."""
+    found: dict[str, Entry] = {}
+    settings = {one.name: changes_of(one, track) for one in (*contestants().values(), *entrants)}
+    for path in sorted(folder.glob("*.json")):
+        if path.name.endswith(FAILED):
+            name, _, seed = path.name[: -len(FAILED)].rpartition("-")
+            if not name or not seed.isdecimal():
+                raise ConfigError(f"{path} is not the file of a job, CONTESTANT-SEED{FAILED}; {_CURE}.")
+            if path.with_name(f"{name}-{seed}.json").exists():  # it was played again since
+                continue
+            said = json_file(path, _CURE, said=str)
+            found.setdefault(name, Entry(name)).failed.append({"seed": int(seed), **said})
+            continue
+        with json_shape(path, "all that the tables print", _CURE, **FIELDS) as job:
+            check(job, track, path, settings.setdefault(job["contestant"], job.get("changes", {})))
+            row_of(Entry(job["contestant"], [job]), track)
+        if seeds is None or job["seed"] in seeds:
+            found.setdefault(job["contestant"], Entry(job["contestant"])).jobs.append(job)
+    for entry in found.values():
+        entry.jobs.sort(key=lambda job: job["seed"])
+    order = [*contestants()]
+    return sorted(found.values(), key=lambda e: order.index(e.name) if e.name in order else len(order))
+
+
+def check(job: Mapping[str, Any], track: Track, path: Path, settings: Mapping[str, Any]) -> None:
+    """ConfigError that names the first difference from the track, or from the contestant's own `settings` there."""
+    if path.name != f"{job['contestant']}-{job['seed']}.json":
+        raise ConfigError(
+            f"{path} holds the job of {job['contestant']} with seed {job['seed']}; give it that name, or remove it."
+        )
+    different = next(differences(job["facts"], track.facts), None)
+    if different is not None:
+        name, was, now = different
+        raise ConfigError(
+            f"{path} was played with `{name}` {was}, and on the track {track.name} it is {now}; results of different "
+            "rules, budgets or problems are not compared. Play it again in another folder, or put the track back."
+        )
+    own = next(differences(job.get("changes"), settings), None)
+    if own is not None:
+        name, was, now = own
+        raise ConfigError(
+            f"{path} was played by a {job['contestant']} with `{name}` {was}, and now it has {now}; remove its files "
+            f"({path.parent / job['contestant']}-*.json), and the jobs are played again, or give it another name."
+        )
+    if job["measured_on"] != "held_out":
+        raise ConfigError(f"{path} was measured on the {job['measured_on']} problems; tuning runs are in no table.")
+    if len(job["correct"]) != track.sets["held_out"].each * len(track.measured):
+        raise DataError(f"{path} has {len(job['correct'])} counts; {_CURE}.")
+
+
+def differences(a: Any, b: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Name, value in a, value in b of every leaf in which two plain trees differ."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in dict.fromkeys([*a, *b]):
+            yield from differences(a.get(key), b.get(key), f"{name}.{key}" if name else str(key))
+    elif a != b:
+        yield name, a, b
+
+
+def standings(folder: Path, track: Track, seeds: Sequence[int] | None = None) -> Row:
+    """All that the page prints of a track, as plain data; the contestants by their score."""
+    entries = read(folder, track, seeds)
+    played = [entry for entry in entries if entry.jobs]
+    rows = [row_of(entry, track) for entry in played]
+    ranked = {row["contestant"]: entry for row, entry in zip(rows, played, strict=True) if row["ranked"]}
+    kinds = {row["contestant"]: row["kind"] for row in rows}
+    controls = [name for name in ranked if kinds[name] == "control"]
+    first = f"pass@{track.ks[0]}"
+    scores = {row["contestant"]: row["score"][first]["value"] for row in rows}
+    best = max(controls, key=lambda name: scores[name], default=None)
+    family = [(name, best, k) for name in ranked for k in track.ks if best is not None and name != best]
+    of = {name: contestants()[name].against if name in contestants() else controls for name in ranked}
+    asked = [(name, other, k) for name in ranked for other in of[name] if other in ranked for k in track.ks]
+    return {
+        "track": track.name,
+        "facts": track.facts,
+        "best_control": best,
+        "rows": sorted(rows, key=lambda row: (not row["ranked"], -row["score"][first]["value"])),
+        "against_best": compared(family, ranked, track),
+        "pairs": compared(asked, ranked, track),
+        "collapsed": [{"contestant": entry.name, "seed": job["seed"]} for entry in played for job in collapsed(entry)],
+        "failed": [{"contestant": entry.name, **one} for entry in entries for one in entry.failed],
+    }
+
+
+def collapsed(entry: Entry) -> list[Row]:
+    """Jobs whose prover solves nothing of any measured rung at the end, and did before training."""
+    return [
+        job
+        for job in entry.jobs
+        if job["curve"][0]["round"] == 0
+        and any(map(any, job["curve"][0]["by_rung"].values()))
+        and not any(map(any, job["curve"][-1]["by_rung"].values()))
+    ]
+
+
+def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry], track: Track) -> list[Row]:
+    """One row for (contestant, other, k), Holm's p over all of them. Of a single seed on both sides there is no spread
+    between seeds, and no row."""
+    found: list[Row] = []
+    for name, other, k in family:
+        above, below = entries[name].rates(track, k), entries[other].rates(track, k)
+        if max(len(above), len(below)) < 2:
+            continue
+        draws = two_level_draws(below, above, RESAMPLES, 0)
+        difference_P = above.mean(0) - below.mean(0)
+        low, high = ends(difference_P, draws, 0.95, CHANGE)
+        sizes = {"difference": float(difference_P.mean()), "low": low, "high": high}
+        seeds = [len(above), len(below)]
+        p = two_sided_p(draws, below.shape[1])
+        found.append({"contestant": name, "other": other, "metric": f"pass@{k}", **sizes, "p": p, "seeds": seeds})
+    for row, adjusted in zip(found, holm([row["p"] for row in found]), strict=True):
+        row["p_holm"] = round(adjusted, 4)
+        shows = row["p_holm"] < 0.05 and (row["low"] > 0 or row["high"] < 0)
+        row["verdict"] = VERDICTS[int(row["difference"] < 0)] if shows else VERDICTS[2]
+        row |= {name: round(row[name], 5) for name in ("difference", "low", "high", "p")}
+    return found
+
+
+def row_of(entry: Entry, track: Track) -> Row:
+    """What is printed of one contestant."""
+    known = contestants().get(entry.name)
+    jobs = entry.jobs
+    scores = {f"pass@{k}": score(entry.rates(track, k)) for k in track.ks}
+    spent = {
+        name: round(float(np.mean([job[name] for job in jobs])), 1)
+        for name in ("answers", "uncounted_answers", "samples", "tokens", "updates", "cpu_seconds")
+    }
+    kind = known.kind if known else "contestant"
+    # A reference is told what it had to measure, so the answers that it measured with are not counted against it.
+    counted = spent | ({"answers": spent["answers"] - spent["uncounted_answers"]} if kind == "reference" else {})
+    over = next((name for name in ("answers", "updates") if counted[name] > getattr(track, name) * (1 + EVEN)), None)
+    reason = "" if over is None else f"took {counted[over]:,.0f} {over} of {getattr(track, over):,}"
+    found = {
+        "contestant": entry.name,
+        "title": known.title if known else entry.name,
+        "kind": kind,
+        "seeds": [job["seed"] for job in jobs],
+        "ranked": over is None,
+        "not_ranked": reason,
+        "score": scores,
+        "by_rung": means([job["curve"][-1]["by_rung"] for job in jobs]),
+        **spent,
+        "curve": curve(jobs, track),
+        "proposed": proposed(jobs),
+        "health": means([job["health"] for job in jobs]),
+    }
+    if "targets" in jobs[0]:
+        found["targets"] = {
+            f"pass@{k}": score(
+                np.stack([pass_at_k_array(j["targets"]["correct"], j["targets"]["n"], k) for j in jobs])
+            )
+            for k in track.ks
+        }
+    return found
+
+
+def score(rates_SP: np.ndarray) -> Row:
+    """The mean with its two-level interval (None of one seed), and the least and greatest seed."""
+    seeds = rates_SP.mean(1)
+    found: Row = {"value": round(float(seeds.mean()), 5), "least": float(seeds.min()), "most": float(seeds.max())}
+    if len(seeds) > 1:
+        interval = two_level_interval(np.zeros_like(rates_SP), rates_SP, RESAMPLES)
+        found |= {"low": round(max(interval.low, 0.0), 5), "high": round(interval.high, 5)}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
+    """The mean score of each k at each point that all seeds have, with Student's interval over seeds, and `by_rung`,
+    rung -> its mean rates in the order of the track's `ks`."""
+    rounds = [point["round"] for point in jobs[0]["curve"]]
+    found = []
+    for at in rounds:
+        points = [point for job in jobs for point in job["curve"] if point["round"] == at]
+        if len(points) < len(jobs):
+            continue
+        here: Row = {
+            name: float(np.mean([point[name] for point in points])) for name in ("round", "answers", "cpu_seconds")
+        }
+        for i, k in enumerate(track.ks):
+            values = [float(np.mean([point["by_rung"][str(rung)][i] for rung in track.rungs])) for point in points]
+            interval = t_interval(values) if len(values) > 1 else None
+            here[f"pass@{k}"] = {
+                "value": round(float(np.mean(values)), 5),
+                **({"low": round(interval.low, 5), "high": round(interval.high, 5)} if interval else {}),
+            }
+        here["by_rung"] = means([point["by_rung"] for point in points])
+        found.append(here)
+    return found
+
+
+def proposed(jobs: Sequence[Row]) -> dict[str, list[float]]:
+    """Rung -> its problems in each part of the run, the mean over seeds; a seed without any of a rung counts as 0."""
+    parts = max((len(own) for job in jobs for own in job["proposed"].values()), default=0)
+    rungs = sorted({rung for job in jobs for rung in job["proposed"]}, key=int)
+    of = {rung: [job["proposed"].get(rung, [0] * parts) for job in jobs] for rung in rungs}
+    return {rung: [round(float(v), 2) for v in np.mean(own, axis=0)] for rung, own in of.items()}
+
+
+def means(trees: Sequence[Mapping[str, Sequence[float | None]]]) -> dict[str, list[float | None]]:
+    """Name -> the means of equally long lists, entry by entry; a name that a tree lacks counts as nothing there."""
+    found: dict[str, list[float | None]] = {}
+    for name in dict.fromkeys(name for tree in trees for name in tree):
+        lists = [tree[name] for tree in trees if name in tree]
+        columns = [[value for value in column if value is not None] for column in zip(*lists, strict=False)]
+        found[name] = [round(float(np.mean(column)), 4) if column else None for column in columns]
+    return found
+
+
+def as_text(found: Mapping[str, Any]) -> str:
+    """The table that a terminal shows."""
+    best, ks = found["best_control"], [f"pass@{k}" for k in found["facts"]["ks"]]
+    against = {(row["contestant"], row["metric"]): row for row in found["against_best"]}
+    rows = [
+        (
+            "contestant",
+            "seeds",
+            *(word for k in ks for word in (k, f"less {best or 'a control'} (p, Holm)")),
+            "updates",
+            "CPU s",
+        )
+    ]
+    for row in found["rows"]:
+        cells = []
+        for k in ks:
+            own, other = row["score"][k], against.get((row["contestant"], k))
+            cells.append(f"{own['value']:.3f}" + (f" [{own['low']:.3f}, {own['high']:.3f}]" if "low" in own else ""))
+            cells.append(
+                row["not_ranked"]
+                if other is None
+                else f"{other['difference']:+.3f} [{other['low']:+.3f}, {other['high']:+.3f}] "
+                f"({other['p_holm']:.4f}) {other['verdict']}"
+            )
+        rows.append(
+            (row["contestant"], str(len(row["seeds"])), *cells, f"{row['updates']:.0f}", f"{row['cpu_seconds']:.0f}")
+        )
+    failed = [f"{one['contestant']} seed {one['seed']} failed: {one['said']}" for one in found["failed"]]
+    failed += [f"{one['contestant']} seed {one['seed']} {COLLAPSED}" for one in found["collapsed"]]
+    return "\n".join([f"Track {found['track']}", aligned(rows), *failed])
+
+
+def text(found: Mapping[str, Any]) -> str:
+    """standings.json: track -> its standings, one row a line where that is readable."""
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"

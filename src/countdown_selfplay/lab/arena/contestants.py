@@ -1,0 +1,160 @@
+"""Contestants: what each changes in a track's settings, by name, and a user's own beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from ...config import JointSelfPlayConfig
+from ...config.fields import CurriculumFields, RoleFields
+from ...config.flat import NAMES, spread
+from ...config.recipes import over, recipe_settings
+from ...config.roles import FIELDS, flat_name, parsed_roles
+from ...data.yaml_file import read_yaml
+from ...errors import ConfigError, DataError
+from ...registry import Registry
+from .tracks import Track
+
+FILE = Path(__file__).parent / "contestants.yaml"
+Kind = Literal["control", "contestant", "reference"]
+CONTROLS = ("plain", "grpo", "uniform", "random", "frozen", "placebo")
+DEFAULT = ("plain", "random", "frozen", "placebo", "bandit", "oracle", "trained")
+"""Seven of them, which the arena plays where none is named."""
+
+_DATA = {"dataset_name", "dataset_train_split"}
+_MEASURED = {"domain", "domain_kwargs", "answers", "eval_preset", "demonstration_rungs", "format_probe"}
+MAY_SET = {f.name for of in (RoleFields, CurriculumFields) for f in fields(of)} - _MEASURED
+MAY_SET |= {one.name for one in NAMES.values() if one.into == "game_kwargs"} | _DATA
+MAY_SET |= {"conjecturer_prompt", "admit_unsolvable", "reward_funcs", "reward_weights", "per_device_train_batch_size"}
+MAY_SET |= {"optim", "optim_args", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon"}
+MAY_SET |= {"lr_scheduler_type", "lr_scheduler_kwargs"}
+"""What a contestant may set beside the settings of its roles: who proposes what, how that is paid, and how a step
+learns from it. All else, what is measured and how, is the track's."""
+_LEARNS = {*FIELDS} - {"model", "weights", "temperature", "top_p", "top_k", "max_completion_length", "stop", "each"}
+"""Of the prover, and of all roles at once."""
+
+
+def may_set(name: str, track: Track) -> bool:
+    """Whether a contestant may give a setting, by its flat name, another value than the track does."""
+    role, _, setting = name.partition("_")
+    if setting in FIELDS:
+        return role != "prover" or setting in _LEARNS
+    return (name in MAY_SET and not (name in _DATA and track.targets)) or name in _LEARNS
+
+
+_OF_A_RUN = {"max_steps", "output_dir", "save_steps", "save_total_limit", "logging_steps", "guard", "seed"}
+"""Settings of a recipe that are passed over where it is played as a contestant."""
+_DEFAULTS = {f.name: f.default for f in fields(JointSelfPlayConfig)} | {one.name: one.usual for one in NAMES.values()}
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One row of the arena."""
+
+    name: str
+    title: str
+    source: str
+    """The paper, or where its settings come from."""
+    kind: Kind
+    says: str
+    """One sentence."""
+    on: Mapping[str, Mapping[str, Any] | str]
+    """Track -> what it changes in the track's settings, or a sentence that says why it does not play there."""
+    against: Sequence[str] = CONTROLS
+    """Those that it is compared with, beside the best control."""
+
+    def plays(self, track: Track) -> bool:
+        """Whether it has settings for the track."""
+        return not isinstance(self.on.get(track.settings_of, ""), str)
+
+    def settings(self, track: Track) -> dict[str, Any]:
+        """All settings of a run on the track. ConfigError for a contestant that does not play there, or that changes
+        what is the same for all: `fixed` settings, and whatever is not its own choice (`may_set`)."""
+        own = self.on.get(track.settings_of, f"{self.name} has no settings for it")
+        if isinstance(own, str):
+            raise ConfigError(f"{self.name} does not play on the track {track.name}: {own}.")
+        usual = over(recipe_settings(track.recipe, JointSelfPlayConfig), track.settings, JointSelfPlayConfig)
+        known = _DEFAULTS | usual | {"max_steps": track.rounds}
+        for name, value in sorted(flattened(own).items()):
+            fixed = name if name in track.fixed else (flat_name(name) or ("", ""))[1]
+            if fixed in track.fixed and value != track.fixed[fixed]:
+                raise ConfigError(
+                    f"{self.name} sets `{name}` ({value}), and on the track {track.name} it is {track.fixed[fixed]} "
+                    "for all; leave it out, or write a track with it."
+                )
+            if fixed not in track.fixed and not may_set(name, track) and value != known.get(name):
+                raise ConfigError(
+                    f"{self.name} sets `{name}` ({value}), which is for the arena to set: a contestant says who "
+                    "proposes what, how that is paid and how its roles learn; start, problems, rounds and measuring "
+                    "are those of the track, and seeds those of --seeds. Leave it out, or write a track with it."
+                )
+        return over(over(usual, own, JointSelfPlayConfig), track.fixed, JointSelfPlayConfig)
+
+
+def changes_of(one: Contestant, track: Track) -> dict[str, Any]:
+    """The contestant's own settings on the track."""
+    own = one.on.get(track.settings_of)
+    return dict(own) if isinstance(own, Mapping) else {}
+
+
+def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Every setting by its flat name, also where a mapping (`domain_kwargs`, `roles`) holds it."""
+    found = spread(settings)
+    roles = parsed_roles(found.pop("roles", None))
+    return found | {f"{kind}_{name}": value for kind, own in roles.items() for name, value in own.items()}
+
+
+@cache
+def contestants() -> Registry[Contestant]:
+    """Those that are shipped, in the order of their file."""
+    found: Registry[Contestant] = Registry("contestant", listed_by="countdown-selfplay arena --list")
+    for name, row in yaml.safe_load(FILE.read_text(encoding="utf-8")).items():
+        facts = {one: row.pop(one) for one in ("title", "source", "kind", "says", "against") if one in row}
+        found[name] = Contestant(name, **facts, on=row)
+    return found
+
+
+def entrant(word: str) -> Contestant:
+    """A contestant by its name; NAME=FILE.yaml or NAME=RECIPE is one of a user's own, with the settings of the file or
+    the recipe over those of the track it plays on."""
+    name, equals, source = word.partition("=")
+    if not equals:
+        return contestants()[name]
+    if name in contestants():
+        raise ConfigError(f"{name} is a contestant of the arena; give yours another name than in '{word}'.")
+    if not name.isidentifier():
+        raise ConfigError(f"The name in '{word}' must be a word of letters, digits and _ .")
+    if source.endswith((".yaml", ".yml")):
+        settings = read_yaml(source)
+        if not (isinstance(settings, dict) and all(isinstance(one, str) for one in settings)):
+            raise DataError(f"{source}, the settings of {name}, holds no settings; write them as in a recipe.")
+    else:
+        held = recipe_settings(source, JointSelfPlayConfig)
+        settings = {one: value for one, value in held.items() if one not in _OF_A_RUN}
+    return Contestant(name, name, source, "contestant", f"A contestant of your own, {source}.", _Everywhere(settings))
+
+
+class _Everywhere(dict[str, Any]):
+    """The same settings on every track."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.settings = settings
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.settings
+
+
+def table(names: Sequence[str], tracks: Sequence[Track]) -> list[list[str]]:
+    """Contestant x track: what is played, and what does not apply, with its reason."""
+    rows = [["contestant", "kind", *(track.name for track in tracks)]]
+    for name in names:
+        one = contestants()[name]
+        cells = [one.on.get(track.settings_of, "no settings") for track in tracks]
+        rows.append([name, one.kind, *("yes" if isinstance(cell, dict) else f"no: {cell}" for cell in cells)])
+    return rows

@@ -1,0 +1,259 @@
+"""A job: one contestant on one track with one seed, and the file that it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from datasets import Dataset
+from transformers import TrainerCallback
+
+from ... import __version__
+from ...config import JointSelfPlayConfig
+from ...data.run_files import write_atomically
+from ...domains import domain_from
+from ...random_state import seed_from
+from ...statistics.pass_at_k import pass_at_k
+from ...training.run import data_sets, quiet_loading
+from ...training.trainer import JointConjecturerProverTrainer
+from .contestants import Contestant, changes_of
+from .leaderboard import arrived
+from .schedule import Part
+from .sets import withheld
+from .tracks import Goal, Track
+
+Options = Callable[[Path], tuple[Any, JointSelfPlayConfig, dict[str, Any]]]
+"""A file of settings -> the script's options, the config, the trainer's arguments: as `joint --config` reads it."""
+
+QUIET = {"report_to": "none", "disable_tqdm": True, "eval_strategy": "no", "guard": False, "save_total_limit": 1}
+MEASURED_ON = {"": "held_out", "tuning": "tuning", "leaderboard": "withheld"}
+SETTINGS, WATCHED = "settings.yaml", "watched.json"
+CURVE_SAMPLES, BINS = 16, 12
+HEALTH = {
+    "solve rate": "round/solve_rate_mean",
+    "admitted": "conjecturer/admitted_rate",
+    "entropy of the prover": "prover/entropy",
+    "entropy of the conjecturer": "conjecturer/entropy",
+    "groups without signal": "prover/zero_signal_groups",
+    "starved": "round/starved",
+}
+"""What a job keeps of each round's log, by the name on the page."""
+
+
+def settings_of(
+    track: Track, contestant: Contestant, seed: int, folder: Path, length: Track | Goal | None = None
+) -> dict[str, Any]:
+    """All settings of the job, as a config file of `joint` has them. length: the rounds, and those between two
+    checkpoints, if they are not the track's."""
+    length, found = length or track, contestant.settings(track) | QUIET
+    found |= {"max_steps": length.rounds, "seed": seed}
+    found |= {"output_dir": str(folder), "save_strategy": "steps", "save_steps": length.every}
+    if track.targets is not None:
+        found["dataset_name"] = str(track.folder / track.targets.file)
+        own = found.get("proposer_kwargs")
+        if isinstance(own, dict) and own.get("derivations") == "targets":  # the moves lie beside the targets
+            found["proposer_kwargs"] = own | {"derivations": found["dataset_name"]}
+    return found
+
+
+@dataclass(eq=False)
+class Job:
+    """folder: where its run lies until it is finished; it goes on from there after an interruption."""
+
+    track: Track
+    contestant: Contestant
+    seed: int
+    folder: Path
+    options: Options
+    part: Part = ""
+
+    def play(self) -> dict[str, Any]:
+        """Train, measure, and return what the job's file holds."""
+        quiet_loading()
+        goal = self.track.goal if self.part == "leaderboard" else None
+        settings = settings_of(self.track, self.contestant, self.seed, self.folder, goal)
+        file = self.folder / SETTINGS
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, yaml.safe_dump(settings, sort_keys=False))
+        script, config, arguments = self.options(file)
+        domain = domain_from(config)
+        sets = {name: self.track.problems(name, domain) for name in self.track.sets}
+        if goal is not None:
+            sets["withheld"] = withheld(self.track, domain, goal.rung, goal.problems, self.seed)
+        kept = [domain.prove_row(problem) for own in sets.values() for problem in own]
+        data = data_sets(script, domain)[0] | {"eval_dataset": Dataset.from_list(kept)}
+        watched = self.folder / WATCHED
+        watch = Watch(self.track, watched) if goal is None else Climb(self.track, watched, goal, self.seed)
+        callbacks = [*arguments.pop("callbacks", []), watch]
+        trainer = JointConjecturerProverTrainer(args=config, domain=domain, callbacks=callbacks, **data, **arguments)
+        checkpoint, on = trainer.store.resolve("auto"), MEASURED_ON[self.part]
+        watch.begin(trainer, sets[on], checkpoint is not None)
+        if not watch.arrived:
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        found = {"track": self.track.name, "contestant": self.contestant.name, "seed": self.seed}
+        found |= {"measured_on": on, **watch.ended()}
+        if self.track.targets is not None and goal is None:
+            targets = measured(trainer, self.track.problems("targets", domain), self.track.samples, "targets")
+            found["targets"] = {"correct": targets.correct, "n": targets.n}
+        found |= {"changes": changes_of(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
+        return found
+
+
+class Watch(TrainerCallback):
+    """Measures the prover every `track.every` rounds and at the end, and keeps what the page needs of the log."""
+
+    def __init__(self, track: Track, file: Path) -> None:
+        self.track, self.file = track, file
+        self.every, self.rounds = track.every, range(track.rounds)
+        self.points: list[dict[str, Any]] = []
+        self.since, self.earlier = time.process_time(), 0.0
+        self.measuring = 0.0  # CPU seconds
+
+    def begin(self, trainer: Any, held_out: Sequence[Any], again: bool) -> None:
+        """again: whether the run goes on from a checkpoint."""
+        self.trainer, self.held_out = trainer, list(held_out)
+        if again and self.file.exists():
+            self.points = json.loads(self.file.read_text(encoding="utf-8"))
+            self.earlier = self.points[-1]["cpu_seconds"] if self.points else 0.0
+        else:
+            self.point(0)
+        self.since, self.measuring = time.process_time(), 0.0
+
+    def spent(self) -> float:
+        """CPU seconds of the training so far, those that measuring took left out."""
+        return self.earlier + time.process_time() - self.since - self.measuring
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any) -> None:
+        index = self.trainer.frame.rounds
+        if "round/generations" in (logs or {}) and index % self.every == 0 and index in self.rounds:
+            self.point(index)
+
+    def point(self, index: int) -> None:
+        spent, start = self.spent() if index else 0.0, time.process_time()
+        here = {"round": index, "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1), **self.rates()}
+        self.points = [one for one in self.points if one["round"] < index] + [here]
+        write_atomically(self.file, json.dumps(self.points))
+        self.measuring += time.process_time() - start
+
+    def rates(self) -> dict[str, Any]:
+        """Of a point of the learning curve."""
+        first, each = len(self.held_out) // len(self.track.measured), self.track.curve_each
+        few = [problem for i, problem in enumerate(self.held_out) if i % first < each]
+        return {"by_rung": by_rung(measured(self.trainer, few, CURVE_SAMPLES, "curve"), self.track)}
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the run need not go on."""
+        return False
+
+    def ended(self) -> dict[str, Any]:
+        """What was played and what it came to."""
+        spent, frame = self.spent(), self.trainer.frame
+        found = measured(self.trainer, self.held_out, self.track.samples, "held-out")
+        rows = [row for row in self.trainer.state.log_history if "round/generations" in row]
+        end = {"round": len(rows), "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1)}
+        probed = sum(row.get("proposer/probe_answers", 0) for row in rows)
+        return {
+            "correct": found.correct,
+            "n": found.n,
+            "reasons": dict(found.reasons),
+            "curve": [*self.points, {**end, "by_rung": by_rung(found, self.track)}],
+            "rounds": len(rows),
+            "answers": answers_of(self.trainer),
+            "uncounted_answers": int(probed),
+            "samples": sum(frame.samples.values()),
+            "tokens": sum(frame.tokens.values()),
+            "updates": int(sum(row.get("prover/steps", 0) for row in rows)),
+            "cpu_seconds": end["cpu_seconds"],
+            "proposed": per_rung(rows, "proposed") or per_rung(rows, "played"),
+            "health": {name: binned(rows, key) for name, key in HEALTH.items() if any(key in row for row in rows)},
+        }
+
+
+class Climb(Watch):
+    """Of the leaderboard: measures on withheld problems, and ends the run at the first point that has the goal's
+    rate."""
+
+    def __init__(self, track: Track, file: Path, goal: Goal, seed: int) -> None:
+        super().__init__(track, file)
+        self.goal, self.seed = goal, seed
+        self.every, self.rounds = goal.every, range(goal.rounds + 1)  # the last round has a point too
+
+    @property
+    def arrived(self) -> bool:
+        return arrived(self.points, self.goal.rate) is not None
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any) -> None:
+        super().on_log(args, state, control, logs, **more)
+        control.should_training_stop = control.should_training_stop or self.arrived
+
+    def rates(self) -> dict[str, Any]:
+        found = measured(self.trainer, self.held_out, self.goal.samples, f"withheld {self.seed}")
+        rows = self.trainer.state.log_history
+        return {
+            "rate": round(sum(found.correct) / (found.n * len(found.correct)), 5),
+            "tokens": sum(self.trainer.frame.tokens.values()),
+            "updates": int(sum(row.get("prover/steps", 0) for row in rows)),
+        }
+
+    def ended(self) -> dict[str, Any]:
+        return {"goal": asdict(self.goal), "points": self.points, "arrived": arrived(self.points, self.goal.rate)}
+
+
+def measured(trainer: Any, problems: Sequence[Any], n: int, what: str) -> Any:
+    """Answers of the prover, of several provers the first; the seed depends on nothing but `what`."""
+    own = trainer.evaluator.provers(list(problems), n, (1,), seed=seed_from(0, "arena", what))
+    return next(iter(own.values()))
+
+
+def answers_of(trainer: Any) -> int:
+    """Answers of all provers so far."""
+    return sum(count for player, count in trainer.frame.samples.items() if player.partition("/")[0] == "prover")
+
+
+def by_rung(found: Any, track: Track) -> dict[str, list[float]]:
+    """Rung -> the means of pass@k, in the order of the track's `ks`. found: of as many problems of each measured rung,
+    rung by rung; a domain whose answers are whole tells no rungs."""
+    each = len(found.correct) // len(track.measured)
+    own = {rung: found.correct[i * each : (i + 1) * each] for i, rung in enumerate(track.measured)}
+    return {
+        str(rung): [round(sum(pass_at_k(found.n, c, k) for c in correct) / each, 4) for k in track.ks]
+        for rung, correct in own.items()
+    }
+
+
+def _bins(rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
+    """The rounds in at most BINS parts of equally many."""
+    size = max(1, -(-len(rows) // BINS))
+    return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+
+def binned(rows: Sequence[Mapping[str, Any]], key: str) -> list[float | None]:
+    """The mean of a metric in each bin; None where no round of it has one."""
+    found = [[row[key] for row in own if key in row] for own in _bins(rows)]
+    return [round(sum(own) / len(own), 4) if own else None for own in found]
+
+
+def per_rung(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str, list[int]]:
+    """Rung -> its problems in each bin; rungs without one are left out."""
+    start, end = "round/rung_", f"_{what}"
+    names = sorted({key for row in rows for key in row if key.startswith(start) and key.endswith(end)})
+    found = {
+        name[len(start) : -len(end)]: [int(sum(r.get(name, 0) for r in own)) for own in _bins(rows)] for name in names
+    }
+    return {rung: found[rung] for rung in sorted(found, key=int) if any(found[rung])}
+
+
+def machine() -> dict[str, Any]:
+    """What figures in seconds depend on."""
+    versions = {"countdown-selfplay": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    cores = os.cpu_count() or 1
+    return {"processor": platform.machine(), "cores": cores, "threads": torch.get_num_threads(), **versions}

@@ -1,0 +1,168 @@
+"""Plays the jobs that have no file yet: one process each, as many at a time as there are workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from filelock import FileLock, Timeout
+
+from ...data.run_files import write_atomically
+
+Part = Literal["", "tuning", "leaderboard"]
+"""The problems that a job is measured on: held-out, tuning, or withheld ones. Jobs of each lie in another folder."""
+FAILED = ".failed.json"
+"""Ends the name of the file of a job that failed. It is played again when `again` is asked for."""
+
+ENDED = {128 + number for number in (signal.SIGINT, signal.SIGTERM)}
+"""Exit codes of a job that a signal ended. It has not failed."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the files of an arena lie: <folder>/<part>/<track>/<contestant>-<seed>.json, and runs that are not
+    finished."""
+
+    folder: Path
+    part: Part = ""
+
+    def file(self, track: str, contestant: str, seed: int) -> Path:
+        return self.folder / self.part / track / f"{contestant}-{seed}.json"
+
+    def failed(self, track: str, contestant: str, seed: int) -> Path:
+        return self.file(track, contestant, seed).with_suffix(FAILED)
+
+    def run(self, track: str, contestant: str, seed: int) -> Path:
+        """The run's folder, of the job that is being played or was interrupted."""
+        return self.folder / "runs" / f"{track}-{self.part and f'{self.part}-'}{contestant}-{seed}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """track, contestant: as the command line names them; the names in files are `names`."""
+
+    track: str
+    contestant: str
+    seed: int
+
+    @property
+    def names(self) -> tuple[str, str, int]:
+        return Path(self.track).stem, self.contestant.partition("=")[0], self.seed
+
+
+@dataclass(eq=False)
+class Schedule:
+    """jobs: in the order in which they are begun. A job that another process plays at the time is left to it."""
+
+    place: Place
+    jobs: Sequence[Asked]
+    workers: int
+    again: bool = False
+    say: Callable[[str], None] = print
+    running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    stopped: bool = False
+
+    def open(self) -> list[Asked]:
+        """Jobs without a file."""
+        return [job for job in self.jobs if not self._done(job)]
+
+    def _done(self, job: Asked) -> bool:
+        names = job.names
+        return self.place.file(*names).exists() or (not self.again and self.place.failed(*names).exists())
+
+    def play(self) -> None:
+        """All of them. Ctrl-C ends the running ones, which go on from their checkpoints in the next call."""
+        for job in self.jobs:  # the run of a job that was ended between its file and the end of its folder
+            if self.place.file(*job.names).exists():
+                shutil.rmtree(self.place.run(*job.names), ignore_errors=True)
+        waiting, lock = iter(self.open()), threading.Lock()
+        total, began = len(self.open()), time.perf_counter()
+        if total:
+            self.say(f"{total} of {len(self.jobs)} jobs to play, {self.workers} at a time")
+        numbers: Iterator[int] = iter(range(1, total + 1))
+
+        def work(_: int) -> None:
+            while not self.stopped:
+                with lock:
+                    job = next(waiting, None)
+                if job is None:
+                    return
+                found = self._one(job)
+                with lock:
+                    if found:
+                        minutes = (time.perf_counter() - began) / 60
+                        self.say(
+                            f"[{next(numbers)}/{total}, {minutes:.0f} min] {' '.join(map(str, job.names))}: {found}"
+                        )
+
+        with ThreadPoolExecutor(self.workers) as pool:
+            try:
+                list(pool.map(work, range(self.workers)))
+            except BaseException:
+                self.stopped = True
+                for process in list(self.running.values()):
+                    process.terminate()
+                raise
+
+    def _one(self, job: Asked) -> str:
+        """Play it in a process; its line of the log. Empty where another process has it."""
+        names = job.names
+        run = self.place.run(*names)
+        run.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(run.with_suffix(".lock"), timeout=0):
+                if self._done(job):
+                    return "found finished"
+                return self._process(job, run)
+        except Timeout:
+            return "left to the process that plays it"
+
+    def _process(self, job: Asked, run: Path) -> str:
+        words = ["--job", job.track, job.contestant, str(job.seed), "--output", str(self.place.folder)]
+        words += ["--attached", *([f"--{self.place.part}"] if self.place.part else [])]
+        command = [sys.executable, "-m", "countdown_selfplay.cli.main", "arena", *words]
+        environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // self.workers)), **os.environ}
+        log = run.with_suffix(".log")
+        # The job ends when its stdin does, however this process ends.
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": environment}
+        with log.open("wb") as output, subprocess.Popen(command, stdout=output, **pipes) as process:
+            self.running[process.pid] = process
+            if self.stopped:  # meanwhile
+                process.terminate()
+            code = process.wait()
+            del self.running[process.pid]
+        file, failed = self.place.file(*job.names), self.place.failed(*job.names)
+        if file.exists():
+            log.unlink()
+            failed.unlink(missing_ok=True)
+            return summary(json.loads(file.read_text(encoding="utf-8")))
+        if self.stopped or code < 0 or code in ENDED:
+            return f"ended by signal {-code if code < 0 else code - 128}; it goes on in the next call"
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no output"]
+        failed.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(failed, json.dumps({"exit_code": code, "said": lines[-1][:500]}) + "\n")
+        return f"failed: {lines[-1][:300]} (log: {log})"
+
+
+def summary(found: dict[str, Any]) -> str:
+    """One line on a finished job."""
+    if "points" in found:  # of the leaderboard
+        end, arrived = found["points"][-1], found["arrived"]
+        said = "not reached" if arrived is None else f"{arrived['answers']:,.0f} answers"
+        return f"{said}, pass@1 {end['rate']:.3f} after {end['answers']:,} answers, {end['cpu_seconds']:.0f} CPU s"
+    scored = found["facts"]["rungs"]
+    end = found["curve"][-1]["by_rung"]
+    rates = [sum(end[str(rung)][i] for rung in scored) / len(scored) for i in range(len(found["facts"]["ks"]))]
+    words = ", ".join(f"pass@{k} {rate:.3f}" for k, rate in zip(found["facts"]["ks"], rates, strict=True))
+    return f"{words}, {found['updates']} updates, {found['cpu_seconds']:.0f} CPU s"

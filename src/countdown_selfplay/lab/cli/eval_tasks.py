@@ -1,0 +1,305 @@
+"""`countdown-selfplay eval --task ...`: error detection, self-correction and win rates (Wang et al.)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...domains import example_prompts, is_held_out
+from ...errors import ConfigError, DataError
+from ...evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
+from ...evaluation.setting import Setting, problem_set
+from ...evaluation.terminal import ProgressLine, aligned
+from ..critics import Policy, model_policy
+from ..critics.error_detection import (
+    COUNT,
+    SAMPLES,
+    drawn_items,
+    eligible_solutions,
+    error_detection,
+    read_solutions,
+    write_solutions,
+)
+from ..critics.self_correction import self_correction
+from ..critics.win_rates import RATES, matrix_of, win_rates
+
+PROBLEMS = 1024  # of --training_data
+TASKS = ("solve", "error_detection", "self_correction", "win_rates")
+Result = dict[str, Any]
+
+
+def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
+    """The options that the tasks have for themselves."""
+    group = parser.add_argument_group("tasks of the Critic-Discernment Game (docs/critic_game.md)")
+    group.add_argument(
+        "--step_set",
+        type=Path,
+        metavar="FILE",
+        help="error_detection: the solutions whose steps are asked about; made by this model if the file is not there",
+    )
+    group.add_argument("--items", type=positive, help=f"error_detection: wrong steps, and right ones ({COUNT})")
+    group.add_argument(
+        "--training_data",
+        type=Path,
+        metavar="FILE",
+        help="self_correction: write data for sft instead, from problems of the training side",
+    )
+    group.add_argument(
+        "--add", type=Path, metavar="FILE", help="self_correction: a prover.parquet whose rows join --training_data"
+    )
+    group.add_argument(
+        "--each", type=positive, help="self_correction: most rows of each kind in --training_data (5000)"
+    )
+    group.add_argument(
+        "--iterations",
+        nargs="+",
+        metavar="RUN",
+        help="win_rates: run folders, or name=FOLDER with a folder of role folders (default: --model, a run folder)",
+    )
+    group.add_argument("--critiques", type=positive, nargs=2, metavar=("HELPFUL", "MISLEADING"),
+                       help="win_rates: critiques of an answer (8 4)")  # fmt: skip
+    group.add_argument("--revisions", type=positive, help="win_rates: answers to a critique (4)")
+
+
+def check_task(options: argparse.Namespace) -> None:
+    """ConfigError for options that the task does not read, and for what it lacks."""
+    own = {
+        "error_detection": ("step_set", "items"),
+        "self_correction": ("training_data", "add", "each"),
+        "win_rates": ("iterations", "critiques", "revisions"),
+        "solve": ("greedy",),
+    }
+    for task, names in own.items():
+        for name in names:
+            if vars(options)[name] and options.task != task:
+                raise ConfigError(f"`--{name}` belongs to `--task {task}`, and the task is '{options.task}'.")
+    if options.task == "solve":
+        return
+    if options.role != "prover":
+        raise ConfigError(f"`--task {options.task}` scores a prover; leave --role out.")
+    if options.output is not None and options.output.suffix != ".json":
+        raise ConfigError(f"`--output` ({options.output}) must end in .json for --task {options.task}.")
+    if (options.add or options.each) and not options.training_data:
+        raise ConfigError("`--add` and `--each` say what --training_data holds; pass --training_data FILE too.")
+    for name in ("step_set", "training_data"):
+        given = vars(options)[name]
+        if given is not None and given.is_dir():
+            raise ConfigError(f"`--{name}` ({given}) is a folder; pass the name of a file such as {name}.jsonl.")
+    if options.training_data and options.training_data.suffix != ".jsonl":
+        raise ConfigError(f"`--training_data` ({options.training_data}) must end in .jsonl.")
+
+
+def run_task(options: argparse.Namespace, setting: Setting) -> Result:
+    """Play the task, print its table; what was found as JSON values."""
+    domain = setting.domain
+    if domain.critique is None or domain.critique.recheck_row is None:
+        raise ConfigError(
+            f"`--task {options.task}` needs a domain whose answers can be judged in steps, criticised and revised "
+            "(`critique`; contract/domain.py), such as countdown and math_qa."
+        )
+    started = time.perf_counter()
+    task = {"error_detection": _detection, "self_correction": _correction, "win_rates": _meetings}[options.task]
+    with ProgressLine(options.task, "texts of a turn", enabled=not options.disable_tqdm) as bar:
+        found, table = task(options, setting, bar)
+    print(table)
+    return {**found, "seconds": round(time.perf_counter() - started, 3)}
+
+
+def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
+    """The step set is read or made; then the model judges."""
+    domain, path, count = setting.domain, options.step_set, options.items or COUNT
+    exact = domain.critique.first_wrong is not None
+    if path is None and not exact:
+        raise ConfigError(
+            "`--step_set` is not set, and only Countdown's steps are labelled by the solver; pass a file name: it is "
+            "written with solutions of this model, and an annotator adds `first_wrong`."
+        )
+    made: Result = {}
+    if path is not None and path.is_file():
+        items = drawn_items(read_solutions(path, domain), count, options.seed)
+        policy, described = _policy(options, setting, bar, [one.problem for one in items[:1]])
+    else:
+        asked, n = problem_set(options, domain), options.samples or SAMPLES
+        policy, described = _policy(options, setting, bar, asked.problems)
+        solutions = eligible_solutions(policy, domain, asked.problems, n, options.seed)
+        made = {**asked.to_dict(domain), "samples": n}
+        right = sum(one.right for one in solutions)
+        if exact:  # before the file is written, which the next call would read
+            items = drawn_items(solutions, count, options.seed)
+        elif right in (0, len(solutions)):
+            raise DataError(
+                f"`--step_set` needs right and wrong solutions, and of {n} solutions to each of {len(asked.problems)} "
+                f"problems {right} right and {len(solutions) - right} wrong ones belong to problems that more than "
+                "half of them solve; nothing was written. Take more or easier problems, or a model that solves them."
+            )
+        if path is not None:
+            write_solutions(path, solutions, domain)
+            print(f"Wrote {path}: {len(solutions)} solutions, {len(solutions) - right} of them wrong")
+        if not exact:
+            return {"setting": described | made, "solutions": len(solutions)}, (
+                "Put the number of the first wrong step, from 1, into `first_wrong` of each wrong solution, and give "
+                "the same command again."
+            )
+    result = error_detection(policy, domain, items, options.seed)
+    names = {"f1": "F1, wrong steps", "f1_right": "F1, right steps", "accuracy": "accuracy"}
+    said = (
+        f"{result['wrong']} wrong and {result['items'] - result['wrong']} right steps of {len(set(result['keys']))} "
+        f"problems; unreadable judgements: {result['unreadable']}; greedy"
+    )
+    return {**result, "setting": described | made}, _table(options.task, names, result) + f"\n{said}"
+
+
+def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
+    """The test, or the data of the supervised stage."""
+    if options.training_data is not None:
+        return write_training_data(options, setting, lambda problems: _policy(options, setting, bar, problems)[0])
+    asked, n = problem_set(options, setting.domain), options.samples or 1
+    policy, described = _policy(options, setting, bar, asked.problems)
+    result = self_correction(policy, setting.domain, asked.problems, n, options.seed)
+    names = {"before": "accuracy before", "after": "accuracy after"}
+    names |= {"right_to_wrong": "right -> wrong", "wrong_to_right": "wrong -> right", "change": "change"}
+    shown = {**result, "change": {"value": result["change"]["difference"], **result["change"]}}
+    said = f"{len(asked.problems)} problems x {n} answers, checked greedily; {result['counts']}"
+    setting_of_test = described | {**asked.to_dict(setting.domain), "n": n}
+    return {**result, "setting": setting_of_test}, _table(options.task, names, shown) + f"\n{said}"
+
+
+def write_training_data(
+    options: argparse.Namespace, setting: Setting, policy_of: Callable[[Sequence[Any]], Policy]
+) -> tuple[Result, str]:
+    """Rows for `sft --keep_wrong true`, and with --add the rows that a prover was trained on: Wang et al. 2025,
+    appendix C.3, fine-tunes the initial model on both together. policy_of: problems -> the
+    model as a policy; (counts, a sentence for the user)."""
+    from ..critics.training_rows import EACH, SAMPLES, self_correction_rows
+
+    domain, path = setting.domain, options.training_data
+    problems = training_problems(options, domain)
+    added = [] if options.add is None else added_rows(options.add, domain, problems)
+    rows, counts = self_correction_rows(
+        policy_of(problems), domain, problems, options.samples or SAMPLES, options.each or EACH, options.seed
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*rows, *added]), encoding="utf-8")
+    said = (
+        f"Wrote {path}: {len(rows)} rows, half of them kept and half corrected (there were {counts['kept']} and "
+        f"{counts['corrected']}), and {len(added)} added ones; train with `sft --dataset_name {path} --keep_wrong "
+        "true`"
+    )
+    return {"counts": counts, "rows": len(rows), "added": len(added), "problems": len(problems)}, said
+
+
+def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
+    """Those of --problems that are not held out, or as many of the training side as --n_problems says."""
+    if options.problems is not None:
+        from ...data.files import load_problem_rows
+
+        read = [domain.problem(row, i) for i, row in enumerate(load_problem_rows(options.problems, options.split))]
+        kept = [problem for problem in read if not is_held_out(domain, problem)]
+        if not kept:
+            raise DataError(f"'{options.problems}' has no problem of the training side.")
+        return kept[: options.n_problems]
+    if domain.random is None:
+        raise ConfigError("The domain does not generate problems; pass those of its training set as --problems.")
+    return list(domain.random(options.n_problems or PROBLEMS, options.seed, frozenset()))
+
+
+def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, Any]]:
+    """The prover's data set of an iterated run, with the columns of each row's problem. DataError for another role's,
+    or one of pairs, whose better texts may be single steps."""
+    from ...warm_starts.iterated import select
+
+    known = {domain.key(problem): problem for problem in problems}
+    by_key = None if domain.mutations is None else domain.mutations.problem_of_key
+    found = []
+    rows = select.read(path, cure="pass an iteration's prover.parquet")
+    if any("rejected" in row or row.get("role") != "prover" for row in rows):
+        raise DataError(
+            f"`--add` ({path}) must be what a prover was trained on to imitate, `prover.parquet` of a run with "
+            "algorithm rest or expert_iteration; this one holds pairs or another role's samples."
+        )
+    for row in rows:
+        problem = known.get(row["problem"]) or (by_key(row["problem"]) if by_key is not None else None)
+        if problem is None:
+            raise DataError(
+                f"'{path}' holds the problem '{row['problem'][:60]}', which --problems does not; pass the file that "
+                "its run played."
+            )
+        asked = {**domain.prove_row(problem), "prompt": select.prompt_of(row)}
+        found.append(asked | {"completion": row["completion"], "label": row["label"]})
+    return found
+
+
+def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
+    """Every prover of the run with all critics."""
+    from ...games import GAMES
+    from ..critics.win_rates import Meetings, named_iterations
+
+    iterations = named_iterations(options.iterations or [options.model])
+    asked, place = problem_set(options, setting.domain), place_of(options.device)
+    generations, revisions = (options.samples or 4, *(options.critiques or (8, 4))), options.revisions or 4
+    counts = dict(zip(("prover", "helpful", "misleading"), generations, strict=True))
+    game = GAMES.make("critic_discernment", {"revisions": revisions, "samples_per_log": 0})
+    names = [one.name for one in iterations]
+    # Each role is asked with the domain's own stop strings.
+    sampling = {name: value for name, value in setting.sampling.items() if name != "stop_strings"}
+    sampling["batch_size"] = options.batch_size or 256
+    prompts, given = prompts_of(setting, asked.problems), sampling["chat_template_kwargs"]
+    load = partial(load_model, place=place, prompts=prompts, chat_template_kwargs=given)
+    meetings = Meetings(iterations, setting.domain, load, {**sampling, "progress": bar}, counts, options.seed)
+    result = win_rates(names, names, meetings, game, asked.problems, options.seed)
+    tables = []
+    for rate in RATES:
+        shown = [(name, *map(_percent, row)) for name, row in zip(names, matrix_of(result, rate), strict=True)]
+        tables.append(aligned([(f"{rate}: prover", *(f"critics {name}" for name in names)), *shown]))
+    described = {
+        "iterations": {one.name: dict(one.models) for one in iterations}, "counts": counts,
+        "revisions": revisions, **_sampled(options, setting, place), **asked.to_dict(setting.domain),
+    }  # fmt: skip
+    return {**result, "setting": described}, "\n\n".join(tables)
+
+
+def prompts_of(setting: Setting, problems: Sequence[Any]) -> list[Any]:
+    """A question, and one that goes on from an answer."""
+    return example_prompts(setting.domain, {"prover": setting.domain.prove_row(problems[0])}, dialogues=True)
+
+
+def _policy(
+    options: argparse.Namespace, setting: Setting, bar: ProgressLine, problems: Sequence[Any]
+) -> tuple[Policy, Result]:
+    """The model as a policy, and what identifies it and how it samples."""
+    prompts = prompts_of(setting, problems) if problems else []
+    place = place_of(options.device)
+    given = setting.sampling["chat_template_kwargs"]
+    model, tokenizer = load_model(options.model, place, prompts, given)
+    folder = folder_of(options.model)
+    described = {"weights": folder and weights_digest(folder), **_sampled(options, setting, place)}
+    sampling = {**setting.sampling, "batch_size": options.batch_size or 256, "progress": bar}
+    return model_policy(model, tokenizer, setting.domain, **sampling), described
+
+
+def _sampled(options: argparse.Namespace, setting: Setting, place: str) -> Result:
+    return {
+        **setting.sampling, "batch_size": options.batch_size or 256, "seed": options.seed,
+        "domain": setting.domain.to_dict(), "device": device_name(place), "versions": versions(),
+    }  # fmt: skip
+
+
+def _table(title: str, names: dict[str, str], result: Result) -> str:
+    rows = [(words, *cells(result[name])) for name, words in names.items()]
+    return aligned([(title.replace("_", " "), "estimate", "95% interval"), *rows])
+
+
+def cells(found: dict[str, float] | None) -> tuple[str, str]:
+    """An estimate and its interval, as a table shows them."""
+    if found is None:
+        return "-", ""
+    return f"{found['value']:.4f}", f"[{found['low']:.4f}, {found['high']:.4f}]"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

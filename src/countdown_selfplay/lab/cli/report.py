@@ -1,0 +1,128 @@
+"""`countdown-selfplay report`: one self-contained page about one or several run folders. Loads no torch."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from ...cli.plain import parser_of
+from ...errors import ConfigError, DataError
+
+EPILOG = """\
+examples: countdown-selfplay report runs/tiny-joint
+          countdown-selfplay report runs/truncate runs/fill --output comparison.html
+          countdown-selfplay report runs/tiny-joint --watch
+
+Reads run.json, metrics.jsonl and, where they are, samples.jsonl and evaluation.json; of one run it also writes
+plots/*.svg into the run folder. Several runs are compared on the held-out problems that all were evaluated on.
+exit codes: 0 the page is written, 2 a run folder is missing or damaged"""
+
+
+def main(argv: list[str]) -> int:
+    """Write the page and print its path."""
+    parser = parser_of("report", EPILOG)
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the output_dir of a run")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="default: report.html in the run folder; here for several"
+    )
+    parser.add_argument(
+        "--watch",
+        type=seconds,
+        nargs="?",
+        const=30.0,
+        metavar="SECONDS",
+        help="rewrite the page while runs train, at most this often (30), until Ctrl-C; a browser reloads it",
+    )
+    parser.add_argument(
+        "--yardstick",
+        action="append",
+        default=[],
+        metavar="NAME=RATE",
+        help="a line in the chart of solved targets, such as large=0.6 for a larger model's pass@4; may be repeated",
+    )
+    options = parser.parse_args(argv)
+    yardsticks = dict(map(_yardstick, options.yardstick))
+    output = options.output
+    if output is None:
+        output = options.runs[0] / "report.html" if len(options.runs) == 1 else Path("report.html")
+    if options.watch is not None:
+        return watch(options.runs, output, options.watch, yardsticks)
+    from ..report import write_report  # matplotlib; a wrong option is refused before
+
+    print(write_report(options.runs, output, yardsticks))
+    return 0
+
+
+def watch(
+    runs: list[Path],
+    output: Path,
+    every: float,
+    yardsticks: dict[str, float] | None = None,
+    pause: Callable[[float], object] = time.sleep,
+) -> int:
+    """Write the page, and again whenever a run has logged more; 0 after an interrupt. A run that has begun and has not
+    logged a round yet is waited for. `pause`: sleeps so many seconds."""
+    from ..report import write_report
+
+    said, before = False, None
+    try:
+        while waiting := [run for run in runs if _has_begun(run)]:
+            if not said:
+                print(
+                    f"Waiting for the first round of {', '.join(map(str, waiting))}; Ctrl-C ends the watch", flush=True
+                )
+            said = True
+            pause(every)
+        said = False
+        while True:
+            logs = [run / name for run in runs for name in ("metrics.jsonl", "evaluation.json")]
+            now = [path.stat().st_mtime_ns if path.exists() else 0 for path in logs]
+            if now != before:
+                try:
+                    write_report(runs, output, yardsticks, reload=max(1, round(every)))
+                except DataError:  # a line that is being written; what is wrong before the first page is said
+                    if not said:
+                        raise
+                else:
+                    before = now
+                if not said:
+                    print(f"{output}; Ctrl-C ends the watch", flush=True)
+                said = True
+            pause(every)
+    except KeyboardInterrupt:
+        with suppress(DataError):  # Ctrl-C in mid-line: the last whole page stays
+            write_report(runs, output, yardsticks)  # without the reload
+        return 0
+
+
+def _has_begun(run: Path) -> bool:
+    """Whether a run is there that has not logged a round yet."""
+    found = any((run / name).exists() for name in (".lock", "run.json"))
+    return found and not any((run / name).exists() for name in ("metrics.jsonl", "iterated.json"))
+
+
+def seconds(word: str) -> float:
+    """The type of `--watch`."""
+    value = _number(word)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a number of seconds above 0")
+    return value
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def _yardstick(word: str) -> tuple[str, float]:
+    name, _, rate = word.rpartition("=")
+    value = _number(rate)
+    if not name or not 0 <= value <= 1:
+        raise ConfigError(f"`--yardstick` ({word}) must be a name and a rate from 0 to 1, such as large=0.6.")
+    return name, value

@@ -1,0 +1,45 @@
+"""Data that teach a model to check its own answer (Wang et al. 2025, section 4.3 and appendix C.3), as `sft` reads
+them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import DataError
+from ...random_state import seed_from
+from ...warm_starts.filters import is_loop
+from . import Policy
+from .self_correction import rechecks
+
+SAMPLES, EACH = 8, 5000
+"""Answers to a problem, and rows of each kind."""
+
+
+def self_correction_rows(
+    policy: Policy, domain: Any, problems: Sequence[Any], samples: int = SAMPLES, each: int = EACH, seed: int = 0
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """(rows with `prompt`, `completion`, the problem's columns and `label`; the count of each label). `samples`
+    answers to each problem are checked again, sampled; `kept`: a right answer was given again, `corrected`: a wrong
+    one was mended. Of each at most `each`, and as many of one as of the other, drawn at random. Texts that are cut,
+    run in a loop or come twice are left out. DataError if there is no row of one kind."""
+    found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"kept": {}, "corrected": {}}
+    for one in rechecks(policy, domain, problems, samples, seed, greedy=False):
+        said = one.second
+        if one.says_right and not said.truncated and not one.first.truncated and not is_loop(said.text):
+            label, problem = "kept" if one.was_right else "corrected", problems[one.problem]
+            row = domain.critique.recheck_row(problem, one.first.text) | {"completion": said.text, "label": label}
+            found[label].setdefault((str(row["prompt"]), said.text), row)
+    counts = {label: len(rows) for label, rows in found.items()}
+    room = min(each, *counts.values())
+    if not room:
+        raise DataError(
+            f"Checking again gave {counts['kept']} right answers that were kept and {counts['corrected']} wrong ones "
+            "that were corrected, and the training set needs both; take more problems or samples, or a model that can "
+            "follow the prompt."
+        )
+    rows = []
+    for label, own in found.items():
+        rows += random.Random(seed_from("self correction", seed, label)).sample(list(own.values()), room)
+    return rows, counts

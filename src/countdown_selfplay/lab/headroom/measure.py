@@ -1,0 +1,144 @@
+"""The gates that are asked for, one after the other; they share the start's answers and the run on one rung."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ...data.run_files import write_atomically
+from ...errors import ConfigError
+from ...random_state import seed_from
+from ..report import pictures
+from .gates import Gate, frontier, frontier_rung, head_room, mean_pass, support, transfer, verdict
+from .oracle import play_oracles
+from .runs import ALONE, Measured, Runs
+from .settings import HeadroomArguments
+
+ANSWERS = 16
+"""Answers to a held-out problem in gate 4, at least; gate_k of them where that is more."""
+ONE_RUNG = {**ALONE, "proposer": "uniform_rungs"}
+CONTROLS: dict[str, dict[str, Any]] = {"uniform": ONE_RUNG, "frozen": {"conjecturer_learning_rate": 0.0}}
+"""What the oracle has to be ahead of: random problems, and the conjecturer as it starts (where there is one)."""
+
+
+def measure_gates(
+    asked: HeadroomArguments, runs: Runs, say: Callable[[str], None] = print
+) -> tuple[list[Gate], dict[str, Any]]:
+    """The gates, and what headroom.json holds, which is written into the runs' folder with each gate: an interrupted
+    command leaves what it has found. Called by all processes; ConfigError before anything is played where the settings
+    and the domain do not fit each other."""
+    check(asked, runs)
+    gates: list[Gate] = []
+    found: dict[str, Any] = {"verdict": "", "seed": runs.seed, "rounds": runs.rounds, "problems": asked.gate_problems}
+    found["cpu_seconds"] = spent = {}
+    since = time.process_time()
+
+    def judged(gate: Gate) -> None:
+        nonlocal since
+        gates.append(gate)
+        spent[str(gate.number)], since = round(time.process_time() - since, 1), time.process_time()
+        found.update(verdict=verdict(gates), gates=[one.to_dict() for one in gates])
+        runs.processes.together(lambda: write_findings(runs.folder, found))
+        if runs.processes.main:
+            say(f"Gate {gate.number}, {gate.name}: {gate.word}. {gate.found}.")
+
+    n = asked.gate_samples
+    tuning = Measured(runs.tuning, n, seed_from(runs.seed, "headroom"))
+    if set(asked.gates) - {4}:
+        (start,), _ = runs.play("start", ONE_RUNG, [tuning], rounds=0)
+    if 1 in asked.gates:
+        judged(support(start, n, asked.gate_support))
+    if {2, 3} & set(asked.gates):
+        rung = frontier_rung(start, n, runs.group, above=min(3, len(runs.rungs) - 1))
+        after, said = start, "no run, which had nothing to learn from,"
+        if rung is not None:
+            ((after,), _) = runs.play("one_rung", {**ONE_RUNG, "proposer_kwargs": {"rungs": [rung]}}, [tuning])
+            said = f"{runs.rounds} rounds on rung {rung}"
+        if 2 in asked.gates:
+            judged(frontier(start, after, n, runs.group, asked.gate_thin, asked.gate_moves, said))
+        if 3 in asked.gates:
+            judged(transfer(start, after, rung, n, asked.gate_k, asked.gate_rises))
+    if 4 in asked.gates:
+        gate, found["gains"] = _head_room(asked, runs)
+        judged(gate)
+    if runs.processes.main:
+        say(found["verdict"])
+    return gates, found
+
+
+def check(asked: HeadroomArguments, runs: Runs) -> None:
+    """ConfigError for fewer answers than a group has, and for gate 3 without three rungs above another."""
+    if asked.gate_samples < runs.group:
+        raise ConfigError(
+            f"`gate_samples` ({asked.gate_samples}) must be at least the answers of a group, prover_num_generations "
+            f"({runs.group}); raise it."
+        )
+    if 3 in asked.gates and len(runs.rungs) < 4:
+        raise ConfigError(
+            f"Gate 3 compares a rung with the first and the third above it, and this domain has {len(runs.rungs)} "
+            f"({', '.join(map(str, runs.rungs))}); widen it (Countdown: --operands), or leave the gate out (--gates "
+            "1 2 4)."
+        )
+
+
+def _head_room(asked: HeadroomArguments, runs: Runs) -> tuple[Gate, Any]:
+    k, n = asked.gate_k, max(asked.gate_k, ANSWERS)
+    seed = seed_from(runs.seed, "headroom")
+    measured = [Measured(runs.held_out, n, seed), Measured(runs.tuning, n, seed)]
+    arms: dict[str, Any] = {"uniform": runs.play("uniform", CONTROLS["uniform"], measured[:1])[0][0]}
+    if runs.trained_conjecturer:
+        arms["frozen"] = runs.play("frozen", CONTROLS["frozen"], measured[:1])[0][0]
+        arms["trained"] = runs.play("trained", {}, measured[:1])[0][0]
+    oracles, gains = play_oracles(runs, measured, asked.gate_stage, asked.gate_probe, -(-asked.gate_samples // 2))
+    tuned = {name: sum(list(mean_pass(tuning, n, 1).values())[1:]) for name, (_, tuning) in oracles.items()}
+    arms |= {name: held_out for name, (held_out, _) in oracles.items()}
+    best = max(tuned, key=lambda name: tuned[name])
+    controls = [arm for arm in CONTROLS if arm in arms]
+    return head_room(arms, controls, best, n, k, asked.gate_margin), gains
+
+
+def write_findings(folder: Path, found: dict[str, Any]) -> None:
+    """headroom.json, its picture headroom.svg, and gains.json where an oracle was searched for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "headroom.svg", gates_svg(found))
+    write_atomically(folder / "headroom.json", json.dumps(found, indent=1) + "\n")
+    if "gains" in found:
+        write_atomically(folder / "gains.json", json.dumps(found["gains"], indent=1) + "\n")
+
+
+_NAMES = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
+
+
+def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
+    """A panel for each gate that headroom.json has figures of."""
+    return [
+        pictures.Bars(f"{gate['number']} {_NAMES[gate['number']]}: {gate['word']}", *_bars(gate))
+        for gate in found["gates"]
+        if gate["figures"]
+    ]
+
+
+def gates_svg(found: dict[str, Any]) -> str:
+    """The panels in one picture, as SVG text."""
+    return pictures.svg(pictures.bar_grid(gate_panels(found)))
+
+
+def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:
+    """The rest of Bars."""
+    number, figures = gate["number"], gate["figures"]
+    if number == 1:
+        ((what, solved),) = figures.items()
+        return [*solved], [(what, [*solved.values()])], "rung"
+    if number == 2:
+        before, after = figures["before"], figures["after"]
+        return [*before], [("at the frontier before", [*before.values()]), ("after", [*after.values()])], "rung"
+    if number == 3:
+        ((what, gains),) = [(name, own) for name, own in figures.items() if name != "trained_on"]
+        changes = [(f"change of {what}", [gain[0] for gain in gains.values()])]
+        return [*gains], changes, "rung", [gain[1:] for gain in gains.values()]
+    scores = figures["mean_pass_at"]
+    heights = [(f"mean pass@{k}", [own[k] for own in scores.values()]) for k in next(iter(scores.values()))]
+    return [arm.removeprefix("oracle_") for arm in scores], heights, "arm"

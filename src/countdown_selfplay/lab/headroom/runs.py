@@ -1,0 +1,144 @@
+"""Short runs of the settings that are asked about, each with changes of its own, and what their provers solve."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from accelerate.utils.memory import clear_device_cache
+from datasets import Dataset
+from transformers import TrainerCallback
+
+from ...config import JointSelfPlayConfig
+from ...data.run_files import checkpoint_folders
+from ...distributed.processes import Processes
+from ...domains import HELD_OUT_SEED, domain_from
+from ...errors import ConfigError
+from ...games.rungs import has_rungs
+from ...random_state import seed_from
+from ...training.trainer import JointConjecturerProverTrainer
+from .gates import Counts
+
+Options = Callable[[Mapping[str, Any]], tuple[JointSelfPlayConfig, dict[str, Any]]]
+"""Changes of settings -> the config of a run, and the trainer's other arguments."""
+
+ALONE = {"conjecturer_micro_batches": 0, "anchor_fraction": 0.0}
+"""A run whose problems a proposer over rungs makes, without a conjecturer."""
+
+
+HELD_OUT_EACH = 64
+
+
+class Measured(NamedTuple):
+    """What a run is measured on when it ends: `n` answers to each of the problems by rung, sampled by `seed`."""
+
+    problems: Mapping[int, Sequence[Any]]
+    n: int
+    seed: int
+
+
+class Stop(TrainerCallback):
+    """Ends a run after so many optimizer steps, with a checkpoint if it is to go on."""
+
+    def __init__(self, steps: int, save: bool) -> None:
+        self.steps, self.save = steps, save
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if state.global_step >= self.steps:
+            control.should_training_stop = True
+            control.should_save = control.should_save or self.save
+
+
+class Runs:
+    """options: see Options. folder: where the runs are written. rounds: of a whole run; problems: of each rung. Where
+    the domain has a held-out side it gives at least HELD_OUT_EACH of each rung: gate 4 compares few right answers.
+
+    tuning, held_out: problems by rung, none in both; no run trains on either. The arms are compared on held_out alone,
+    and all choices are made by tuning. ConfigError for a domain without rungs.
+    """
+
+    def __init__(self, options: Options, folder: Path, rounds: int, problems: int) -> None:
+        self.options, self.folder, self.rounds = options, folder, rounds
+        self.processes = Processes()  # those of a run, once there was one
+        config, _ = options({})
+        self.domain: Any = domain_from(config)
+        if not has_rungs(self.domain) or self.domain.random_of_rung is None:
+            raise ConfigError(
+                f"The domain '{config.domain}' has no rungs (`rungs`, `rung`, `random_of_rung`; contract/domain.py"
+                "), and headroom measures rung by rung; give it some, or ask about another domain "
+                "(Countdown: several --operands)."
+            )
+        self.rungs = sorted(self.domain.rungs)
+        self.trained_conjecturer = "conjecturer" in config.trained_roles
+        self.seed, self.steps_per_round = int(config.seed), config.steps_per_round
+        self.group = config.all_roles[next(iter(config.players_of("prover")))].num_generations
+        own = self.domain.held_out_of_rung
+        made = self.domain.random_of_rung
+        self.held_out: dict[int, list[Any]] = {
+            rung: made(problems, rung, HELD_OUT_SEED, frozenset())
+            if own is None
+            else own(max(problems, HELD_OUT_EACH), rung)
+            for rung in self.rungs
+        }
+        kept = frozenset(self.domain.key(problem) for one in self.held_out.values() for problem in one)
+        self.tuning: dict[int, list[Any]] = {
+            rung: made(problems, rung, seed_from(HELD_OUT_SEED, "tuning", rung), kept) for rung in self.rungs
+        }
+        for rung in self.rungs:
+            if not self.held_out[rung] or not self.tuning[rung]:
+                side = "held-out" if not self.held_out[rung] else "training"
+                raise ConfigError(f"The domain makes no {side} problem of rung {rung}; leave that rung out.")
+
+    def trainer(
+        self, name: str, changes: Mapping[str, Any], stop: Stop | None = None
+    ) -> JointConjecturerProverTrainer:
+        """A trainer of the settings with `changes`; it trains on no problem that is measured."""
+        fixed = {"max_steps": self.rounds, "output_dir": str(self.folder / name), "disable_tqdm": True}
+        fixed |= {"save_strategy": "no", "eval_strategy": "no", "report_to": "none"}
+        fixed["guard"] = False  # it would end all gates for the collapse of one arm, which the gate is to show
+        config, arguments = self.options({**fixed, **changes})
+        callbacks = [*arguments.pop("callbacks", []), *([stop] if stop is not None else [])]
+        kept = [*self.tuning.values(), *self.held_out.values()]
+        rows = Dataset.from_list([self.domain.prove_row(problem) for own in kept for problem in own])
+        return JointConjecturerProverTrainer(
+            args=config, domain=domain_from(config), eval_dataset=rows, callbacks=callbacks, **arguments
+        )
+
+    def play(
+        self,
+        name: str,
+        changes: Mapping[str, Any],
+        measured: Sequence[Measured],
+        *,
+        start: Path | None = None,
+        rounds: int | None = None,
+        keep: bool = False,
+    ) -> tuple[list[Counts], Path | None]:
+        """Train until round `rounds` (None: all; 0: not at all), from the checkpoint `start`. What the provers then
+        solve of each of `measured`, and with `keep` the checkpoint to go on from. Its memory is free afterwards."""
+        end = self.rounds if rounds is None else min(rounds, self.rounds)
+        keep = keep and end < self.rounds
+        # A run that another proposer began: only headroom's own, whose next stage plays by a longer table.
+        again = {} if start is None else {"allow_changed": "proposer,proposer_kwargs"}
+        trainer = self.trainer(name, {**changes, **again}, Stop(end * self.steps_per_round, keep))
+        self.processes = trainer.processes
+        if start is None:
+            trainer.evaluator.probe_format()  # before the minutes of an evaluation
+        if end:
+            trainer.train(resume_from_checkpoint=None if start is None else str(start))
+        counts = [self._solved(trainer, one) for one in measured]
+        del trainer
+        clear_device_cache(garbage_collection=True)
+        return counts, checkpoint_folders(self.folder / name)[-1] if keep else None
+
+    def drop(self, name: str) -> None:
+        """Remove a run's folder. Called by all processes."""
+        self.processes.together(lambda: shutil.rmtree(self.folder / name, ignore_errors=True))
+
+    def _solved(self, trainer: JointConjecturerProverTrainer, asked: Measured) -> Counts:
+        """Right answers, of n each, to each problem by rung; of several provers those of the first."""
+        flat = [problem for own in asked.problems.values() for problem in own]
+        found = iter(next(iter(trainer.evaluator.provers(flat, asked.n, (1,), seed=asked.seed).values())).correct)
+        return {rung: [next(found) for _ in own] for rung, own in asked.problems.items()}

@@ -1,0 +1,71 @@
+"""report.html: one page about one or several runs that opens anywhere; of one run also its charts as plots/*.svg."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...errors import DataError
+from ...evaluation.load import Run, load_run, load_runs
+from .charts import SECTIONS, drawn, drawn_rungs
+from .page import page, save
+from .panels import added
+from .pictures import svg
+from .targets import SECTION, target_figures
+
+__all__ = ["Run", "load_run", "load_runs", "report", "write_report"]
+
+
+def report(*run_dirs: Path | str, output: Path | str | None = None) -> Path:
+    """Write the page about one or several run folders; its path, by default report.html in the folder of a single run
+    and here for several."""
+    if output is None:
+        output = Path(run_dirs[0], "report.html") if len(run_dirs) == 1 else Path("report.html")
+    return write_report(run_dirs, output)
+
+
+def write_report(
+    run_dirs: Sequence[Path | str],
+    out: Path | str,
+    yardsticks: Mapping[str, float] | None = None,
+    reload: int | None = None,
+) -> Path:
+    """Write the page about `run_dirs` to `out`, and of a single run the plots into its folder; returns the path of the
+    page. `reload`: seconds after which a browser that shows it loads it again.
+
+    Everything is read before anything is written. DataError names the file and line that is missing or damaged, or the
+    place that cannot be written. yardsticks: name -> rate, lines in the chart of the targets' cumulative solve rate.
+    """
+    runs = load_runs([Path(folder) for folder in run_dirs])
+    drawn_sections = _drawn(runs, yardsticks)
+    text = page(runs, drawn_sections, reload)
+    out = Path(out)
+    save(text, out)
+    if len(runs) == 1:  # to draw those of each run of a comparison takes most of the time
+        try:
+            _write_plots(runs[0].path / "plots", drawn_sections)
+        except OSError as error:
+            raise DataError(f"{error.filename} cannot be written ({error.strerror}).") from error
+    return out
+
+
+def _drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None) -> dict[str, dict[str, str]]:
+    """Section -> title -> SVG, in the order of SECTIONS."""
+    found = drawn(runs)
+    for more in (drawn_rungs(runs), {SECTION: target_figures(runs, yardsticks)}, added(runs)):
+        for section, figures in more.items():
+            found[section] = {**figures, **found.get(section, {})}
+    order = {section: i for i, section in enumerate(SECTIONS)}
+    sections = sorted(found, key=lambda section: order.get(section, order[""]))
+    return {section: {name: svg(figure) for name, figure in found[section].items()} for section in sections}
+
+
+def _write_plots(folder: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
+    """The charts as SVG files named after their titles; the ones of an earlier report are replaced."""
+    folder.mkdir(exist_ok=True)
+    for stale in folder.glob("*.svg"):
+        stale.unlink()
+    for charts in sections.values():
+        for name, text in charts.items():
+            (folder / f"{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}.svg").write_text(text, encoding="utf-8")

@@ -1,0 +1,238 @@
+"""The page put together: one HTML text with its style and charts inside, no script, nothing loaded from elsewhere;
+with proposals and answers as they were written, one for each thing that happened to them."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from ...errors import DataError
+from ...evaluation.findings import findings, verdict, verdict_of_arms
+from ...evaluation.load import Run, arms_of, band_text
+from ..critics.win_rates import OF_RIGHT, OF_WRONG
+from . import panels, tables, targets
+from .charts import MEASURED, PLAYED, hints, quiet, window_text
+
+LEADS = (
+    *(MEASURED, targets.SOLVED, "pass@k in training", "Mean pass rate", "Who wins", PLAYED),
+    *("Solve rate of the problems", "Correct answers"),
+)
+"""The picture beside the result: the first of these that a run has."""
+SHOWN = {
+    panels.RELIABILITY: "proposer/rate_at_",
+    targets.SOLVED: "targets/solve_rate",
+    targets.BEFORE: "targets/presolve_",
+}
+"""Title -> beginning of the names of the metrics in it."""
+OUTCOMES = (*OF_WRONG, *OF_RIGHT)
+GOOD = ("ok", "correct", "right", "corrected", "resisted", "kept")
+HEADINGS = {
+    "conjecturer": "Proposals",
+    "prover": "Answers",
+    "helpful": "Helpful critiques",
+    "misleading": "Misleading critiques",
+    "guide": "Reviews",
+}
+_LONGEST = 2000  # characters of a text that are shown
+_REASONS = 8  # most reasons of refusal of a player
+
+
+def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: int | None = None) -> str:
+    """The whole document; `charts`: section -> name -> SVG. `reload`: seconds after which a browser loads it again.
+    Equal runs give equal text: nothing here depends on the time or the machine. What runs and models wrote is escaped
+    by the template."""
+    arms = arms_of(runs)
+    result = {"Before and after": tables.results(runs)}
+    result["With and without the conjecturer"] = tables.against_control(runs)
+    curves, shown, judged = window_text(runs[0]), dict[str, tables.Table | None](), None
+    if len(runs) > 1:
+        found, said = tables.compared(arms)
+        judged = verdict_of_arms(found)
+        result |= {"Over training seeds": tables.gains(arms), "Comparison": tables.comparison(found, said)}
+        shown["Settings that differ"] = tables.differences(runs)
+        curves = f"Running means; a gap has no value. {band_text(arms)}"
+    shown["Early and late rounds of the pool"] = panels.windows(runs)
+    shown["Health of the curriculum"] = tables.health(runs)
+    shown["The critic game by iteration"] = panels.by_iteration(runs)
+    shown["Filters of the symbolic proposer"] = panels.filtering(runs)
+    lead, charts = _lead(charts)
+    names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
+    return template("page.html.j2").render(
+        title=f"Self-play: {names}",
+        heads=[_head(run) for run in runs],
+        verdict=judged,
+        result=result,
+        lead=lead,
+        tables=shown,
+        charts=charts,
+        quiet=quiet(runs),
+        curves=curves,
+        hints={**hints(runs), **_explained(runs)},
+        reload=reload,
+    )
+
+
+def template(name: str) -> Template:
+    """A template of this package; what it is given is escaped."""
+    environment = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        extensions=["jinja2.ext.do"],
+    )
+    return environment.get_template(name)
+
+
+def save(text: str, out: Path) -> None:
+    """Write a page; DataError for a place that cannot be written."""
+    if out.is_dir():
+        raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DataError(f"{error.filename or out} cannot be written ({error.strerror}).") from error
+
+
+def _explained(runs: Sequence[Run]) -> dict[str, str]:
+    """The definitions of the metrics that charts other than declared ones show."""
+    names = [name for run in runs for name in run.declared]
+    found = {title: next((name for name in names if name.startswith(start)), "") for title, start in SHOWN.items()}
+    return {title: tables.definition(name, runs) for title, name in found.items() if name}
+
+
+def _lead(
+    charts: Mapping[str, Mapping[str, str]],
+) -> tuple[tuple[str, str] | None, dict[str, dict[str, str]]]:
+    """Name and text of the picture that goes with the result, and the charts without it; None where none of LEADS is
+    drawn."""
+    every = [(section, name) for section, found in charts.items() for name in found]
+    first = next((pair for wanted in LEADS for pair in every if pair[1].startswith(wanted)), None)
+    rest = {s: {n: svg for n, svg in found.items() if (s, n) != first} for s, found in charts.items()}
+    return None if first is None else (first[1], charts[first[0]][first[1]]), rest
+
+
+def _spent(run: Run) -> list[str]:
+    """How long the logged rounds took, and what was sampled in them."""
+    steps = [0, *run.steps]
+    covered = [step - before for before, step in pairwise(steps)]
+    seconds = sum(row.get("step_time", 0) * count for row, count in zip(run.rounds, covered, strict=True))
+    tokens = max((value for _, value in run.series("round/tokens")), default=0)
+    minutes, rest = divmod(round(seconds), 60)
+    time = (
+        f"{minutes // 60} h {minutes % 60} min"
+        if minutes >= 60
+        else f"{minutes} min {rest} s"
+        if minutes
+        else f"{rest} s"
+    )
+    return [f"{time} of rounds"] * (seconds > 0) + [f"{tokens:,.0f} tokens sampled"] * (tokens > 0)
+
+
+def _head(run: Run) -> dict[str, Any]:
+    """What the page says of one run: what ran, what was not healthy, its settings and samples."""
+    version = run.environment.get("countdown-selfplay")
+    facts = [f"{len(run.rounds)} logged rounds"]
+    facts += [f"started {run.started[:16].replace('T', ' ')}"] if run.started else []
+    facts += _spent(run)
+    facts += [f"countdown-selfplay {version}"] if version else []
+    return {
+        "name": run.name,
+        "facts": facts,
+        "verdict": verdict(run),
+        "findings": findings(run),
+        "setting": tables.setting(run),
+        "config": tables.whole_config(run),
+        "examples": examples(run),
+    }
+
+
+def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
+    """Cards of samples.jsonl under their headings, a heading for each player; {} if it is absent or empty."""
+    found = {}
+    rows = [row for row in run.samples if row.get("reason") not in OUTCOMES]
+    players = dict.fromkeys(str(row.get("role")) for row in rows)
+    for player in sorted(players, key=lambda name: (_rank(name), name)):
+        kind = player.partition("/")[0]
+        heading = HEADINGS.get(kind, f"Texts of {kind}") + (f" of {player}" if "/" in player else "")
+        found[heading] = strata([row for row in rows if str(row.get("role")) == player], run.per_round)
+    found["Transcripts"] = transcripts(run)
+    return {heading: cards for heading, cards in found.items() if cards}
+
+
+def strata(rows: list[dict[str, Any]], per_round: int = 1) -> list[dict[str, Any]]:
+    """Of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the most
+    frequent first with its share; of equals always the latest."""
+    chosen: list[tuple[str, dict[str, Any]]] = []
+    rewarded = sorted((row for row in rows if is_number(row.get("reward"))), key=lambda row: row["reward"])
+    if rewarded:
+        middle = statistics.median_low(row["reward"] for row in rewarded)
+        typical = [row for row in rewarded if row["reward"] == middle][-1]
+        chosen.append(("best reward", rewarded[-1]))
+        if typical is not rewarded[-1]:
+            chosen.append(("typical reward", typical))
+    counts = Counter(str(row.get("reason") or "no reason") for row in rows)
+    for reason, count in [pair for pair in counts.most_common() if pair[0] not in GOOD][:_REASONS]:
+        row = next(row for row in reversed(rows) if str(row.get("reason") or "no reason") == reason)
+        share = f"{reason}: {count} of {len(rows)} logged"
+        same = next((i for i, (_, other) in enumerate(chosen) if other is row), None)
+        if same is None:
+            chosen.append((share, row))
+        else:
+            chosen[same] = (f"{chosen[same][0]}; {share}", row)
+    return [{**_card(row, per_round), "stratum": stratum} for stratum, row in chosen]
+
+
+def _rank(player: str) -> int:
+    kinds = list(HEADINGS)
+    kind = player.partition("/")[0]
+    return kinds.index(kind) if kind in kinds else len(kinds)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def transcripts(run: Run) -> list[dict[str, Any]]:
+    """Of the critic game the first and the last logged revision of every outcome, each with question, answer and
+    critique before it (Wang et al. 2025, figures 11 to 17)."""
+    cards = []
+    for outcome in OUTCOMES:
+        rows = [row for row in run.samples if row.get("reason") == outcome]
+        for row in rows[:1] + rows[1:][-1:]:
+            dialogue = f"{text_of(row.get('prompt'))}\n{row.get('role')}: {text_of(row.get('completion'))}"
+            cards.append({**_card(row, run.per_round), "text": dialogue, "prompt": "", "stratum": ""})
+    return cards
+
+
+def _card(row: dict[str, Any], per_round: int) -> dict[str, Any]:
+    reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
+    step = row.get("step")
+    facts = [f"round {step / per_round:g}" if step is not None and is_number(step) else "round ?"]
+    facts += [str(row["problem"])] if row.get("problem") else []
+    facts += [f"reward {reward:.3g}"] if is_number(reward) else []
+    return {
+        "reason": reason,
+        "good": reason in GOOD,
+        "facts": " · ".join(facts),
+        "text": text_of(row.get("completion")),
+        "prompt": text_of(row.get("prompt")),
+    }
+
+
+def text_of(value: Any) -> str:
+    """A text, or a chat as "role: content" lines; cut when long."""
+    if isinstance(value, list) and all(isinstance(turn, dict) for turn in value):
+        value = "\n".join(f"{turn.get('role', '?')}: {turn.get('content', '')}" for turn in value)
+    elif not isinstance(value, str):
+        value = "" if value is None else json.dumps(value)
+    return value if len(value) <= _LONGEST else f"{value[:_LONGEST]} … ({len(value) - _LONGEST} more characters)"

@@ -1,0 +1,226 @@
+"""Figures of SGS for runs with the proposer `targets`, beside the charts that its metrics declare: the cumulative
+solve rate (1), how far its fits can be trusted (8), the make-up of the target set (10), targets solved beyond the
+baseline (13), and the rounds before targets were solved (5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...countdown import problem_of_key
+from ...countdown.features import FEATURES, feature_matrix
+from ...evaluation.load import Run, arms_of, over_seeds, read_object
+from ...proposers.targets_metrics import BINS, LAST_SOLVED, STORIES
+from ...statistics.scaling import FIRST_SOLVED
+from ..scaling import Points, fits_on_halves, fits_without_tails
+from .pictures import Curve, Figure, bar_chart, line_chart, mark_map
+
+SECTION = "Targets"
+SOLVED, BEFORE = "Cumulative solve rate of the targets", "Trainable synthetic problems before a target is solved"
+
+MOST = 2000
+"""Targets whose features are computed for figure 10, the first ones."""
+
+POINTS = 100
+"""About how many points of an arm figure 8 fits, 104 times."""
+
+SINCE = "generations since every target was attempted"
+
+Series = tuple[np.ndarray, np.ndarray]
+"""Generations and rate of one run."""
+
+
+def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, Figure]:
+    """By title; {} unless a run has targets. yardsticks: name -> solve rate of something else on the same targets,
+    such as the pass@4 of a larger model, drawn as a line."""
+    runs = [run for run in runs if len(solved_by(run)[0])]
+    if not runs:
+        return {}
+    found = _cumulative(runs, yardsticks or {}) | _before_solved(runs) | stories(runs) | fit_checks(runs)
+    return found | beyond_baseline(runs) | composition(runs[0])
+
+
+def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
+    """Figure 1, right: mean over the seeds of an arm, with their interval as a band."""
+    title, curves = SOLVED, []
+    for arm in arms_of(runs):
+        label = arm.name if len(runs) > 1 else "solved so far"
+        curves.append(over_generations(label, [solved_by(run) for run in arm.runs]))
+    ends_at = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
+    lines = [Curve(name, ends_at, np.full(2, rate)) for name, rate in yardsticks.items()]
+    return {title: line_chart(title, [*curves, *lines], y_range=(0.0,), x_label="generations")}
+
+
+def _before_solved(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Figure 5, right, of the last round that logged it: ten tenths of the rounds before a target was solved."""
+    title, curves = BEFORE, []
+    for arm in arms_of(runs):
+        rows = [[run.series(f"targets/presolve_{k}") for k in range(BINS)] for run in arm.runs]
+        known = [[series[-1][1] for series in row] for row in rows if all(row)]
+        if known:
+            label = arm.name if len(runs) > 1 else "share of rounds"
+            curves.append(Curve(label, np.arange(1, BINS + 1), np.mean(known, axis=0)))
+    x_label = "tenth of the rounds before"
+    return {title: line_chart(title, curves, y_range=(0.0,), x_label=x_label)} if curves else {}
+
+
+def solved_by(run: Run, metric: str = "targets/solve_rate") -> Series:
+    """Generations and cumulative solve rate of the rounds that were logged."""
+    rows = [row for row in run.rounds if metric in row and "round/generations" in row]
+    return np.array([r["round/generations"] for r in rows]), np.array([r[metric] for r in rows])
+
+
+def after_first_pass(run: Run) -> int:
+    """The number of the logged round from which on every target had been attempted, counted from 0; 0 where the run
+    does not say. Before it a cumulative solve rate grows with every batch of targets, whatever is learned."""
+    rows = [row for row in run.rounds if "targets/solve_rate" in row and "round/generations" in row]
+    return next((i for i, row in enumerate(rows) if row.get("targets/attempted", 1) >= 1), 0)
+
+
+def on_one_grid(curves: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
+    """Generations (X) and rates (R, X) of runs of one arm, at the generations that any of them logged and all of them
+    reached; a rate holds until the next one."""
+    first, last = max(at[0] for at, _ in curves), min(at[-1] for at, _ in curves)
+    x = np.unique(np.concatenate([at for at, _ in curves]))
+    x = x[(x >= first) & (x <= last)]
+    return x, np.stack([rate[np.searchsorted(at, x, side="right") - 1] for at, rate in curves])
+
+
+def over_generations(label: str, curves: Sequence[Series]) -> Curve:
+    """Mean over the seeds of an arm, with their interval as a band."""
+    x, rate_RX = on_one_grid(curves)
+    ends = [over_seeds(column.tolist()) for column in rate_RX.T] if len(rate_RX) > 1 else []
+    low = np.array([max(end.low, 0.0) for end in ends]) if ends else None
+    high = np.array([min(end.high, 1.0) for end in ends]) if ends else None
+    return Curve(label, x, rate_RX.mean(0), None, low, high)
+
+
+def first_solved(run: Run) -> dict[str, int | None]:
+    """Target -> the round in which it was solved first, None for never, without those that were set aside; {} where
+    the run has not written it."""
+    what = "which targets were set aside"
+    aside = read_object(run.path / STORIES, what, lambda f: dict.fromkeys(f.get("aside", [])))
+    first = read_object(run.path / FIRST_SOLVED, "when targets were solved", lambda f: dict(f.get("first_solved", {})))
+    return {key: at for key, at in first.items() if key not in aside}
+
+
+def is_baseline(run: Run) -> bool:
+    """REINFORCE^1/2 on the targets alone: what D_hard is defined by."""
+    alone = run.config.get("conjecturer_micro_batches") == 0
+    rate = run.config.get("prover_learning_rate")
+    return alone and run.config.get("prover_objective") == "reinforce_half" and rate != 0
+
+
+def beyond_baseline(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Figure 13: of the targets that no run of the baseline ever solved, the share that each arm has solved. {}
+    without a baseline among the runs, or if it solved everything."""
+    known = {id(run): first_solved(run) for run in runs}
+    base = [known[id(run)] for run in runs if is_baseline(run) and known[id(run)]]
+    hard = {key for key in (base[0] if base else {}) if all(one.get(key) is None for one in base)}
+    if not hard or len(base) == len(runs):
+        return {}
+    curves = []
+    for arm in arms_of([run for run in runs if known[id(run)]]):
+        own = [(run, known[id(run)]) for run in arm.runs]
+        curves.append(over_generations(arm.name, [_solved_of(run, first, hard) for run, first in own]))
+    title = f"Of the {len(hard)} targets that the baseline never solved"
+    return {title: line_chart(title, curves, y_range=(0.0,), x_label="generations")}
+
+
+def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Series:
+    """The share of `keys` that was solved, at the generations of the logged rounds."""
+    x, _ = solved_by(run)
+    rounds = [row["step"] / run.per_round for row in run.rounds if "targets/solve_rate" in row]
+    at = np.sort([value for key in keys if (value := first.get(key)) is not None])
+    return x, np.searchsorted(at, rounds, side="right") / len(keys)
+
+
+def stories(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Figure 5, left: a row for each of the targets solved last, a cell for each round before in which it was played,
+    green where its synthetic problem was suitable for training."""
+    found: dict[str, Figure] = {}
+    for run in runs:
+        told = read_object(run.path / STORIES, "how targets were solved", _stories)
+        rows = list(told.values())[-LAST_SOLVED:]
+        if any("1" in row for row in rows):  # without a conjecturer that sees the target there are none
+            title = f"The {len(rows)} targets solved last" + (f": {run.name}" if len(runs) > 1 else "")
+            words = ("no suitable problem", "suitable for training")
+            found[title] = mark_map(title, rows, "time that it was played before it was solved", words)
+    return found
+
+
+def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Figure 8, two panels for each arm: the fits without the last 10, 20 and 30% of its points, and those on 100
+    random halves, of which the lowest and the highest asymptote are drawn. {} where an arm's curve cannot be fitted.
+    As in the paper the fits are re-centred: generations and R0 begin where a run has attempted every target (the paper
+    leaves out its first 100,000 generations). Of many points every n-th is fitted, about POINTS of them."""
+    found: dict[str, Figure] = {}
+    for arm in arms_of(runs):
+        cut = [(solved_by(run), after_first_pass(run)) for run in arm.runs]
+        known = [(x[at:] - x[at], y[at:]) for (x, y), at in cut if len(x)]
+        every = max(1, sum(len(x) for x, _ in known) // POINTS)
+        points = Points.of([(x[::every].tolist(), y[::every].tolist()) for x, y in known], 0)
+        x_N, y_N = points.pooled()
+        whole = points.fit(x_N, y_N) if len(x_N) else None
+        if whole is None or whole.asymptote is None:
+            continue
+        x = np.linspace(x_N.min(), x_N.max(), 120)
+        name = f": {arm.name}" if len(runs) > 1 else ""
+        dots = (x_N.tolist(), y_N.tolist())
+        curves = [Curve(f"all points: {whole.asymptote:.3f}", x, whole(x), dots=dots)]
+        for share, fit in fits_without_tails(points).items():
+            if fit.converged:
+                curves.append(Curve(f"without the last {share:.0%}: {fit.asymptote:.3f}", x, fit(x)))
+        title = f"Fits without the end of the run{name}"
+        found[title] = line_chart(title, curves, y_range=(0.0,), x_label=SINCE)
+        halves = sorted(fits_on_halves(points), key=lambda fit: fit.asymptote or 0.0)
+        if len(halves) > 1:
+            values = np.array([fit.asymptote for fit in halves], dtype=float)
+            said = f"{values.mean():.3f} ± {values.std(ddof=1):.3f} over {len(halves)} halves"
+            ends = [(f"highest: {values[-1]:.3f}", halves[-1]), (f"lowest: {values[0]:.3f}", halves[0])]
+            curves = [Curve(said, x, whole(x), dots=dots), *(Curve(label, x, fit(x)) for label, fit in ends)]
+            title = f"Fits to halves of the points{name}"
+            found[title] = line_chart(title, curves, y_range=(0.0,), x_label=SINCE)
+    return found
+
+
+def composition(run: Run) -> dict[str, Figure]:
+    """Figure 10: the targets by the operations that every solution needs and by how many solutions there are, and how
+    many of each were solved. {} for a domain whose keys are no Countdown problems."""
+    first = first_solved(run)
+    if not first or run.config.get("domain", "countdown") != "countdown":
+        return {}
+    keys = list(first)[:MOST]
+    try:
+        columns = dict(zip(FEATURES, feature_matrix([problem_of_key(key) for key in keys]).T, strict=True))
+    except ValueError:  # of a domain that was passed as an object
+        return {}
+    solved_P = np.array([first[key] is not None for key in keys])
+    needs = {"+": "add", "-": "sub", "*": "mul", "/": "div", "fraction": "fraction"}
+    kinds = {word: columns[f"needs_{name}"] == 1 for word, name in needs.items()}
+    kinds["none of them"] = ~np.any(list(kinds.values()), axis=0)
+    limits = [1, 2, 3, 5, 9, np.inf]
+    words = ["1", "2", "3 to 4", "5 to 8", "9 or more"]
+    count_P = columns["solutions"]
+    levels = {
+        word: (count_P >= low) & (count_P < high)
+        for word, low, high in zip(words, limits[:-1], limits[1:], strict=True)
+    }
+    found: dict[str, Figure] = {}
+    for title, groups, label in (
+        ("What the targets need", kinds, "every solution needs"),
+        ("How many solutions the targets have", levels, "inequivalent solutions"),
+    ):
+        bars = [(name, [float((chosen & of).sum()) for of in groups.values()]) for name, chosen in (
+            ("targets", np.ones(len(keys), dtype=bool)), ("solved", solved_P),
+        )]  # fmt: skip
+        found[title] = bar_chart(title, list(groups), bars, label)
+    return found
+
+
+def _stories(found: Mapping[str, Any]) -> dict[str, str]:
+    """Target -> marks of those that were not solved at once, by the round in which they were solved."""
+    solved = sorted(found.get("solved", []), key=lambda story: story[1])
+    return {str(key): str(marks) for key, _, marks in solved if marks}

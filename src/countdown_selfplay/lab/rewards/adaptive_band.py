@@ -1,0 +1,55 @@
+"""A tent that tracks the prover, from the wish list of Allen and Ståblein (section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import ConfigError
+from ...registry import Share
+from ...rewards.base import UNKNOWN, RewardContext, tent
+from ...rewards.composition import Composable
+
+
+@dataclass(frozen=True)
+class AdaptiveBand(Composable):
+    """A tent whose peak lies between the goal and the solve rates that the prover has shown lately.
+
+    peak = goal + follow * (recent - goal), kept within [low, high]. recent: exponential moving mean, with `decay` per
+    round, of `ctx.recent_rates` (mean solve rates of the last rounds that played conjectured problems, 64 at most);
+    the goal itself before the first. The tent is 1 at the peak and falls to 0 at a distance of `width`, or at p = 0
+    and p = 1 if those are nearer: an unsolved problem and one that is always solved never earn anything.
+
+    The paper asks for an adaptive band and for a difficulty target that the conjecturer can reach, without a formula.
+    follow = 0 is a fixed tent; follow = 1 rewards today's difficulty whatever it is. In between the peak leads from
+    where the round is towards the goal: at a recent rate of 0.05, where the tent of Allen and Ståblein saw next to no
+    reward, the default peak is 0.225.
+
+    It keeps no state of its own: the rates are part of the curriculum's state, so a resumed run goes on exactly.
+    """
+
+    goal: Share = 0.4
+    follow: Share = 0.5
+    decay: Share = 0.9
+    width: Share = 0.4
+    low: Share = 0.1
+    high: Share = 0.9
+
+    def __post_init__(self) -> None:
+        if self.low > self.high:
+            raise ConfigError(f"adaptive_band needs low <= high, got low={self.low} and high={self.high}.")
+
+    def peak(self, recent_rates: tuple[float, ...]) -> float:
+        """Where the tent stands after these rounds, oldest first."""
+        recent = recent_rates[0] if recent_rates else self.goal
+        for rate in recent_rates[1:]:
+            recent = self.decay * recent + (1.0 - self.decay) * rate
+        return min(max(self.goal + self.follow * (recent - self.goal), self.low), self.high)
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        p = np.asarray(solve_rate_P, dtype=float)
+        peak = self.peak((UNKNOWN if ctx is None else ctx).recent_rates)
+        # A width of 0 is a spike at the peak: the least number keeps the division defined.
+        left, right = (max(min(self.width, side), 1e-12) for side in (peak, 1.0 - peak))
+        return np.where((p > 0) & (p < 1), tent(p, peak, left, right), 0.0)

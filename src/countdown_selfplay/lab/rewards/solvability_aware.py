@@ -1,0 +1,44 @@
+"""Graded charges for refused proposals: the solvability-aware objective on the wish list of Allen and Ståblein
+(section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...rewards.base import UNKNOWN, ConjecturerReward, RewardContext, called
+from ...rewards.composition import Composable, refused
+
+
+@dataclass(frozen=True)
+class SolvabilityAware(Composable):
+    """`of` for a played problem; for a refused proposal a charge that is the smaller the nearer it came to be played.
+
+    Allen and Ståblein pay 0 for every refused proposal, and most of its proposals were refused as unsolvable: nothing
+    told its conjecturer an unsolvable problem from an unreadable text. The paper names the wish, not the charges;
+    these lie between -1 and 0 in the order in which a proposal is examined: a text that holds no problem, a problem
+    out of range, one without a solution, one that was held out, repeated, or played lately. A played problem that
+    earns 0 is then still better than any refused one.
+    """
+
+    of: ConjecturerReward
+    unparseable: float = -1.0
+    out_of_range: float = -0.75
+    unsolvable: float = -0.5
+    held_out: float = -0.25
+    duplicate: float = -0.25
+    not_novel: float = -0.25
+
+    def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
+        return called(self.of, solve_rate_P, UNKNOWN if ctx is None else ctx)
+
+    def invalid_reward(self, reason: str) -> float | None:
+        """The charge of this reason of refusal. Every reason without one of its own is a text that could not be
+        read, as `ProposalReason` lists them. What `of` says itself is added."""
+        return getattr(self, _FIELDS.get(reason, "unparseable")) + (refused(self.of, reason) or 0.0)
+
+
+_FIELDS = {name: name for name in ("out_of_range", "unsolvable", "held_out", "duplicate", "not_novel")}
+_FIELDS["not_as_asked"] = "out_of_range"  # in the range of the run, and not of the prompt
+_FIELDS["copies_target"] = "duplicate"  # of a problem that is played anyway

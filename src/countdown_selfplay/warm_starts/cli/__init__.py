@@ -1,0 +1,1 @@
+"""warm_starts/cli."""

@@ -1,0 +1,185 @@
+"""`countdown-selfplay cdg`: the Critic-Discernment Game, trained online, or in iterations from the initial model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from trl import ModelConfig
+
+from ...cli.options import parse_options
+from ...config.countdown_fields import CountdownFields
+from ...config.run_rules import check_output
+from ...config.script import EvaluationArguments
+from ...config.starts import check_starts
+from ...distributed.processes import ALONE, Processes
+from ...domains import domain_from
+from ...errors import ConfigError
+from ...games import GAMES
+from ...options import at_least, json_object, option
+from ..iterated.settings import IteratedSettings, check_settings, with_budget
+
+
+@dataclass
+class IteratedArguments(EvaluationArguments, CountdownFields):
+    """Options of the command around IteratedSelfPlay."""
+
+    recipe: str | None = option(None, "A named setting, such as tiny/iterated_cdg.")
+    training: Literal["iterated", "online"] = option(
+        "iterated", "iterated: the paper's way. online: rounds of the joint trainer."
+    )
+    game_kwargs: dict | str | None = option(None, "Arguments of the game as JSON, such as '{\"revisions\": 4}'.")
+    dataset_name: str | None = option(None, "Problems to play: a hub id or a file. None: made by the exact generator.")
+    dataset_train_split: str = option("train", "Split of dataset_name.")
+    problems: int = option(1024, "Problems that are played in an iteration, at most.")
+    eval_samples: int = option(8, "Answers per held-out problem, the n of pass@k.")
+    budget_of: str | None = option(
+        None,
+        "The folder of a finished iterated run: each role takes as many optimizer steps in each iteration "
+        "as there, whatever its data.",
+    )
+    dry_run: bool = option(False, "Print the resolved settings, the most samples and the steps, and exit.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, 1, "problems", "eval_samples")
+
+
+def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
+    """`--training iterated`; `launch`: options of a launch that a dry run is to plan for."""
+    script, settings, model = parse_options("cdg", sys.argv[1:] if argv is None else argv)
+    if script.training != "iterated":
+        raise ConfigError(
+            f"`training` ({script.training}) in a file cannot be, for the two ways have other settings; pass it as a "
+            f"flag: `countdown-selfplay cdg --training {script.training} --config FILE`, and leave it out of the file."
+        )
+    _refuse_model_options(model)
+    check_output(settings.output_dir)
+    check_settings(settings, game_of(script), domain_from(script))
+    if script.budget_of is not None:
+        settings.kinds = with_budget(settings.kinds, Path(script.budget_of), settings.iterations)
+    if script.dry_run:
+        dry_run(script, settings, model, launch)
+    check_starts(model.model_name_or_path, script.dataset_name)
+    if not script.dry_run:
+        play(script, settings, model)
+    return 0
+
+
+def _refuse_model_options(model: Any) -> None:
+    """ConfigError for options of the model that the iterated way has no use for."""
+    plain = ModelConfig()
+    for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
+        value = vars(model)[name]
+        if value != vars(plain)[name]:
+            raise ConfigError(
+                f"`{name}` ({value}) is not read by `cdg --training iterated`, which retrains all weights of the "
+                "model in float32; leave it unset, or train online."
+            )
+
+
+def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
+    """Iterate; measure the prover before and after; print and write the results."""
+    from ...data.files import held_out_problems
+    from ...domains import is_held_out
+    from ...tiny import resolve_model
+    from ...training.run import quiet_loading, tell
+    from ...training.run_lock import run_lock
+    from ..iterated import IteratedSelfPlay
+
+    quiet_loading()
+    domain = domain_from(script)
+    held_out = held_out_problems(script, domain)
+    evaluated = {domain.key(problem) for problem in held_out}
+    problems = [p for p in problems_of(script, settings, domain, evaluated) if not is_held_out(domain, p, evaluated)]
+    game = game_of(script)
+    start = resolve_model(model.model_name_or_path)
+    run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
+    processes = run.meet()
+    with run_lock(settings.output_dir):  # another process that plays there keeps its description
+        processes.together(lambda: describe(run, script, settings))
+        run.run(tell=lambda line: print(json.dumps(line), flush=True))
+    ends: list[str] = []
+    if held_out:
+        ends = processes.together(lambda: [run.weights("prover", t) for t in (1, settings.iterations + 1)])
+    before, after = [measure(path, held_out, domain, script, settings, processes) for path in ends] or ({}, {})
+    processes.together(lambda: tell(Path(settings.output_dir), before, after, report=False))
+
+
+def game_of(script: IteratedArguments) -> Any:
+    return GAMES.make("critic_discernment", json_object("game_kwargs", script.game_kwargs, '{"revisions": 4}'))
+
+
+def dry_run(
+    script: IteratedArguments, settings: IteratedSettings, model: Any, launch: dict[str, str] | None = None
+) -> None:
+    """Settings, samples, steps and memory; no model and no data set is loaded."""
+    from ...cli.launch import planned
+    from ...evaluation.model import place_of
+    from ...planning.dry_run import print_warm_start
+    from ...planning.memory import Launch
+    from ..iterated.settings import plan
+    from ..planning import iterated_lines
+
+    device = "cpu" if settings.use_cpu else place_of(None)
+    here = Launch(device=device, bf16=settings.bf16 is not False and device != "cpu")
+    where = here if launch is None else planned(launch)
+    memory = iterated_lines(settings, domain_from(script), model.model_name_or_path, where)
+    print_warm_start(script, settings, model, chain(plan(settings, game_of(script), script.problems), memory))
+
+
+def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
+    """Write run.json, which `eval` and `report` read. A folder that was begun keeps its file."""
+    from ...contract.metric import as_json, for_players
+    from ...training.callbacks.run_folder import write_description
+
+    if run.begun() and (run.folder / "run.json").exists():
+        return
+    run.folder.mkdir(parents=True, exist_ok=True)
+    processes = run.processes
+    place = SimpleNamespace(output_dir=settings.output_dir, device=processes.device, world_size=processes.world)
+    metrics = for_players(run.game.metrics, {kind: [kind] for kind in settings.kinds})
+    declared = {metric.name: as_json(metric) for metric in metrics}
+    config = {**settings.to_dict(), **vars(script), "iterations": settings.iterations, "game": "critic_discernment"}
+    write_description(place, config, run.domain, method="iterated", start=run.initial, metrics=declared)
+
+
+def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:
+    """Those of the data set, each once, or made by the domain."""
+    from ...data.files import checked_problems, load_problem_rows
+
+    if script.dataset_name is not None:
+        rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
+        read = checked_problems(domain, rows, script.dataset_name)
+        return list({domain.key(problem): problem for problem in read}.values())
+    if domain.random is None:
+        raise ConfigError(f"The domain '{script.domain}' does not generate problems; pass --dataset_name.")
+    return domain.random(script.problems, settings.seed, frozenset(evaluated))
+
+
+def measure(
+    path: str,
+    held_out: list[Any],
+    domain: Any,
+    script: IteratedArguments,
+    settings: IteratedSettings,
+    processes: Processes = ALONE,
+) -> Any:
+    """A prover's figures on held-out problems, sampled as `eval_preset` says."""
+    from ...evaluation.setting import preset
+    from ..iterated.driver import tokenizer_of
+    from ..training import measure_prover
+    from ..weights import load_whole
+
+    n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
+    size = max(settings.per_device_eval_batch_size, n)
+    kind = "float32" if processes.device.type == "cpu" else "auto"
+    tokenizer = tokenizer_of(path, settings, domain, held_out)
+    model = load_whole(path, {"dtype": kind}).to(processes.device).eval()
+    own = {"batch_size": size, "processes": processes, "chat_template_kwargs": settings.chat_template_kwargs, **how}
+    return measure_prover(model, tokenizer, held_out, domain, n, **own)

@@ -1,0 +1,69 @@
+"""`countdown-selfplay sft`: fine-tune a prover or a conjecturer on demonstrations, evaluate before and after."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from copy import copy
+from typing import Any
+
+from ...cli.launch import planned as planned_for
+from ...cli.options import parse_options
+from ...config.run_rules import check_run
+from ...config.starts import check_starts
+from ...contract.domain import in_moves
+from ...data.files import held_out_problems, load_problem_rows
+from ...planning.dry_run import batches, print_warm_start
+from ...planning.memory import launch_of
+from ..configs import SFTArguments
+from ..demonstrations import generated_rows
+from ..filters import Kept
+from ..planning import warm_start_lines
+from ..readers import clean_demonstrations
+
+PLANNED = 512
+"""Problems of which a dry run makes the demonstrations."""
+
+
+def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
+    """`launch`: options of a launch that a dry run is to plan for."""
+    script, args, model = parse_options("sft", sys.argv[1:] if argv is None else argv)
+    if not script.dry_run:
+        check_run(args)
+        check_starts(model.model_name_or_path, script.dataset_name)
+    held_out = held_out_problems(script, script.played)
+    asked, made = script.demonstrations, copy(script)
+    if script.dry_run and script.dataset_name is None:  # a few, to see what they are
+        made.demonstrations = min(asked, PLANNED)
+    kept = demonstrations(made, args.seed, {script.played.key(problem) for problem in held_out})
+    if script.dry_run:
+        planned, rows, said = launch_of(args), len(kept.rows), kept.sentence("demonstrations")
+        if made.demonstrations < asked:
+            rows = rows * asked // made.demonstrations
+            said = f"about {rows} demonstrations; of the first {made.demonstrations} problems of {asked}: {said}"
+        planned = planned if launch is None else planned_for(launch)
+        lines = batches(args, said, rows, planned.processes)
+        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, False, planned)])
+        check_starts(model.model_name_or_path, script.dataset_name)
+        return 0
+    from ..training import run
+
+    made = "planted" if in_moves(script.played) else "made by the exact solver"
+    source = made if script.dataset_name is None else f"from {script.dataset_name}"
+    run("sft", script, args, model, held_out, lambda *_: (kept, "demonstrations", source))
+    return 0
+
+
+def demonstrations(script: SFTArguments, seed: int, evaluated: set[str]) -> Kept[dict[str, Any]]:
+    """The rows to train on, checked; DataError if nothing is left."""
+    rows: Iterable[Mapping[str, Any]]
+    if script.dataset_name is None:
+        n, each = script.demonstrations, script.demonstrations_per_problem
+        rows = generated_rows(
+            n, script.role, script.played, seed=seed, exclude=evaluated, per_problem=each, schema=script.schema
+        )
+    else:
+        rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
+    source = script.dataset_name or "generated"
+    kept = clean_demonstrations(rows, script.role, script.played, evaluated, script.keep_wrong, source)
+    return kept.insist("demonstrations")

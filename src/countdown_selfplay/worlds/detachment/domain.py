@@ -1,0 +1,217 @@
+"""`domain: detachment`: a problem is a theorem of propositional logic, an answer a proof by condensed detachment."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import chain, zip_longest
+from typing import Any
+
+from ...contract.domain import BaseDomain, Checked, Row
+from ...countdown.problem import heldout_key
+from ...countdown.verifier import completion_text, tagged_answers
+from ...errors import ConfigError, DataError
+from ...options import is_whole
+from .checker import AXIOM_TEXTS, Verdict, check
+from .formulas import MOST_SYMBOLS, MOST_VARIABLES, Formula, Read, is_instance, is_tautology, read
+from .guide import DetachmentHelping
+from .prompts import STYLES, propose, prove
+from .theorems import LONGEST, hardest_at, matches, simplest, tree_of
+
+_PROOF, _FORMULA = "DD211", "CpCqp"
+
+
+@dataclass(frozen=True)
+class DetachmentDomain(BaseDomain[Formula]):
+    """Theorems are played whose shortest proofs have `shortest_proof` to `longest_proof` signs, and proposals with any
+    proof. prompt: one of STYLES. symbols, variables: the most of a theorem.
+
+    Its rungs are lengths of shortest proofs, exact up to 15 signs (theorems.py); longer ones are of the rung
+    `longest_proof` + 2. No instance of a held-out theorem is trained on, and none that has a held-out one for an
+    instance (`held_out_theorems`), so that no proof of one side proves a problem of the other.
+    """
+
+    shortest_proof: int = 5
+    longest_proof: int = 15
+    symbols: int = 24
+    variables: int = 6
+    prompt: str = "compact"
+
+    columns = ("theorem",)
+    facts = ("in_range", "solvable")
+    asks = ({},)
+
+    def __post_init__(self) -> None:
+        numbers = {"shortest_proof": (1, LONGEST), "longest_proof": (1, LONGEST), "symbols": (3, MOST_SYMBOLS)}
+        for name, (low, high) in (numbers | {"variables": (1, MOST_VARIABLES)}).items():
+            value = getattr(self, name)
+            if not is_whole(value) or not low <= value <= high:
+                raise ConfigError(f"`{name}` ({value}) of detachment must be a whole number from {low} to {high}.")
+        if self.shortest_proof % 2 == 0 or self.longest_proof % 2 == 0 or self.shortest_proof > self.longest_proof:
+            raise ConfigError(
+                f"`shortest_proof` ({self.shortest_proof}) and `longest_proof` ({self.longest_proof}) of detachment "
+                "are lengths of proofs, which are odd, the first not above the second; set them to 5 and 15, say."
+            )
+        if self.prompt not in STYLES:
+            raise ConfigError(f"`prompt` ({self.prompt}) of detachment must be one of {', '.join(STYLES)}.")
+        if not any(_playable(self, rung) for rung in self.rungs):
+            raise ConfigError(
+                f"No theorem with a shortest proof of {self.shortest_proof} to {self.longest_proof} signs has at most "
+                f"{self.symbols} signs and {self.variables} variables; raise `symbols` or `variables`."
+            )
+
+    def problem(self, row: Mapping[str, Any], index: int = 0) -> Formula:
+        found = read(row.get("theorem"))
+        if found.problem is None:
+            raise DataError(
+                f"row {index}, column 'theorem': {str(row.get('theorem'))[:60]!r} is not a formula ({found.reason}); "
+                "write one in Polish notation, such as CpCqp."
+            )
+        return found.problem
+
+    def key(self, problem: Formula) -> str:
+        """Polish notation with its variables in the order p, q, r, ..."""
+        return str(problem)
+
+    def prove_row(self, problem: Formula) -> Row:
+        return prove(problem, self.prompt)
+
+    def verify(self, texts: Sequence[str], problems: Sequence[Formula]) -> list[Verdict]:
+        return [check(self._written(text), problem) for text, problem in zip(texts, problems, strict=True)]
+
+    def propose_row(self, target: Formula | None = None) -> Row:
+        """A row that asks for a theorem, with `target` for one that helps to prove it."""
+        return propose(target, self.prompt, self.symbols)
+
+    def parse(self, texts: Sequence[object]) -> list[Read]:
+        return [read(self._written(text)) for text in texts]
+
+    def _written(self, text: object) -> str:
+        """What a completion says: all of it, in a chat its last answer between tags."""
+        said = completion_text(text) or ""
+        return said if self.prompt == "compact" else (tagged_answers(said) or [""])[-1]
+
+    def check(
+        self, problems: Sequence[Formula], asked: Sequence[Mapping[str, Any] | None] | None = None
+    ) -> list[Checked]:
+        """Size, whether it can be proved (the axioms are complete, so the truth table knows), and that it is not held
+        out: an instance of a held-out theorem has another key and the same proof."""
+        found = []
+        for problem in problems:
+            inside = self.outside(problem) is None
+            provable = inside and is_tautology(problem) is True
+            reason = "unsolvable" if inside else "out_of_range"
+            if provable:
+                reason = "held_out" if self.is_held_out(problem) else "ok"
+            found.append(Checked(reason, {"in_range": inside, "solvable": provable}))
+        return found
+
+    def outside(self, problem: Formula) -> str | None:
+        if problem.symbols > self.symbols:
+            return f"it has {problem.symbols} signs, more than `symbols` ({self.symbols})"
+        if problem.variables > self.variables:
+            return f"it has {problem.variables} variables, more than `variables` ({self.variables})"
+        return None
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        return tuple(range(self.shortest_proof, self.longest_proof + 1, 2))
+
+    def rung(self, problem: Formula) -> int:
+        """The length of its shortest proof; `longest_proof` + 2 for any that is longer."""
+        found = simplest(problem, self.longest_proof)
+        return self.longest_proof + 2 if found is None else len(found[1])
+
+    def is_held_out(self, problem: Formula) -> bool:
+        return of_held_out_side(problem) or related_to_held_out(problem)
+
+    def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Formula]:
+        """Theorems of all rungs, as many of each as there are."""
+        return self._made(n, self.rungs, False, seed, exclude)
+
+    def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[Formula]:
+        return self._made(n, (rung,), False, seed, exclude)
+
+    def held_out(self, n: int) -> list[Formula]:
+        return self._made(n, self.rungs, True, 0, ())
+
+    def held_out_of_rung(self, n: int, rung: int) -> list[Formula]:
+        return self._made(n, (rung,), True, 0, ())
+
+    def _made(self, n: int, rungs: Sequence[int], held_out: bool, seed: int, exclude: Iterable[str]) -> list[Formula]:
+        """At most n theorems of one side, dealt to the rungs in turn."""
+        excluded, of_rung = frozenset(exclude), []
+        for rung in rungs:
+            own = [f for f in _playable(self, rung) if str(f) not in excluded]
+            own = [f for f in own if (f in held_out_theorems() if held_out else not of_held_out_side(f))]
+            random.Random(f"detachment|{seed}|{rung}").shuffle(own)
+            of_rung.append(own)
+        return [f for f in chain.from_iterable(zip_longest(*of_rung)) if f is not None][:n]
+
+    @cached_property
+    def longest(self) -> Formula:
+        negations = "N" * ((self.symbols - 3) // 2)
+        found = read(f"C{negations}p{negations}p").problem
+        assert found is not None
+        return found
+
+    @property
+    def helping(self) -> DetachmentHelping:
+        return DetachmentHelping()
+
+    def stop_strings(self, role: str) -> list[str] | None:
+        return None if self.prompt == "compact" else ["</answer>"]
+
+    def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
+        bare = _PROOF if role.split("/")[0] == "prover" else _FORMULA
+        text = bare if self.prompt == "compact" else f"<answer>{bare}</answer>"
+        ends = [text.find(stop) + len(stop) for stop in stops if stop in text]
+        return None if self._written(text[: min(ends, default=len(text))]) == bare else text
+
+    def to_dict(self) -> dict[str, Any]:
+        sizes = {
+            name: getattr(self, name) for name in ("shortest_proof", "longest_proof", "symbols", "variables", "prompt")
+        }
+        return {"domain": "detachment", "axioms": AXIOM_TEXTS, **sizes}
+
+
+@cache
+def of_held_out_side(problem: Formula) -> bool:
+    """By a hash of the most general theorem that its shortest proof concludes; without a short proof of itself."""
+    found = simplest(problem, LONGEST)
+    return heldout_key(f"detachment{problem if found is None else found[0]}")
+
+
+@cache
+def held_out_theorems() -> dict[Formula, str]:
+    """The theorems of the held-out side that no theorem of the other one is an instance of, nor the other way round:
+    they could share a proof. Those that are left out are on neither side: not measured, not trained on."""
+    every = {f: proof for length in range(1, LONGEST + 1, 2) for f, proof in hardest_at(length).items()}
+    tree, shared = tree_of(every), set[Formula]()
+    for formula in every:
+        for general, _ in matches(tree, formula):
+            if of_held_out_side(formula) != of_held_out_side(general):
+                shared |= {formula, general}
+    return {f: proof for f, proof in every.items() if of_held_out_side(f) and f not in shared}
+
+
+@cache
+def _held_out_tree() -> dict[Any, Any]:
+    return tree_of(held_out_theorems())
+
+
+@cache
+def related_to_held_out(problem: Formula) -> bool:
+    """Whether it is an instance of a held-out theorem, or one is an instance of it. A theorem with a short proof that
+    has a held-out instance is of the held-out side itself, as the one that its proof concludes is."""
+    if next(matches(_held_out_tree(), problem), None) is not None:
+        return True
+    return simplest(problem) is None and any(is_instance(held_out, problem) for held_out in held_out_theorems())
+
+
+@cache
+def _playable(domain: DetachmentDomain, rung: int) -> list[Formula]:
+    """Theorems of a rung within the domain's sizes, in the order of their texts."""
+    return sorted((f for f in hardest_at(rung) if domain.outside(f) is None), key=str)

@@ -1,0 +1,113 @@
+"""The rubric of SGS 2026, appendix E.3, for lemmas of condensed detachment, by exact rules instead of a model's word.
+
+The paper's reviewer is asked how useful a lemma is for a theorem, whether premises are redundant, and how complex its
+conclusion is. What the three numbers mean here:
+
+relevance: 5 the target is an instance of the lemma (a proof of the lemma proves it), or one detachment with an axiom
+or with the lemma itself makes the target of it; 4 one detachment with a theorem of a proof of 3 or 5 signs, or two
+detachments with axioms, does; 3 the lemma is an instance of the target, or a proper part of the target, or of the
+lemma, is the other; 2 the two share a part of four signs or more; 1 anything else; 0 the target itself, or an instance
+of an axiom.
+redundancy: 1 if one of the premises of the lemma (of A, B, ... in CACB...) can be left out.
+complexity: 1 for more signs than the target has, 1 for more variables, 1 for deeper nesting, 1 for a double negation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ...contract.domain import Helping
+from ...countdown.guide import Review
+from .checker import AXIOMS, detach
+from .formulas import Builder, Formula, is_instance, is_tautology, subformula
+from .theorems import most_general
+
+SHORT = 5
+"""Proof length up to which a theorem is at hand."""
+SHARED = 4
+"""Signs of a part that a theorem and a lemma have in common: not p -> q or not p alone."""
+
+
+@lru_cache(maxsize=65536)
+def rubric(target: Formula, lemma: Formula) -> Review:
+    """The review of a lemma as a help with a target: relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4."""
+    double = any(right < 0 <= left and lemma.nodes[left][0] >= 0 > lemma.nodes[left][1] for left, right in lemma.nodes)
+    complexity = sum(
+        (
+            lemma.symbols > target.symbols,
+            lemma.variables > target.variables,
+            lemma.depth > target.depth,
+            double,
+        )
+    )
+    return Review(_relevance(target, lemma), int(_has_idle_premise(lemma)), complexity)
+
+
+def _relevance(target: Formula, lemma: Formula) -> int:
+    if lemma == target or any(is_instance(lemma, axiom) for axiom in AXIOMS.values()):
+        return 0
+    if is_instance(target, lemma) or any(is_instance(target, made) for made in _one_step(lemma, 1)):
+        return 5
+    if any(is_instance(target, made) for made in _one_step(lemma, SHORT)):
+        return 4
+    if any(is_instance(target, made) for first in _one_step(lemma, 1) for made in _one_step(first, 1)):
+        return 4
+    own, parts = _parts(lemma), _parts(target)
+    if is_instance(lemma, target) or lemma in parts or target in own:
+        return 3
+    return 2 if any(part.symbols >= SHARED for part in own & parts) else 1
+
+
+def _one_step(lemma: Formula, longest: int) -> Iterator[Formula]:
+    """What one detachment makes of the lemma and itself, or a theorem of a proof of at most `longest` signs."""
+    for other in [lemma, *(f for length in range(1, longest + 1, 2) for f in most_general(length))]:
+        for made in (detach(lemma, other), detach(other, lemma)):
+            if made is not None:
+                yield made
+
+
+def _parts(formula: Formula) -> set[Formula]:
+    """Its subformulas with a connective, up to renaming."""
+    return {subformula(formula, place) for place, (left, _) in enumerate(formula.nodes) if left >= 0}
+
+
+def _has_idle_premise(lemma: Formula) -> bool:
+    premises, place = [], len(lemma.nodes) - 1
+    while lemma.nodes[place][1] >= 0:
+        premises.append(lemma.nodes[place][0])
+        place = lemma.nodes[place][1]
+    for left_out in range(len(premises)):
+        builder = Builder()
+        builder.nodes = list(lemma.nodes)
+        root = place
+        for premise in reversed(premises[:left_out] + premises[left_out + 1 :]):
+            root = builder.node(premise, root)
+        if is_tautology(subformula(Formula(tuple(builder.nodes)), root)):
+            return True
+    return False
+
+
+class DetachmentHelping(Helping):
+    """For guides: the rubric, and numbers for the guide that learns."""
+
+    def review(self, target: Formula, problem: Formula, solution: str | None = None) -> Review:
+        return rubric(target, problem)
+
+    def help_features(self, target: Formula, problem: Formula) -> list[float]:
+        """The three scores within [0, 1]; whether each is an instance of the other; the lemma's signs, variables and
+        depth relative to the target's (halved, at most 1)."""
+        found = rubric(target, problem)
+        sizes = [
+            (problem.symbols, target.symbols),
+            (problem.variables, target.variables),
+            (problem.depth, target.depth),
+        ]
+        return [
+            found.relevance / 5,
+            float(found.redundancy),
+            found.complexity / 4,
+            float(is_instance(target, problem)),
+            float(is_instance(problem, target)),
+            *(min(1.0, own / max(1, other) / 2) for own, other in sizes),
+        ]

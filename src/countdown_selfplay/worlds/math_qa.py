@@ -1,0 +1,264 @@
+"""Questions of mathematics with checked answers: GSM8K, MATH, or any file of questions and answers (Wang et al.)."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, Any
+
+from annotated_types import Gt
+
+from ..contract.critique import (
+    NOT_CRITICAL,
+    Message,
+    critique_prompt,
+    first_error_prompt,
+    hints_rejection_in,
+    read_marked,
+    reads_wrong,
+    recheck_prompt,
+    rejections_in,
+    revise_prompt,
+    step_prompt,
+)
+from ..contract.domain import BaseDomain, Critique
+from ..errors import ConfigError, DataError
+from ..registry import Count
+from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of
+from .workers import Unchecked, Workers
+
+_SCAN = 8192  # characters of a completion, from its end, in which an answer is looked for
+_SIMPLE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+
+
+class Reason(StrEnum):
+    """Why an answer got its verdict; each is counted."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    """Another value, unit or relation, or nothing that math-verify can read."""
+    NO_ANSWER = "no_answer"
+    """The last \\boxed{} (or \\fbox{}) of the last 8,192 characters is empty or does not end, or there is none."""
+    TOO_LONG = "too_long"
+    """More than 256 characters, or braces nested deeper than 12."""
+    TIMED_OUT = "timed_out"
+    DIED = "died"
+    """The checking process died of it, each time."""
+    ERROR = "error"
+    """The checker raised."""
+    BATCH_TIMED_OUT = "batch_timed_out"
+    """The time of the whole batch was up before its turn came or ended."""
+
+
+_UNCHECKED = {Reason.TIMED_OUT, Reason.DIED, Reason.ERROR, Reason.BATCH_TIMED_OUT}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A problem: text and the answer that is right."""
+
+    text: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class MathVerdict:
+    """The judgement on one completion."""
+
+    reason: Reason
+    answer: str | None = None
+    """What stands in the last box."""
+    n_answers: int = 0
+
+    @property
+    def correct(self) -> bool:
+        return self.reason is Reason.CORRECT
+
+    @property
+    def score(self) -> float:
+        return float(self.correct)
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether the checker came to no verdict."""
+        return self.reason in _UNCHECKED
+
+    @property
+    def vote(self) -> str | None:
+        """What a majority counts as one answer: the text of the box without the spaces that separate nothing."""
+        return None if self.answer is None else plain(self.answer)
+
+
+@dataclass
+class MathQA(BaseDomain[Question], Critique):
+    """Rows with `question` and `answer` (GSM8K's, where the answer stands behind ####), or `problem` and `answer` or
+    `solution` (MATH's, where it stands in the last \\boxed{}).
+
+    Answers stand in \\boxed{}, the last one counts, and are compared by math-verify (extra `math`) in processes of
+    their own: `workers` of them, each answer within `deadline` seconds. A domain without proposals: it plays
+    propose_and_solve on its data set alone, and critic_discernment.
+    """
+
+    workers: Count = 2
+    deadline: Annotated[float, Gt(0)] = 10.0
+    _pool: Workers | None = field(default=None, init=False, repr=False, compare=False)
+
+    columns = ("question", "problem", "answer", "solution")
+    """Columns of data sets that hold the problem itself."""
+
+    def problem(self, row: Mapping[str, Any], index: int = 0) -> Question:
+        """The question of a row; DataError names row and column."""
+        name = next((name for name in ("question", "problem") if row.get(name)), None)
+        if name is None:
+            raise DataError(
+                f"row {index}, column 'question': absent or empty; a row has `question` (or `problem`) and `answer`."
+            )
+        if not isinstance(row[name], str):
+            raise DataError(f"row {index}, column '{name}': {str(row[name])[:60]} must be a text.")
+        return Question(row[name].strip(), _gold(row, index))
+
+    def key(self, problem: Question) -> str:
+        """The question's words: equal questions have equal keys."""
+        return " ".join(problem.text.split())
+
+    def prove_row(self, problem: Question) -> dict[str, Any]:
+        """Figure 5."""
+        return {"prompt": question_prompt(problem.text), "question": problem.text, "answer": problem.answer}
+
+    def verify(self, texts: Sequence[str], problems: Sequence[Question]) -> list[MathVerdict]:
+        """The verdicts; equal texts are compared here, the others in the pool, each pair once."""
+        found = [read_answer(text) for text in texts]
+        pairs = {
+            i: pair
+            for i, problem in enumerate(problems)
+            if found[i].reason is Reason.WRONG and (pair := values_of(problem.answer, str(found[i].answer)))
+        }
+        asked = list(dict.fromkeys(pair for pair in pairs.values() if pair[0] != pair[1]))
+        said = dict(zip(asked, self._checked([list(pair) for pair in asked]), strict=True))
+        for i, pair in pairs.items():
+            one = said.get(pair, True)
+            if isinstance(one, Unchecked):
+                found[i] = replace(found[i], reason=Reason(one.reason))
+            elif one:
+                found[i] = replace(found[i], reason=Reason.CORRECT)
+        return found
+
+    def unreadable(self, problems: Sequence[Question]) -> list[int]:
+        """The places of the problems whose answer math-verify cannot read: only the same text is right there."""
+        asked = list(dict.fromkeys(p.answer for p in problems if not _SIMPLE.fullmatch(plain(p.answer))))
+        said = dict(zip(asked, self._checked([[reading(answer).text] for answer in asked]), strict=True))
+        known = (True, Unchecked(Reason.BATCH_TIMED_OUT))  # of those nothing is known
+        return [i for i, problem in enumerate(problems) if said.get(problem.answer, True) not in known]
+
+    def _checked(self, items: Sequence[list[str]]) -> list[Any]:
+        """What math_check.check says of each, in the pool."""
+        if not items:
+            return []
+        if importlib.util.find_spec("math_verify") is None:
+            raise ConfigError(
+                "The domain 'math_qa' compares answers with math-verify, which is not installed; "
+                "`pip install 'countdown-selfplay[math]'`."
+            )
+        if self._pool is None:
+            self._pool = Workers("countdown_selfplay.worlds.math_check:check", self.workers, self.deadline)
+        return list(self._pool.map(items))
+
+    def stop_strings(self, role: str) -> list[str] | None:
+        """The end token alone."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a result records."""
+        return {"domain": "math_qa", "checker": "math-verify", "deadline": self.deadline}
+
+    @property
+    def critique(self) -> Critique:
+        return self
+
+    def critique_row(self, problem: Question, answer: str) -> dict[str, Any]:
+        """Figure 6."""
+        return self._row(problem, critique_prompt(problem.text, answer))
+
+    def read_critique(self, text: str, answer: str) -> str | None:
+        """From its one marker on (appendix A)."""
+        return read_marked(text)
+
+    def revise_row(self, problem: Question, answer: str, critique: str) -> dict[str, Any]:
+        """Figure 7, whose first turn is the bare question."""
+        return self._row(problem, revise_prompt([{"role": "user", "content": problem.text}], answer, critique))
+
+    def rejections(self, text: str) -> int:
+        """How often the boxed sentence of figure 7 stands in it."""
+        return rejections_in(text)
+
+    def hints_rejection(self, text: str) -> bool:
+        """Whether its sentence does, boxed or not."""
+        return hints_rejection_in(text)
+
+    def steps(self, problem: Question, answer: str) -> list[str]:
+        """What stands between blank lines (appendix A)."""
+        return [part.strip() for part in re.split(r"\n\s*\n", answer) if part.strip()]
+
+    def step_row(self, problem: Question, answer: str, step: str) -> dict[str, Any]:
+        """In words of ours: the paper's figure 9 repeats figure 5."""
+        return self._row(problem, step_prompt(problem.text, answer, step))
+
+    def calls_wrong(self, text: str) -> bool | None:
+        """What the last box says."""
+        return reads_wrong(text)
+
+    def annotate_row(self, problem: Question, steps: Sequence[str]) -> dict[str, Any]:
+        """Figure 8: a larger model, or a person, names the first wrong step."""
+        return self._row(problem, first_error_prompt(problem.text, steps))
+
+    def recheck_row(self, problem: Question, answer: str) -> dict[str, Any]:
+        """Figure 10, whose first turn is the bare question."""
+        return self._row(problem, recheck_prompt([{"role": "user", "content": problem.text}], answer))
+
+    def _row(self, problem: Question, prompt: list[Message]) -> dict[str, Any]:
+        return self.prove_row(problem) | {"prompt": prompt}
+
+    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
+        return {**self.__dict__, "_pool": None}
+
+
+def question_prompt(question: str) -> list[Message]:
+    """Figure 5, with the dollar signs, the headings' #### and the line break before "Where" of the authors' data."""
+    asked = (
+        "Solve the following math problem efficiently and clearly:\n"
+        "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. "
+        "I hope it is correct.\n"
+        "Where [answer] is just the final number or expression that solves the problem.\n"
+        f"Here is the question you need to answer:\n#### Question: {question}"
+    )
+    return [{"role": "user", "content": asked}]
+
+
+def read_answer(text: str) -> MathVerdict:
+    """What stands in the last box; WRONG stands for "not yet compared"."""
+    answer, count, too_long = last_box(str(text)[-_SCAN:].replace(NOT_CRITICAL, ""))
+    if too_long:
+        return MathVerdict(Reason.TOO_LONG, n_answers=count)
+    return MathVerdict(Reason.NO_ANSWER if answer is None else Reason.WRONG, answer, count)
+
+
+def _gold(row: Mapping[str, Any], index: int) -> str:
+    """The right answer in a row of one of the schemas."""
+    given = row.get("answer")
+    if given is None and row.get("solution") is not None:
+        boxed = read_answer(str(row["solution"]))
+        if boxed.answer is None:
+            raise DataError(f"row {index}, column 'solution': it holds no complete \\boxed{{}} with the answer.")
+        return boxed.answer
+    text = "" if given is None else str(given).rpartition("####")[2].strip()
+    if not text:
+        raise DataError(f"row {index}, column 'answer': absent or empty; a question needs the answer that is right.")
+    if len(text) > MAX_ANSWER or not re.search(r"\w", text) or not balanced(text):
+        raise DataError(
+            f"row {index}, column 'answer': {text[:60]!r} cannot be read as an answer; it must be a number or an "
+            f"expression of at most {MAX_ANSWER} characters with balanced braces, behind #### if there is a solution."
+        )
+    return text

@@ -1,0 +1,396 @@
+"""The tasks of reasoning-gym as a domain: problems by task, levels and seed, scored by the task's own scorer
+(Stojanovski et al. 2025, "Reasoning Gym: Reasoning Environments for Reinforcement Learning with Verifiable Rewards",
+arXiv 2505.24760)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from random import Random
+from typing import Annotated, Any, Literal
+
+from annotated_types import Gt, MinLen
+
+from ..contract.domain import BaseDomain, Checked
+from ..errors import DataError
+from ..options import is_whole
+from ..random_state import seed_from
+from ..registry import Count
+from .gym_tasks import Task, levels_of_sum, read_proposal, table, tasks_of
+from .math_qa import Reason
+from .workers import Unchecked, Workers
+
+HELD_OUT = 1 << 30
+"""Seeds from here on are held out; training draws smaller ones."""
+SEEDS = 1 << 31
+TRIES = 6
+"""Times that problems are drawn for those that could not be made, or are equal to others."""
+KEPT = 20_000
+"""Problems whose texts are kept; others are made again."""
+MAKING = 12
+"""Deadlines in which a problem is made: no text of a model is in it, one may take 1.5 s of a processor (gym_tasks.py),
+and which problems there are must not depend on what else the machine does."""
+MAX_ANSWER = 1 << 16
+"""Characters of an answer that is scored. The longest of the tasks' own are some 20,000."""
+ASKED = (
+    "Solve the problem step by step. Put the answer alone, without any explanation, between <answer> and </answer>. "
+    "Where the problem shows an example of an answer, write it in the same form."
+)
+
+
+@dataclass(frozen=True)
+class GymProblem:
+    """A problem of a task: equal ones have equal task, levels and seed."""
+
+    task: str
+    levels: tuple[int, ...]
+    """Of the settings of the task's curriculum, in its order."""
+    seed: int | None = None
+    """None: as it was proposed; which problem of these levels is drawn when it is played."""
+    question: str = field(default="", compare=False)
+    answer: str = field(default="", compare=False, repr=False)
+    """The task's own."""
+
+
+@dataclass(frozen=True)
+class GymVerdict:
+    """The judgement on one answer."""
+
+    reason: Reason
+    score: float = 0.0
+    """What the task's scorer gives, 0 to 1: a reward; the solve rate counts full scores alone."""
+    answer: str | None = None
+    unchecked: bool = False
+
+    @property
+    def correct(self) -> bool:
+        return self.reason is Reason.CORRECT
+
+    @property
+    def vote(self) -> str | None:
+        return self.answer
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read in a proposal."""
+
+    problem: GymProblem | None
+    reason: str = "ok"
+
+
+@dataclass
+class ReasoningGym(BaseDomain[GymProblem]):
+    """Problems of one task of reasoning-gym (extra `gym`), or of a mixture of tasks in equal parts.
+
+    task: a name, or a list of names. levels: of each setting of a task's curriculum the lowest and the highest level
+    that is played, or a single one, {"num_terms": [0, 3]}; of a mixture {task: {setting: range}}. None: all that could
+    be played when the table of tasks was measured (docs/gym_tasks.md).
+    prompt: "chat", messages that ask for <answer> tags; "text", the same as plain text; "bare", the question alone,
+    and the whole completion is the answer.
+    workers: processes that make problems and score answers, each answer within `deadline` seconds.
+
+    A proposal names a task and a level of each of its settings, "chain_sum: num_terms=3, num_digits=1"; which problem
+    of these levels is played is drawn (`drawn`). A rung is the sum of the levels.
+    """
+
+    task: str | Annotated[Sequence[str], MinLen(1)]
+    levels: dict[str, Any] | None = None
+    prompt: Literal["chat", "text", "bare"] = "chat"
+    workers: Count = 2
+    deadline: Annotated[float, Gt(0)] = 10.0
+
+    columns = ("task", "levels", "seed")
+    checker = "countdown_selfplay.worlds.gym_worker:run"
+    facts = ("in_range",)
+
+    def __post_init__(self) -> None:
+        self._pool: Workers | None = None
+        self._texts: dict[GymProblem, GymProblem] = {}
+        self._mixture = tasks_of(self.task, self.levels)
+        self._tasks = {task.name: task for task in self._mixture}
+        if not any(task.ranges for task in self._mixture):  # nothing to propose
+            self.propose_row = self.parse = self.check = self.drawn = None  # type: ignore[assignment,method-assign]
+
+    # Problems
+
+    def problem(self, row: Mapping[str, Any], index: int = 0) -> GymProblem:
+        """The problem of a row with `task`, `levels` (a list, or a mapping from setting to level) and `seed`."""
+        problem = self._read_row(row, index)
+        (made,) = self._made([problem])
+        if isinstance(made, Unchecked):
+            raise DataError(f"row {index}: {_written(problem)} is not made ({_said(made)}); leave the row out.")
+        return made
+
+    def _read_row(self, row: Mapping[str, Any], index: int) -> GymProblem:
+        task = self._tasks.get(str(row.get("task")))
+        if task is None:
+            raise DataError(
+                f"row {index}, column 'task': {row.get('task')!r:.60} is not one of the domain's tasks, which are "
+                f"{', '.join(self._tasks)}."
+            )
+        given = row.get("levels")
+        named = [given.get(name) for name in task.settings] if isinstance(given, Mapping) else given
+        levels: list[Any] = list(named) if isinstance(named, Iterable) and not isinstance(named, str) else [None]
+        if len(levels) != len(task.ranges) or not all(is_whole(level, 0) for level in levels):
+            raise DataError(
+                f"row {index}, column 'levels': {given!r:.60} must be whole numbers, one for each setting of "
+                f"'{task.name}': {', '.join(task.settings) or 'none, []'}."
+            )
+        if not task.admits(levels):
+            raise DataError(f"row {index}, column 'levels': {_outside(task, levels)}.")
+        seed: Any = row.get("seed")
+        if not is_whole(seed, 0) or seed >= SEEDS:
+            raise DataError(f"row {index}, column 'seed': {seed!r:.60} must be a whole number below {SEEDS}.")
+        return GymProblem(task.name, tuple(levels), seed)
+
+    def key(self, problem: GymProblem) -> str:
+        """The task and the words of the question: the same question of another seed is the same problem."""
+        if problem.seed is None:
+            return _written(problem)
+        words = " ".join(problem.question.split())
+        return f"{problem.task} {hashlib.blake2b(words.encode(), digest_size=12).hexdigest()}"
+
+    def outside(self, problem: GymProblem) -> str | None:
+        task = self._tasks[problem.task]
+        return None if task.admits(problem.levels) else _outside(task, problem.levels)
+
+    def is_held_out(self, problem: GymProblem) -> bool:
+        return problem.seed is not None and problem.seed >= HELD_OUT
+
+    def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[GymProblem]:
+        """Tasks in equal parts, levels uniform."""
+        return self._draw(n, self._any, seed, exclude, 0)
+
+    def held_out(self, n: int) -> list[GymProblem]:
+        return self._draw(n, self._any, 0, (), HELD_OUT)
+
+    @cached_property
+    def rungs(self) -> Sequence[int]:
+        return sorted({total for task in self._mixture for total in range(task.lowest, task.highest + 1)})
+
+    def rung(self, problem: GymProblem) -> int:
+        return sum(problem.levels)
+
+    def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[GymProblem]:
+        return self._draw(n, self._of_rung(rung), seed, exclude, 0)
+
+    def held_out_of_rung(self, n: int, rung: int) -> list[GymProblem]:
+        return self._draw(n, self._of_rung(rung), 0, (), HELD_OUT)
+
+    @cached_property
+    def longest(self) -> GymProblem:
+        """Of each task some problems of the highest levels, and random ones."""
+        top = [GymProblem(t.name, tuple(high for _, _, high in t.ranges), s) for t in self._mixture for s in range(8)]
+        made = [one for one in self._made(top) if isinstance(one, GymProblem)]
+        return max([*made, *self.random(32, 0)], key=lambda problem: len(problem.question))
+
+    def _any(self, generator: Random) -> tuple[str, tuple[int, ...]]:
+        task = generator.choice(self._mixture)
+        return task.name, tuple(generator.randint(low, high) for _, low, high in task.ranges)
+
+    def _of_rung(self, rung: int) -> Callable[[Random], tuple[str, tuple[int, ...]]]:
+        having = [task for task in self._mixture if task.lowest <= rung <= task.highest]
+
+        def choose(generator: Random) -> tuple[str, tuple[int, ...]]:
+            task = generator.choice(having)
+            return task.name, generator.choice(levels_of_sum(task, rung))
+
+        return choose
+
+    def _draw(self, n: int, choose: Callable[..., Any], seed: int, exclude: Iterable[str], low: int) -> list[Any]:
+        """At most n problems, distinct by their questions; seeds from `low` on. Levels at which none can be made are
+        left out; one that takes longer than the deadline is an error, for another process might be faster."""
+        generator, exclude = Random(seed_from("reasoning_gym", seed, low)), frozenset(exclude)
+        found: dict[str, GymProblem] = {}
+        failed = Unchecked("error", "equal to another one")
+        for _ in range(TRIES):
+            chosen = [choose(generator) for _ in range(n - len(found))]
+            wanted = [GymProblem(task, levels, low + generator.randrange(HELD_OUT)) for task, levels in chosen]
+            for problem, made in zip(wanted, self._made(wanted), strict=True):
+                if isinstance(made, GymProblem):
+                    if (key := self.key(made)) not in exclude:
+                        found.setdefault(key, made)
+                    continue
+                if made.reason != "error":
+                    raise DataError(
+                        f"{_written(problem)}, seed {problem.seed}, is not made: {_said(made)} ({MAKING} "
+                        f"times the `deadline` of {self.deadline:g} s); give the task lower `levels`, or a longer one."
+                    )
+                failed = made
+        if n and not found:
+            raise DataError(
+                f"None of {n} problems of {', '.join(self._tasks)} is made; the last one: {_said(failed)}; give other "
+                "`levels`."
+            )
+        return list(found.values())
+
+    def _made(self, problems: Sequence[GymProblem]) -> list[GymProblem | Unchecked]:
+        """The problems with their texts, made in the pool."""
+        asked = [problem for problem in dict.fromkeys(problems) if problem not in self._texts]
+        items = [["make", problem.task, problem.levels, problem.seed] for problem in asked]
+        said = self._asked(items, MAKING * self.deadline)
+        found: dict[GymProblem, GymProblem | Unchecked] = {p: self._texts[p] for p in problems if p in self._texts}
+        if len(self._texts) > KEPT:
+            self._texts.clear()
+        for problem, one in zip(asked, said, strict=True):
+            if isinstance(one, Unchecked):
+                found[problem] = one
+                continue
+            made = GymProblem(problem.task, problem.levels, problem.seed, one[0], str(one[1]))
+            found[problem] = self._texts[problem] = made
+        return [found[problem] for problem in problems]
+
+    def _asked(self, items: Sequence[list[Any]], deadline: float | None = None) -> list[Any]:
+        if not items:
+            return []
+        if self._pool is None:
+            self._pool = Workers(self.checker, self.workers, self.deadline)
+        return self._pool.map(items, deadline)
+
+    # Answers
+
+    def prove_row(self, problem: GymProblem) -> dict[str, Any]:
+        prompts = {
+            "chat": [{"role": "system", "content": ASKED}, {"role": "user", "content": problem.question}],
+            "text": f"{ASKED}\n\n{problem.question}\n",
+            "bare": f"{problem.question}\n",
+        }
+        own = {"task": problem.task, "levels": list(problem.levels), "seed": problem.seed}
+        return {"prompt": prompts[self.prompt], **own}
+
+    def verify(self, texts: Iterable[object], problems: Sequence[GymProblem]) -> list[GymVerdict]:
+        """The verdicts; each different answer to a problem is scored once, in the pool."""
+        answers = [self._answer(str(text)) for text in texts]
+        asked = {
+            (problem, answer): None
+            for problem, answer in zip(problems, answers, strict=True)
+            if answer is not None and len(answer) <= MAX_ANSWER
+        }
+        said = self._asked([["score", p.task, p.levels, p.seed, answer] for p, answer in asked])
+        scores = dict(zip(asked, said, strict=True))
+        return [_judged(answer, scores.get((p, answer or ""))) for p, answer in zip(problems, answers, strict=True)]
+
+    def _answer(self, text: str) -> str | None:
+        if self.prompt == "bare":
+            return text.strip() or None
+        _, opened, inside = text.rpartition("<answer>")
+        answer, closed, _ = inside.partition("</answer>")
+        return answer.strip() if opened and closed else None
+
+    def stop_strings(self, role: str) -> list[str] | None:
+        """A proposal in plain text is one line."""
+        return ["\n"] if self.prompt == "text" and role.split("/")[0] == "conjecturer" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        levels = {task.name: {name: [low, high] for name, low, high in task.ranges} for task in self._mixture}
+        own = {"tasks": [task.name for task in self._mixture], "levels": levels, "prompt": self.prompt}
+        return {"domain": "reasoning_gym", "reasoning_gym": table()["reasoning_gym"], "deadline": self.deadline, **own}
+
+    # Proposals
+
+    @property
+    def asks(self) -> Sequence[Mapping[str, Any]]:
+        return tuple({"task": task.name} for task in self._mixture if task.ranges)
+
+    @property
+    def settings(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
+        return {task.name: {name: (low, high) for name, low, high in task.ranges} for task in self._mixture}
+
+    def propose_row(self, task: str) -> dict[str, Any]:
+        """A row that asks for levels of the task's settings."""
+        asked = self._tasks[task]
+        ranges = "; ".join(f"{name} from {low} to {high}" for name, low, high in asked.ranges)
+        example = asked.written([low for _, low, _ in asked.ranges])
+        text = (
+            f"You set exercises of the task {task} for a student. Choose how hard the next one is by a level of each "
+            f"of its settings: {ranges}. Higher levels are harder. Write one line of this form and nothing else:\n"
+            f"{example}"
+        )
+        prompts = {"chat": [{"role": "user", "content": text}], "text": f"{text}\n\n", "bare": f"propose {task}:\n"}
+        return {"prompt": prompts[self.prompt], "task": task}
+
+    def parse(self, texts: Iterable[object]) -> list[Read]:
+        """Task and levels, in the order of the task's settings; the seed is drawn later."""
+        return [self._read(str(text)) for text in texts]
+
+    def _read(self, text: str) -> Read:
+        found = read_proposal(text) if len(text) < 1000 else None
+        if found is None:
+            return Read(None, "unreadable")
+        task = self._tasks.get(found[0])
+        if task is None:
+            return Read(None, "unknown_task")
+        if tuple(found[1]) != task.settings:
+            return Read(None, "other_settings")
+        return Read(GymProblem(task.name, tuple(found[1].values())))
+
+    def check(
+        self, problems: Sequence[GymProblem], asked: Sequence[Mapping[str, Any] | None] | None = None
+    ) -> list[Checked]:
+        """Levels in range, and of the task that was asked for. Whether they can be made is found out by `drawn`."""
+        found = []
+        for problem, ask in zip(problems, asked or [None] * len(problems), strict=True):
+            inside = self._tasks[problem.task].admits(problem.levels)
+            wanted = (ask or {}).get("task", problem.task)
+            reason = "not_as_asked" if wanted != problem.task else "ok"
+            found.append(Checked(reason if inside else "out_of_range", {"in_range": inside}))
+        return found
+
+    def at_levels(self, kind: str, levels: Sequence[int]) -> GymProblem:
+        return GymProblem(kind, tuple(levels))
+
+    def undrawn(self, problem: GymProblem) -> GymProblem:
+        return self.at_levels(problem.task, problem.levels)
+
+    def drawn(self, problems: Sequence[GymProblem], seed: int, exclude: Iterable[str] = ()) -> list[GymProblem | None]:
+        """For each one a problem of its levels, all different; None where none is made."""
+        generator, taken = Random(seed_from("drawn", seed)), set(exclude)
+        found: list[GymProblem | None] = [None] * len(problems)
+        for _ in range(TRIES):
+            left = [i for i, one in enumerate(found) if one is None]
+            wanted = [GymProblem(problems[i].task, problems[i].levels, generator.randrange(HELD_OUT)) for i in left]
+            for i, made in zip(left, self._made(wanted), strict=True):
+                if isinstance(made, GymProblem) and (key := self.key(made)) not in taken:
+                    taken.add(key)
+                    found[i] = made
+        return found
+
+    def close(self) -> None:
+        """End the processes; a later question starts new ones."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
+        return {**self.__dict__, "_pool": None, "_texts": {}}
+
+
+def _judged(answer: str | None, said: Any) -> GymVerdict:
+    if answer is None or said is None:
+        return GymVerdict(Reason.NO_ANSWER if answer is None else Reason.TOO_LONG)
+    if isinstance(said, Unchecked):
+        return GymVerdict(Reason(said.reason), answer=answer, unchecked=True)
+    return GymVerdict(Reason.CORRECT if said == 1 else Reason.WRONG, said, answer)
+
+
+def _written(problem: GymProblem) -> str:
+    return f"{problem.task} at levels {json.dumps(list(problem.levels))}"
+
+
+def _outside(task: Task, levels: Sequence[int]) -> str:
+    """Which levels are outside of the task's range."""
+    found = [
+        f"{name} {level} (0 is the lowest level)"
+        if level < 0
+        else f"{name} is {level}, and it goes from {low} to {high}"
+        for level, (name, low, high) in zip(levels, task.ranges, strict=True)
+        if not low <= level <= high
+    ]
+    return "; ".join(found)
+
+
+def _said(failed: Unchecked) -> str:
+    return failed.detail or failed.reason.replace("_", " ")

@@ -1,0 +1,339 @@
+"""Tasks of verifiers (Prime Intellect, v1 interface, 0.4): any installed taskset whose tasks are one question and one
+answer."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import logging
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from importlib.metadata import distributions
+from typing import Annotated, Any
+
+from annotated_types import Gt, Lt
+
+from ..contract.domain import BaseDomain, Checked
+from ..errors import ConfigError, DataError
+from ..registry import Count, suggestion
+from .workers import Unchecked, Workers
+
+logger = logging.getLogger(__name__)
+
+Message = dict[str, str]
+
+
+class Reason(StrEnum):
+    """Why an answer got its verdict; each is counted."""
+
+    CORRECT = "correct"
+    PARTIAL = "partial"
+    """A reward above 0 and below `right`."""
+    WRONG = "wrong"
+    TIMED_OUT = "timed_out"
+    DIED = "died"
+    """The scoring process died of it, each time."""
+    ERROR = "error"
+    """A reward function raised, or returned no finite number."""
+    BATCH_TIMED_OUT = "batch_timed_out"
+    """The time of the whole batch was up before its turn came or ended."""
+
+
+_ROUNDING = 1e-9
+"""Weights of .7, .2 and .1 add up to a little less than 1."""
+_UNCHECKED = {Reason.TIMED_OUT, Reason.DIED, Reason.ERROR, Reason.BATCH_TIMED_OUT}
+
+
+@dataclass(frozen=True)
+class VerifiersTask:
+    """A problem: a task of the taskset."""
+
+    id: str
+    """The `id` of its data, the key that its class makes, or a hash of its data."""
+    messages: tuple[tuple[str, str], ...]
+    """(role, content) of the prompt."""
+    data: str = field(repr=False)
+    """Its TaskData as JSON."""
+
+
+@dataclass(frozen=True)
+class TaskVerdict:
+    """The judgement on one answer."""
+
+    reason: Reason
+    reward: float = 0.0
+    """The taskset's weighted sum."""
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    """Each reward by its name, without its weight."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def correct(self) -> bool:
+        return self.reason is Reason.CORRECT
+
+    @property
+    def score(self) -> float:
+        return self.reward
+
+    @property
+    def unchecked(self) -> bool:
+        """Whether scoring came to no result."""
+        return self.reason in _UNCHECKED
+
+
+@dataclass
+class VerifiersTasks(BaseDomain[VerifiersTask]):
+    """The tasks of an installed taskset, scored by its own rewards (extra `verifiers`). A domain without proposals:
+    its tasks are drawn, chosen by rung, or are the targets.
+
+    taskset: its id, as `vf-eval` takes it: the name of the package. config: fields of its configuration. tasks: how
+    many are taken, from the first on; None: all. right: the reward from which an answer counts as right in solve
+    rates; the score is the reward itself. rung_field: a field of its data, a whole number, that says how hard a task
+    is, for proposers over rungs and tables; None: there are no rungs. chat: false for a model without a chat template,
+    which is asked with the text of the prompt alone. held_out_share: of the tasks, by a hash of their ids, that are
+    never trained on; nor is a task with the same prompt as one of these. workers: processes that score, each answer
+    within `deadline` seconds.
+
+    Rewards that need a runtime, judges, tools and environments of several turns are refused by name.
+    """
+
+    taskset: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    tasks: Count | None = None
+    right: float = 1.0
+    rung_field: str | None = None
+    chat: bool = True
+    held_out_share: Annotated[float, Gt(0), Lt(1)] = 0.1
+    workers: Count = 2
+    deadline: Annotated[float, Gt(0)] = 10.0
+    _pool: Workers | None = field(default=None, init=False, repr=False, compare=False)
+    _warned: bool = field(default=False, init=False, repr=False, compare=False)
+
+    columns = ("task_id",)
+    """Columns of data sets that hold the problem itself."""
+
+    def __post_init__(self) -> None:
+        self._config = json.dumps(dict(self.config), sort_keys=True)
+        loaded = _loaded(self.taskset, self._config, self.tasks)
+        self._tasks: dict[str, VerifiersTask] = {}
+        self._rung_of: dict[str, int] = {}
+        for task, given in loaded:
+            if self._tasks.setdefault(task.id, task).messages != task.messages:
+                raise ConfigError(
+                    f"Two tasks of the taskset '{self.taskset}' have the id {task.id!r}; ids must differ."
+                )
+            if self.rung_field is not None:
+                self._rung_of[task.id] = _whole(given, self.rung_field, self.taskset)
+        if self.rung_field is not None:
+            self.rung, self.random_of_rung, self.held_out_of_rung = self._rung, self._random_of_rung, self._held_out_of
+        outside = {task.messages for task in self._tasks.values() if _place(task.id) < self.held_out_share}
+        self._outside = {task.id for task in self._tasks.values() if task.messages in outside}
+        if not 0 < len(self._outside) < len(self._tasks):
+            raise ConfigError(
+                f"`held_out_share` ({self.held_out_share:g}) puts {len(self._outside)} of {len(self._tasks)} tasks of "
+                f"'{self.taskset}' on the held-out side, and both sides need some; choose another share."
+            )
+
+    def problem(self, row: Mapping[str, Any], index: int = 0) -> VerifiersTask:
+        """The task that a row names; DataError names row and column."""
+        name = row.get("task_id")
+        if name not in self._tasks:
+            close = suggestion(str(name), list(self._tasks))
+            raise DataError(
+                f"row {index}, column 'task_id': {str(name)[:60]!r} is not among the {len(self._tasks)} tasks of "
+                f"'{self.taskset}'; rows name tasks by their ids.{close}"
+            )
+        return self._tasks[str(name)]
+
+    def key(self, problem: VerifiersTask) -> str:
+        """Its id."""
+        return problem.id
+
+    def prove_row(self, problem: VerifiersTask) -> dict[str, Any]:
+        """The prompt of the task as it is."""
+        if self.chat:
+            return {"prompt": [_message(*one) for one in problem.messages], "task_id": problem.id}
+        return {"prompt": "\n\n".join(content for _, content in problem.messages), "task_id": problem.id}
+
+    def verify(self, texts: Sequence[str], problems: Sequence[VerifiersTask]) -> list[TaskVerdict]:
+        """What the taskset's rewards say, in the pool, of each pair of task and answer once."""
+        pairs = [(problem.data, str(text)) for text, problem in zip(texts, problems, strict=True)]
+        asked = list(dict.fromkeys(pairs))
+        if self._pool is None:
+            loaded = [self.taskset, self._config]
+            task = "countdown_selfplay.worlds.verifiers_check:check"
+            self._pool = Workers(task, self.workers, self.deadline, first=loaded)
+        found = self._pool.map([[self.taskset, self._config, *pair] for pair in asked])
+        raised = [one.detail for one in found if isinstance(one, Unchecked) and one.detail]
+        if raised and not self._warned:
+            self._warned = True
+            said = "Scoring by the taskset '%s' raised on %d of %d answers, which count as not right; the first: %s"
+            logger.warning(said, self.taskset, len(raised), len(asked), raised[0])
+        verdict_of = {pair: self._verdict(one) for pair, one in zip(asked, found, strict=True)}
+        return [verdict_of[pair] for pair in pairs]
+
+    def _verdict(self, said: Any) -> TaskVerdict:
+        if isinstance(said, Unchecked):
+            return TaskVerdict(Reason(said.reason))
+        if not math.isfinite(said["reward"]):
+            return TaskVerdict(Reason.ERROR)
+        reward = said["reward"]
+        reason = Reason.CORRECT if reward >= self.right - _ROUNDING else Reason.PARTIAL if reward > 0 else Reason.WRONG
+        return TaskVerdict(reason, reward, said["rewards"], said["metrics"])
+
+    def stop_strings(self, role: str) -> list[str] | None:
+        """The end token alone."""
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a result records; `digest` is of the ids and data of all tasks."""
+        every = sorted((task.id, task.data) for task in self._tasks.values())
+        return {
+            "domain": "verifiers",
+            "taskset": self.taskset,
+            "config": dict(self.config),
+            "tasks": len(every),
+            "digest": hashlib.sha256(json.dumps(every).encode()).hexdigest()[:16],
+            "right": self.right,
+            "chat": self.chat,
+            "held_out_share": self.held_out_share,
+            "deadline": self.deadline,
+        }
+
+    # Drawing and choosing
+
+    def is_held_out(self, problem: VerifiersTask) -> bool:
+        """By a hash of the id, so that a taskset that grows keeps its sides; and by the text of the prompt."""
+        return problem.id in self._outside
+
+    def held_out(self, n: int) -> list[VerifiersTask]:
+        """The first n of the held-out side, in the order of the hashes."""
+        return self._ordered(self._outside)[:n]
+
+    def random(self, n: int, seed: int, exclude: frozenset[str] = frozenset()) -> list[VerifiersTask]:
+        """n tasks of the training side; all of them where there are fewer."""
+        return self._drawn(self._ordered(self._tasks.keys() - self._outside), n, seed, exclude)
+
+    def _drawn(self, tasks: list[VerifiersTask], n: int, seed: int, exclude: frozenset[str]) -> list[VerifiersTask]:
+        free = [task for task in tasks if task.id not in exclude]
+        return random.Random(seed).sample(free, min(n, len(free)))
+
+    def _ordered(self, ids: Any) -> list[VerifiersTask]:
+        return [self._tasks[name] for name in sorted(ids, key=lambda name: (_place(name), name))]
+
+    @property
+    def longest(self) -> VerifiersTask:
+        """The task with most characters in its prompt."""
+        return max(self._tasks.values(), key=lambda task: sum(len(content) for _, content in task.messages))
+
+    def check(self, problems: Sequence[VerifiersTask], asked: Sequence[Any]) -> list[Checked]:
+        """Every task may be played that is not held out."""
+        return [Checked("held_out" if self.is_held_out(problem) else "ok") for problem in problems]
+
+    @property
+    def rungs(self) -> list[int]:
+        """The values of the `rung_field`, ascending."""
+        return sorted(set(self._rung_of.values()))
+
+    def _rung(self, problem: VerifiersTask) -> int:
+        return self._rung_of[problem.id]
+
+    def _random_of_rung(self, n: int, rung: int, seed: int, exclude: frozenset[str]) -> list[VerifiersTask]:
+        own = [task for task in self._ordered(self._tasks.keys() - self._outside) if self._rung(task) == rung]
+        return self._drawn(own, n, seed, exclude)
+
+    def _held_out_of(self, n: int, rung: int) -> list[VerifiersTask]:
+        return [task for task in self._ordered(self._outside) if self._rung(task) == rung][:n]
+
+    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
+        return {**self.__dict__, "_pool": None}
+
+
+def _place(name: str) -> float:
+    """Where an id stands between 0 and 1."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
+
+
+def _message(role: str, content: str) -> Message:
+    return {"role": role, "content": content}
+
+
+def _whole(given: Mapping[str, Any], name: str, taskset: str) -> int:
+    value = given.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        whole = [key for key, one in given.items() if isinstance(one, int) and not isinstance(one, bool)]
+        raise ConfigError(
+            f"`rung_field` ({name}) must be a whole number of each task of '{taskset}', and one has {value!r:.40}; "
+            f"whole numbers there: {', '.join(whole)}."
+        )
+    return value
+
+
+@lru_cache(maxsize=2)  # a run builds its domain more than once
+def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTask, dict[str, Any]]]:
+    """The tasks, and the own fields of each; ConfigError for a taskset that is not there or cannot be played."""
+    try:
+        there = importlib.util.find_spec("verifiers.v1") is not None
+    except ModuleNotFoundError:
+        there = False
+    if not there:
+        raise ConfigError(
+            "The domain 'verifiers' needs verifiers 0.4 or later, which is not installed; "
+            "`pip install 'countdown-selfplay[verifiers]'`."
+        )
+    from . import verifiers_check as theirs
+
+    try:
+        taskset = theirs.built(name, config)
+    except ModuleNotFoundError as error:
+        lacking = f", or lacks a package ({error.name})" if error.name else ""
+        raise ConfigError(
+            f"`taskset` ({name}) is not installed{lacking}; install it with pip.{suggestion(name, _installed())}"
+        ) from None
+    except Exception as error:  # whatever a taskset raises
+        raise ConfigError(f"The taskset '{name}' cannot be built ({_first_line(error)}); see its `config`.") from None
+    if not taskset.bounded and most is None:
+        raise ConfigError(f"The taskset '{name}' makes tasks without end; say with `tasks` how many are to be taken.")
+    try:
+        tasks = theirs.tasks_of(taskset, most)
+    except Exception as error:
+        raise ConfigError(f"The taskset '{name}' cannot load its tasks ({_first_line(error)}).") from None
+    if not tasks:
+        raise ConfigError(f"The taskset '{name}' has no tasks with this `config`; choose another one.")
+    if why := theirs.refusal(name, taskset, tasks):
+        raise ConfigError(
+            f"The taskset '{name}' cannot be played: {why}; this domain plays one question and one answer, scored "
+            "without a sandbox."
+        )
+    return [
+        (
+            VerifiersTask(
+                theirs.identity(task),
+                tuple((one["role"], one["content"]) for one in theirs.messages_of(task.data)),
+                task.data.model_dump_json(),
+            ),
+            theirs.own_fields(task),
+        )
+        for task in tasks
+    ]
+
+
+def _first_line(error: Exception) -> str:
+    """Of pydantic's several lines what is wrong with the first field."""
+    if hasattr(error, "errors") and (found := error.errors()):
+        return f"{'.'.join(map(str, found[0]['loc']))}: {found[0]['msg']}"
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def _installed() -> list[str]:
+    """Packages that need verifiers, as tasksets do."""
+    return [
+        one.metadata["Name"]
+        for one in distributions()
+        if any(need.split(";")[0].strip().startswith("verifiers") for need in one.requires or ())
+    ]

@@ -1,0 +1,249 @@
+"""Killable processes that check answers, for any domain: a deadline per answer, a dead worker's answer checked again,
+a straggler's checked twice and taken once (SGS 2026, appendix B).
+
+Libraries for mathematics end their own time-outs by signals, which work in the main thread alone and not inside C
+code; and what a model writes can take all memory. A process can be killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import subprocess
+import sys
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from ..errors import CheckerError, ConfigError
+
+logger = logging.getLogger(__name__)
+
+START_S = 300.0
+"""Seconds that a worker may take to import what it needs."""
+STARTS = 5
+"""Starts in a row that may fail once a worker has been ready, before the pool gives up."""
+PAUSE_S = 2.0
+"""Seconds before the next start after one that failed; twice as long after each further one, and 60 at the most."""
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """What stands in place of a result: why there is none."""
+
+    reason: str
+    """timed_out, died (its process did, every time), error, or batch_timed_out."""
+    detail: str = ""
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    item: int | None = None
+    """What it works on."""
+    since: float = 0.0
+    ready: bool = False
+    read: bytes = b""
+
+    def send(self, number: int, item: Any) -> None:
+        self.item, self.since = number, time.monotonic()
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it is dead, which `map` will find
+            self.process.stdin.write(json.dumps([number, item]).encode() + b"\n")
+            self.process.stdin.flush()
+
+
+@dataclass
+class Workers:
+    """A pool of processes that each run one function on one item at a time.
+
+    task: "module:function", a function of one JSON value that returns one. deadline: seconds for an item, after which
+    its worker is killed and replaced. first: an item that a worker takes before it is ready, such as what it is to
+    load; its result is not kept. attempts: how often an item is tried whose worker died. straggler: seconds after
+    which an idle worker is given the same item, when nothing else is waiting; None: half the deadline. megabytes: of
+    address space for a worker. batch: seconds for all items of a call, from the first worker that is ready; None:
+    `batch_seconds`.
+
+    `map` takes items in any number and returns results in their order; the processes start with the first call and end
+    with `close`, with this object, or with this process, whose death closes their input. counts: items `checked` and
+    those with each reason of Unchecked; `twice`, given to a second worker as well; workers `ready` and `ended`.
+    """
+
+    task: str
+    processes: int = 2
+    deadline: float = 10.0
+    attempts: int = 2
+    straggler: float | None = None
+    megabytes: int = 4096
+    batch: float | None = None
+    first: Any = None
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._workers: list[_Worker] = []
+        self._failed_starts, self._next_start = 0, 0.0  # in a row; on the monotonic clock
+        self._end = weakref.finalize(self, _end_all, self._workers)
+
+    def map(self, items: Sequence[Any], deadline: float | None = None) -> list[Any]:
+        """The function's result for each item, or Unchecked. `deadline`: for each of these items. ConfigError if one
+        cannot start and none has ever been ready, CheckerError if later ones cannot."""
+        deadline = self.deadline if deadline is None else deadline
+        results: dict[int, Any] = {}
+        waiting, tries = deque(range(len(items))), [0] * len(items)
+        doubled: set[int] = set()
+        seconds = batch_seconds(len(items), deadline) if self.batch is None else self.batch
+        end: float | None = None
+        try:
+            while len(results) < len(items) and not (end and time.monotonic() > end):
+                self._fill(len(items))
+                self._hand_out(items, waiting, results, doubled)
+                for worker in self._heard():
+                    self._take(worker, results)
+                if end is None and any(worker.ready for worker in self._workers):  # also one that dies at once
+                    end = time.monotonic() + seconds
+                for worker in list(self._workers):
+                    self._bury(worker, waiting, tries, results, deadline)
+        finally:
+            # What is still at work was slower than another one, or is given up, or was interrupted: the next call's
+            # items have the same numbers.
+            for worker in [worker for worker in self._workers if worker.item is not None]:
+                self._drop(worker)
+        self._fill(len(items))
+        if len(results) < len(items):
+            logger.warning(
+                "%d of %d answers are not checked and count as not right: the time of their batch, %g s, was up. More "
+                "workers, or a shorter deadline for an answer, check more.",
+                *(len(items) - len(results), len(items), seconds),
+            )
+        found = [results.get(number, Unchecked("batch_timed_out")) for number in range(len(items))]
+        self.counts.update(one.reason if isinstance(one, Unchecked) else "checked" for one in found)
+        return found
+
+    def _fill(self, items: int) -> None:
+        """Start the workers that are missing, after the pause that a failed start asks for."""
+        while len(self._workers) < min(self.processes, items) and time.monotonic() >= self._next_start:
+            self._workers.append(_started(self.task, self.megabytes, self.first))
+
+    def _hand_out(self, items: Sequence[Any], waiting: deque[int], results: dict[int, Any], doubled: set[int]) -> None:
+        for worker in self._workers:
+            if not worker.ready or worker.item is not None:
+                continue
+            while waiting and waiting[0] in results:
+                waiting.popleft()
+            if waiting:
+                number = waiting.popleft()
+                worker.send(number, items[number])
+                continue
+            slow = [w for w in self._workers if w.item is not None and w.item not in doubled | results.keys()]
+            late = self.deadline / 2 if self.straggler is None else self.straggler
+            oldest = min(slow, key=lambda w: w.since, default=None)
+            if oldest is not None and oldest.item is not None and time.monotonic() - oldest.since >= late:
+                doubled.add(oldest.item)
+                self.counts["twice"] += 1
+                worker.send(oldest.item, items[oldest.item])
+
+    def _heard(self) -> list[_Worker]:
+        """Workers that wrote something, after a short wait at the most."""
+        with selectors.DefaultSelector() as selector:
+            for worker in self._workers:
+                assert worker.process.stdout is not None
+                selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+            return [key.data for key, _ in selector.select(timeout=0.05)]
+
+    def _take(self, worker: _Worker, results: dict[int, Any]) -> None:
+        """Read what a worker wrote; the first result of an item counts."""
+        assert worker.process.stdout is not None
+        worker.read += os.read(worker.process.stdout.fileno(), 1 << 16)
+        *lines, worker.read = worker.read.split(b"\n")
+        for line in lines:
+            said = json.loads(line)
+            if said == "ready":
+                worker.ready, self._failed_starts = True, 0
+                self.counts["ready"] += 1
+                continue
+            number, result, *error = said
+            if worker.item == number and error != [""]:  # else it ends, and takes no other
+                worker.item = None
+            results.setdefault(number, Unchecked("error", error[0]) if any(error) else result)
+
+    def _bury(
+        self, worker: _Worker, waiting: deque[int], tries: list[int], results: dict[int, Any], deadline: float
+    ) -> None:
+        """Drop a worker that died, or is late with its start or its item, and decide what becomes of the item."""
+        died, age = worker.process.poll() is not None, time.monotonic() - worker.since
+        late = age > (START_S if not worker.ready else inf if worker.item is None else deadline)
+        if not (died or late):
+            return
+        self._drop(worker)
+        item = worker.item
+        if not worker.ready:
+            self._failed_start(f"ended (exit code {worker.process.returncode})" if died else f"took {START_S:g} s")
+        elif item is None or item in results:
+            return
+        elif late:
+            results[item] = Unchecked("timed_out")
+        elif not any(other.item == item for other in self._workers):
+            tries[item] += 1
+            if tries[item] < self.attempts:
+                waiting.append(item)
+            else:
+                results[item] = Unchecked("died")
+
+    def _failed_start(self, what: str) -> None:
+        """Before any was ready it is the task's fault; later the machine's, which may have room again."""
+        self._failed_starts += 1
+        if not self.counts["ready"]:
+            raise ConfigError(f"A worker for '{self.task}' {what} before it was ready; its message is above.")
+        if self._failed_starts >= STARTS and not any(worker.ready for worker in self._workers):
+            raise CheckerError(
+                f"Workers for '{self.task}' cannot start any more: the last of {STARTS} in a row {what} before it was "
+                "ready. The machine may be short of memory: use fewer `workers`, or free some, and resume the run."
+            )
+        self._next_start = time.monotonic() + min(PAUSE_S * 2.0 ** (self._failed_starts - 1), 60.0)
+
+    def _drop(self, worker: _Worker) -> None:
+        _end(worker)
+        self.counts["ended"] += 1
+        self._workers.remove(worker)
+
+    def close(self) -> None:
+        """End the processes; a later `map` starts new ones."""
+        _end_all(self._workers)
+
+
+def batch_seconds(items: int, deadline: float) -> float:
+    """What a batch may take: 30 deadlines, or a twentieth of one for each item, whichever is more. By the default
+    deadline of 10 s that is 5 minutes for up to 600 items, and 512 s for 1,024 of them."""
+    return max(30.0, items / 20) * deadline
+
+
+def _started(task: str, megabytes: int, first: Any) -> _Worker:
+    command = [sys.executable, "-m", "countdown_selfplay.worlds.worker", task, str(megabytes), json.dumps(first)]
+    here = str(Path(__file__).parents[2])
+    paths = dict.fromkeys([here, *(path for path in sys.path if path)])
+    fixed = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}  # the order of sets is that of every process
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **fixed}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    return _Worker(process, since=time.monotonic())
+
+
+def _end(worker: _Worker) -> None:
+    worker.process.kill()
+    worker.process.wait()
+    for pipe in (worker.process.stdin, worker.process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):  # what it was still to be sent
+                pipe.close()
+
+
+def _end_all(workers: list[_Worker]) -> None:
+    while workers:
+        _end(workers.pop())

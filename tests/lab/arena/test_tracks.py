@@ -1,0 +1,239 @@
+# Tests: lab/arena/tracks.py, lab/arena/sets.py, lab/arena/contestants.py, tools/arena_tracks.py
+"""Tracks are what their seeds make, and are refused when they are not; contestants change what they may."""
+
+import dataclasses
+import json
+
+import pytest
+import yaml
+
+from countdown_selfplay.config import JointSelfPlayConfig
+from countdown_selfplay.config.roles import FIELDS
+from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
+from countdown_selfplay.lab.arena.contestants import CONTROLS, DEFAULT, MAY_SET, contestants, entrant, table
+from countdown_selfplay.lab.arena.job import settings_of
+from countdown_selfplay.lab.arena.sets import candidates, domain_of, text_of, withheld
+from countdown_selfplay.lab.arena.tracks import load_track, tracks
+from countdown_selfplay.objectives import OBJECTIVES
+
+from .mini import write_mini
+
+KNOWN = [load_track(name) for name in tracks()]
+
+
+@pytest.mark.parametrize("track", KNOWN, ids=lambda track: track.name)
+def test_the_sets_of_a_track_are_those_that_their_seeds_make(track):
+    for name, asked in track.sets.items():
+        assert text_of(track, name) == (track.folder / asked.file).read_text(encoding="utf-8")
+        assert len(track.rows(name)) == asked.each * len(track.measured)
+    scored = track.sets["held_out"].each * len(track.rungs)
+    assert scored >= 1000  # the least that a held-out set has
+    assert set(track.rungs) <= set(track.measured)
+
+
+@pytest.mark.parametrize("track", KNOWN, ids=lambda track: track.name)
+def test_no_problem_is_in_two_sets_or_on_the_wrong_side_of_the_split(track):
+    domain = domain_of(track)
+    keys = {name: [domain.key(problem) for problem in track.problems(name, domain)] for name in track.sets}
+    if track.targets is not None:
+        keys["targets"] = [domain.key(problem) for problem in track.problems("targets", domain)]
+    everything = [key for own in keys.values() for key in own]
+    assert len(everything) == len(set(everything))
+    assert all(domain.is_held_out(problem) for problem in track.problems("held_out", domain))
+    for name in keys.keys() - {"held_out"}:
+        assert not any(domain.is_held_out(problem) for problem in track.problems(name, domain))
+
+
+def test_withheld_problems_are_held_out_ones_that_are_not_measured():
+    track = load_track("ladder")
+    domain = domain_of(track)
+    measured = {domain.key(problem) for problem in track.problems("held_out", domain)}
+    found = withheld(track, domain, 6, 20, seed=3)
+    keys = {domain.key(problem) for problem in found}
+    assert len(keys) == 20 and not keys & measured and all(domain.is_held_out(problem) for problem in found)
+    assert found == withheld(track, domain, 6, 20, seed=3) != withheld(track, domain, 6, 20, seed=4)
+
+
+def test_targets_are_candidates_whose_moves_reach_them():
+    track = load_track("targets")
+    domain = domain_of(track)
+    rows = track.rows("targets")
+    known = {json.dumps(row) for row in candidates(track, domain)}
+    assert [domain.rung(domain.problem(row)) for row in rows] == [5] * 64 + [6] * 64 + [7] * 64
+    for row in rows:
+        assert json.dumps(row) in known
+        problem = domain.problem(row)
+        state = domain.begin(problem)
+        for move in row["moves"]:
+            (state,) = domain.moved([move], [problem], [state])
+        assert state.correct  # the last move ends the episode with a verdict
+
+
+def test_a_set_that_has_changed_is_refused_with_the_line(tmp_path):
+    track = write_mini(tmp_path)
+    file = tmp_path / "mini.held_out.jsonl"
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join([*lines[:2], lines[0], *lines[3:]]), encoding="utf-8")
+    with pytest.raises(DataError, match=r"mini\.held_out.*has changed: line 3 was \{.*\} and is \{.*another name"):
+        track.rows("held_out")
+    file.write_text("".join(lines[:3]), encoding="utf-8")
+    with pytest.raises(DataError, match="it had 4 problems and has 3"):
+        track.rows("held_out")
+    file.unlink()
+    with pytest.raises(DataError, match="cannot be read"):
+        track.rows("held_out")
+
+
+def test_targets_that_are_none_of_the_candidates_are_named(tmp_path):
+    track = load_track("targets")
+    text = (track.folder / track.targets.file).read_text(encoding="utf-8")
+    for file in track.folder.glob("targets.*"):
+        (tmp_path / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / track.targets.file).write_text(text.replace('"target": ', '"target": 9', 1), encoding="utf-8")
+    with pytest.raises(DataError, match=r"has changed: \{.*\} is none of its candidates"):
+        load_track(str(tmp_path / "targets.yaml")).rows("targets")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [("a: [", "is not YAML"), ("3", "holds no settings"), ("rond: 3", "has `rond`"), ("title: x", "is not complete")],
+)
+def test_a_track_that_cannot_be_read_is_refused(tmp_path, text, error):
+    file = tmp_path / "own.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises((ConfigError, DataError), match=error):
+        load_track(str(file))
+
+
+def test_unknown_names_suggest_the_nearest():
+    with pytest.raises(UnknownNameError, match="ladder"):
+        load_track("lader")
+    with pytest.raises(UnknownNameError, match="trained"):
+        entrant("traind")
+
+
+@pytest.mark.parametrize("name", contestants())
+def test_every_contestant_has_settings_or_a_reason_on_every_track(name):
+    one = contestants()[name]
+    for track in KNOWN:
+        own = one.on[track.settings_of]
+        assert own or name == "trained" or one.plays(track)
+        if one.plays(track):
+            found = one.settings(track)
+            assert found["answers"] == track.fixed["answers"] and found["prover_objective"] in OBJECTIVES
+        else:
+            with pytest.raises(ConfigError, match=f"{name} does not play on the track {track.name}: "):
+                one.settings(track)
+    assert set(one.against) <= set(contestants())
+
+
+def test_the_default_arena_has_seven_contestants_and_every_control_is_one():
+    assert len(DEFAULT) == 7 and set(DEFAULT) < set(contestants())
+    assert all(contestants()[name].kind == "control" for name in CONTROLS)
+
+
+def test_the_table_says_who_plays_where():
+    head, *rows = table(["trained", "critic"], KNOWN)
+    assert head == ["contestant", "kind", *(track.name for track in KNOWN)]
+    assert rows[0] == ["trained", "contestant", *["yes"] * len(KNOWN)]
+    critic = dict(zip(head[2:], rows[1][2:], strict=True))
+    assert critic.pop("one_shot").startswith("no: its prover and critics start from weights that know its prompts")
+    assert all(cell.startswith("no: it criticises whole answers") for cell in critic.values())
+
+
+def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text("conjecturer_reward: tent\n", encoding="utf-8")
+    one = entrant(f"mine={file}")
+    found = one.settings(load_track("ladder"))
+    assert (one.name, found["conjecturer_reward"], found["prover_objective"]) == ("mine", "tent", "rloo")
+    file.write_text("number_high: 99\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine sets `number_high` \(99\), and on the track ladder it is 12 for all"):
+        entrant(f"mine={file}").settings(load_track("ladder"))
+    file.write_text("a: [", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        entrant(f"mine={file}")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        entrant(f"mine={tmp_path / 'absent.yaml'}")
+    with pytest.raises(ConfigError, match="give yours another name"):
+        entrant(f"trained={file}")
+    with pytest.raises(ConfigError, match="must be a word"):
+        entrant(f"my own={file}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("domain_kwargs: {number_high: 99}", r"sets `number_high` \(99\), and on the track ladder it is 12 for all"),
+        ("prover_temperature: 0.5", r"sets `prover_temperature` \(0.5\), and on the track ladder it is 1.0"),
+        ("roles: {prover: {temperature: 0.5}}", r"sets `prover_temperature` \(0.5\)"),
+        ("seed: 7", r"sets `seed` \(7\), which is for the arena to set"),
+        ("max_steps: 999", r"sets `max_steps` \(999\), which is for the arena to set"),
+        ("output_dir: elsewhere", "sets `output_dir` "),
+        ("value_high: 13", r"sets `value_high` \(13\), which is for the arena to set"),
+        ("domain_kwargs: {use_all: false}", r"sets `use_all` \(False\), which is for the arena"),
+        ("roles: {prover: {top_k: 1}}", r"sets `prover_top_k` \(1\), which is for the arena"),
+        ("prover_stop: [x]", "sets `prover_stop` "),
+        ("roles: {prover: {weights: conjecturer}}", "sets `prover_weights` "),
+        ("top_p: 0.5", "sets `top_p` "),
+        ("eval_preset: joint_rloo", "sets `eval_preset` "),
+        ("answer_rule: any", "sets `answer_rule` "),
+        ("leading_minus: true", "sets `leading_minus` "),
+        ("score_tagged: 0.5", "sets `score_tagged` "),
+        ("generation_kwargs: {min_p: 0.1}", "sets `generation_kwargs` "),
+        ("callbacks: [os:path]", "sets `callbacks` "),
+        ("demonstration_rungs: [6]", r"sets `demonstration_rungs` \(\[6\]\), which is for the arena"),
+        ("model_name_or_path: tiny", r"sets `model_name_or_path` \(tiny\), which is for the arena"),
+        ("prover_model: runs/mine", "sets `prover_model` "),
+        ("roles: {prover: {model: runs/mine}}", "sets `prover_model` "),
+        ("1: 2", "holds no settings"),
+        ("- a", "holds no settings"),
+        ("", "holds no settings"),
+    ],
+)
+def test_what_is_the_same_for_all_is_not_for_a_contestant_to_set(tmp_path, settings, said):
+    file = tmp_path / "mine.yaml"
+    file.write_text(settings, encoding="utf-8")
+    with pytest.raises((ConfigError, DataError), match=said):
+        entrant(f"mine={file}").settings(load_track("ladder"))
+
+
+def test_a_contestant_may_set_who_proposes_and_how_roles_learn(tmp_path):
+    """Of the track's values anything may be repeated, and what a default is may be written out."""
+    own = {"proposer": "uniform_rungs", "conjecturer_model": "tiny-ladder-asked", "weight_decay": 0.1, "beta": 0.01}
+    own |= {
+        "prover_learning_rate": 1e-3,
+        "roles": {"guide": {"temperature": 0.5}},
+        "novelty_window": 5,
+        "game_kwargs": {"fill": "none"},
+    }
+    own |= {"dataset_name": "mine.jsonl", "value_high": 99, "top_k": 0, "max_steps": 60, "domain": "countdown"}
+    own |= {"model_name_or_path": "tiny-ladder", "demonstration_rungs": [2, 3, 3], "steps_per_round": 4}
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump(own), encoding="utf-8")
+    assert entrant(f"mine={file}").settings(load_track("ladder"))["weight_decay"] == 0.1
+    with pytest.raises(ConfigError, match="sets `dataset_name` "):  # of a track with targets the anchors are these
+        entrant(f"mine={file}").settings(load_track("targets"))
+
+
+def test_names_of_roles_are_those_of_no_other_field():
+    """`guide_temperature` is a role's by its ending; nothing that ends so is the configuration's own."""
+    known = {f.name for f in dataclasses.fields(JointSelfPlayConfig)}
+    assert not [name for name in known if name.partition("_")[2] in FIELDS and name not in MAY_SET]
+
+
+@pytest.mark.parametrize("steps", [1, 12])
+def test_every_contestant_plays_the_rounds_of_the_track(tmp_path, steps):
+    """max_steps counts rounds, whatever optimizer steps a round has: tiny/ladder has up to 12."""
+    file, track = tmp_path / "mine.yaml", load_track("ladder")
+    file.write_text(f"steps_per_round: {steps}\n", encoding="utf-8")
+    for word in (f"mine={file}", "mine=tiny/ladder"):
+        found = settings_of(track, entrant(word), 1, tmp_path)
+        assert (found["max_steps"], found["save_steps"]) == (60, 15)
+    found = settings_of(track, entrant(f"mine={file}"), 1, tmp_path, track.goal)
+    assert (found["max_steps"], found["save_steps"]) == (600, 15)
+
+
+def test_a_track_is_not_called_as_a_folder_of_the_arena(tmp_path):
+    with pytest.raises(ConfigError, match="has the name of a folder of the arena's own"):
+        load_track(str(tmp_path / "leaderboard.yaml"))

@@ -1,0 +1,255 @@
+# Tests: lab/cli/compare.py, lab/compare.py
+"""`countdown-selfplay compare` on answer files with known counts."""
+
+import json
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+from tests.made_up_answers import write_answers
+from tests.real_counts import IPO, SFT
+
+from countdown_selfplay.cli import main
+from countdown_selfplay.lab.compare import compare_arms, figure, load_arms, markdown
+
+
+def compare(capsys, *arguments):
+    code = main.main(["compare", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def result(folder):
+    return json.loads((folder / "comparison.json").read_text())
+
+
+def test_the_public_counts_give_the_published_difference(tmp_path, capsys):
+    # FACTS: 50 public test problems, pass@1 .3325 and .35875, pass@4 .627703 and .640033, ipo - sft at pass@1
+    # +.02625 [-.0187, .0725] (paired percentile bootstrap, 10,000 resamples; the ends move by .002 with the seed).
+    sft, ipo = write_answers(tmp_path / "sft.jsonl", SFT), write_answers(tmp_path / "ipo.jsonl", IPO)
+    code, out, _ = compare(capsys, sft, ipo, "--output", tmp_path / "c")
+    assert code == 0
+    found = result(tmp_path / "c")
+    assert [found["pass_at"][arm]["1"]["value"] for arm in ("sft", "ipo")] == pytest.approx([0.3325, 0.35875])
+    at_4 = [found["pass_at"][arm]["4"]["value"] for arm in ("sft", "ipo")]
+    assert at_4 == pytest.approx([0.627703, 0.640033], abs=5e-7)
+    first = found["differences"][0]
+    assert first["percentile"]["difference"] == pytest.approx(0.02625)
+    assert (first["percentile"]["low"], first["percentile"]["high"]) == pytest.approx((-0.0187, 0.0725), abs=3e-3)
+    assert [d["k"] for d in found["differences"]] == [1, 2, 4, 8, 16]
+    assert first["bonferroni"]["low"] < first["percentile"]["low"] < 0 < first["p"] < first["p_holm"] <= 1
+    assert "5 intervals of differences: if no arm differed, 5 x 5% = 0.25" in out
+    assert "+0.0262" in out and "Baseline: sft" in out
+
+
+def test_tables_and_figure_are_well_formed(tmp_path, capsys):
+    a = write_answers(tmp_path / "a_1.jsonl", [1, 2, 3], n=4)
+    b = write_answers(tmp_path / "b.jsonl", [4, 4, 4], n=4)
+    assert compare(capsys, a, b, f"c&d|e={b}", "--output", tmp_path / "c")[0] == 0
+    markdown = (tmp_path / "c" / "comparison.md").read_text().splitlines()
+    table = [line for line in markdown if line.startswith("|")]
+    assert len(table) == 2 + 6 and {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {10}
+    latex = (tmp_path / "c" / "comparison.tex").read_text()
+    assert r"a\_1" in latex and r"c\&d|e" in latex and r"95\% interval" in latex
+    rows = [line for line in latex.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {8} and len(rows) == 7
+    root = ElementTree.parse(tmp_path / "c" / "comparison.svg").getroot()
+    texts = [node.text for node in root.iter() if node.tag.endswith("text")]
+    assert root.tag.endswith("svg") and texts[:4] == ["1", "2", "4", "k"] and texts[-3:] == ["a_1", "b", "c&d|e"]
+
+
+def test_the_figure_shows_every_value_with_its_interval(tmp_path):
+    arms = load_arms([str(write_answers(tmp_path / f"{c}.jsonl", [c, 2, 3], n=4)) for c in (1, 4)])
+    found = compare_arms(arms)
+    (axes,) = figure(found).axes
+    lines = [line for line in axes.lines if len(line.get_xdata())]
+    # pass@1: (1 + 2 + 3) / 12 and (4 + 2 + 3) / 12; pass@4 is certain with one right answer of four
+    assert [line.get_xdata().tolist() for line in lines] == [[1, 2, 4]] * 2
+    assert [line.get_ydata()[[0, 2]].tolist() for line in lines] == [[0.5, 1], [0.75, 1]]
+    for arm, band in zip(found.arms, axes.collections, strict=True):
+        ends = band.get_paths()[0].vertices[:, 1]
+        assert {found.values[arm, k].low for k in found.ks} <= set(ends) >= {found.values[arm, 1].high}
+    assert axes.get_xscale() == "log" and axes.get_xticks().tolist() == [1, 2, 4]
+
+
+def test_a_bar_in_a_name_does_not_break_the_markdown_table():
+    assert markdown([("a|b", "c"), ("1", "2")], ["note"]) == "| a\\|b | c |\n|---|---|\n| 1 | 2 |\n\n- note\n"
+
+
+def test_a_difference_that_is_the_same_on_every_problem_is_as_certain_as_problems_are_many(tmp_path, capsys):
+    # 2 more right answers of 4 on each of 4 problems: every resample has a difference of exactly 1/2. At most w =
+    # 3.841459 / 7.841459 = .489891 of others differ from that, by -1.5 to .5. It would exclude 0 for z^2 < 4 x .5, and
+    # of z = sqrt(2) both tails of the normal distribution hold .157299.
+    a = write_answers(tmp_path / "a.jsonl", [0, 1, 2, 1], n=4)
+    b = write_answers(tmp_path / "b.jsonl", [2, 3, 4, 3], n=4)
+    assert compare(capsys, a, b, "--ks", 1, "--output", tmp_path / "c")[0] == 0
+    (only,) = result(tmp_path / "c")["differences"]
+    for name in ("percentile", "bonferroni"):
+        assert only[name] == pytest.approx({"difference": 0.5, "low": -0.234836, "high": 0.744945}, abs=1e-6)
+    assert only["p"] == only["p_holm"] == pytest.approx(0.157299, abs=1e-6)
+    for name, counts in (("a", [0] * 64), ("b", [4] * 64)):
+        write_answers(tmp_path / f"{name}.jsonl", counts, n=4)
+    assert compare(capsys, a, b, "--ks", 1, "--output", tmp_path / "c")[0] == 0
+    (only,) = result(tmp_path / "c")["differences"]
+    assert only["p"] == pytest.approx(2 / 10_001)  # the least that 10,000 resamples can say
+
+
+def test_several_training_seeds_are_one_arm_with_wider_intervals(tmp_path, capsys):
+    # Seeds of b differ by 4 right answers of 8: a new seed may lie anywhere between, so the interval must span that.
+    a = write_answers(tmp_path / "a.jsonl", [3] * 40, n=8)
+    for i, count in enumerate((3, 5, 7)):
+        write_answers(tmp_path / f"b-{i}.jsonl", [count] * 40, n=8)
+    code, out, _ = compare(capsys, a, f"b={tmp_path}/b-*.jsonl", "--ks", 1, "--output", tmp_path / "c")
+    assert code == 0
+    (only,) = result(tmp_path / "c")["differences"]
+    assert only["percentile"]["difference"] == pytest.approx((5 - 3) / 8)
+    # Only b has several seeds: t with 2 degrees of freedom, 4.3027, times the root of the variance of (3, 5, 7) / 8,
+    # 1/16, over 3 seeds: 4.3027 / 4 / sqrt(3) = .6210. All problems are alike and add nothing.
+    low, high = 0.25 - 0.6210, 0.25 + 0.6210
+    assert (only["percentile"]["low"], only["percentile"]["high"]) == pytest.approx((low, high), abs=5e-3)
+    assert only["p"] > 0.05
+    assert "Few training seeds (b has 3)" in out and "One training seed of a: the spread over its seeds is" in out
+    assert result(tmp_path / "c")["training_seeds"] == {"a": 1, "b": 3}
+
+
+def test_different_numbers_of_answers_are_compared_at_the_ks_of_both(tmp_path, capsys):
+    a = write_answers(tmp_path / "a.jsonl", [2, 0], n=4)
+    b = write_answers(tmp_path / "b.jsonl", [4, 4], n=16)
+    assert compare(capsys, a, b, "--output", tmp_path / "c")[0] == 0
+    found = result(tmp_path / "c")
+    assert [d["k"] for d in found["differences"]] == [1, 2, 4]
+    # a: (1/2 + 0) / 2; b: 1/4.
+    assert found["differences"][0]["percentile"]["difference"] == 0
+
+
+def test_other_problems_are_compared_on_the_common_ones_only_if_asked(tmp_path, capsys):
+    a = write_answers(tmp_path / "a.jsonl", [4, 0, 2], n=4, keys=["x", "y", "x"])
+    b = write_answers(tmp_path / "b.jsonl", [3, 1, 4, 0], n=4, keys=["y", "x", "z", "z"])
+    code, out, err = compare(capsys, a, b)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "has 4 problems and" in err and "of which 2 are the same; pass --common" in err
+    assert compare(capsys, a, b, "--common", "--ks", 1, "--output", tmp_path / "c")[0] == 0
+    found = result(tmp_path / "c")
+    # x: a 4, b 1; y: a 0, b 3; the second x is only in a. Mean difference ((1 - 4) + (3 - 0)) / 8 = 0.
+    assert found["problems"] == 2 and found["differences"][0]["percentile"]["difference"] == 0
+    assert [found["pass_at"][arm]["1"]["value"] for arm in ("a", "b")] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"temperature": 1.0}, "temperature 1.0 and"),
+        ({"max_new_tokens": 16}, "max_new_tokens 16 and"),
+        ({"rules": {"answer_rule": "any"}}, "rules."),
+        ({"prover_prompt": "tinyzero"}, "prover_prompt 'tinyzero' and"),
+        ({"min_p": 0.1}, "min_p 0.1 and"),
+        ({"stop_strings": ["</answer>"]}, "stop_strings ['</answer>'] and"),
+        ({"generation_kwargs": {"suppress_tokens": [5]}}, "generation_kwargs.suppress_tokens [5] and"),
+        ({"chat_template_kwargs": {"enable_thinking": False}}, "chat_template_kwargs.enable_thinking False and"),
+    ],
+)
+def test_other_settings_are_refused_unless_allowed(tmp_path, capsys, changes, message):
+    off = {"min_p": 0.0, "stop_strings": [], "generation_kwargs": {}, "chat_template_kwargs": {}}
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, **off)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, **{**off, **changes})
+    code, out, err = compare(capsys, a, b)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err and "--allow_different_settings" in err
+    code, out, _ = compare(capsys, a, b, "--allow_different_settings")
+    assert code == 0 and "Different settings are compared" in out
+
+
+def test_filters_that_are_off_are_the_same_however_that_is_written(tmp_path, capsys):
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, top_p=1.0, top_k=0)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, top_p=None, top_k=None, seed=3, model="another")
+    assert compare(capsys, a, b)[0] == 0
+
+
+def test_what_an_earlier_version_does_not_say_is_named_and_not_refused(tmp_path, capsys):
+    new = {"min_p": 0.0, "stop_strings": ["</answer>"], "dtype": "float32"}
+    old, a = (
+        write_answers(tmp_path / "old.jsonl", [1, 2], n=4),
+        write_answers(tmp_path / "a.jsonl", [1, 2], n=4, **new),
+    )
+    code, out, _ = compare(capsys, old, a)
+    said = f"'{old}', of an earlier version, does not say its min_p, stop_strings: whether they are"
+    assert code == 0 and said in out and "precisions" not in out
+    assert "earlier version" not in compare(capsys, old, f"again={old}")[1]
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, **{**new, "stop_strings": [], "dtype": "bfloat16"})
+    code, _, err = compare(capsys, old, a, b)  # two that say it differ, whatever the first one lacks
+    assert code == 2 and "stop_strings [] and" in err
+    out = compare(capsys, a, b, "--allow_different_settings")[1]
+    assert "The models computed in different precisions: bfloat16, float32." in out
+
+
+def test_answers_that_were_cut_are_warned_about(tmp_path, capsys):
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=50, truncated=1)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=50, truncated=2)
+    _, out, _ = compare(capsys, a, b)
+    assert out.count("were cut at the token budget") == 1  # 1 of 100 is no more than 1%
+    assert f"2.0% of the answers in '{b}'" in out
+
+
+def run_folder(path, before, after):
+    def side(counts):
+        setting = {
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "top_k": 0,
+            "max_new_tokens": 16,
+            "prover_prompt": "compact",
+            "rules": {},
+        }
+        keys = [f"2,3={i}" for i in range(len(counts))]
+        return {"prover": {"n": 4, "correct": counts, "keys": keys, "setting": setting, "truncated_rate": 0.0}}
+
+    path.mkdir()
+    (path / "evaluation.json").write_text(json.dumps({"before": side(before), "after": side(after)}))
+    return path
+
+
+def test_run_folders_are_compared_after_training_and_with_before(tmp_path, capsys):
+    one, two = run_folder(tmp_path / "one", [1, 1], [2, 2]), run_folder(tmp_path / "two", [1, 1], [3, 4])
+    assert compare(capsys, f"start={one}:before", one, two, "--ks", 1, "--output", tmp_path / "c")[0] == 0
+    found = result(tmp_path / "c")
+    assert found["arms"] == ["start", "one", "two"]
+    assert [d["percentile"]["difference"] for d in found["differences"]] == [0.25, 0.625]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["a.jsonl"], "needs at least two arms"),
+        (["a.jsonl", "absent.jsonl"], "There is no file or run folder 'absent.jsonl'"),
+        (["a.jsonl", "x=absent-*.jsonl"], "There is no file or run folder 'absent-*.jsonl'"),
+        (["a.jsonl", "b=a.jsonl,a.jsonl"], "holds 'a.jsonl' twice"),
+        (["a=a.jsonl", "a=other.jsonl"], "Two arms are called 'a'"),
+        (["a.jsonl", "empty"], "has no evaluation.json"),
+        (["a.jsonl", "old"], "does not say a prover's right answers by the keys of its problems"),
+        (["a.jsonl", "b=a.jsonl", "--ks", "8"], "`ks` (8) must lie between 1 and the least answers, n = 4"),
+        (["a.jsonl", "b=a.jsonl", "--resamples", "0"], "`resamples` (0)"),
+        (["a.jsonl", "other.jsonl", "--common"], "no problem in common"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    write_answers(tmp_path / "a.jsonl", [1, 2], n=4)
+    write_answers(tmp_path / "other.jsonl", [1, 2], n=4, keys=["p", "q"])
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "evaluation.json").write_text('{"before": {}, "after": {"prover": {"correct": [1], "n": 4}}}')
+    code, out, err = compare(capsys, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1) and message in err
+
+
+def test_a_comparison_needs_no_torch(tmp_path):
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4)
+    code = (
+        "import sys\nfrom countdown_selfplay.cli.main import main\n"
+        f"assert main(['compare', {str(a)!r}, 'b={a}']) == 0\n"
+        "sys.exit(bool({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,229 @@
+# Tests: lab/cli/eval_tasks.py
+"""`countdown-selfplay eval --task`, on two iterations that `cdg` played with weights that know the game a little."""
+
+import json
+import re
+
+import pytest
+
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.countdown import CountdownDomain, solve
+from countdown_selfplay.evaluation.model import load_model
+from countdown_selfplay.lab.cli import eval_tasks
+from countdown_selfplay.lab.critics import Reply
+from countdown_selfplay.lab.critics.win_rates import ROLES, Iteration, Meetings
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.warm_starts.demonstrations import critique_demonstrations
+from countdown_selfplay.warm_starts.iterated import select
+from countdown_selfplay.warm_starts.readers import clean_demonstrations
+
+FEW = ["--n_problems", "24", "--disable_tqdm"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of two iterations after a warm start of 22 steps, which teach a little of the game."""
+    folder = tmp_path_factory.mktemp("tasks")
+    rows = critique_demonstrations(322, CountdownDomain.tiny())
+    data = folder / "demonstrations.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    quiet = ["--eval_problems", "0"]
+    start = ["sft", "--dataset_name", data, "--keep_wrong", "true", "--output_dir", folder / "start", *quiet]
+    assert main([str(word) for word in [*start, "--num_train_epochs", "2"]]) == 0
+    play = ["cdg", "--recipe", "tiny/iterated_cdg", "--model_name_or_path", folder / "start"]
+    play += ["--output_dir", folder / "run", "--problems", "24", "--chunk", "12", *quiet]
+    assert main([str(word) for word in play]) == 0
+    return folder / "run"
+
+
+def evaluate(capsys, *arguments):
+    code = main(["eval", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+@pytest.mark.matrix
+def test_a_model_of_an_iterated_run_is_scored_in_its_setting(run, capsys):
+    code, out, _ = evaluate(capsys, "--model", run / "iteration-1" / "prover", *FEW, "--samples", 2)
+    assert code == 0 and "setting of run 'run'; temperature 0.95, top_p 0.95, top_k 0, max_new_tokens 16" in out
+
+
+@pytest.mark.matrix
+def test_win_rates_between_iterations_and_their_maps_in_the_report(run, capsys):
+    output = run / "win_rates.json"
+    arguments = ["--task", "win_rates", "--model", run, *FEW, "--samples", 2, "--critiques", 2, 2, "--revisions", 2]
+    code, out, error = evaluate(capsys, *arguments, "--output", output)
+    assert code == 0, error
+    found = json.loads(output.read_text())
+    assert found["provers"] == found["critics"] == ["start", "1", "2"] and len(found["cells"]) == 9
+    assert re.search(r"^resisted: prover +critics start +critics 1 +critics 2$", out, re.MULTILINE)
+    for cell in found["cells"]:
+        counts = cell["outcomes"]
+        of_wrong = counts.get("corrected", 0) + counts.get("not_corrected", 0)
+        if of_wrong:
+            assert cell["corrected"]["value"] == pytest.approx(counts.get("corrected", 0) / of_wrong)
+            assert cell["corrected"]["low"] <= cell["corrected"]["value"] <= cell["corrected"]["high"]
+    assert any(cell["corrected"] for cell in found["cells"]) and any(cell["resisted"] for cell in found["cells"])
+
+    assert main(["report", str(run)]) == 0
+    page = (run / "report.html").read_text()
+    assert "Misleading critiques rejected" in page and "prover of iteration" in page
+    assert (run / "plots" / "wrong-answers-corrected.svg").is_file()
+    # The table's first row is what the parquet files hold.
+    rows = [row for path in (run / "iteration-1").glob("played-*.parquet") for row in select.read(path)]
+    first = [row["label"] for row in rows if row["turn"] == 0]
+    assert f"{first.count('right') / len(first):.3f}" in page
+    played = {row["label"] for row in rows if row["turn"] == 1}
+    transcripts = page[page.index("<h4>Transcripts</h4>") :]
+    assert played and all(f">{outcome}</span>" in transcripts for outcome in played)
+
+
+def test_a_prover_gives_the_same_first_answers_to_all_critics():
+    iterations = [Iteration(name, dict.fromkeys(ROLES, str(TINY_MODEL_PATH))) for name in "ab"]
+    domain = CountdownDomain.tiny()
+    meetings = Meetings(iterations, domain, lambda path: load_model(path, "cpu"), {"max_new_tokens": 12})
+    rows = [domain.prove_row(problem) for problem in domain.held_out(3)]
+    first, other = (meetings("a", critics).sample("prover", rows).texts for critics in "ab")
+    assert first == other and len(set(first)) > 1
+
+
+def test_error_detection_asks_all_models_about_the_same_steps(capsys, tmp_path):
+    steps, output = tmp_path / "steps.jsonl", tmp_path / "result.json"
+    arguments = ["--task", "error_detection", "--disable_tqdm", "--step_set", steps, "--items", 6, "--output", output]
+    found = []
+    for model, more in (("tiny", ["--n_problems", 40]), (TINY_MODEL_PATH, ["--n_problems", 1])):
+        code, out, error = evaluate(capsys, "--model", model, *arguments, *more)
+        assert code == 0, error
+        found.append(json.loads(output.read_text()))
+        assert re.search(r"^F1, wrong steps +[01]\.\d{4} +\[", out, re.MULTILINE)
+    assert found[0]["keys"] == found[1]["keys"] and found[0]["labels"] == found[1]["labels"]
+    assert found[0]["replies"] == found[1]["replies"]  # the same weights, greedily: --n_problems made no second set
+    assert 0 < found[0]["wrong"] * 2 == found[0]["items"] <= 12
+    for result in found:  # the figures are those of the file; a reply that says neither hits nothing
+        hits = sum(called == wrong for called, wrong in zip(result["judged"], result["labels"], strict=True))
+        assert result["accuracy"]["value"] == pytest.approx(hits / result["items"])
+
+
+def test_a_step_set_of_wrong_solutions_alone_is_refused_and_not_written(capsys, tmp_path, monkeypatch):
+    """No problem is solved by more than half of the solutions: 0 right and 0 wrong ones are eligible. A file of
+    nothing would be read by the next call."""
+    (tmp_path / "q.jsonl").write_text('{"question": "3 + 4?", "answer": "7"}\n')
+    wrong = lambda rows, n, seed, greedy: [[Reply("1 + 1")] * n for _ in rows]  # noqa: E731
+    monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar, problems: (wrong, {}))
+    steps = tmp_path / "steps.jsonl"
+    for more, said in (
+        (FEW, "there are 0 right solutions and 0 wrong ones"),
+        (
+            ["--domain", "math_qa", "--problems", tmp_path / "q.jsonl"],
+            "of 8 solutions to each of 1 problems 0 right and 0",
+        ),
+    ):
+        code, _, error = evaluate(capsys, "--task", "error_detection", "--model", "tiny", "--step_set", steps, *more)
+        assert code == 2 and said in error and not steps.exists(), error
+
+
+def test_self_correction_is_counted(capsys, tmp_path):
+    output = tmp_path / "result.json"
+    model = ["--task", "self_correction", "--model", "tiny"]
+    code, out, error = evaluate(capsys, *model, *FEW, "--samples", 4, "--output", output)
+    assert code == 0, error
+    found = json.loads(output.read_text())
+    counts = found["counts"]
+    assert sum(counts.values()) == found["answers"] == 24 * 4 and re.search(r"^change +", out, re.MULTILINE)
+    right = counts["right_to_right"] + counts["right_to_wrong"]
+    assert 0 < right < 96 and found["before"]["value"] == pytest.approx(right / 96)
+    assert found["right_to_wrong"]["value"] == pytest.approx(counts["right_to_wrong"] / right)
+    gained = counts["wrong_to_right"] - counts["right_to_wrong"]
+    assert found["change"]["difference"] == pytest.approx(gained / 96)
+
+
+def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_path, monkeypatch):
+    """A script checks well: the first answer to a problem is right, the second is wrong, and both are checked to be
+    right. Of 5 problems 5 are kept and 5 corrected; 2 rows of a prover's data set join them."""
+    domain = CountdownDomain.tiny()
+
+    def replies(rows, n, seed, greedy):
+        found = []
+        for row in rows:
+            right, wrong = solve(domain.problem(row), domain.rules), " + ".join(map(str, row["numbers"]))
+            text = " ".join(re.findall(r"\d+|[-+*/()]", right))
+            found.append([Reply(text if i == 0 else wrong) for i in range(n)])
+        return found
+
+    monkeypatch.setattr(eval_tasks, "_policy", lambda options, setting, bar, problems: (replies, {}))
+    problem = domain.random(6, 1, frozenset())[5]
+    row = dict.fromkeys(("turn", "reward", "iteration", "chunk"), 0) | {"role": "prover", "weights": "tiny"}
+    row |= {"prompt": json.dumps("again ..."), "completion": "right", "label": "resisted", "problem": problem.key}
+    stored = {**row, "completion": "1 + 2"}
+    select.write(tmp_path / "prover.parquet", [row, stored])
+    arguments = ["--task", "self_correction", "--model", "tiny", "--training_data", tmp_path / "train.jsonl"]
+    arguments += ["--add", tmp_path / "prover.parquet", "--n_problems", 5, "--samples", 2, "--disable_tqdm"]
+    code, out, error = evaluate(capsys, *arguments)
+    assert code == 0 and "10 rows, half of them kept and half corrected (there were 5 and 5), and 2 added" in out, (
+        error
+    )
+    rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
+    assert [row["label"] for row in rows] == ["kept"] * 5 + ["corrected"] * 5 + ["resisted"] * 2
+    assert [row["completion"] for row in rows[-2:]] == ["right", "1 + 2"] and rows[-1]["prompt"] == "again ..."
+    assert rows[-1]["target"] == problem.target
+    kept = clean_demonstrations(rows, "prover", domain, keep_wrong=True)  # as sft reads them
+    assert len(kept.rows) == 12 and not kept.left_out
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recipe = ["sft", "--recipe", "tiny/sft_self_correction", "--dataset_name", str(tmp_path / "train.jsonl")]
+    recipe += ["--model_name_or_path", "tiny"]
+    assert main([*recipe, "--dry_run"]) == 0
+    planned = capsys.readouterr().out
+    assert re.search(r"\b12 (kept|demonstrations|rows)", planned) and "x 1 process(es) = 64 rows" in planned, planned
+    critics, pair = {"role": "helpful"}, {"before": "", "rejected": "1 + 3"}  # a better text may be a single step
+    for wrong in (critics, pair):
+        select.write(tmp_path / "prover.parquet", [stored | wrong])
+        code, _, error = evaluate(capsys, *arguments)
+        assert code == 2 and "this one holds pairs or another role's samples" in error
+
+
+def test_the_stage_of_appendix_c3_is_planned_for_the_papers_model(tmp_path, capsys):
+    """C.3: learning rate 1e-6, batches of 256; two rows of mathematics, one kept and one corrected."""
+    asked = {"question": "What is 2 + 3?", "answer": "5", "prompt": [{"role": "user", "content": "Check it."}]}
+    rows = [asked | {"completion": [{"role": "assistant", "content": "\\boxed{5}"}], "label": label} for label in "kc"]
+    (tmp_path / "check.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recipe = ["sft", "--recipe", "llama-3.1-8b/sft_self_correction", "--dataset_name", str(tmp_path / "check.jsonl")]
+    assert main([*recipe, "--dry_run"]) == 0
+    planned = capsys.readouterr().out
+    assert "= 256 rows" in planned and "1e-06" in planned and "Llama-3.1-8B-Instruct" in planned, planned
+
+
+def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path):
+    output = tmp_path / "answers.jsonl"
+    arguments = ["--eval_preset", "cdg", "--max_new_tokens", 16, *FEW, "--output", output]
+    code, out, error = evaluate(capsys, "--model", "tiny", *arguments)
+    assert code == 0, error
+    for row in ("greedy pass@1", "majority@8", "majority@32"):
+        assert re.search(rf"^{row} +[01]\.\d{{4}} +\[", out, re.MULTILINE)
+    result = json.loads((tmp_path / "answers.json").read_text())
+    assert result["n"] == 32 and result["greedy"]["setting"]["temperature"] == 0
+    alone = [json.loads(line) for line in (tmp_path / "answers.greedy.jsonl").read_text().splitlines()[1:]]
+    right = sum(row["reason"] == "correct" for row in alone)
+    assert len(alone) == 24 and result["greedy"]["pass_at"]["1"]["value"] == pytest.approx(right / 24)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "win_rate"], "choose from"),
+        (["--step_set", "x.jsonl"], "`--step_set` belongs to `--task error_detection`, and the task is 'solve'"),
+        (["--task", "win_rates"], "'tiny' holds no players"),
+        (["--task", "error_detection", "--step_set", "."], "`--step_set` (.) is a folder; pass the name of a file"),
+        (["--task", "self_correction", "--training_data", "."], "`--training_data` (.) is a folder"),
+        (["--task", "self_correction", "--output", "x.jsonl"], "must end in .json for --task self_correction"),
+        (["--task", "self_correction", "--role", "conjecturer"], "scores a prover"),
+        (["--task", "self_correction", "--each", "3"], "pass --training_data FILE too"),
+        (["--task", "error_detection", "--domain", "math_qa", "--problems", "x.jsonl"], "`--step_set` is not set"),
+        (["--items", "3"], "`--items` belongs to `--task error_detection`"),
+        (["--task", "error_detection", "--critiques", "8", "4"], "`--critiques` belongs to `--task win_rates`"),
+        (["--revisions", "4"], "`--revisions` belongs to `--task win_rates`"),
+        (["--task", "win_rates", "--greedy"], "`--greedy` belongs to `--task solve`"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments, message, capsys):
+    code, _, error = evaluate(capsys, "--model", "tiny", *arguments)
+    assert code == 2 and message in error and error.count("\n") == 1

@@ -1,0 +1,136 @@
+# Tests: lab/cli/fit_scaling.py, lab/scaling.py, statistics/scaling.py
+"""`countdown-selfplay fit-scaling` on tables and run folders with known curves."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from countdown_selfplay.cli import main
+from countdown_selfplay.evaluation import ScalingFit
+from countdown_selfplay.lab.cli.fit_scaling import chart
+from countdown_selfplay.lab.scaling import curve_of, fit_arm
+
+FEW = ["--resamples", "10"]
+
+
+def fit(capsys, *arguments):
+    code = main.main(["fit-scaling", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def write_curve(path, asymptote=0.62, columns=("compute", "rate")):
+    """FACTS: C_mid = 8e5, B = .9, R0 = .05."""
+    compute = np.concatenate([[0.0], np.geomspace(1e4, 1e8, 25)])
+    rate = ScalingFit(asymptote, 8e5, 0.9, 0.05, True)(compute)
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(compute.tolist(), rate.tolist(), strict=True)]
+    if path.suffix == ".csv":
+        path.write_text(",".join(columns) + "\n" + "".join(f"{r[columns[0]]},{r[columns[1]]}\n" for r in rows))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_known_curve_is_found_in_a_table(tmp_path, capsys, name):
+    code, out, _ = fit(capsys, write_curve(tmp_path / name), *FEW, "--output", tmp_path / "s")
+    assert code == 0
+    (found,) = json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"]
+    assert (found["asymptote"], found["c_mid"], found["slope"], found["initial"]) == pytest.approx(
+        (0.62, 8e5, 0.9, 0.05), rel=1e-3
+    )
+    assert "0.6200" in out and "rate against compute" in out
+    assert ElementTree.parse(tmp_path / "s" / "scaling.svg").getroot().tag.endswith("svg")
+    assert (tmp_path / "s" / "scaling.md").read_text().startswith("| arm | points |")
+
+
+def test_both_forms_are_reported_where_the_recentred_one_is_asked_for(tmp_path, capsys):
+    # the curve from 1e5 on is no sigmoid of the same midpoint any more, so the two forms differ
+    where = write_curve(tmp_path / "a.csv")
+    _, out, _ = fit(capsys, where, *FEW, "--drop_below", "1e5", "--recenter", "--output", tmp_path / "s")
+    fits = json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"]
+    assert [one["name"] for one in fits] == ["a.csv", "a.csv (re-centred)"] and "(re-centred)" in out
+    assert fits[0]["initial"] == pytest.approx(0.05) and fits[1]["initial"] > 0.1  # R(1e5) = .126
+
+
+def test_the_chart_shows_the_points_and_the_fitted_curve():
+    # 25 points of a curve, of which the one at compute 0 has no place on a logarithmic axis.
+    truth = ScalingFit(0.62, 8e5, 0.9, 0.05, True)
+    compute = np.concatenate([[0.0], np.geomspace(1e4, 1e8, 24)])
+    found = fit_arm("a", [curve_of(compute.tolist(), truth(compute).tolist(), "rate")], 0.0, 10, 0)
+    (axes,) = chart([found], "compute", "rate").axes
+    dots, line = axes.lines
+    assert dots.get_xdata().tolist() == compute[1:].tolist() and dots.get_ydata() == pytest.approx(truth(compute[1:]))
+    assert line.get_ydata() == pytest.approx(truth(line.get_xdata()), rel=1e-3)
+    assert (line.get_xdata()[0], line.get_xdata()[-1]) == pytest.approx((1e4, 1e8))
+    # four decades: whole powers of ten only
+    assert axes.get_xticks() == pytest.approx([1e4, 1e5, 1e6, 1e7, 1e8]) and axes.get_xlabel() == "compute (rate)"
+
+
+def test_columns_may_be_named_and_seeds_pooled(tmp_path, capsys):
+    for i in range(2):
+        write_curve(tmp_path / f"a-{i}.csv", columns=("tokens", "solved"))
+        write_curve(tmp_path / f"b-{i}.csv", 0.4, columns=("tokens", "solved"))
+    arms = [f"a={tmp_path}/a-*.csv", f"b={tmp_path}/b-*.csv", "--compute", "tokens", "--rate", "solved"]
+    code, out, _ = fit(capsys, *arms, *FEW)
+    assert code == 0
+    assert [line.split()[:3] for line in out.splitlines()[2:4]] == [["a", "52", "0.6200"], ["b", "52", "0.4000"]]
+    assert "2 runs" in out
+
+
+def test_one_cumulative_curve_gets_no_interval_and_is_told_why(tmp_path, capsys):
+    paths = [write_curve(tmp_path / f"{name}.csv", top) for name, top in (("a", 0.62), ("b", 0.4))]
+    code, out, _ = fit(capsys, *paths, *FEW, "--output", tmp_path / "s")
+    assert code == 0 and "a.csv: no interval from one cumulative curve" in out and "give several runs" in out
+    found = json.loads((tmp_path / "s" / "scaling.json").read_text())
+    assert [one["interval"] for one in found["fits"]] == [None, None]
+
+
+def test_a_failed_fit_is_exit_code_1_and_has_no_number(tmp_path, capsys):
+    (tmp_path / "line.csv").write_text("compute,rate\n" + "".join(f"{c},{c / 100}\n" for c in range(1, 30)))
+    code, out, _ = fit(capsys, tmp_path / "line.csv", *FEW, "--output", tmp_path / "s")
+    assert code == 1 and "line.csv: the fit failed. The best fit lies on a bound" in out
+    assert out.splitlines()[2].split()[:3] == ["line.csv", "29", "failed"]
+    assert json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"][0]["asymptote"] is None
+
+
+def test_a_run_counts_its_texts_and_its_evaluations_give_the_rate(tmp_path, capsys):
+    # (8 + 1) micro-batches x 16 texts x 2 processes = 288 a round; evaluated every 1,000 rounds.
+    run = tmp_path / "run"
+    run.mkdir()
+    config = {"prover_micro_batches": 8, "conjecturer_micro_batches": 1, "per_device_train_batch_size": 16}
+    (run / "run.json").write_text(json.dumps({"config": config, "environment": {"processes": 2}}))
+    truth = ScalingFit(0.62, 8e5, 0.9, 0.05, True)
+    steps = [0, *np.geomspace(30, 3e5, 25).astype(int).tolist()]
+    rows = [{"step": s, "eval_pass@1": float(truth(s * 288.0))} for s in steps] + [{"step": 5, "loss": 0.1}]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = fit(capsys, run, *FEW, "--output", tmp_path / "s")
+    assert code == 0 and "eval_pass@1 against generations" in out
+    (found,) = json.loads((tmp_path / "s" / "scaling.json").read_text())["fits"]
+    assert (found["asymptote"], found["c_mid"]) == pytest.approx((0.62, 8e5), rel=1e-3)
+    code, _, err = fit(capsys, run, "--compute", "tokens")
+    assert code == 2 and "has no column 'tokens'; it has step, eval_pass@1, loss" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent.csv"], "There is no file 'absent.csv'"),
+        (["a.csv", "--rate", "x"], "has no column 'x'; it has compute, rate"),
+        (["none.csv"], "has no column 'rate', cumulative_solve_rate or eval_pass@1"),
+        (["bad.csv"], "row 2, column 'rate': must be a finite number, got 'x'"),
+        (["high.csv"], "`rate` must lie in [0, 1]"),
+        (["a.csv", "a.csv"], "Two arms are called 'a.csv'"),
+        (["a.csv", "--resamples", "0"], "`--resamples` (0) must be at least 1"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    write_curve(tmp_path / "a.csv")
+    (tmp_path / "none.csv").write_text("compute,y\n1,2\n")
+    (tmp_path / "bad.csv").write_text("compute,rate\n1,0.1\n2,x\n")
+    (tmp_path / "high.csv").write_text("compute,rate\n1,0.1\n2,7\n")
+    code, out, err = fit(capsys, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1) and message in err

@@ -1,0 +1,273 @@
+# Tests: lab/cli/playground.py, lab/report/playground.py
+"""`countdown-selfplay playground`: the page of a run, what it shows of each round, and what it refuses."""
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from tests.made_up_runs import write_run
+
+from countdown_selfplay.cli import main
+from countdown_selfplay.lab.report import load_run
+from countdown_selfplay.lab.report.playground import MOST, evenly, playground, round_data, visible
+
+ROUND = [
+    {"role": "prover", "prompt": "8 1 3 : 9", "completion": "8 + 1 = 9", "reward": 0.1, "advantage": -0.45,
+     "problem": "1,3,8=9", "reason": "unfinished", "rung": 3, "source": "proposal",
+     "moves": [[[8, 1, 3], "8 + 1 = 9"]]},
+    {"role": "prover", "prompt": "8 1 3 : 9", "completion": "3 * 1 = 3\n3 + 8 = 9", "reward": 0.1, "advantage": -0.45,
+     "problem": "1,3,8=9", "reason": "arithmetic", "rung": 3, "source": "proposal",
+     "moves": [[[8, 1, 3], "3 * 1 = 3"], [[3, 8], "3 + 8 = 9"]]},
+    {"role": "prover", "prompt": "2 2 : 4", "completion": "2 + 2 = 4", "reward": 1.0, "advantage": 0.0,
+     "problem": "2,2=4", "reason": "correct", "rung": 2, "moves": [[[2, 2], "2 + 2 = 4"]], "source": "data"},
+    {"role": "prover", "prompt": "2 2 : 4", "completion": "2 + 2 = 4", "reward": 1.0, "advantage": 0.0,
+     "problem": "2,2=4", "reason": "correct", "rung": 2, "moves": [[[2, 2], "2 + 2 = 4"]], "source": "data"},
+    {"role": "conjecturer", "prompt": "propose :", "completion": "8 1 3 = 9", "reward": 0.25, "advantage": 0.125,
+     "problem": "1,3,8=9", "reason": "ok", "rung": 3, "solve_rate": 0.0},
+    {"role": "conjecturer", "prompt": "propose :", "completion": "8 1 =", "reward": 0.0, "advantage": -0.125,
+     "problem": None, "reason": "malformed"},
+]  # fmt: skip
+"""A round of two problems, of two answers each."""
+
+
+def run_of(folder, rows, name="demo", **config):
+    """A run folder whose samples are `rows`."""
+    path = write_run(folder, name, rounds=4, evaluated=False, **config)
+    (path / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def data_of(page):
+    """What the page's script reads."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(text)
+
+
+def test_a_page_in_the_run_folder_and_again(tmp_path, capsys):
+    folder = write_run(tmp_path, "demo", rounds=3)
+    assert main.main(["playground", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "playground.html")
+    first = (folder / "playground.html").read_bytes()
+    assert main.main(["playground", str(folder)]) == 0
+    assert (folder / "playground.html").read_bytes() == first
+    assert [one["round"] for one in data_of(first.decode())["rounds"]] == [1, 2, 3]
+
+
+def test_a_round_is_proposals_with_their_pay_and_problems_with_their_answers(tmp_path):
+    """Values read off ROUND: two of four answers are right, both of them equal; one of two proposals is valid."""
+    run = load_run(run_of(tmp_path, [{"step": 24, **row} for row in ROUND], steps_per_round=12))
+    found = round_data(24, run.samples, run)
+    assert (found["round"], found["right"], found["answers"]) == (2, 2, 4)
+    valid, refused = found["proposals"]["cards"]
+    assert valid == {"text": "8 1 3 = 9", "reason": "ok", "good": True, "reward": 0.25, "advantage": 0.125,
+                     "solve_rate": 0.0}  # fmt: skip
+    assert (refused["good"], refused["reason"], refused["reward"]) == (False, "malformed", 0.0)
+    assert found["proposals"]["prompt"] == "propose :"
+    proposed, given = found["problems"]
+    assert (proposed["problem"], proposed["rung"], proposed["source"]) == ("1,3,8=9", "3", "proposal")
+    assert proposed["pay"] == {"reward": 0.25, "advantage": 0.125, "solve_rate": 0.0}
+    assert [card["moves"] for card in proposed["groups"][0]["cards"]] == [
+        [["8 1 3", "8 + 1 = 9"]],
+        [["8 1 3", "3 * 1 = 3"], ["3 8", "3 + 8 = 9"]],
+    ]
+    assert given["source"] == "data" and "pay" not in given
+    (same,) = given["groups"][0]["cards"]
+    assert (same["count"], same["good"], same["reward"], same["advantage"]) == (2, True, 1.0, 0.0)
+
+
+def test_the_critic_game_shows_answer_critiques_and_revision_of_a_problem_in_this_order(tmp_path):
+    """Roles and reasons as games/critic_discernment.py writes them."""
+    rows = [
+        ("prover", "kept", "again"),
+        ("misleading", "shown", "it is 9"),
+        ("helpful", "unreadable", "?"),
+        ("prover", "right", "3 + 5"),
+    ]
+    samples = [
+        {"step": 1, "role": role, "prompt": reason, "completion": text, "reward": 0.5, "problem": "3,5=8",
+         "reason": reason}
+        for role, reason, text in rows
+    ]  # fmt: skip
+    run = load_run(run_of(tmp_path, samples))
+    found = round_data(1, run.samples, run)
+    (problem,) = found["problems"]
+    titles = {group["title"]: [card["text"] for card in group["cards"]] for group in problem["groups"]}
+    assert list(titles.items()) == [
+        ("Answers", ["3 + 5"]),
+        ("Helpful critiques", ["?"]),
+        ("Misleading critiques", ["it is 9"]),
+        ("Revisions", ["again"]),
+    ]
+    assert (found["right"], found["answers"]) == (1, 1)  # a revision is no first answer
+
+
+def test_players_and_texts_about_no_problem_are_kept(tmp_path):
+    samples = [
+        {"step": 1, "role": "prover/1", "completion": "a", "problem": "p", "reason": "correct", "reward": 1.0},
+        {"step": 1, "role": "bandit", "completion": "left", "problem": None, "reason": "ok", "reward": 0.5},
+    ]
+    run = load_run(run_of(tmp_path, samples))
+    found = round_data(1, run.samples, run)
+    assert found["problems"][0]["groups"][0]["cards"][0]["player"] == "prover/1"
+    assert [(group["title"], group["cards"][0]["text"]) for group in found["others"]] == [("Texts of bandit", "left")]
+
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "<img src=x onerror=alert(1)> & \" ' `",
+    "{{ 7 * 7 }}{% raw %}",
+    "\u202e3 + 5\u202c\u2066",
+    "\x00\x07\x1b[31m\r\x7f\x85",
+    "\ud800 lone",
+    "\u2028\u2029\u200b",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_texts_of_models_stay_texts(tmp_path, text):
+    """Wherever a text may stand: nothing but the page's own tags is in the page, and what a character would do unseen
+    is named."""
+    row = {"step": 1, "role": f"prover/{text}", "prompt": text, "completion": text, "problem": text, "reason": text,
+           "moves": [[text, text]], "source": text, "reward": 1.0, "advantage": 0.0}  # fmt: skip
+    page = playground(load_run(run_of(tmp_path, [row])))
+    tame = playground(load_run(run_of(tmp_path, [{**row, **dict.fromkeys(row, "tame"), "step": 1, "role": "prover"}],
+                                      "demo2"))).replace("demo2", "demo")  # fmt: skip
+    tags = re.compile(r"<[^>]*>|<!--")
+    assert tags.findall(page) == tags.findall(tame)
+    shown = data_of(page)["rounds"][0]["problems"][0]
+    assert shown["problem"] == visible(text) == shown["groups"][0]["cards"][0]["moves"][0][1]
+    for hidden in "\u202e\u2066\x00\x1b\u2028\u200b\ud800":
+        assert hidden not in json.dumps(data_of(page), ensure_ascii=False)
+
+
+def test_hidden_characters_are_named():
+    """Numbers of the characters from the Unicode charts."""
+    assert visible("a\u202eb\x1b\r\n\tc é 數") == "a‹U+202E›b‹U+001B›‹U+000D›\n\tc é 數"
+
+
+def test_the_script_that_may_run_is_the_page_s_own(tmp_path):
+    """The policy names the SHA-256 of the one script, and no host."""
+    page = playground(load_run(write_run(tmp_path, "demo", rounds=2)))
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    assert "innerHTML" not in script and "http" not in script.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r'(src|href)="', page)
+
+
+def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(tmp_path):
+    """Each round has 8 samples of 200 characters, some 2.8 kB: 28 MB of samples. What is shown and what is named as
+    left out are all rounds, each once."""
+    path = write_run(tmp_path, "long", rounds=1, evaluated=False, samples_per_log=4)
+    with (path / "samples.jsonl").open("w") as file:
+        for step in range(1, 10_001):
+            for n in range(8):
+                text = f"{step} {n} " + "3 + 5 " * 33
+                row = {"step": step, "role": "prover", "prompt": f"p{n}", "completion": text, "reward": 1.0,
+                       "advantage": 0.5, "problem": f"{n},{step}=8", "reason": "correct"}  # fmt: skip
+                file.write(json.dumps(row) + "\n")
+    assert main.main(["playground", str(path)]) == 0
+    page = (path / "playground.html").read_text()
+    assert 4_000_000 < len(page.encode()) < 5_000_000
+    data = data_of(page)
+    shown = [one["round"] for one in data["rounds"]]
+    assert shown[0] == 1 and shown[-1] == 10_000 and len(shown) == len(data["gaps"])
+    steps = {b - a for a, b in pairwise(shown)}
+    assert max(steps) - min(steps) <= 1  # evenly
+    named = [int(end) for gap in data["gaps"] if gap for end in (gap.split(" to ") * 2)[:2]]
+    left_out = [n for first, last in zip(named[::2], named[1::2], strict=True) for n in range(first, last + 1)]
+    assert sorted(shown + left_out) == list(range(1, 10_001))
+    assert f"{len(shown):,} of 10,000 logged rounds are shown" in page and f"{len(left_out):,} are left out" in page
+
+
+def test_a_huge_round_is_shown_in_part(tmp_path):
+    """2,000 samples of 1,000 characters are 2 MB; of two such rounds each gets 400 kB."""
+    rows = [
+        {"step": step, "role": "prover", "completion": f"{n}".ljust(1000, "x"), "problem": "p", "reason": "malformed"}
+        for step in (1, 2)
+        for n in range(2000)
+    ]
+    page = playground(load_run(run_of(tmp_path, rows)))
+    assert 400_000 < len(page) < 850_000
+    for one in data_of(page)["rounds"]:
+        kept, of = one["cut"]
+        assert of == 2000 and kept == len(one["problems"][0]["groups"][0]["cards"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "chosen"),
+    [
+        ([9] * 5, 50, [0, 1, 2, 3, 4]),
+        ([9] * 5, 49, [0, 1, 3, 4]),  # round(4 / 3) = 1, round(8 / 3) = 3
+        ([9] * 5, 30, [0, 2, 4]),
+        ([9] * 5, 1, [0, 4]),
+        ([9], 1, [0]),
+        ([MOST], MOST, [0]),
+    ],
+)
+def test_rounds_are_thinned_evenly(sizes, most, chosen):
+    assert evenly(sizes, most) == chosen
+
+
+def test_an_older_run_says_what_was_not_recorded(tmp_path):
+    """made_up_runs.py writes samples as releases before this page did: no advantage, moves, source or solve rate."""
+    page = playground(load_run(write_run(tmp_path, "old", rounds=2)))
+    assert "advantages, the states of moves and where a problem is from were not recorded" in page
+    card = data_of(page)["rounds"][0]["problems"][0]["groups"][0]["cards"][-1]
+    assert card["reward"] == 1.0 and "advantage" not in card
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: (path / "samples.jsonl").unlink(), "holds no samples to step through.*--samples_per_log 1000"),
+        (lambda path: (path / "samples.jsonl").write_text(""), "holds no samples to step through"),
+        (lambda path: (path / "samples.jsonl").write_text('{"step": 1}\n'), "sample 1: there is no `role`"),
+        (lambda path: (path / "samples.jsonl").write_text('{"role": "prover"}'), "sample 1: there is no `step`"),
+        (lambda path: (path / "samples.jsonl").write_text("{"), r"samples.jsonl', line 1"),
+        (lambda path: (path / "run.json").unlink(), "is not a run folder: it has no run.json"),
+        (lambda path: (path / "playground.html").mkdir(), "is a folder; pass the name of a file"),
+        (lambda path: (path / "playground.html").write_text("mine"), "exists and is not a playground page"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, message):
+    path = write_run(tmp_path, "demo", rounds=2)
+    damage(path)
+    assert main.main(["playground", str(path)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert re.search(message, printed.err)
+    if "exists" in message:
+        assert (path / "playground.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize("arguments", [[], ["absent"], ["a", "b"], ["a", "--outptu", "x"]])
+def test_wrong_arguments_are_one_line(tmp_path, capsys, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["playground", *arguments]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path, capsys):
+    path = write_run(tmp_path, "demo", rounds=2)
+    (tmp_path / "file").write_text("")
+    assert main.main(["playground", str(path), "--output", str(tmp_path / "file" / "page.html")]) == 2
+    assert re.search("file.*cannot be written", capsys.readouterr().err)
+
+
+def test_it_needs_no_torch(tmp_path):
+    folder = write_run(tmp_path, "demo", rounds=2)
+    code = (
+        "import sys\nfrom countdown_selfplay.cli.main import main\n"
+        f"assert main(['playground', {str(folder)!r}]) == 0\n"
+        "sys.exit(bool({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

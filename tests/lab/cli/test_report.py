@@ -1,0 +1,82 @@
+# Tests: lab/cli/report.py
+"""`countdown-selfplay report` from the command line."""
+
+import subprocess
+import sys
+
+import pytest
+from tests.made_up_runs import write_run
+
+from countdown_selfplay.cli import main
+from countdown_selfplay.lab.cli.report import watch
+
+
+def test_one_run_gets_its_page_in_its_own_folder(tmp_path, capsys):
+    folder = write_run(tmp_path, "demo")
+    assert main.main(["report", str(folder)]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "report.html")
+    assert "Self-play: demo" in (folder / "report.html").read_text()
+    assert list((folder / "plots").glob("*.svg"))
+
+
+def test_several_runs_get_one_page_in_the_working_folder(tmp_path, capsys, monkeypatch):
+    folders = [str(write_run(tmp_path, name)) for name in ("a", "b", "c")]
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["report", *folders]) == 0
+    assert "Self-play: 3 runs" in (tmp_path / "report.html").read_text()
+
+
+def test_the_output_may_be_named_and_its_folder_is_made(tmp_path):
+    folder = write_run(tmp_path, "demo")
+    assert main.main(["report", str(folder), "--output", str(tmp_path / "new" / "page.html")]) == 0
+    assert (tmp_path / "new" / "page.html").is_file() and not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent"], "There is no run folder 'absent'"),
+        (["."], "'.' is not a run folder: it has no run.json"),
+        ([], "The following arguments are required: RUN"),
+        (["a", "--outptu", "x"], "Unrecognized arguments"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["report", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+def test_a_report_needs_no_torch(tmp_path):
+    folder = write_run(tmp_path, "demo")
+    code = (
+        "import sys\nfrom countdown_selfplay.cli.main import main\n"
+        f"assert main(['report', {str(folder)!r}]) == 0\n"
+        "sys.exit(bool({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_watched_page_is_rewritten_when_the_run_has_logged_and_reloads_until_the_watch_ends(tmp_path, capsys):
+    folder, out = write_run(tmp_path, "demo", rounds=4), tmp_path / "page.html"
+    log = folder / "metrics.jsonl"
+    seen = []
+
+    def pause(seconds):
+        """What happens between two looks: a torn line, its end, nothing, and Ctrl-C."""
+        seen.append((out.read_text().count("refresh"), out.read_text().split(" logged rounds")[0][-1]))
+        if len(seen) == 1:
+            log.write_text(log.read_text() + '{"step": 5, "round/starved"')
+        elif len(seen) == 2:
+            log.write_text(log.read_text() + ": 0.0}\n")
+        elif len(seen) == 4:
+            raise KeyboardInterrupt
+
+    assert watch([folder], out, 7.0, pause=pause) == 0
+    assert seen == [(1, "4"), (1, "4"), (1, "5"), (1, "5")]
+    assert "refresh" not in out.read_text() and "Ctrl-C ends the watch" in capsys.readouterr().out
+    assert main.main(["report", str(folder), "--watch", "0"]) == 2
+    assert "'0' is not a number of seconds above 0" in capsys.readouterr().err

@@ -1,0 +1,513 @@
+# Tests: evaluation/findings.py, evaluation/load.py, lab/report/page.py
+"""report.html from made-up run folders: what it shows, what it escapes, and what it says about damaged input."""
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+from tests import made_up_runs as made_up
+
+from countdown_selfplay.contract.metric import Metric, as_json, for_players
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation import write_report
+from countdown_selfplay.evaluation.findings import findings
+from countdown_selfplay.games import critic_metrics
+from countdown_selfplay.guides.judge import Judge
+from countdown_selfplay.lab.report import load_run, load_runs
+from countdown_selfplay.lab.report.page import page
+from countdown_selfplay.proposers import targets, tiers
+from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
+from countdown_selfplay.training.run import tell
+
+KINDS = ("prover", "helpful", "misleading", "guide")
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced; collects tags, attributes and visible text."""
+
+    VOID = frozenset({"meta", "br"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.words = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == [], "unclosed tags"
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(self.words)
+
+
+def report(tmp_path, *folders):
+    return Page(write_report(list(folders), tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+
+
+def flat(page):
+    return " ".join(page.text.split())
+
+
+def rewrite(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_the_page_has_every_part_of_a_complete_run(tmp_path):
+    page = report(tmp_path, made_up.write_run(tmp_path, "demo"))
+    for part in (
+        "Self-play: demo",
+        "Before and after",
+        "Health of the curriculum",
+        "Curriculum",
+        "Optimisation",
+        "Examples",
+    ):
+        assert part in page.words
+    # Curriculum 7 and the heat map, prover 4, optimisation 4 (no loss, no clamp in these runs), texts and time 4; two
+    # that are 0 in every round are named alone.
+    assert page.tags.count("svg") == 20
+    assert "Answers with several tags · Starved rounds" in page.words
+    for words in (
+        "target band",
+        "pass@8",
+        "conjecturer",
+        "512 held-out problems, 16 answers each",
+        "No health limit is",
+    ):
+        assert words in page.text
+
+
+def test_the_table_shows_values_with_their_intervals(tmp_path):
+    text = re.sub(r"\s+", " ", report(tmp_path, made_up.write_run(tmp_path)).text)
+    assert "prover pass@1 0.330 [0.310, 0.350] 0.430 [0.410, 0.450] +0.100 [+0.080, +0.120]" in text
+    # two independent estimates of .02 on each side: sqrt(.02^2 + .02^2) = .028
+    assert "conjecturer solve rate 0.500 [0.480, 0.520] 0.600 [0.580, 0.620] +0.100 [+0.072, +0.128]" in text
+
+
+def test_only_differences_whose_interval_excludes_0_are_coloured(tmp_path):
+    html = write_report([made_up.write_run(tmp_path)], tmp_path / "r.html").read_text()
+    marks = re.findall(r'<b class="(up|down|same)">([^<]*)<', html)
+    prover = [("up", "+0.100"), ("same", "+0.050"), ("down", "-0.030"), ("same", "+0.000")]
+    assert marks == prover + [("up", "+0.100")] * 5  # the conjecturer's five rates, each .1 higher
+
+
+def test_the_page_loads_nothing_and_runs_nothing(tmp_path):
+    page = report(tmp_path, made_up.write_run(tmp_path))
+    assert not {"script", "link", "img", "iframe", "object", "embed", "image", "base", "form"} & set(page.tags)
+    names = {name for name, _ in page.attributes}
+    assert not {"src", "href", "srcset", "action"} & names and not any(n.startswith("on") for n in names)
+    inside = [value for name, value in page.attributes if name == "xlink:href"]
+    html = (tmp_path / "out" / "report.html").read_text()
+    inside += re.findall(r"url\((.*?)\)", html)
+    assert inside and all(value.startswith("#") for value in inside)  # marks and clips that a picture uses again
+    assert set(re.findall(r"https?://[^\"' <]*", html)) == {
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/1999/xlink",
+    }
+    assert "@import" not in html
+
+
+def test_texts_of_models_are_escaped(tmp_path):
+    page = report(tmp_path, made_up.write_run(tmp_path))
+    assert "<script>alert(1)</script> & <b>3 * 5</b> + 7" in page.text
+
+
+def test_names_and_settings_are_escaped(tmp_path):
+    folder = made_up.write_run(tmp_path, "a", name_of_reward="<i>x</i>")
+    rewrite(folder / "run.json", '"name": "a"', '"name": "<img src=x onerror=alert(1)>"')
+    page = report(tmp_path, folder)
+    assert "img" not in page.tags and "i" not in page.tags
+    assert "<img src=x onerror=alert(1)>" in page.text and "<i>x</i>" in page.text
+
+
+def test_tokens_never_reach_the_page(tmp_path):
+    report(tmp_path, made_up.write_run(tmp_path, push_api_key="sk-1"))
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert "hf_secret" not in html and "sk-1" not in html
+
+
+def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    row = json.loads(lines[5])
+    row |= {
+        "prover/reward": float("nan"),
+        "prover/kl": float("inf"),
+        "conjecturer/reward": None,
+        "prover/entropy": "x",
+    }
+    lines[5] = json.dumps(row)
+    (folder / "metrics.jsonl").write_text("\n".join(lines))
+    page = report(tmp_path, folder)
+    assert not re.search(r"\b(nan|inf|infinity)\b", page.text, re.IGNORECASE)
+    assert not any(re.search(r"nan|inf", value or "", re.IGNORECASE) for name, value in page.attributes if name == "d")
+    run = load_run(folder)
+    assert 6 not in dict(run.series("prover/reward")) and len(run.series("prover/reward")) == 119
+
+
+def test_equal_runs_give_equal_pages_and_plots(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    first = write_report([folder], tmp_path / "1.html").read_bytes()
+    plots = {p.name: p.read_bytes() for p in (folder / "plots").iterdir()}
+    assert write_report([folder], tmp_path / "2.html").read_bytes() == first
+    assert {p.name: p.read_bytes() for p in (folder / "plots").iterdir()} == plots
+
+
+def test_every_chart_is_also_a_file_in_the_run_folder_and_old_ones_go(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    (folder / "plots").mkdir()
+    (folder / "plots" / "old.svg").write_text("<svg/>")
+    write_report([folder], tmp_path / "r.html")
+    plots = sorted((folder / "plots").iterdir())
+    assert len(plots) == 20 and "old.svg" not in [p.name for p in plots]
+    for plot in plots:
+        assert ElementTree.parse(plot).getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_several_runs_are_compared_side_by_side(tmp_path):
+    folders = [
+        made_up.write_run(tmp_path, "truncating", starved=0.7, fill="truncate", seed=1),
+        made_up.write_run(tmp_path, "fixed", evaluated=False, seed=2),
+    ]
+    page = report(tmp_path, *folders)
+    text = re.sub(r"\s+", " ", page.text)
+    assert "Self-play: truncating and fixed" in text
+    assert "Settings that differ field truncating fixed fill truncate anchor" in text
+    above, below = text.split("All settings", 1)
+    assert "output_dir" in below and "output_dir" not in above
+    assert "Solve rates: truncating" in text and "Solve rates: fixed" in text
+    assert page.text.count("mean") >= 2 and "rounds > 0" in text
+
+
+def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
+    folder = made_up.write_run(tmp_path, rounds=4)
+    rows = [
+        {"step": 1, "round/starved": 1.0, "conjecturer/admitted_rate": 0.0},
+        {"step": 2, "round/starved": 0.0, "conjecturer/admitted_rate": 0.25, "round/solve_rate_mean": 0.2},
+        {"step": 3, "round/starved": 1.0, "conjecturer/admitted_rate": 0.0},
+        {"step": 4, "round/starved": 0.0, "conjecturer/admitted_rate": 0.5, "round/solve_rate_mean": 0.5},
+    ]
+    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    text = re.sub(r"\s+", " ", report(tmp_path, folder).text)
+    assert "admitted proposals 0.188 0.5 50%" in text  # (.25 + .5) / 4 = .1875
+    # the mean of the two rounds that have one, the share of all four
+    assert "solve rate of conjectured problems 0.1 to 0.8 0.35 ✓ 0.5 50%" in text
+    assert "starved rounds 0 0.5 ✗ 1 50%" in text  # healthy: 0
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path):
+    runs = load_runs([made_up.write_run(tmp_path / name, "x") for name in ("a", "b")])
+    found = Page(page(runs, {}))
+    assert "a/x" in found.words and "b/x" in found.words
+
+
+def test_a_run_without_samples_and_evaluation_is_reported_without_these_parts(tmp_path):
+    folder = made_up.write_run(tmp_path, evaluated=False)
+    (folder / "samples.jsonl").unlink()
+    page = report(tmp_path, folder)
+    assert "Examples" not in page.words and "Before and after" not in page.words and "Curriculum" in page.words
+
+
+def test_a_run_without_a_single_round_still_has_a_page(tmp_path):
+    folder = made_up.write_run(tmp_path, evaluated=False)
+    (folder / "metrics.jsonl").write_text("")
+    (folder / "samples.jsonl").write_text("")
+    page = report(tmp_path, folder)
+    assert any(text.startswith("No round was logged.") for text in page.words) and "svg" not in page.tags
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**run, "config": {**run["config"], "logging_strategy": "no"}}))
+    assert not any(text.startswith("No round was logged.") for text in report(tmp_path, folder).words)
+
+
+def test_a_round_that_was_played_again_after_a_rollback_counts_once(tmp_path):
+    folder = made_up.write_run(tmp_path, rounds=3)
+    rows = [{"step": s, "prover/reward": r} for s, r in ((1, 0.1), (2, 0.2), (3, 0.3), (2, 0.6), (3, 0.7))]
+    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert load_run(folder).series("prover/reward") == [(1, 0.1), (2, 0.6), (3, 0.7)]
+
+
+def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
+    folder = made_up.write_run(tmp_path, starved=0.71, drift=0.7)
+    (folder / "rollbacks.jsonl").write_text(
+        '{"step": 60, "trip": "parseable rate under 0.5", "to": "checkpoint-50"}\n'
+    )
+    run = load_run(folder)
+    starved = sum(value for _, value in run.series("round/starved"))
+    sentences = findings(run)
+    assert sentences[0].startswith(f"The conjecturer was starved: in {starved / 120:.0%} of 120 logged rounds")
+    assert sentences[1] == "The collapse guard rolled back at round 60 to checkpoint-50: parseable rate under 0.5."
+    late = [value for step, value in run.series("round/solve_rate_mean") if step >= 1 + 0.8 * 119]
+    said = "The solve rate of conjectured problems was"
+    rate = f"{said} {sum(late) / len(late):.3g} in the last fifth of the rounds (healthy: 0.1 to 0.8"
+    assert any(sentence.startswith(rate) for sentence in sentences)
+    page = report(tmp_path, folder)
+    assert all(sentence in page.words for sentence in sentences)
+    record = '{"step": 60, "trip": "conjecturer/parseable_rate is 0.4, under 0.5", "to": "checkpoint-50"}'
+    (folder / "rollbacks.jsonl").write_text(record + "\n")
+    said = findings(load_run(folder))[1]
+    advice = "Lower the conjecturer's learning rate or raise its beta."  # the guard's own
+    assert said.endswith(f"the share of readable proposals is 0.4, under 0.5. {advice}")
+
+
+def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_path):
+    """Of the largest k alone, and only where the interval excludes 0: here pass@16 may be unchanged, pass@8 fell."""
+    folder = made_up.write_run(tmp_path)
+    assert not any("coverage" in sentence for sentence in findings(load_run(folder)))
+    evaluation = json.loads((folder / "evaluation.json").read_text())
+    evaluation["difference"]["pass@16"] = [-0.12, -0.15, -0.09]
+    evaluation["after"]["prover"]["pass_at"]["16"] = {"value": 0.73, "low": 0.7, "high": 0.76}
+    (folder / "evaluation.json").write_text(json.dumps(evaluation))
+    (said,) = [sentence for sentence in findings(load_run(folder)) if "coverage" in sentence]
+    assert said == (
+        "The prover lost coverage: pass@16 fell from 0.850 to 0.730 (-0.120 [-0.150, -0.090]). With 16 answers each "
+        "it solves fewer held-out problems than before training. Raise `prover_entropy_coef`, take the objective "
+        "`maxrl` or `pass_at_k`, or ask for harder problems."
+    )
+    assert said in report(tmp_path, folder).words
+
+
+def test_the_head_has_time_and_tokens_and_metrics_have_their_definitions(tmp_path):
+    folder = made_up.write_run(tmp_path, metrics=None)
+    rows = [{"round/starved": float(i == 9), "step_time": 2.5, "round/tokens": 700 * i} for i in range(1, 31)]
+    declared = {"round/starved": {"healthy": [0, 0.5]}}
+    (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
+    description = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(description | {"metrics": declared}))
+    page = report(tmp_path, folder)
+    assert "1 min 15 s of rounds · 21,000 tokens sampled" in page.text  # 30 x 2.5 s
+    hints = [
+        value for name, value in page.attributes if name == "title" and value.startswith("round/starved: 1 if no")
+    ]
+    assert len(hints) == 2 and all(hint.endswith(" Healthy: 0 to 0.5.") for hint in hints)  # its chart and its row
+
+
+def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    assert "conjecturer cost" not in flat(report(tmp_path, folder))
+    sides = {
+        side: {"prover": {"pass_at": {"1": {"value": a, "low": a - 0.02, "high": a + 0.02}, "16": [b, b, b]}}}
+        for side, a, b in (("control", 0.31, 0.8), ("run", 0.355, 0.77))
+    }
+    changes = {"pass@1": [0.045, 0.021, 0.069], "pass@16": [-0.03, -0.05, -0.01]}
+    (folder / "control.json").write_text(json.dumps({**sides, "difference": changes}))
+    text = flat(report(tmp_path, folder))
+    assert "prover pass@1 0.310 [0.290, 0.330] 0.355 [0.335, 0.375] +0.045 [+0.021, +0.069]" in text
+    assert "The conjecturer cost the prover pass@16: -0.030 [-0.050, -0.010] against the run without it" in text
+    assert "cost the prover pass@1:" not in text
+    other = made_up.write_run(tmp_path, "other", seed=1)
+    head = "With and without the conjecturer demo without with difference"
+    assert head in flat(report(tmp_path, folder, other))  # the other run has no control
+    rewrite(folder / "control.json", "0.045", '"x"')
+    with pytest.raises(
+        DataError, match=r"control.json' does not say .* \(ValueError: \['x', 0.021, 0.069\] is no value with the"
+    ):
+        report(tmp_path, folder)
+
+
+OWN = {  # what is logged: how its explanation begins, the papers by name
+    "prover/misled_rate": "Of revisions of correct answers, the share that is wrong",
+    "helpful/win_rate": "Share of revisions after its critiques that mend the answer",
+    "tier_1_rung": "Rung of tier k on its ladder",
+    "prover_pass_rate_tier_1": "Mean p over the problems of tier k",
+    "targets/unsolved": "Targets that no answer has solved so far",
+    "targets/solve_rate": "",
+    "guide/format_rate": "",
+    "proposer/rejected_trivial": "",
+    "proposer/rate_at_3": "",
+    "proposer/predictor_auc": "AUC of the predictor on the fresh rates",
+    "mine/surprise": "How SGS would put it.",
+}
+
+
+def test_what_a_game_and_its_parts_declare_of_their_own_is_shown_and_explained(tmp_path):
+    """From what the run wrote down: the page knows no game, and none of its parts."""
+    own = (*critic_metrics.METRICS, *tiers.TIERS, *targets.METRICS, *Judge.metrics, *SYMBOLIC)
+    own = for_players((*own, Metric("mine/surprise", "How SGS would put it.")), {k: [k] for k in KINDS})
+    folder, row = made_up.write_run(tmp_path), {**dict.fromkeys(OWN, 0.1), "round/generations": 8, "proposer/raw": 3}
+    logged(folder, row, row, metrics={one.name: as_json(one) for one in own})
+    page = report(tmp_path, folder)
+    hints = [line for name, value in page.attributes if name == "title" for line in value.split("\n")]
+    for name, text in OWN.items():
+        found = {hint for hint in hints if hint.startswith(f"{name}: {text}")}
+        assert len(found) == 1 and len(found.pop()) > len(name) + 20, name
+    assert re.search(r"AUC of the predictor ([a-z0-9. ]+ )?0\.1 . 0\.1 100%", flat(page))  # with its range and a mark
+
+
+def logged(folder, *rows, metrics=None):
+    """The run of `folder` with these rounds instead of its own, and these declarations."""
+    (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
+    if metrics is not None:
+        description = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps(description | {"metrics": metrics}))
+    return load_run(folder)
+
+
+def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can_read_first(tmp_path):
+    """By hand: too many tags in the last fifth, rounds 13 to 15, as before, and cut texts in the first three rounds
+    alone, which is over; the parseable rate of the last fifth is .4, under the guard's .5, and was .95 before."""
+    rows = [{"conjecturer/parseable_rate": 0.95, "prover/truncated_rate": float(i < 3) / 2} for i in range(12)]
+    rows += [{"conjecturer/parseable_rate": 0.4, "prover/truncated_rate": 0.0}] * 3
+    rows = [{"prover/several_answers_rate": 0.1} | row for row in rows]
+    tags = (
+        "The share of answers with several tags was 0.1 in the last fifth of the rounds (healthy: at most 0.01). Set "
+        "the model's end token, or a stop string (`prover_stop`)."
+    )
+    unread = (
+        "The share of readable proposals was 0.4 in the last fifth of the rounds (healthy: at least 0.7; the guard's "
+        "range: 0.5 to 1)."
+    )
+    assert findings(logged(made_up.write_run(tmp_path), *rows)) == [
+        f"{unread} It was 0.95 in the first round: training lost it. Lower the conjecturer's learning rate or raise "
+        "its beta.",
+        tags,
+    ]
+    rows = [row | {"conjecturer/parseable_rate": 0.4} for row in rows]  # it never could
+    never = findings(logged(tmp_path / "demo", *rows))
+    assert never[0].startswith(unread) and "warm-start it (`countdown-selfplay sft --role conjecturer`)" in never[0]
+
+
+def test_a_metric_that_has_come_half_of_the_way_back_mends_itself(tmp_path):
+    """Readable proposals of .5 in the first three of 15 rounds are .2 under .7; .6 at the end is .1 under it."""
+    folder = made_up.write_run(tmp_path)
+    for last, faults in ((0.61, 0), (0.59, 1)):
+        rates = [0.5] * 3 + [0.55] * 9 + [last] * 3
+        assert len(findings(logged(folder, *[{"conjecturer/parseable_rate": rate} for rate in rates]))) == faults
+
+
+def test_a_last_fifth_of_two_rounds_is_not_judged_by_itself(tmp_path):
+    """The last fifth of ten rounds is two: .1 in one of them is chance, and the mean over the run is .19."""
+    rows = [{"round/solve_rate_std": 0.2}] * 9 + [{"round/solve_rate_std": 0.1}]
+    assert findings(logged(made_up.write_run(tmp_path), *rows)) == []
+
+
+def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_healthy_run(tmp_path, capsys):
+    """A run in which nothing can be read; its evaluation stands at 0 of 4 problems before and after."""
+    folder = made_up.write_run(tmp_path, evaluated=False)
+    nothing = {"round/starved": 1.0, "conjecturer/parseable_rate": 0.0, "prover/zero_signal_groups": 1.0}
+    run = logged(folder, *[nothing] * 4)
+    pass_at = {"1": {"value": 0.0, "low": 0.0, "high": 0.49}}
+    side = {"prover": {"correct": [0] * 4, "n": 2, "pass_at": pass_at}}
+    tell(folder, side, side, report=False)
+    said = capsys.readouterr().out.splitlines()
+    found = findings(run)
+    assert len(found) == 3 and all(sentence.count(". ") and sentence.endswith(".") for sentence in found)
+    assert said[1:6] == ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found)]
+    assert said[-1].startswith("prover pass@1") and "before" in said[-3]
+    logged(folder, {"round/starved": 0.0, "conjecturer/parseable_rate": 0.95})
+    tell(folder, side, side, report=False)
+    assert "Not healthy" not in capsys.readouterr().out
+
+
+def test_a_ladder_is_not_judged_by_the_rungs_that_are_out_of_reach(tmp_path):
+    """Answers in moves, two rungs: most groups may be without signal; a single rung is judged."""
+    row = {
+        "round/too_hard_share": 0.8,
+        "prover/zero_signal_groups": 0.9,
+        "prover/moves": 2.0,
+        "round/rung_3_played": 8,
+    }
+    folder = made_up.write_run(tmp_path)
+    assert findings(logged(folder, *[row | {"round/rung_9_played": 8}] * 3)) == []
+    assert len(findings(logged(folder, *[row] * 3))) == 2
+
+
+def test_a_report_reads_the_ranges_that_the_run_declared_and_not_its_own(tmp_path):
+    folder = made_up.write_run(tmp_path)
+    rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
+    own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
+    assert findings(logged(folder, *rows, metrics=own)) == [
+        "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
+    ]
+
+
+@pytest.mark.parametrize("metrics", [[1], {"a": 1}, {"a": {"healthy": [1]}}, {"a": {"trip": [2, 1]}}])
+def test_damaged_declarations_are_named(tmp_path, metrics):
+    with pytest.raises(DataError, match=r"run\.json: 'metrics' must hold the declaration of each metric"):
+        logged(made_up.write_run(tmp_path), {}, metrics=metrics)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl', line 3: this is not a JSON object"),
+        ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl', line 2: `step` is None"),
+        ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl', line 2: `step` is '2'"),
+        (
+            "metrics.jsonl",
+            '_histogram": [',
+            '_histogram": [-1, ',
+            r"line 1: 'round/solve_rate_histogram' must be a list of counts",
+        ),
+        ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl', line 1: this is not a JSON object \(it is a list\)"),
+        ("run.json", '"config"', '"setting"', r"run\.json' .* \(there is no `config`\); the run folder is damaged"),
+        ("run.json", "{", "", r"run\.json' does not hold a JSON object .*; the run folder is damaged"),
+        (
+            "evaluation.json",
+            '"low"',
+            '"lower"',
+            r"evaluation\.json' does not say .*'lower': .* is no value with",
+        ),
+        (
+            "evaluation.json",
+            "[0.1, 0.08, 0.12]",
+            "[0.1]",
+            r"evaluation\.json' does not say the figures .* \(ValueError: \[0\.1\] is no value with",
+        ),
+    ],
+)
+def test_damaged_files_are_named_with_their_line(tmp_path, file, old, new, message):
+    folder = made_up.write_run(tmp_path, "demo")
+    rewrite(folder / file, old, new)
+    with pytest.raises(DataError, match=message):
+        write_report([folder], tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists() and not (folder / "plots").exists()
+
+
+def test_text_that_is_not_utf8_is_named(tmp_path):
+    folder = made_up.write_run(tmp_path, "demo")
+    (folder / "samples.jsonl").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match=r"samples\.jsonl' cannot be read: it is not UTF-8 text"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("missing", ["run.json", "metrics.jsonl"])
+def test_a_folder_that_is_no_run_is_refused(tmp_path, missing):
+    folder = made_up.write_run(tmp_path, "demo")
+    (folder / missing).unlink()
+    with pytest.raises(DataError, match=f"is not a run folder: it has no {missing}"):
+        write_report([folder], tmp_path / "r.html")
+
+
+def test_no_folder_and_a_folder_as_output_are_refused(tmp_path):
+    with pytest.raises(DataError, match="There is no run folder"):
+        write_report([tmp_path / "absent"], tmp_path / "r.html")
+    with pytest.raises(DataError, match="at least one run folder"):
+        write_report([], tmp_path / "r.html")
+    with pytest.raises(DataError, match="is a folder; pass the name of a file"):
+        write_report([made_up.write_run(tmp_path, "demo")], tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be written"):
+        write_report([made_up.write_run(tmp_path, "demo")], tmp_path / "file" / "r.html")

@@ -1,0 +1,153 @@
+# Tests: evaluation/iterated.py, lab/report/panels.py, games/critic_metrics.py
+"""What the report shows of the Critic-Discernment Game, from run folders made by hand."""
+
+import json
+
+import pytest
+from tests.made_up_runs import CONFIG, write_run
+
+from countdown_selfplay.contract.metric import as_json, for_players
+from countdown_selfplay.errors import DataError
+from countdown_selfplay.games.critic_discernment import CriticDiscernment
+from countdown_selfplay.lab.report import load_run, write_report
+from countdown_selfplay.lab.report.charts import drawn
+from countdown_selfplay.lab.report.panels import by_iteration, matrices
+from countdown_selfplay.lab.report.playground import playground, round_data, rounds_of
+from countdown_selfplay.lab.report.tables import setting
+from countdown_selfplay.warm_starts.iterated import select
+
+KINDS = {kind: [kind] for kind in CriticDiscernment.roles}
+DECLARED = {metric.name: as_json(metric) for metric in for_players(CriticDiscernment.metrics, KINDS)}
+BETA = {"DPO's beta": "0.5"}
+QUESTION = "3 5 7 = 22 :"
+
+
+def row(role, turn, label, iteration, problem="3,5,7=22", text="3 * 5 + 7"):
+    prompt = f"again {QUESTION} 3 + 5 + 7 : 3 + 5 :" if turn else QUESTION
+    return {
+        "role": role, "turn": turn, "prompt": json.dumps(prompt), "completion": text, "reward": 1.0, "label": label,
+        "problem": problem, "iteration": iteration, "chunk": 0, "weights": "tiny",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Two iterations. In the first 1 of 4 answers is right; of the wrong ones' revisions 1 of 2 is corrected; of the
+    right one's 2 are resisted, 1 misled, 1 kept. In the second nothing is wrong, so wrong answers have no rate."""
+    folder = tmp_path / "iterated"
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps({"name": "iterated", "config": CONFIG, "metrics": DECLARED}))
+    (folder / "iterated.json").write_text("{}")
+    outcomes = ["corrected", "not_corrected", "resisted", "resisted", "misled", "kept"]
+    first = [row("prover", 0, label, 1) for label in ("right", "wrong", "wrong", "wrong")]
+    first += [row("prover", 1, outcome, 1, text="right" if outcome == "resisted" else "22") for outcome in outcomes]
+    first += [row("helpful", 2, "shown", 1, text="3 + 5"), row("helpful", 2, "unreadable", 1, text="words")]
+    second = [row("prover", 0, "right", 2), row("prover", 1, "unclear", 2, text="right right")]
+    (folder / "iteration-0" / "imitation").mkdir(parents=True)
+    for number, rows in ((1, first), (2, second)):
+        (folder / f"iteration-{number}").mkdir()
+        select.write(folder / f"iteration-{number}" / "played-00000.parquet", rows)
+    return folder
+
+
+def test_success_by_role_and_iteration(run):
+    loaded = load_run(run)
+    rates = [{name: found.value for name, found in one.items() if name != "iteration"} for one in loaded.iterations]
+    assert rates[0] == {
+        "prover/correct_rate": 1 / 4,
+        "prover/success_rate": 4 / 6,  # corrected, resisted twice, kept
+        "prover/corrected_rate": 1 / 2,
+        "prover/resisted_rate": 2 / 4,
+        "prover/kept_rate": 1 / 4,
+        "prover/misled_rate": 1 / 4,
+        "helpful/win_rate": 1 / 2,
+        "misleading/win_rate": 1 / 4,
+        "helpful/read_rate": 1 / 2,
+    }
+    assert "prover/corrected_rate" not in rates[1] and rates[1]["prover/resisted_rate"] == 0
+    assert loaded.steps == [1, 2] and loaded.series("misleading/win_rate") == [(1, 0.25), (2, 0.0)]
+    table = by_iteration([loaded])
+    assert table.head == ["", "iteration 1", "iteration 2"]
+    hints = {cells[0]["text"]: cells[0]["hint"] for cells in table.rows}
+    said = "prover/kept_rate: Of revisions of correct answers, the share that is correct again."
+    assert hints["prover: right answers given anew"] == said
+    cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
+    assert cells["prover: wrong answers corrected"][0].value == 0.5
+    assert cells["prover: wrong answers corrected"][1] is None
+
+
+def test_a_playground_shows_an_iteration_as_a_round(run):
+    """Of the first iteration a revision of each outcome, two answers of each label and a critique of each."""
+    loaded = load_run(run)
+    (step, rows), (last, _) = rounds_of(loaded)
+    (problem,) = round_data(step, rows, loaded)["problems"]
+    counts = {group["title"]: sum(card.get("count", 1) for card in group["cards"]) for group in problem["groups"]}
+    assert (step, last) == (1, 2) and counts == {"Answers": 3, "Helpful critiques": 2, "Revisions": 5}
+    page = playground(loaded)
+    assert '"word":"Iteration"' in page and "Of each iteration a few samples of every outcome are shown." in page
+
+
+def setting_of(run, roles, **config):
+    """What the report heads with for a run in which `roles` play."""
+    declared = for_players(CriticDiscernment.metrics, {role: [role] for role in roles})
+    described = {"name": "x", "config": config, "metrics": {one.name: as_json(one) for one in declared}}
+    (run / "run.json").write_text(json.dumps(described))
+    return setting(load_run(run))
+
+
+def test_the_settings_are_those_of_the_algorithm_and_of_roles_that_play(run):
+    """An iterated run has no KL, a beta under DPO alone, and no conjecturer; online both losses have one."""
+    iterated = {"beta": 0.5, "seed": 3, "prover_prompt": "compact"}
+    for algorithm, more in (("rest", {}), ("expert_iteration", {}), ("dpo", BETA), ("step_dpo", BETA)):
+        found = setting_of(run, ("prover", "helpful"), algorithm=algorithm, **iterated)
+        assert found == {"seed": "3", "prover's prompt": "compact", **more}
+    online = {"beta": 0.2, "conjecturer_reward": "tent", "learning_rate": 0.1}
+    assert setting_of(run, ("prover", "helpful"), **online) == {"prover's learning rate": "0.1", "prover's KL": "0.2"}
+    # A proposer without a conjecturer is paid by the conjecturer's reward.
+    assert "conjecturer's reward" in setting_of(run, ("prover",), proposer="ucb", **online)
+
+
+def test_the_page_has_a_transcript_of_every_outcome(run):
+    page = write_report([run], run / "report.html").read_text()
+    transcripts = page[page.index("<h4>Transcripts</h4>") :]
+    for outcome in ("corrected", "not_corrected", "resisted", "misled", "kept", "unclear"):
+        assert f">{outcome}</span>" in transcripts
+    assert "again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :\nprover: right right" in transcripts
+    assert "Helpful critiques" in page and "The critic game by iteration" in page
+    assert (run / "plots" / "who-wins-prover.svg").is_file() or (run / "plots" / "who-wins.svg").is_file()
+
+
+def test_the_matrices_of_win_rates(run):
+    def cell(prover, critics, value):
+        found = {"value": value, "low": 0.0, "high": 1.0}
+        return {"prover": prover, "critics": critics, **dict.fromkeys(("corrected", "stands", "misled"), found),
+                "resisted": None if critics == "1" else found, "outcomes": {}}  # fmt: skip
+
+    cells = [cell("start", "start", 0.24), cell("start", "1", 0.1), cell("1", "start", 0.563), cell("1", "1", 0.5)]
+    found = {"provers": ["start", "1"], "critics": ["start", "1"], "problems": 5, "cells": cells}
+    (run / "win_rates.json").write_text(json.dumps(found))
+    loaded = load_run(run)
+    assert list(matrices(loaded)) == [
+        "Wrong answers corrected", "Misleading critiques rejected", "Right answers that stand",
+    ]  # fmt: skip
+    page = write_report([run], run / "report.html").read_text()
+    assert "56.3%" in page and "24.0%" in page and "prover of iteration" in page
+    (run / "win_rates.json").write_text(json.dumps({"provers": ["start"]}))
+    with pytest.raises(DataError, match="does not say the win rates of `eval --task win_rates`"):
+        load_run(run)
+
+
+def test_an_online_runs_metrics_are_drawn_and_other_runs_have_no_section(tmp_path):
+    folder = write_run(tmp_path, "online", rounds=20)
+    assert "Critic game" not in drawn([load_run(folder)])
+    path = folder / "metrics.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if "round/starved" in line:
+            line |= {"misleading/read_rate": 0.9, "misleading/win_rate": 0.3, "prover/resisted_rate": 0.5}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "run.json").write_text(json.dumps(json.loads((folder / "run.json").read_text()) | {"metrics": DECLARED}))
+    page = write_report([folder], folder / "report.html").read_text()
+    assert page.count("that the critique is not critical") == 1  # told at the chart, and in no table of other metrics
+    charts = drawn([load_run(folder)])["Critic game"]
+    assert len(charts) == 3 and "Revisions of right answers" in charts and by_iteration([load_run(folder)]) is None

@@ -1,0 +1,37 @@
+# Tests: lab/report/charts.py, evaluation/load.py
+"""The histogram of right answers per problem, and what it says of a mode collapse."""
+
+import json
+
+import numpy as np
+from tests.made_up_runs import write_run
+
+from countdown_selfplay.evaluation.load import load_runs
+from countdown_selfplay.lab.report.charts import drawn, solve_counts
+
+
+def test_the_papers_collapsed_prover_is_19_never_19_often_and_12_between():
+    """Seed 001, section 5.2: 50 problems of 16 answers; 12 of 16 is often, 11 is not."""
+    correct = [0] * 19 + [12] * 10 + [16] * 9 + [1] * 6 + [11] * 6
+    found = solve_counts(correct, 16)
+    assert (found.never, found.often, found.between) == (19, 19, 12) and str(found) == "38% never, 38% often"
+    assert found.histogram.tolist() == [19, 6, *[0] * 9, 6, 10, 0, 0, 0, 9] and len(found.histogram) == 17
+    assert np.sum(found.histogram) == 50
+
+
+def test_a_report_draws_before_and_after_and_leaves_it_out_where_nothing_was_counted(tmp_path):
+    title = "Held-out problems by right answers"
+    folder = write_run(tmp_path / "run")
+    assert title not in drawn(load_runs([folder]))["Prover"]
+    path = folder / "evaluation.json"
+    written = json.loads(path.read_text())
+    for when, correct in (("before", [0, 8]), ("after", [16, 16])):
+        written[when]["prover"]["correct"] = correct
+    path.write_text(json.dumps(written))
+    figure = drawn(load_runs([folder]))["Prover"][title]
+    (axes,) = figure.axes
+    # two problems: before one at 0 and one at 8 of 16, after both at 16
+    before, after = (line.get_ydata() for line in axes.lines if len(line.get_ydata()) == 17)
+    assert (before[0], before[8], after[16]) == (0.5, 0.5, 1.0)
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words == ["before: 50% never, 0% often", "after: 0% never, 100% often"]

@@ -1,0 +1,155 @@
+# Tests: warm_starts/cli/prepare.py, config/starts.py, warm_starts/starts.py
+"""`--prepare` of cdg, pool and sgs: what their recipes start from, made by the command itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from countdown_selfplay.cli.main import main
+from countdown_selfplay.config.starts import STARTS
+from countdown_selfplay.countdown import CountdownDomain, heldout_key
+from countdown_selfplay.tiny import EMBEDDED
+from countdown_selfplay.warm_starts import starts
+from countdown_selfplay.warm_starts.cli.prepare import alone, start_of, written
+from countdown_selfplay.warm_starts.starts import Job, fine_tune
+
+PACKAGE = Path(starts.__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def jobs(monkeypatch, tmp_path):
+    """The warm starts that are asked for; each leaves its folder with a config."""
+    monkeypatch.chdir(tmp_path)
+    asked = []
+
+    def leave(several):
+        asked.extend(several)
+        for job in several:
+            job.folder.mkdir(parents=True)
+            (job.folder / "config.json").touch()
+
+    def targets(root, *_):
+        (root / "targets.jsonl").touch()
+
+    monkeypatch.setattr(starts, "fine_tune", leave)
+    monkeypatch.setattr(starts, "_hard_targets", targets)
+    return asked
+
+
+def test_no_command_tells_a_user_of_the_wheel_to_run_a_script_of_the_checkout():
+    told = [path for path in PACKAGE.rglob("*.py") if "python studies/" in path.read_text(encoding="utf-8")]
+    # What a predictor of the papers' size learns from is collected from a run of the user's.
+    assert [path.name for path in told] == ["difficulty.py"]
+    assert all("python studies/" not in line for line in STARTS.values())
+
+
+def test_the_weights_in_the_wheel_take_12_mb_or_less():
+    assert sum(path.stat().st_size for path in PACKAGE.rglob("*.safetensors")) <= 12e6 and EMBEDDED
+
+
+@pytest.mark.parametrize("command", ["cdg", "pool", "sgs"])
+def test_without_its_start_a_system_says_what_to_run(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "--use_cpu"] if command != "cdg" else [command]) == 2
+    said = capsys.readouterr().err
+    assert f"is not there yet; run: countdown-selfplay {command} --prepare.\n" in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "made"),
+    [
+        ("cdg", ["runs/tiny-cdg-start"]),
+        ("pool", ["runs/pool-start/prover_a", "runs/pool-start/conjecturer"]),
+        ("sgs", ["runs/tiny-sgs/prover", "runs/tiny-sgs/conjecturer"]),
+    ],
+)
+def test_prepare_makes_what_the_recipe_starts_from_once(command, made, jobs, capsys, monkeypatch):
+    monkeypatch.setattr(starts, "critique_demonstrations", lambda *given, **more: [])
+    monkeypatch.setattr(starts, "half_rows", lambda *given: ([], set()))
+    monkeypatch.setattr(starts, "generated_rows", lambda *given, **more: [])
+    assert main([command, "--prepare"]) == 0
+    said = capsys.readouterr().out
+    folder = made[0] if command == "cdg" else str(Path(made[0]).parent)
+    assert [str(job.folder) for job in jobs] == made
+    assert f"Making {folder}: " in said and f"s: {folder}. Now: countdown-selfplay {command}\n" in said
+    assert main([command, "--prepare"]) == 0
+    assert capsys.readouterr().out.startswith(f"{folder} is there: ") and len(jobs) == len(made)
+
+
+def test_two_prepare_one_after_the_other(jobs, capsys):
+    folder = Path(starts.CDG)
+    with alone(folder):
+        assert main(["cdg", "--prepare"]) == 2
+    said = capsys.readouterr().err
+    assert said == f"countdown-selfplay: error: '{folder}' is being made by another `--prepare`; wait for it.\n"
+    assert jobs == [] and list(folder.parent.iterdir()) == []
+
+
+def test_roles_that_one_recipe_alone_starts_from_are_made_for_it(jobs, capsys):
+    assert main(["sgs", "--prepare", "--recipe", "tiny/sgs_judge"]) == 0
+    assert [job.folder.name for job in jobs] == ["prover", "conjecturer", "guide"]
+    assert "Now: countdown-selfplay sgs --recipe tiny/sgs_judge" in capsys.readouterr().out
+    assert main(["sgs", "--prepare", "--recipe", "tiny/sgs_stp"]) == 0
+    assert [job.folder.name for job in jobs[3:]] == ["stp_conjecturer"]  # the others are there
+
+
+def test_what_cannot_be_prepared_is_one_sentence(jobs, capsys):
+    for arguments, words in (
+        (["cdg", "--prepare", "--max_steps", "3"], "takes no option but --recipe, and not '--max_steps'"),
+        (["sgs", "--prepare", "--recipe", "tiny/default"], "recipe 'tiny/default' does not start from there"),
+        (["cdg", "--prepare", "--recipe", "tiny/cgd"], "Unknown recipe 'tiny/cgd'. Did you mean 'tiny/cdg'?"),
+        (["joint", "--prepare"], "Unknown option '--prepare'"),
+    ):
+        assert main(arguments) == 2
+        said = capsys.readouterr().err
+        assert words in said and said.count("\n") == 1, said
+    assert jobs == [] and "model_name_or_path: runs/tiny-sgs/prover" in written("tiny/sgs_frozen")
+    assert start_of("cdg", "tiny/cdg").folder == starts.CDG
+
+
+def test_two_provers_of_a_pool_learn_from_disjoint_problems():
+    from dataclasses import replace
+
+    domain = replace(CountdownDomain.tiny(), spec=starts.FOUR)
+    rows, taken = starts.half_rows(40, domain)
+    mine = {domain.key(domain.problem(row)) for row in rows}
+    assert len(rows) == 40 * 6 and len(mine) == 40 and mine <= taken
+    assert not any(heldout_key(key) for key in mine)
+
+
+def test_jobs_run_side_by_side_and_a_finished_folder_is_whole(tmp_path, monkeypatch, capsys):
+    """With a stand-in for `sft` that writes half of its epoch, then a model."""
+    program = (
+        "import json, pathlib, sys; folder = pathlib.Path(sys.argv[1]); folder.mkdir(parents=True);"
+        "(folder / 'metrics.jsonl').write_text(json.dumps({'step': 1, 'epoch': 0.5}) + chr(10));"
+        "(folder / 'config.json').touch(); sys.exit('no luck' if folder.name == 'bad' else 0)"
+    )
+    monkeypatch.setattr(Job, "command", property(lambda job: [starts.sys.executable, "-c", program, job.begun]))
+    monkeypatch.setattr(starts, "_LOOK", 0.01)
+    good = [Job(tmp_path / name) for name in ("a", "b", "c")]
+    fine_tune(good)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
+    assert all((job.folder / "config.json").exists() for job in good)
+    assert Job(tmp_path / "a").share() == 0.0  # its unfinished folder is gone
+    with pytest.raises(starts.ConfigError, match=r"The warm start '.*bad' failed: no luck"):
+        fine_tune([Job(tmp_path / "bad")])
+    assert not (tmp_path / "bad").exists()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "adapter_config.json").touch()  # an adapter is a start too, though not one that is made here
+    with pytest.raises(starts.ConfigError, match=r"'.*own' holds other files than a model of this warm start"):
+        fine_tune([Job(tmp_path / "own")])
+    assert (tmp_path / "own" / "adapter_config.json").exists()
+
+
+def test_a_job_is_a_command_of_sft(tmp_path):
+    job = Job(tmp_path / "x", options={"operands": (2, 3), "num_train_epochs": 2})
+    assert job.command[1:6] == ["-m", "countdown_selfplay.cli.main", "sft", "--recipe", "tiny/sft"]
+    assert job.command[6:] == [
+        *("--operands", "2", "3", "--num_train_epochs", "2"),
+        *("--output_dir", str(tmp_path / ".unfinished" / "x"), "--disable_tqdm", "true"),
+    ]
+    job.begun.mkdir(parents=True)
+    lines = [{"step": 1, "epoch": 0.5}, {"step": 2, "epoch": 1.0}]
+    (job.begun / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert job.share() == 0.5  # one of two epochs
