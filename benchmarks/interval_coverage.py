@@ -27,8 +27,8 @@ import numpy as np
 
 from countdown_selfplay.evaluation import wilson_interval
 from countdown_selfplay.lab.scaling import curve_of
+from countdown_selfplay.lab.scaling_fit import ScalingCurve
 from countdown_selfplay.statistics.bootstrap import ends, paired_differences, resampled_means, two_level_draws
-from countdown_selfplay.statistics.scaling import ScalingCurve
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tools.scaling_checks import assess, rank

@@ -15,8 +15,8 @@ from many_runs import run_folder
 from countdown_selfplay.lab.report import Run, load_run
 from countdown_selfplay.lab.report.targets import after_first_pass, first_solved, solved_by
 from countdown_selfplay.lab.scaling import ScalingArm, fit_arm, load_curve
+from countdown_selfplay.lab.scaling_fit import ScalingCurve
 from countdown_selfplay.statistics.bootstrap import Estimate, independent_difference, t_interval
-from countdown_selfplay.statistics.scaling import ScalingCurve
 
 BASELINE, SAMPLING = "reinforce_half", "parallel_sampling"
 ENTROPY = "prover/sampled_entropy"

@@ -31,8 +31,8 @@ from countdown_selfplay.lab.scaling import (
     fits_on_halves,
     fits_without_tails,
 )
+from countdown_selfplay.lab.scaling_fit import ScalingCurve
 from countdown_selfplay.statistics.bootstrap import Interval, two_level_draws
-from countdown_selfplay.statistics.scaling import ScalingCurve
 
 
 @dataclass(frozen=True)

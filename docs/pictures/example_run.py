@@ -9,7 +9,7 @@ from pathlib import Path
 
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.proposers.targets_metrics import STORIES
-from countdown_selfplay.statistics.scaling import FIRST_SOLVED
+from countdown_selfplay.statistics.solved import FIRST_SOLVED
 
 ROUNDS, TARGETS, STORIES_TOLD = 20, 60, 10
 ROLES = ("prover", "conjecturer")

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
 from .errors import ConfigError, UnknownNameError
+from .packages import need
 
 T = TypeVar("T")
 
@@ -82,6 +83,7 @@ class Registry(dict[str, T]):
         if not isinstance(entry, str):
             return entry
         module, _, attribute = entry.partition(":")
+        need(module, f"The {self.kind} '{name}'")
         try:
             found = import_module(module)
         except Exception as error:  # a module of a user's own may raise anything

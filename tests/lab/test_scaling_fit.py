@@ -8,7 +8,7 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
-from countdown_selfplay.statistics.scaling import ScalingCurve
+from countdown_selfplay.lab.scaling_fit import ScalingCurve
 
 TRUTH = ScalingFit(asymptote=0.62, c_mid=8e5, slope=0.9, initial=0.05, converged=True)
 

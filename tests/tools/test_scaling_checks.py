@@ -10,7 +10,8 @@ from tools.scaling_checks import assess, main, rank
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import ScalingFit, fit_scaling_curve
 from countdown_selfplay.lab.scaling import load_curve
-from countdown_selfplay.statistics.scaling import CumulativeSolveRate, ScalingCurve
+from countdown_selfplay.lab.scaling_fit import ScalingCurve
+from countdown_selfplay.statistics.solved import CumulativeSolveRate
 from tools import scaling_checks
 
 

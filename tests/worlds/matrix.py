@@ -28,7 +28,8 @@ from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfi
 from countdown_selfplay.countdown import CountdownDomain, Rules, generate_problems
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.tiny import DETACHMENT_PATHS, LADDER_ASKED_PATH, LADDER_MODEL_PATHS, TINY_MODEL_PATH, TINY_SPEC
+from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS, TINY_MODEL_PATH, TINY_SPEC
+from countdown_selfplay.worlds.detachment import DETACHMENT_PATHS
 from countdown_selfplay.worlds.math_qa import MathQA
 from tests.worlds.models import character_model
 

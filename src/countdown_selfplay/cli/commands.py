@@ -22,7 +22,7 @@ class Command:
     help: str
     """Its line in `countdown-selfplay --help`."""
     module: str
-    """The module of this package whose `main(argv)` runs it."""
+    """The module below `countdown_selfplay` whose `main(argv)` runs it; absent if its package is (packages.py)."""
 
 
 @dataclass(frozen=True)
@@ -138,35 +138,37 @@ _CONFIGS = "countdown_selfplay.warm_starts.configs"
 _CDG_HELP = "Play the Critic-Discernment Game: answer, criticise, revise; --training online or iterated"
 
 ONLINE = "cdg --training online"
+JOINT = "cli.joint"
 
 COMMANDS: dict[str, Command] = {
-    "joint": Trainer("Train a conjecturer and a prover jointly", "joint", "tiny/default", _JOINT_EPILOG),
+    "joint": Trainer("Train a conjecturer and a prover jointly", JOINT, "tiny/default", _JOINT_EPILOG),
     "sft": Trainer(
-        "Warm-start a role by supervised fine-tuning on demonstrations", "sft", "tiny/sft", _SFT_EPILOG,
+        "Warm-start a role by supervised fine-tuning on demonstrations", "warm_starts.cli.sft", "tiny/sft",
+        _SFT_EPILOG,
         (f"{_CONFIGS}:SFTArguments", f"{_CONFIGS}:SFTSettings"), "sft",
     ),
     "ipo": Trainer(
-        "Prefer right over wrong samples with IPO, TRL's DPOTrainer", "ipo", "tiny/ipo", _IPO_EPILOG,
+        "Prefer right over wrong samples with IPO, TRL's DPOTrainer", "warm_starts.cli.ipo", "tiny/ipo", _IPO_EPILOG,
         (f"{_CONFIGS}:IPOArguments", f"{_CONFIGS}:IPOSettings"), "ipo",
     ),
     "rloo": Trainer(
-        "Train a prover alone by RLOO, with the trainer, folder and report of joint", "joint", "tiny/rloo",
+        "Train a prover alone by RLOO, with the trainer, folder and report of joint", JOINT, "tiny/rloo",
         _as_joint("tiny/rloo"), forced={"conjecturer_micro_batches": "0"}, refusal=_rloo,
     ),
     "pool": Trainer(
-        "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration", "joint", "tiny/pool",
+        "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration", JOINT, "tiny/pool",
         _as_joint("tiny/pool", POOL), refusal=_pool, start=POOL,
     ),
     "sgs": Trainer(
-        "Train on a set of hard targets, with problems proposed for each unsolved one", "joint", "tiny/sgs",
+        "Train on a set of hard targets, with problems proposed for each unsolved one", JOINT, "tiny/sgs",
         _as_joint("tiny/sgs", SGS), refusal=_sgs, start=SGS,
     ),
     "symbolic": Trainer(
-        "Train a prover on problems that a symbolic proposer makes and selects", "joint", "tiny/symbolic_ucb",
+        "Train a prover on problems that a symbolic proposer makes and selects", JOINT, "tiny/symbolic_ucb",
         _as_joint("tiny/symbolic_ucb"), refusal=_symbolic,
     ),
     "cdg": Trainer(
-        _CDG_HELP, "cdg", "tiny/iterated_cdg", _CDG_EPILOG,
+        _CDG_HELP, "warm_starts.cli.cdg", "tiny/iterated_cdg", _CDG_EPILOG,
         ("countdown_selfplay.warm_starts.cli.cdg:IteratedArguments",
          "countdown_selfplay.warm_starts.iterated.settings:IteratedSettings"), "cdg", start=CDG,
         elsewhere={
@@ -175,32 +177,40 @@ COMMANDS: dict[str, Command] = {
             "learning_rate": '--role_training, such as \'{"prover": {"learning_rate": [3e-4]}}\'',
         },
     ),
-    ONLINE: Trainer(_CDG_HELP, "joint", "tiny/cdg", _JOINT_EPILOG, recipe_with_model=True, start=CDG),
+    ONLINE: Trainer(_CDG_HELP, JOINT, "tiny/cdg", _JOINT_EPILOG, recipe_with_model=True, start=CDG),
     "headroom": Trainer(
-        "Measure in short runs whether a curriculum can pay in a setting: four gates and a verdict", "headroom",
-        "tiny/ladder", _HEADROOM_EPILOG, ("countdown_selfplay.lab.headroom.settings:HeadroomArguments", _JOINT[1]),
+        "Measure in short runs whether a curriculum can pay in a setting: four gates and a verdict",
+        "lab.cli.headroom", "tiny/ladder", _HEADROOM_EPILOG,
+        ("countdown_selfplay.lab.headroom.settings:HeadroomArguments", _JOINT[1]),
         plans_launch=False,
     ),
-    "arena": Command("Play every curriculum on the same frozen problems, at equal samples, and compare them", "arena"),
-    "recipes": Command("List the shipped recipes with paper, time and memory, or print one", "recipes"),
-    "ask": Command("Ask a trained prover for answers to one problem, or a conjecturer for problems", "ask"),
+    "arena": Command(
+        "Play every curriculum on the same frozen problems, at equal samples, and compare them", "lab.cli.arena"
+    ),
+    "recipes": Command("List the shipped recipes with paper, time and memory, or print one", "cli.recipes"),
+    "ask": Command("Ask a trained prover for answers to one problem, or a conjecturer for problems", "cli.ask"),
     "push": Command(
-        "Upload the trained roles of a finished run to the Hugging Face Hub, with model cards and the report", "push"
+        "Upload the trained roles of a finished run to the Hugging Face Hub, with model cards and the report",
+        "cli.push",
     ),
-    "eval": Command("Score a prover or a conjecturer on held-out problems, with 95% intervals", "eval"),
-    "compare": Command("Compare evaluations: paired differences of pass@k with 95% intervals", "compare"),
+    "eval": Command("Score a prover or a conjecturer on held-out problems, with 95% intervals", "cli.eval"),
+    "compare": Command("Compare evaluations: paired differences of pass@k with 95% intervals", "lab.cli.compare"),
     "fit-scaling": Command(
-        "Fit solve rate against compute, with an interval of the asymptote where the data can give one", "fit_scaling"
+        "Fit solve rate against compute, with an interval of the asymptote where the data can give one",
+        "lab.cli.fit_scaling",
     ),
-    "solve": Command("Solve a Countdown problem exactly, or count its solutions", "solve"),
-    "verify": Command("Judge completions with the exact verifier: score, reason, value", "verify"),
-    "report": Command("Write report.html of one run, or compare several side by side", "report"),
-    "playground": Command("Write playground.html, which steps through the logged rounds of a run", "playground"),
-    "dataset": Command("Write solvable problems or demonstrations to a file", "dataset"),
+    "solve": Command("Solve a Countdown problem exactly, or count its solutions", "cli.solve"),
+    "verify": Command("Judge completions with the exact verifier: score, reason, value", "cli.verify"),
+    "report": Command("Write report.html of one run, or compare several side by side", "lab.cli.report"),
+    "playground": Command(
+        "Write playground.html, which steps through the logged rounds of a run", "lab.cli.playground"
+    ),
+    "dataset": Command("Write solvable problems or demonstrations to a file", "cli.dataset"),
     "solve-rates": Command(
-        "Write how often a trained prover solves new problems: what a difficulty predictor learns from", "solve_rates"
+        "Write how often a trained prover solves new problems: what a difficulty predictor learns from",
+        "cli.solve_rates",
     ),
-    "env": Command("Print versions, device, cores, memory and installed extras", "env"),
+    "env": Command("Print versions, device, cores, memory and installed extras", "cli.env"),
 }  # fmt: skip
 """In the order of `countdown-selfplay --help`. `cdg --training online` is a row, and no name of a command."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,11 +21,13 @@ from ..domains import asked_of
 from ..errors import ConfigError
 from ..evaluation.model import device_name, dtype_on, folder_of, load_model, place_of, versions, weights_digest
 from ..evaluation.setting import PRESETS, SAMPLES, TRAINING, ProblemSet, Setting, problem_set, role_of, setting_of
-from ..evaluation.terminal import aligned, rates
-from ..lab.cli.eval_tasks import TASKS, add_task_options, cells, check_task, run_task
+from ..evaluation.terminal import aligned, cells, rates
+from ..packages import absent_package, need
 from .plain import add_options, parser_of, positive, texts_at_once, underscored, write_output
 
 Row = tuple[str, ...]
+TASKS = ("solve", "error_detection", "self_correction", "win_rates")
+_CRITIC_TASKS = "lab.cli.eval_tasks"
 
 EPILOG = """\
 examples: countdown-selfplay eval --model tiny
@@ -42,11 +45,18 @@ exit codes: 0 done, 2 wrong input"""
 def main(argv: list[str]) -> int:
     """Evaluate, print the table and with --output write everything."""
     options = parse(argv)
-    check_task(options)
+    tasks = critic_tasks(options.task)
+    if tasks is not None:
+        tasks.check_task(options)
     setting = setting_of(options)
     check_output(options)
-    if options.task != "solve":
-        result = {"task": options.task, "model": options.model, "from": setting.source, **run_task(options, setting)}
+    if tasks is not None and options.task != "solve":
+        result = {
+            "task": options.task,
+            "model": options.model,
+            "from": setting.source,
+            **tasks.run_task(options, setting),
+        }
         if options.output is not None:
             write_output(options.output, {options.output: json.dumps(result, indent=1) + "\n"})
         return 0
@@ -103,7 +113,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--greedy", action="store_true", help="answer each problem greedily too (done by --eval_preset cdg)"
     )
-    add_task_options(parser, positive)
+    tasks = critic_tasks()
+    if tasks is not None:
+        tasks.add_task_options(parser, positive)
     sampling = parser.add_argument_group("sampling")
     sampling.add_argument(
         "--eval_preset",
@@ -141,6 +153,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
             f"`--{given[0]}` chooses problems for a prover, and the role is {options.role}; leave it out."
         )
     return options
+
+
+def critic_tasks(task: str = "solve") -> Any:
+    """The module of the tasks of the Critic-Discernment Game; None where `lab` is not installed. ConfigError for a
+    `task` that is one of them then."""
+    if task != "solve":
+        need(_CRITIC_TASKS, f"`--task {task}`")
+    return None if absent_package(_CRITIC_TASKS) else import_module(f"countdown_selfplay.{_CRITIC_TASKS}")
 
 
 def check_output(options: argparse.Namespace) -> None:

@@ -12,7 +12,6 @@ import sys
 import zlib
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
@@ -20,15 +19,16 @@ from typing import NoReturn
 from .. import __version__
 from ..data.run_files import disk_was_full
 from ..errors import ConfigError, CountdownSelfPlayError, UnknownNameError
+from ..packages import absent_package, attribute_of, need
 from ..registry import nearest
-from .commands import COMMANDS, NAMES, ONLINE, TRAINERS, Trainer
+from .commands import COMMANDS, JOINT, NAMES, ONLINE, TRAINERS, Trainer
 
 PROG = "countdown-selfplay"
 
 
 def usage() -> str:
     """The text of `--help`: one line per command."""
-    rows = {name: COMMANDS[name].help for name in NAMES}
+    rows = {name: f"{COMMANDS[name].help}{_needs(COMMANDS[name].module)}" for name in NAMES}
     width = max(map(len, rows))
     trainers = ", ".join(sorted({*TRAINERS} - {ONLINE}))
     commands = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows.items())
@@ -41,6 +41,12 @@ def usage() -> str:
         "  --num_processes N                 relaunch in N processes; also --num_machines, --machine_rank,\n"
         "                                    --main_process_ip and --main_process_port, as in `accelerate launch`"
     )
+
+
+def _needs(module: str) -> str:
+    """A remark for the command of a package that is not installed."""
+    package = absent_package(module)
+    return "" if package is None else f" (needs {package})"
 
 
 def run(argv: list[str]) -> int:
@@ -60,6 +66,7 @@ def run(argv: list[str]) -> int:
         sys.path.append(here)
     if name not in NAMES:
         raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, NAMES)}")
+    need(COMMANDS[name].module, f"`{PROG} {name}`")
     return _train(name, rest) if name in TRAINERS else _left(program(name), rest)
 
 
@@ -80,9 +87,7 @@ def _train(name: str, argv: list[str]) -> int:
     how = COMMANDS[command]
     assert isinstance(how, Trainer)
     if how.start is not None and "--prepare" in own:
-        from ..warm_starts.cli.prepare import prepare
-
-        return prepare(name, own)
+        return int(attribute_of("warm_starts.cli.prepare:prepare", "`--prepare`")(name, own))
     options, own = split_launch_options(own)
     planned = check_early(command, own) and how.plans_launch
     asks = any(argument in HELP_FLAGS for argument in own)
@@ -111,8 +116,8 @@ def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
 def program(command: str) -> Callable[..., int]:
     """The `main` of a row of COMMANDS, imported now: exit code of its arguments, and of the launch for a trainer."""
     module = COMMANDS[command].module
-    found: Callable[..., int] = import_module(f"countdown_selfplay.cli.{module}").main
-    return partial(found, command=command) if module == "joint" else found
+    found: Callable[..., int] = attribute_of(f"{module}:main", f"`{PROG} {command}`")
+    return partial(found, command=command) if module == JOINT else found
 
 
 def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:

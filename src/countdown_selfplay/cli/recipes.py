@@ -9,7 +9,7 @@ import yaml
 
 from ..config.recipes import PLACES, recipes
 from ..evaluation.terminal import aligned
-from .commands import TRAINERS
+from .commands import JOINT, TRAINERS
 from .plain import parser_of
 
 EPILOG = """\
@@ -55,7 +55,7 @@ def table() -> str:
 
 def command_of(command: str, name: str) -> str:
     """The command that plays it: that of its kind, or the one whose recipes begin with the same word."""
-    rows = {_word(one.recipe): row for row, one in TRAINERS.items() if one.module == "joint"}
+    rows = {_word(one.recipe): row for row, one in TRAINERS.items() if one.module == JOINT}
     return command if command != "joint" else rows.get(_word(name), command)
 
 

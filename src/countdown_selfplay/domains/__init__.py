@@ -9,16 +9,14 @@ from ..contract.domain import BaseDomain, in_moves
 from ..contract.stateful import check_part
 from ..errors import ConfigError, CountdownSelfPlayError, DataError
 from ..options import json_object
+from ..packages import parts_beside
 from ..registry import Registry
 
 DOMAINS: Registry[Any] = Registry(
     "domain",
     {
         "countdown": "countdown_selfplay.countdown.domain:CountdownDomain",
-        "detachment": "countdown_selfplay.worlds.detachment.domain:DetachmentDomain",
-        "reasoning_gym": "countdown_selfplay.worlds.reasoning_gym:ReasoningGym",
-        "math_qa": "countdown_selfplay.worlds.math_qa:MathQA",
-        "verifiers": "countdown_selfplay.worlds.verifiers:VerifiersTasks",
+        **parts_beside("domain"),
     },
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ..packages import attribute_of
 from ..statistics.bootstrap import (
     Estimate,
     Interval,
@@ -19,12 +20,15 @@ from ..statistics.bootstrap import (
     wilson_interval,
 )
 from ..statistics.pass_at_k import majority_at_k, pass_at_k, pass_at_k_array
-from ..statistics.scaling import CumulativeSolveRate, ScalingFit, fit_scaling_curve
+from ..statistics.solved import CumulativeSolveRate
 
 _LAZY = {
     **dict.fromkeys(("evaluate_prover", "evaluate_conjecturer", "ProverEvaluation", "ConjecturerEvaluation"), "roles"),
     "sample_texts": "sampling",
-    "write_report": "report",
+}
+_BESIDE = {
+    **dict.fromkeys(("ScalingFit", "fit_scaling_curve"), "lab.scaling_fit"),
+    "write_report": "lab.report",
 }
 
 __all__ = [
@@ -35,7 +39,6 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from ..lab.report import write_report
     from .roles import ConjecturerEvaluation, ProverEvaluation, evaluate_conjecturer, evaluate_prover
     from .sampling import sample_texts
 
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
+    if name in _BESIDE:
+        return attribute_of(f"{_BESIDE[name]}:{name}", f"countdown_selfplay.evaluation.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

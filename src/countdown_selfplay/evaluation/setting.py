@@ -23,6 +23,7 @@ from ..data.run_files import ROLES_FILE
 from ..domains import held_out_by_rung, held_out_of, make_domain, name_of
 from ..errors import ConfigError, DataError
 from ..options import json_object
+from ..packages import MODELS
 from ..tiny import embedded_name
 from .answers import identity
 
@@ -57,7 +58,6 @@ _FIELD = {"max_new_tokens": "max_completion_length", "stop_strings": "stop"}  # 
 _PUBLIC = {**PRESETS["joint_rloo"], "stop_strings": None}
 _TINY = {"max_new_tokens": 16}
 _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "max_new_tokens": 24}}
-_DETACHMENT = {**_TINY, "max_new_tokens": 26}
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,18 @@ class Setting:
 def setting_of(options: argparse.Namespace) -> Setting:
     """The model's own setting, with what the command line says on top."""
     run, embedded = find_run(options.model), embedded_name(options.model)
-    proving = embedded is not None and embedded.startswith("tiny-detachment")
+    beside = MODELS.get(embedded or "")
     climbing = embedded is not None and embedded.startswith("tiny-ladder")
-    own_of_embedded = _DETACHMENT if proving else _LADDER[options.role] if climbing else _TINY
+    own_of_embedded = _LADDER[options.role] if climbing else _TINY
+    if beside is not None:
+        own_of_embedded = {**_TINY, "max_new_tokens": beside.max_new_tokens}
     sampling = _PUBLIC if embedded is None else own_of_embedded
     if run is not None:
         base = _of_run(run, options)
     elif options.domain not in (None, "countdown"):
         base = Setting("the options", make_domain(options.domain, options.domain_kwargs), sampling)
-    elif proving:
-        base = Setting("the models of detachment", make_domain("detachment", options.domain_kwargs), sampling)
+    elif beside is not None:
+        base = Setting(f"the models of {beside.domain}", make_domain(beside.domain, options.domain_kwargs), sampling)
     elif embedded is not None:
         base = (
             Setting("the ladder's models", CountdownDomain.ladder(), sampling)

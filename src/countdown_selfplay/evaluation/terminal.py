@@ -189,3 +189,10 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
             self.stream.write("\n")
             self.stream.flush()
             self.drawn = False
+
+
+def cells(found: dict[str, float] | None) -> tuple[str, str]:
+    """An estimate and its interval, as a table shows them."""
+    if found is None:
+        return "-", ""
+    return f"{found['value']:.4f}", f"[{found['low']:.4f}, {found['high']:.4f}]"

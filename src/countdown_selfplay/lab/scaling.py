@@ -16,7 +16,8 @@ import numpy as np
 from ..data.jsonl import json_lines, json_shape
 from ..errors import DataError
 from ..statistics.bootstrap import Z_95, Estimate, finite_array, t_quantile, two_level_draws
-from ..statistics.scaling import FIRST_SOLVED, ScalingCurve, ScalingFit, fit_scaling_curve, jacobian
+from ..statistics.solved import FIRST_SOLVED
+from .scaling_fit import ScalingCurve, ScalingFit, fit_scaling_curve, jacobian
 
 GENERATIONS = "generations"
 """Texts sampled so far, of all trained roles: steps times the texts of a round, where a run does not log them."""

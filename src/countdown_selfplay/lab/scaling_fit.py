@@ -1,23 +1,14 @@
-"""The cumulative solve rate (the share of a fixed set of problems that has ever been solved) against generations, and
-the sigmoid that SGS fits to it, on log compute and with bounds."""
+"""The sigmoid that SGS (2026) fits to the cumulative solve rate, on log compute and with bounds."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ..data.run_files import write_atomically
 from ..errors import ConfigError, DataError
-from .bootstrap import finite_array
-
-FIRST_SOLVED = "first_solved.json"
-"""File of a run folder: in which round each problem was first solved. The rate alone cannot say how far it would move
-with other problems; with this record problems can be resampled."""
+from ..statistics.bootstrap import finite_array
 
 _SLOPES = (0.1, 10.0)  # bounds of B; outside them the curve is a straight line or a step
 _BEYOND = 10.0  # C_mid may lie this many times outside the observed compute
@@ -26,68 +17,6 @@ _FINER = 13  # and of the following ones, each 0.6 times as wide: the best point
 _SHRINK = 0.6
 _ZOOMS = 32
 _LARGEST_ERROR = 0.1  # standard error of the asymptote above which it counts as not determined
-
-
-class CumulativeSolveRate:
-    """Which of a fixed set of problems D were solved at least once, and when (SGS 2026, section 4: R_C against C).
-
-    `keys`: the problems of D (`Problem.key`), each once; what is observed of others counts as generations only. One
-    correct answer solves a problem for good, so the rate never falls. `state_dict` is plain JSON and gives the same
-    rate after a restart.
-    """
-
-    def __init__(self, keys: Iterable[str]) -> None:
-        self._round: dict[str, int | None] = dict.fromkeys(keys)
-        if not self._round:
-            raise DataError("A cumulative solve rate needs at least one problem.")
-        self.generations = 0
-
-    def observe(self, keys: Sequence[str], correct: Sequence[int], n: int, round_: int = 0) -> None:
-        """`n` answers to each problem, `correct` of them right, in round number `round_`."""
-        for key, count in zip(keys, correct, strict=True):
-            self.generations += n
-            if count > 0 and self._round.get(key, 0) is None:
-                self._round[key] = round_
-
-    @property
-    def rate(self) -> float:
-        """Solved problems / problems, in [0, 1]."""
-        return len(self.first_solved) / len(self._round)
-
-    @property
-    def first_solved(self) -> dict[str, int]:
-        """The round in which each solved problem was first solved, in the order of D."""
-        return {key: round_ for key, round_ in self._round.items() if round_ is not None}
-
-    @property
-    def keys(self) -> list[str]:
-        """All problems, in the order of D."""
-        return list(self._round)
-
-    @property
-    def unsolved(self) -> list[str]:
-        """Keys that no answer has solved yet, in the order of D."""
-        return [key for key, round_ in self._round.items() if round_ is None]
-
-    def write(self, folder: Path, rounds: int) -> None:
-        """FIRST_SOLVED of a run folder after `rounds`: every problem with its round, null if it is not solved."""
-        record = {"rounds": rounds, "first_solved": self._round}
-        write_atomically(folder / FIRST_SOLVED, json.dumps(record) + "\n")
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"generations": self.generations, "first_solved": self.first_solved}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """DataError if the state is of other problems, or from before it held rounds."""
-        if "first_solved" not in state:
-            raise DataError("The saved cumulative solve rate does not say when problems were solved; start a new run.")
-        foreign = [key for key in state["first_solved"] if key not in self._round]
-        if foreign:
-            raise DataError(
-                f"The saved cumulative solve rate is of other problems: '{foreign[0]}' is not among these."
-            )
-        self.generations = int(state["generations"])
-        self._round = {key: state["first_solved"].get(key) for key in self._round}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 from ..contract.game import BaseProposer, Proposal, Proposer
 from ..contract.stateful import check_part
 from ..errors import ConfigError
+from ..packages import parts_beside
 from ..registry import Registry
 
 PROPOSERS: Registry[Any] = Registry(
@@ -16,7 +17,6 @@ PROPOSERS: Registry[Any] = Registry(
         "policies": "countdown_selfplay.proposers.policies:Policies",
         "targets": "countdown_selfplay.proposers.targets:Targets",
         "stp": "countdown_selfplay.proposers.targets:STP",
-        "oracle_targets": "countdown_selfplay.lab.proposers.target_oracle:OracleTargets",
         "tiers": "countdown_selfplay.proposers.tiers:Tiers",
         "mutation": "countdown_selfplay.proposers.symbolic:Mutation",
         "ucb": "countdown_selfplay.proposers.symbolic.bandits:UCB",
@@ -24,12 +24,9 @@ PROPOSERS: Registry[Any] = Registry(
         "factorized": "countdown_selfplay.proposers.symbolic.factorized:Factorized",
         "uniform_rungs": "countdown_selfplay.proposers.rungs:UniformRungs",
         "bandit_rungs": "countdown_selfplay.proposers.rungs:BanditRungs",
-        "ucb_rungs": "countdown_selfplay.lab.proposers.rung_bandits:UCBRungs",
-        "thompson_rungs": "countdown_selfplay.lab.proposers.rung_bandits:ThompsonRungs",
-        "oracle_rungs": "countdown_selfplay.lab.proposers.rung_oracle:OracleRungs",
-        "factorized_levels": "countdown_selfplay.worlds.levels:FactorizedLevels",
         "uniform_texts": "countdown_selfplay.proposers.rungs:UniformTexts",
         "variations": "countdown_selfplay.proposers.variations:Variations",
+        **parts_beside("proposer"),
     },
 )
 

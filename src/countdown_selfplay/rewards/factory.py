@@ -5,17 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
-
-from annotated_types import Le
+from typing import Any
 
 from ..errors import ConfigError
-from ..lab.rewards.adaptive_band import AdaptiveBand
-from ..lab.rewards.disagreement import Disagreement
-from ..lab.rewards.frontier_distance import FrontierDistance
-from ..lab.rewards.r_zero import RZero
-from ..lab.rewards.solvability_aware import SolvabilityAware
 from ..options import is_number
+from ..packages import parts_beside
 from ..registry import Registry
 from .base import ConjecturerReward, takes_context
 from .binary_band import BinaryBand
@@ -29,9 +23,6 @@ from .tent import Tent
 
 Spec = str | float | Mapping[str, Any]
 """A reward in a configuration: a name, `{"name": ..., "kwargs": {...}}`, or a number (a constant reward)."""
-
-Charge = Annotated[float, Le(0)]
-"""The reward of a refused proposal."""
 
 
 def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) -> ConjecturerReward:
@@ -86,30 +77,17 @@ def product_of(factors: list[Any]) -> Product:
 
 def clipped(of: Any, low: float = 0.0, high: float = 1.0) -> Clip:
     """`{"of": {"name": "r_zero", "kwargs": {"floor": null}}, "low": 0, "high": 1}`."""
-    return Clip(_reward_of("clip", of), low, high)
+    return Clip(reward_of("clip", of), low, high)
 
 
-def solvability_aware(
-    of: Any = "tent",
-    unparseable: Charge = -1.0,
-    out_of_range: Charge = -0.75,
-    unsolvable: Charge = -0.5,
-    held_out: Charge = -0.25,
-    duplicate: Charge = -0.25,
-    not_novel: Charge = -0.25,
-) -> SolvabilityAware:
-    """`{"of": "tent", "unsolvable": -0.5}`."""
-    base = _reward_of("solvability_aware", of)
-    return SolvabilityAware(base, unparseable, out_of_range, unsolvable, held_out, duplicate, not_novel)
-
-
-def _reward_of(kind: str, spec: Spec) -> ConjecturerReward:
+def reward_of(kind: str, spec: Spec) -> ConjecturerReward:
+    """The part of the composed reward `kind` as a reward; a number is a constant one."""
     part = part_of(kind, spec)
     return part if callable(part) else Sum((part,))
 
 
 # name -> factory; a user's own factory can be put here: CONJECTURER_REWARDS["mine"] = MyReward
-CONJECTURER_REWARDS: Registry[Callable[..., ConjecturerReward]] = Registry(
+CONJECTURER_REWARDS: Registry[Any] = Registry(
     "conjecturer reward",
     {
         "tent": Tent,
@@ -117,15 +95,11 @@ CONJECTURER_REWARDS: Registry[Callable[..., ConjecturerReward]] = Registry(
         "learnability": Learnability,
         "learning_progress": LearningProgress,
         "student_progress": StudentProgress,
-        "r_zero": RZero,
         "sgs": SGS,
-        "frontier_distance": FrontierDistance,
-        "disagreement": Disagreement,
         "difficulty_diversity": DifficultyDiversity,
-        "adaptive_band": AdaptiveBand,
-        "solvability_aware": solvability_aware,
         "sum": sum_of,
         "product": product_of,
         "clip": clipped,
+        **parts_beside("conjecturer reward"),
     },
 )

@@ -1,6 +1,6 @@
 """The embedded models, for laptops and tests: one of 0.65M parameters that plays both roles on Countdown with three
-numbers; the ladder's three, a prover of 0.22M that answers in moves and two conjecturers of 0.06M; and two for proofs
-by condensed detachment, a prover of 0.22M and a conjecturer of 0.06M.
+numbers, and the ladder's three, a prover of 0.22M that answers in moves and two conjecturers of 0.06M. A package
+beside the core may add its own (packages.py).
 
 Importing this package loads no torch; `load_tiny_model` does. docs/tiny_model.md says how the weights were made.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..countdown import ProblemSpec
+from ..packages import MODELS, absent_package
 
 TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
 """Folder of the shipped weights and tokenizer; `from_pretrained(str(TINY_MODEL_PATH))` works offline."""
@@ -27,11 +28,6 @@ LADDER_ASKED_PATH: Path = Path(__file__).parent / "ladder" / "asked"
 """Folder of the conjecturer that can be asked for a size (`propose 5 :`) or for a help with a target (`propose like 5
 3 7 6 = 22 :`), beside `propose :`, which the other one knows alone."""
 
-DETACHMENT_PATHS: dict[str, Path] = {
-    role: Path(__file__).parent / "detachment" / role for role in ("prover", "conjecturer")
-}
-"""Folders of the two models of `domain: detachment`, whose tokenizer has one token a sign."""
-
 LADDER_SPEC: ProblemSpec = ProblemSpec(
     operands=tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99
 )
@@ -42,13 +38,15 @@ EMBEDDED: dict[str, Path] = {
     "tiny-ladder": LADDER_MODEL_PATHS["prover"],
     "tiny-ladder-conjecturer": LADDER_MODEL_PATHS["conjecturer"],
     "tiny-ladder-asked": LADDER_ASKED_PATH,
-    "tiny-detachment": DETACHMENT_PATHS["prover"],
-    "tiny-detachment-conjecturer": DETACHMENT_PATHS["conjecturer"],
 }
 """Name of an embedded model -> its folder."""
+EMBEDDED |= {
+    name: Path(__file__).parents[1] / model.folder
+    for name, model in MODELS.items()
+    if absent_package(model.folder.replace("/", ".")) is None
+}
 
 __all__ = [
-    "DETACHMENT_PATHS",
     "EMBEDDED",
     "LADDER_ASKED_PATH",
     "LADDER_MODEL_PATHS",

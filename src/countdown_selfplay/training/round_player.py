@@ -13,7 +13,7 @@ from ..contract.domain import Row
 from ..contract.game import Game
 from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..random_state import seed_from
-from ..statistics.scaling import CumulativeSolveRate
+from ..statistics.solved import CumulativeSolveRate
 from .book import Book, Frame, truncated_rows
 from .credit import merged, with_right
 from .micro_batch import micro_batches, mixed_passes, skips_idle_rows

@@ -22,7 +22,7 @@ from ..evaluation.findings import cost_of_the_conjecturer, summary
 from ..evaluation.load import load_run
 from ..evaluation.summary import differences, write_evaluation
 from ..evaluation.terminal import control_table
-from .callbacks.run_folder import report_of
+from .callbacks.run_folder import report_line
 from .exports import check_saved, write_cards
 from .run_lock import run_lock
 from .trainer import JointConjecturerProverTrainer
@@ -92,7 +92,7 @@ def play_control(
         print("What the conjecturer was worth, on as many samples of the prover:")
         print("\n".join([*cost_of_the_conjecturer(load_run(folder.parent)), control_table(found)]))
         if script.report:  # once more, with the control's rows
-            print(f"Report: {report_of(folder.parent)}")
+            print(report_line(folder.parent))
     trainer.processes.wait()
     return saved
 
@@ -121,4 +121,4 @@ def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bo
     write_cards(folder)
     print(summary(folder, result))
     if report:
-        print(f"Report: {report_of(folder)}")
+        print(report_line(folder))

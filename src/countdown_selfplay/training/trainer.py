@@ -39,7 +39,7 @@ from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs
 from ..rewards.student_progress import student_of
-from ..statistics.scaling import CumulativeSolveRate
+from ..statistics.solved import CumulativeSolveRate
 from .anchor_order import anchor_stream, rounds_loader, stream_loader
 from .book import Book, Frame, Loop
 from .callbacks.before_after import BeforeAfter

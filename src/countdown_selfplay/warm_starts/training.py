@@ -2,8 +2,8 @@
 again, and the folder of whole weights that is left behind.
 
 SFTTrainer takes rows with `input_ids` and `labels` as they are. DPOTrainer always tokenizes and averages IPO's
-log-ratios over tokens, so two private methods of it are overridden; tests/warm_starts/trainer/test_warm_starts.py asserts that
-they exist in the pinned TRL with these parameters."""
+log-ratios over tokens, so two private methods of it are overridden; tests/warm_starts/trainer/test_warm_starts.py
+asserts that they exist in the pinned TRL with these parameters."""
 
 from __future__ import annotations
 

@@ -5,14 +5,16 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.trainer.conftest import make_trainer, rounds
 
 from countdown_selfplay.data.anchors import problem_keys
 from countdown_selfplay.lab.scaling import load_curve
 
-from .conftest import rounds
 
+def test_the_logged_curve_is_counted_again_from_the_record_also_after_a_resume(tmp_path):
+    def build(folder, **changes):
+        return make_trainer(tmp_path / folder, **changes)
 
-def test_the_logged_curve_is_counted_again_from_the_record_also_after_a_resume(build):
     straight = build("straight", max_steps=4, save_strategy="steps", save_steps=2)
     straight.train()
     folder = Path(straight.args.output_dir)

@@ -1,4 +1,4 @@
-# Tests: warm_starts/cli/cdg.py, games/critic_discernment.py, warm_starts/iterated/select.py, warm_starts/iterated/settings.py
+# Tests: warm_starts/cli/cdg.py, games/critic_discernment.py, warm_starts/iterated/settings.py
 """`countdown-selfplay cdg` on the tiny model, both ways. The shipped weights do not know the game."""
 
 import json

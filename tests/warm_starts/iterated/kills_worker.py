@@ -1,6 +1,6 @@
-"""`python -m tests.warm_starts.iterated.kills_worker FOLDER KILLS`: one iterated run in peace, then the same run killed by SIGKILL
-at points of its course and resumed until it is finished, again and again until KILLS deaths; each must end in the same
-files.
+"""`python -m tests.warm_starts.iterated.kills_worker FOLDER KILLS`: one iterated run in peace, then the same run
+killed by SIGKILL at points of its course and resumed until it is finished, until KILLS deaths; each must end in the
+same files.
 
 The processes are forked from this one, which imports everything once and computes nothing. A process kills itself when
 it begins one of its pieces of work (a batch of generation, an optimizer step), at one of its file operations, or just

@@ -24,7 +24,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.warm_starts.iterated import IteratedSelfPlay, IteratedSettings, RoleTraining, select
 from countdown_selfplay.warm_starts.iterated.settings import plan, samples_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Talkative(CountdownCritique):

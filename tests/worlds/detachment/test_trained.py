@@ -6,8 +6,7 @@ import json
 import pytest
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.tiny import DETACHMENT_PATHS
-from countdown_selfplay.worlds.detachment import conclusion, is_tautology, read
+from countdown_selfplay.worlds.detachment import DETACHMENT_PATHS, conclusion, is_tautology, read
 from countdown_selfplay.worlds.detachment.domain import DetachmentDomain
 from tests.trainer.conftest import equal, rounds, weights
 

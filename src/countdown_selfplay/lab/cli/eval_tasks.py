@@ -14,7 +14,7 @@ from ...domains import example_prompts, is_held_out
 from ...errors import ConfigError, DataError
 from ...evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
 from ...evaluation.setting import Setting, problem_set
-from ...evaluation.terminal import ProgressLine, aligned
+from ...evaluation.terminal import ProgressLine, aligned, cells
 from ..critics import Policy, model_policy
 from ..critics.error_detection import (
     COUNT,
@@ -29,7 +29,6 @@ from ..critics.self_correction import self_correction
 from ..critics.win_rates import RATES, matrix_of, win_rates
 
 PROBLEMS = 1024  # of --training_data
-TASKS = ("solve", "error_detection", "self_correction", "win_rates")
 Result = dict[str, Any]
 
 
@@ -292,13 +291,6 @@ def _sampled(options: argparse.Namespace, setting: Setting, place: str) -> Resul
 def _table(title: str, names: dict[str, str], result: Result) -> str:
     rows = [(words, *cells(result[name])) for name, words in names.items()]
     return aligned([(title.replace("_", " "), "estimate", "95% interval"), *rows])
-
-
-def cells(found: dict[str, float] | None) -> tuple[str, str]:
-    """An estimate and its interval, as a table shows them."""
-    if found is None:
-        return "-", ""
-    return f"{found['value']:.4f}", f"[{found['low']:.4f}, {found['high']:.4f}]"
 
 
 def _percent(value: float | None) -> str:

@@ -13,7 +13,7 @@ from ...countdown import problem_of_key
 from ...countdown.features import FEATURES, feature_matrix
 from ...evaluation.load import Run, arms_of, over_seeds, read_object
 from ...proposers.targets_metrics import BINS, LAST_SOLVED, STORIES
-from ...statistics.scaling import FIRST_SOLVED
+from ...statistics.solved import FIRST_SOLVED
 from ..scaling import Points, fits_on_halves, fits_without_tails
 from .pictures import Curve, Figure, bar_chart, line_chart, mark_map
 

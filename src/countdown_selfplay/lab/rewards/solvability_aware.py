@@ -4,11 +4,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Le
 
 from ...rewards.base import UNKNOWN, ConjecturerReward, RewardContext, called
 from ...rewards.composition import Composable, refused
+from ...rewards.factory import reward_of
+
+Charge = Annotated[float, Le(0)]
+"""The reward of a refused proposal."""
 
 
 @dataclass(frozen=True)
@@ -42,3 +48,17 @@ class SolvabilityAware(Composable):
 _FIELDS = {name: name for name in ("out_of_range", "unsolvable", "held_out", "duplicate", "not_novel")}
 _FIELDS["not_as_asked"] = "out_of_range"  # in the range of the run, and not of the prompt
 _FIELDS["copies_target"] = "duplicate"  # of a problem that is played anyway
+
+
+def solvability_aware(
+    of: Any = "tent",
+    unparseable: Charge = -1.0,
+    out_of_range: Charge = -0.75,
+    unsolvable: Charge = -0.5,
+    held_out: Charge = -0.25,
+    duplicate: Charge = -0.25,
+    not_novel: Charge = -0.25,
+) -> SolvabilityAware:
+    """`{"of": "tent", "unsolvable": -0.5}`."""
+    base = reward_of("solvability_aware", of)
+    return SolvabilityAware(base, unparseable, out_of_range, unsolvable, held_out, duplicate, not_novel)

@@ -4,11 +4,19 @@ Proofs are texts over D, 1, 2 and 3, as in Metamath's pmproofs (C. A. Meredith's
 of y from that of x. Pure and without dependencies; `domain: detachment` plays it.
 """
 
+from pathlib import Path
+
 from .checker import Verdict, check, conclusion
 from .formulas import Formula, is_instance, is_tautology, read
 from .theorems import most_general, shortest_proof
 
+DETACHMENT_PATHS: dict[str, Path] = {
+    role: Path(__file__).parent / "weights" / role for role in ("prover", "conjecturer")
+}
+"""Folders of the two embedded models of this domain, whose tokenizer has one token a sign."""
+
 __all__ = [
+    "DETACHMENT_PATHS",
     "Formula",
     "Verdict",
     "check",
