@@ -254,9 +254,7 @@ def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_pa
     [
         ("--conjecturer_reward learning_progress --optim sgd", "follows Adam's moments"),
         ("--conjecturer_reward student_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
-        ("--conjecturer_vocabulary_dropout .1 --conjecturer_beta 0 --accelerate_config fsdp2", "cuts it up"),
         ("--conjecturer_reward learning_progress", ""),
-        ("--conjecturer_vocabulary_dropout .1 --conjecturer_beta 0 --accelerate_config ddp", ""),
     ],
 )
 def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, changes, said):

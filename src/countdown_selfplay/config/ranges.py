@@ -17,7 +17,6 @@ RANGES = {  # a field, and the roles' own settings of that name
     "entropy_coef": Range(0, INF, "0 means no bonus"),
     "sequences_per_step": Range(0, INF, "0 cuts a round into steps_per_round equal steps"),
     "sft_coef": Range(0, INF, "0 means no supervised term"),
-    "vocabulary_dropout": Range(0, 1, "0 means no mask", below=True),
     "max_completion_length": Range(1, INF, "tokens"),
     "max_length": Range(1, INF, "tokens of a row"),
     "temperature": Range(0, INF, "samples are drawn, not decoded greedily", above=True),

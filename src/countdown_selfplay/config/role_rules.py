@@ -178,8 +178,6 @@ def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None
     refuse_ignored_charges(config, kind, field, name, objective)
     if settings.sft_coef:
         _check_supervised(config, settings, objective)
-    if settings.vocabulary_dropout:
-        _check_mask(config, settings)
     group, needed = settings.num_generations, _needed_samples(objective, kind)
     if group < needed and not arguments:
         raise ConfigError(
@@ -211,26 +209,6 @@ def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) 
         raise ConfigError(
             f"{start} beside `{config.field_of(kind, 'objective')}`, which imitates kept samples; set it to 0, or "
             "take an objective that weighs samples, such as grpo."
-        )
-
-
-def _check_mask(config: SelfPlaySettings, settings: Role) -> None:
-    """The mask of a round is seen by everything that scores the role."""
-    start = f"`{config.field_of(settings.kind, 'vocabulary_dropout')}` ({settings.vocabulary_dropout})"
-    if config.policy_sharing != "full":
-        raise ConfigError(
-            f"{start} masks a whole model, and policy_sharing is '{config.policy_sharing}', where others share it; "
-            "set policy_sharing=full, or vocabulary_dropout to 0."
-        )
-    if config.generation_backend != "generate":
-        raise ConfigError(
-            f"{start} is not told to {config.generation_backend}; set generation_backend=generate, or "
-            "vocabulary_dropout to 0."
-        )
-    if settings.beta > 0:
-        raise ConfigError(
-            f"{start} renormalises the policy and not the reference of its KL; set "
-            f"`{config.field_of(settings.kind, 'beta')}` ({settings.beta}) to 0, or vocabulary_dropout."
         )
 
 

@@ -95,11 +95,6 @@ class Role:
         "Right answers imitated in each step. The {role} itself gave them in this round or before; they are beside "
         "its other answers, over all processes, in the supervised term (sft_coef).",
     )
-    vocabulary_dropout: float = option(
-        0.0,
-        "Chance that a token is barred. It is drawn for each round and each token of letters or digits: a mask on the "
-        "{role}'s logits against collapse, in sampling and in training. 0: none.",
-    )
     temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
     top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")
     """1: off."""

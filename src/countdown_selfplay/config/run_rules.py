@@ -57,13 +57,6 @@ _SHARDED: tuple[tuple[Broken, str], ...] = (  # under deepspeed and fsdp, by {en
         "in one piece; set guard_scope=run, or launch with accelerate_configs/ddp.yaml.",
     ),
 )
-_CUT_UP: tuple[tuple[Broken, str], ...] = (  # where no process holds whole weights
-    (
-        lambda c: any(role.vocabulary_dropout for role in c.all_roles.values()),
-        "`vocabulary_dropout` masks an LM head that is whole on each process, and {engine} cuts it up; set it to 0, "
-        "or launch with accelerate_configs/ddp.yaml.",
-    ),
-)
 _DEEPSPEED: tuple[tuple[Broken, str], ...] = (
     (
         lambda c: any(role.sequences_per_step for role in c.all_roles.values() if role.trained),
@@ -98,7 +91,6 @@ def refusal(config: SelfPlaySettings, engine: str, reward: Any) -> str:
 
 def _check_engine(config: SelfPlaySettings, engine: str) -> None:
     check_rules(config, _SHARDED if engine != "ddp" else (), engine=engine)
-    check_rules(config, _CUT_UP if engine in ("zero3", "fsdp2") else (), engine=engine)
     check_rules(config, _DEEPSPEED if engine.startswith("zero") else ())
     check_rules(config, _RULES)
 

@@ -71,7 +71,6 @@ from .run_lock import make_folder
 from .states import refuse_class, stateful
 from .store import Store, may_save
 from .student import keep_held_back
-from .vocabulary_dropout import VocabularyDropout
 
 
 class JointConjecturerProverTrainer(GRPOTrainer):
@@ -227,8 +226,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             backend, mixes = str(args.torch_compile_backend), self.policies.mixed is not None
             compile_layers(self.policies.module, backend, args.torch_compile_mode, self.engine.name, mixes)
         self.policies.enable_gradients()
-        self.vocabulary = VocabularyDropout(self.policies, self.roles, tokenizer, self.eos_token_ids, args.seed)
-        self.add_callback(self.vocabulary)
         self.add_callback(self.before_after)  # after the user's own, which then know that training has begun
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():
@@ -278,7 +275,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Play a round at its first micro-batch; hand out its micro-batches one by one, window after window."""
         position = self._position
         if position == 0 or self._round is None:
-            self.vocabulary.draw(self.frame.rounds)
             self._round = self.player.play(generation_batch)
         return self.window.begin(self._round[position])
 
