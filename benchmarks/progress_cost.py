@@ -27,7 +27,7 @@ from countdown_selfplay.lab.cli.arena import settings_from
 from countdown_selfplay.statistics.bootstrap import t_interval
 from countdown_selfplay.training.run import data_sets
 
-CONTROL, NAMES = "trained", ("placebo", "progress", "student")
+CONTROL, NAMES = "trained", ("placebo", "progress")
 
 
 def build(name: str, seed: int, rounds: int, folder: Path) -> JointConjecturerProverTrainer:

@@ -253,7 +253,7 @@ def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_pa
     "changes, said",
     [
         ("--conjecturer_reward learning_progress --optim sgd", "follows Adam's moments"),
-        ("--conjecturer_reward student_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
+        ("--conjecturer_reward learning_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
         ("--conjecturer_reward learning_progress", ""),
     ],
 )

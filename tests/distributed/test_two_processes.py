@@ -1,4 +1,4 @@
-# Tests: distributed/processes.py, training/student.py
+# Tests: distributed/processes.py
 """Two real DDP processes over gloo: state that few runs have (kept samples, moving baselines) and resumes. What holds
 for every engine and every way of sharing weights is in test_engines.py."""
 
@@ -85,15 +85,3 @@ def test_a_resume_in_another_number_of_processes_is_refused(straight, tmp_path):
     one = make_trainer(tmp_path / "one", **OBJECTIVES, **SAVING)
     with pytest.raises(CheckpointError, match="written by 2 processes and this run has 1"):
         one.train(resume_from_checkpoint=str(straight[0] / "checkpoint-2"))
-
-
-def test_how_much_a_problem_raises_does_not_depend_on_the_process_that_scores_it(tmp_path):
-    """Both score the same answers, rank 1 half of them: the update is a part of the step of both, so the counts that
-    its loss is divided by are those of all processes. Divided by its own, rank 1's would be longer."""
-    process = torchrun(WORKER.with_name("rise_worker.py"), str(tmp_path))
-    assert process.returncode == 0, process.stderr[-3000:]
-    first, second = (json.loads((tmp_path / f"rank{r}.json").read_text()) for r in (0, 1))
-    half = len(first["rises"]) // 2
-    assert first["held"] == second["held"] and 0 < second["credited"] < first["credited"]
-    assert any(first["rises"][:half]) and not any(second["rises"][half:])
-    assert second["rises"][:half] == pytest.approx(first["rises"][:half], rel=1e-3, abs=1e-6)

@@ -12,7 +12,6 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
 from ..errors import ConfigError
 from ..rewards.learning_progress import needs_progress
-from ..rewards.student_progress import student_of
 from .rules import Broken, check_rules
 from .settings import SelfPlaySettings
 
@@ -97,8 +96,8 @@ def _check_engine(config: SelfPlaySettings, engine: str) -> None:
 
 def check_progress(config: SelfPlaySettings, engine: str, reward: Any) -> None:
     """The same for a game's reward, by name or an object, that moves the prover's weights and back."""
-    name = "learning_progress" if needs_progress(reward) else "student_progress"
-    if not needs_progress(reward) and student_of(reward) is None:
+    name = "learning_progress"
+    if not needs_progress(reward):
         return
     if engine != "ddp":
         raise ConfigError(

@@ -74,8 +74,6 @@ class Turn:
     shown: list[str | None] | None = None
     """(B) what of a sample the next turn is shown, if it is not the whole text: samples of a row that show the same
     are one, whose reward is that of all of them together."""
-    held_B: torch.Tensor | None = None
-    """(B) bools, samples that nobody trains on, not as imitated ones either (`Round.hold_back`); None: none."""
 
     @property
     def mean_reward(self) -> float | None:
@@ -143,16 +141,6 @@ class Round(Protocol):
     def progress(self, rollout: Rollout) -> torch.Tensor | None:
         """(B) how far the player's last updates move along the gradient of the log-prob of its right answers, in nats;
         NaN for the others. None before its first optimizer step."""
-        ...
-
-    def rise(self, rollout: Rollout, size: int) -> torch.Tensor | None:
-        """(P) per row: how much the player's log-prob of its held-back right answers rises, in nats per answer, by an
-        inner update on `size` rows side by side. None before its first step, and as long as nothing is held back."""
-        ...
-
-    def hold_back(self, turn: Turn, held_B: torch.Tensor) -> None:
-        """Keep right answers that `rise` is measured on. held_B: (B) bools, samples that nobody trains on, which
-        the caller has left out of the turn's credit; those of them that a role would imitate are left out here."""
         ...
 
     def credit(

@@ -224,11 +224,6 @@ PROPOSALS = (
         subject="share of admitted proposals",
     ),
     Metric(
-        "round/held_back",
-        "Frontier problems whose answers are kept to measure the prover's progress on, and not trained on "
-        "(`conjecturer_reward: student_progress`).",
-    ),
-    Metric(
         "round/conjectured_slots",
         "Conjectured problems played; slots minus anchor slots is good. Few: not enough proposals are admitted. "
         "Sample more of them (`conjecturer_micro_batches`).",

@@ -20,11 +20,10 @@ from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
 from ..rewards.learning_progress import needs_progress
-from ..rewards.student_progress import StudentProgress, student_of
 from .filters import frontier_of, frontier_share, in_frontier, is_starved, shuffled, unsolvable_share, wanted_answers
 from .health import examples, proposal_health, prover_health, solve_rate_health
 from .metrics import METRICS
-from .progress import held_back, progress_of, rise_of
+from .progress import progress_of
 from .rungs import rung_health
 from .settings import Settings
 
@@ -195,9 +194,6 @@ class ProposeAndSolve(BaseGame):
             pairs = reversed(list(zip(slots.proposals, outcome.problem_of, strict=True)))
             first = {index: proposal for proposal, index in pairs}
             guide_P = checked_scores(self.guide, round, [first[i] for i in range(slots.kept)], outcome)
-        student, rise_P = self._student(round), None
-        if student is not None:
-            rise_P = rise_of(round, answers, student.set_size, slots.kept)
         paid = bool(round.players("conjecturer"))
         ranges = {"spec": domain.spec, "rules": domain.rules}
         return RewardContext(
@@ -209,14 +205,8 @@ class ProposeAndSolve(BaseGame):
             prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
             guide_P=guide_P,
             progress_P=progress_of(round, answers, slots.kept) if paid and needs_progress(self.reward) else None,
-            rise_P=rise_P,
             **{name: value for name, value in ranges.items() if value is not None},
         )
-
-    def _student(self, round: Round) -> StudentProgress | None:
-        """None without a conjecturer: nobody is paid, and what is held back would be lost to the prover, as in the
-        run of `--control`."""
-        return student_of(self.reward) if round.players("conjecturer") else None
 
     def _credit(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
@@ -228,17 +218,8 @@ class ProposeAndSolve(BaseGame):
         if slots.mastered:
             both = zip(slots.keys, wanted or [True] * len(slots.keys), strict=True)
             wanted = [key not in slots.mastered and good for key, good in both]
-        student, held = self._student(round), None
-        if student is not None:
-            held = held_back(student.held_back, round.seed("held back"), solve_rate_P)
-            wanted = [good and not back for back, good in zip(held, wanted or [True] * len(held), strict=True)]
         kept_B = wanted and torch.tensor([good for good in round.share(wanted) for _ in range(answers[0].n)])
         turns, metrics = [round.credit(found, kept_B=kept_B) for found in answers], dict[str, Any]()
-        if held is not None:
-            metrics["round/held_back"] = sum(held)
-            held_B = torch.tensor([back for back in round.share(held) for _ in range(answers[0].n)])
-            for turn in turns:
-                round.hold_back(turn, held_B)
         if self.proposer is None:
             return turns, metrics
         inside = None if frontier is None else in_frontier(frontier, slots.problem_of, solve_rate_P)

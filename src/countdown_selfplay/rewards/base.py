@@ -25,9 +25,8 @@ class RewardContext:
     problems of earlier rounds, oldest first; `problem_of_key` makes problems of them. recent_rates: mean solve rates
     of the conjectured problems of earlier rounds that played any, oldest first. progress_P: how far the prover's last
     update moves along the gradient of its right answers to each problem (training/progress.py), for rewards with
-    `needs_progress`; 0 without a right answer or a step. rise_P: how much an inner update on each problem's set raises
-    the log-prob of held-back answers (training/student.py), for `student_progress`. spec, rules: ranges and rules that
-    the problems are played under.
+    `needs_progress`; 0 without a right answer or a step. spec, rules: ranges and rules that the problems are played
+    under.
     """
 
     attempts: int = 0
@@ -38,7 +37,6 @@ class RewardContext:
     archive: tuple[str, ...] = ()
     recent_rates: tuple[float, ...] = ()
     progress_P: np.ndarray | None = None
-    rise_P: np.ndarray | None = None
     spec: ProblemSpec = DEFAULT_SPEC
     rules: Rules = DEFAULT_RULES
 

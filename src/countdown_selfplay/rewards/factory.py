@@ -18,7 +18,6 @@ from .difficulty_diversity import DifficultyDiversity
 from .learnability import Learnability
 from .learning_progress import LearningProgress
 from .sgs import SGS
-from .student_progress import StudentProgress
 from .tent import Tent
 
 Spec = str | float | Mapping[str, Any]
@@ -94,7 +93,6 @@ CONJECTURER_REWARDS: Registry[Any] = Registry(
         "binary_band": BinaryBand,
         "learnability": Learnability,
         "learning_progress": LearningProgress,
-        "student_progress": StudentProgress,
         "sgs": SGS,
         "difficulty_diversity": DifficultyDiversity,
         "sum": sum_of,

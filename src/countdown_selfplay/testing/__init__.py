@@ -56,10 +56,6 @@ class ScriptedRound:
     """The data set."""
     moved: Callable[[Rollout], torch.Tensor | None] | None = None
     """`progress` of a rollout; None: there was no optimizer step yet."""
-    raised: Callable[[Rollout, int], torch.Tensor | None] | None = None
-    """`rise` of a rollout in sets of a size; None: there was no optimizer step yet, or nothing was held back."""
-    held_back: list[list[bool]] = field(default_factory=list)
-    """What was held back, turn by turn."""
 
     def dataset(self) -> list[Any]:
         return list(self.problems)
@@ -91,12 +87,6 @@ class ScriptedRound:
 
     def progress(self, rollout: Rollout) -> torch.Tensor | None:
         return None if self.moved is None else self.moved(rollout)
-
-    def rise(self, rollout: Rollout, size: int) -> torch.Tensor | None:
-        return None if self.raised is None else self.raised(rollout, size)
-
-    def hold_back(self, turn: Turn, held_B: torch.Tensor) -> None:
-        self.held_back.append(held_B.tolist())
 
     def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
         """Episodes: `write` is asked for each move, of which an episode after its first one has one a row. `rows` of

@@ -100,14 +100,12 @@ def mark_imitated(rollout: Rollout, imitate_B: Any, gather: Callable[[list[Any]]
 
 
 def with_right(turn: Turn) -> Turn:
-    """The turn with its right answers as the selected ones, whatever the objective selects, without those that are
-    held back."""
+    """The turn with its right answers as the selected ones, whatever the objective selects."""
     count, correct_B = len(turn.rollout.texts), turn.rollout.correct_B
     right_B = (
         torch.zeros(count) if correct_B is None else one_per_sample(turn.rollout, "correct", correct_B, torch.float)
     )
-    chosen_B = right_B > 0
-    return replace(turn, selected_B=chosen_B if turn.held_B is None else chosen_B & ~turn.held_B)
+    return replace(turn, selected_B=right_B > 0)
 
 
 def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:

@@ -36,8 +36,6 @@ class Learner:
     demonstrations: Demonstrations | None = None
     successes: AnswerBuffer | None = None
     """Its own right answers, of which `imitated_per_step` go beside a step's answers."""
-    held_back: AnswerBuffer | None = None
-    """Right answers that it is measured on and not trained on (student.py)."""
 
     def beside(self, window: RoleBatch, count: int, key: Sequence[object], processes: Processes) -> RoleBatch:
         """The window with the step's demonstrations and `count` of the role's right answers, or all where there are
@@ -108,8 +106,7 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     found: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
     found |= {f"entropy/{role}": learner.loss.entropy for role, learner in learners.items()}
     found |= {f"replay/{role}": learner.replay for role, learner in learners.items()}
-    found |= {f"successes/{role}": learner.successes for role, learner in learners.items()}
-    return found | {f"held_back/{role}": learner.held_back for role, learner in learners.items()}
+    return found | {f"successes/{role}": learner.successes for role, learner in learners.items()}
 
 
 def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleReplay | AnswerBuffer | None:

@@ -15,7 +15,6 @@ from ..policies import PolicySet, inner_name
 from ..policies.optimization import bare
 from ..policies.shared_prefix import drops
 from ..rewards.learning_progress import needs_progress
-from ..rewards.student_progress import student_of
 from .rollouts import Rollouts, sampling_as
 
 SHARE = 0.1
@@ -60,16 +59,14 @@ def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved
 def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object) -> None:
     """ConfigError for a reward of progress whose players' models draw dropout: what it reads is the difference of two
     passes, which differ without any movement."""
-    student = student_of(reward) is not None
-    if not student and not needs_progress(reward):
+    if not needs_progress(reward):
         return
     for role in roles:
         parts = dict(getattr(policies.module, "policies", {}))  # under LoRA all share one module
         if drops(parts.get(inner_name(policies.weights_of[role]), policies.module)):
             raise ConfigError(
-                f"`conjecturer_reward` {'student_progress' if student else 'learning_progress'} is the difference of "
-                f"two passes of the {role}, whose model has dropout: it would be noise; set its dropout (such as "
-                "lora_dropout) to 0, or set another reward."
+                f"`conjecturer_reward` learning_progress is the difference of two passes of the {role}, whose model "
+                "has dropout: it would be noise; set its dropout (such as lora_dropout) to 0, or set another reward."
             )
 
 
@@ -78,19 +75,6 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
     start, without weight decay; [] before its first step. A checkpoint holds the moments: a resumed run moves alike.
     GameError for an optimizer without them."""
     found: Movement = []
-    for weights, group, state in moments(optimizer, policies, role):
-        (first, second), step = group["betas"], float(state["step"])
-        mean = state["exp_avg"] / (1 - first**step)
-        scale = (state["exp_avg_sq"] / (1 - second**step)).sqrt() + group["eps"]
-        found.append((weights, -float(group["lr"]) * mean / scale))
-    return found
-
-
-def moments(
-    optimizer: Any, policies: PolicySet, role: str
-) -> Iterator[tuple[torch.Tensor, dict[str, Any], dict[str, Any]]]:
-    """Of a player's weights that have taken a step: (weights, optimizer group, Adam's state). GameError for an
-    optimizer without moments."""
     own = {id(parameter) for _, parameter in policies.named_parameters(policies.weights_of[role])}
     for group in optimizer.param_groups:
         for weights in group["params"]:
@@ -103,7 +87,11 @@ def moments(
                     "keep; pass torch.optim.AdamW, or set `optim` to adamw_torch or adamw_torch_fused."
                 )
             if state:
-                yield weights, group, state
+                (first, second), step = group["betas"], float(state["step"])
+                mean = state["exp_avg"] / (1 - first**step)
+                scale = (state["exp_avg_sq"] / (1 - second**step)).sqrt() + group["eps"]
+                found.append((weights, -float(group["lr"]) * mean / scale))
+    return found
 
 
 @contextmanager

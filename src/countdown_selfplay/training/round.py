@@ -20,7 +20,6 @@ from .book import Frame
 from .credit import credit, mark_imitated, token_counts
 from .progress import progress_along
 from .rollouts import Rollouts
-from .student import hold_back, rise_of
 
 
 class PlayedRound:
@@ -90,13 +89,6 @@ class PlayedRound:
 
     def progress(self, rollout: Rollout) -> torch.Tensor | None:
         return progress_along(self.sampler, rollout)
-
-    def rise(self, rollout: Rollout, size: int) -> torch.Tensor | None:
-        return rise_of(self.sampler, self.credit(rollout), size)
-
-    def hold_back(self, turn: Turn, held_B: torch.Tensor) -> None:
-        key = (self.args.seed, "held back", self.frame.attempt, self.index)
-        hold_back(self.sampler, turn, held_B, self.index, key)
 
     def _play_out(self, role: str, rows: list[Row], n: int, problems: list[Any]) -> Episodes:
         """Episodes move by move, all processes in step; the reward functions score each once, at its end."""

@@ -38,7 +38,6 @@ from ..policies.shared_prefix import share_prefixes
 from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs
-from ..rewards.student_progress import student_of
 from ..statistics.solved import CumulativeSolveRate
 from .anchor_order import anchor_stream, rounds_loader, stream_loader
 from .book import Book, Frame, Loop
@@ -70,7 +69,6 @@ from .round_player import RoundPlayer
 from .run_lock import make_folder
 from .states import refuse_class, stateful
 from .store import Store, may_save
-from .student import keep_held_back
 
 
 class JointConjecturerProverTrainer(GRPOTrainer):
@@ -133,8 +131,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.learners = learners_of(args, self.domain, self.roles, objectives)
         self.game: Game = game_of(args, self.domain, conjecturer_reward, game)
         check_progress(args, self.engine.name, getattr(self.game, "reward", None))
-        if student_of(getattr(self.game, "reward", None)) is not None:
-            keep_held_back(self.learners, self.roles, args.solver.kind)
         self.guard = guard_of(args, declared_metrics(self.game, args.players_by_kind, self.domain.cures))
         self.conjecturer_guard = conjecturer_guard_of(args)
         # Data before models: a bad row is reported without waiting for a 7B model to load.
