@@ -193,17 +193,14 @@ def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None
 
 def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) -> None:
     """Something that `sft_coef` acts on is there."""
-    if settings.imitated_per_step:
-        _check_imitation(config, settings, objective)
     if settings.demonstrations_per_step:
         _check_demonstrations(config, settings)
-    if settings.demonstrations_per_step or settings.imitated_per_step:
         return
     kind, start = settings.kind, f"`{config.field_of(settings.kind, 'sft_coef')}` ({settings.sft_coef}) has no effect"
     if config.game is not None and kind not in game_class(config.game).imitated:
         raise ConfigError(
             f"{start}: the game {config.game} marks no samples of the {kind} for a supervised term; set it to 0, "
-            "or give it demonstrations_per_step or imitated_per_step."
+            "or give it demonstrations_per_step."
         )
     if objective.replay is not None:
         raise ConfigError(
@@ -219,20 +216,6 @@ def _check_demonstrations(config: SelfPlaySettings, settings: Role) -> None:
         raise ConfigError(
             f"{name} are right answers, and the {settings.kind} gives none; set it to 0, or give it to the "
             f"{config.solver.kind}."
-        )
-
-
-def _check_imitation(config: SelfPlaySettings, settings: Role, objective: Any) -> None:
-    name = f"`{config.field_of(settings.kind, 'imitated_per_step')}` ({settings.imitated_per_step})"
-    if settings.kind != config.solver.kind:
-        raise ConfigError(
-            f"{name} needs the verifier's bit, which the {settings.kind} does not have; set it to 0, or give it to "
-            f"the {config.solver.kind}."
-        )
-    if objective.replay is not None:
-        raise ConfigError(
-            f"{name} keeps right answers beside `{config.field_of(settings.kind, 'objective')}`, which imitates kept "
-            "samples already; set it to 0, or take an objective that weighs samples, such as rloo."
         )
 
 

@@ -83,17 +83,12 @@ class Role:
     sft_coef: float = option(
         0.0,
         "Weight of a supervised term. It is on samples that the game marks for it (critic_discernment: right first "
-        "answers), on demonstrations (demonstrations_per_step) and on its right answers (imitated_per_step). 0: none.",
+        "answers) and on demonstrations (demonstrations_per_step). 0: none.",
     )
     demonstrations_per_step: int = option(
         0,
         "Demonstrations in each optimizer step, beside the {role}'s answers and over all processes, in the supervised "
         "term (sft_coef): an anchor that keeps what it can do. The domain makes them.",
-    )
-    imitated_per_step: int = option(
-        0,
-        "Right answers imitated in each step. The {role} itself gave them in this round or before; they are beside "
-        "its other answers, over all processes, in the supervised term (sft_coef).",
     )
     temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
     top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")

@@ -58,16 +58,15 @@ def check_room(config: SelfPlaySettings) -> None:
     """Samples, demonstrations and sequences of a step, where they are not simply what the micro-batches hold."""
     for settings in config.all_roles.values():
         _check_samples_per_round(config, settings)
-        for field, what in (("demonstrations_per_step", "demonstrations"), ("imitated_per_step", "answers")):
-            count, name = getattr(settings, field), config.field_of(settings.kind, field)
-            if count < 0:
-                raise ConfigError(f"`{name}` ({count}) must be at least 0 {what} a step.")
-            if count and settings.trained and not settings.sft_coef:
-                other = config.field_of(settings.kind, "sft_coef")
-                raise ConfigError(
-                    f"`{name}` ({count}) has no effect with `{other}` 0, the weight of the supervised term; set that "
-                    "too, such as 0.3."
-                )
+        count, name = settings.demonstrations_per_step, config.field_of(settings.kind, "demonstrations_per_step")
+        if count < 0:
+            raise ConfigError(f"`{name}` ({count}) must be at least 0 demonstrations a step.")
+        if count and settings.trained and not settings.sft_coef:
+            other = config.field_of(settings.kind, "sft_coef")
+            raise ConfigError(
+                f"`{name}` ({count}) has no effect with `{other}` 0, the weight of the supervised term; set that "
+                "too, such as 0.3."
+            )
         size, processes = config.per_device_train_batch_size, config.world_size
         held = size * settings.trained_micro_batches * processes
         if settings.trained and settings.sequences_per_step > held:
@@ -78,27 +77,6 @@ def check_room(config: SelfPlaySettings) -> None:
                 f"of the {settings.kind} holds (per_device_train_batch_size {size} x {settings.trained_micro_batches} "
                 f"micro-batches x {processes} processes); lower it, or raise {name} to {needed}."
             )
-        answers = _answers_of_a_step(config, settings)
-        if settings.trained and settings.imitated_per_step and answers > held:
-            raise ConfigError(_no_room(config, settings, answers, held))
-
-
-def _no_room(config: SelfPlaySettings, settings: Role, answers: int, held: int) -> str:
-    def name(field: str) -> str:
-        return config.field_of(settings.kind, field)
-
-    batches = -(-answers // (config.per_device_train_batch_size * config.world_size))
-    cure = f"lower it, or raise {name('micro_batches')} to {batches}"
-    if settings.samples_per_round is None:  # more micro-batches alone would be filled with more of its own answers
-        cure = (
-            f"set {name('micro_batches')} to {batches}, {name('samples_per_round')} to "
-            f"{config.capacity(settings.role)} and {name('sequences_per_step')} to "
-            f"{settings.sequences_per_step or held}"
-        )
-    return (
-        f"`{name('imitated_per_step')}` ({settings.imitated_per_step}) makes {answers} answers in a step of the "
-        f"{settings.kind}, whose micro-batches hold {held}; {cure}."
-    )
 
 
 def _check_samples_per_round(config: SelfPlaySettings, settings: Role) -> None:
@@ -143,7 +121,7 @@ def check_episode_rows(config: SelfPlaySettings, most_moves: int) -> None:
 
 def _answers_of_a_step(config: SelfPlaySettings, settings: Role) -> int:
     """The most answers that a step trains on, over all processes."""
-    beside = settings.demonstrations_per_step + settings.imitated_per_step
+    beside = settings.demonstrations_per_step
     if settings.samples_per_round is not None or settings.sequences_per_step:
         kwargs = settings.objective_kwargs
         if kwargs.get("reuse") or kwargs.get("carry"):  # steps of so many, whatever a round sampled

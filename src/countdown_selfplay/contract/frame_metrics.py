@@ -101,12 +101,6 @@ ROLE = (
         panel=_KEPT.of("samples of {role}"),
     ),
     Metric(
-        "{role}/imitable_answers",
-        "Right answers of the role that are kept to imitate (`imitated_per_step`), at most 2,000. Stays at 0: nothing "
-        "is solved, and the supervised term has nothing of the role.",
-        panel=_KEPT.of("answers of {role} to imitate"),
-    ),
-    Metric(
         "{role}/token_accuracy",
         "Share of the trained tokens that are the policy's likeliest ones (`expert_iteration`, `rest`; Multimodal LLM "
         "Self-Play). It rises. Near 1 with a falling `<role>/entropy`: the role imitates answers that it would write "

@@ -99,15 +99,6 @@ def mark_imitated(rollout: Rollout, imitate_B: Any, gather: Callable[[list[Any]]
     return any(gather([bool(chosen_B.any())]))
 
 
-def with_right(turn: Turn) -> Turn:
-    """The turn with its right answers as the selected ones, whatever the objective selects."""
-    count, correct_B = len(turn.rollout.texts), turn.rollout.correct_B
-    right_B = (
-        torch.zeros(count) if correct_B is None else one_per_sample(turn.rollout, "correct", correct_B, torch.float)
-    )
-    return replace(turn, selected_B=right_B > 0)
-
-
 def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
     """(B) `values` of a game as `dtype`, also where this process has no sample; RewardError for another number."""
     found = torch.as_tensor(values).to(dtype)

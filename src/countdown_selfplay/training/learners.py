@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from ..distributed.processes import Processes
 from ..errors import ConfigError
 from ..evaluation.sampling import many_ids
 from ..objectives import check_objective, make_objective
-from ..objectives.base import Objective, Replay
+from ..objectives.base import Objective
 from ..random_state import seed_from
 from .losses import RoleLoss
 from .replay import AnswerBuffer, CarriedAnswers, EpisodeReplay, Kept, SampleReplay, batch_of
@@ -34,23 +33,6 @@ class Learner:
     replay: SampleReplay | AnswerBuffer | None = None
     """Kept samples, for an objective that trains on them."""
     demonstrations: Demonstrations | None = None
-    successes: AnswerBuffer | None = None
-    """Its own right answers, of which `imitated_per_step` go beside a step's answers."""
-
-    def beside(self, window: RoleBatch, count: int, key: Sequence[object], processes: Processes) -> RoleBatch:
-        """The window with the step's demonstrations and `count` of the role's right answers, or all where there are
-        fewer, in the supervised term."""
-        if self.demonstrations is not None:
-            window = self.demonstrations.beside(window, key, processes)
-        if self.successes is not None:
-            kept = [answer.rows for answer in self.successes.kept]
-            drawn = random.Random(repr((*key, "imitated"))).sample(kept, min(count, len(kept)))
-            window = supervised(window, drawn, processes)
-        return window
-
-
-SUCCESSES = Replay(rounds=None, per_problem=2, capacity=2000)
-"""Right answers that a role keeps to imitate: of a problem at most two different ones a round, the newest 2,000."""
 
 
 def learners_of(
@@ -63,8 +45,7 @@ def learners_of(
     for role, objective in objectives.items():
         most_moves = int(domain.most_moves) if role in episodes else 1
         replay = replay_of(objective, roles[role], role in episodes)
-        successes = AnswerBuffer(SUCCESSES, roles[role]) if roles[role].imitated_per_step else None
-        found[role] = Learner(objective, RoleLoss(objective, roles[role], most_moves), replay, successes=successes)
+        found[role] = Learner(objective, RoleLoss(objective, roles[role], most_moves), replay)
     return found
 
 
@@ -105,8 +86,7 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     """By the names of a checkpoint, the parts of learners that may have a state."""
     found: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
     found |= {f"entropy/{role}": learner.loss.entropy for role, learner in learners.items()}
-    found |= {f"replay/{role}": learner.replay for role, learner in learners.items()}
-    return found | {f"successes/{role}": learner.successes for role, learner in learners.items()}
+    return found | {f"replay/{role}": learner.replay for role, learner in learners.items()}
 
 
 def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleReplay | AnswerBuffer | None:

@@ -116,11 +116,10 @@ class AnswerBuffer:
     """The newest `capacity` selected answers of a role, equal ones once, on every process the same list. A new answer
     is owed `reuse` / (answers of a step) steps. What is owed is taken in whole steps of `sequences_per_step` answers,
     drawn with repetition from all that are kept; a remainder, and what a round has no steps left for, waits. So each
-    answer is seen `reuse` times on the mean, and a role that solves nothing does not step. Without `reuse` nothing is
-    owed, and others draw from `kept`."""
+    answer is seen `reuse` times on the mean, and a role that solves nothing does not step."""
 
     def __init__(self, rule: Replay, settings: Role) -> None:
-        if (rule.reuse is not None or rule.carry) and not settings.sequences_per_step:
+        if not settings.sequences_per_step:
             raise ConfigError(
                 f"`{'carry' if rule.carry else 'reuse'}` of the {settings.role}'s objective trains in steps of whole "
                 "`sequences_per_step` answers, and that is 0: set it for the role, such as 32."
@@ -143,8 +142,7 @@ class AnswerBuffer:
             kept.pop(answer.key, None)
             kept[answer.key] = answer
         self.kept = _retained(list(kept.values()), self.rule, round_)
-        if self.rule.reuse is not None:
-            self.owed += len(new) * self.rule.reuse / self.sequences
+        self.owed += len(new) * (self.rule.reuse or 0) / self.sequences
         return len(new)
 
     def steps(

@@ -15,7 +15,7 @@ from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..random_state import seed_from
 from ..statistics.solved import CumulativeSolveRate
 from .book import Book, Frame, truncated_rows
-from .credit import merged, with_right
+from .credit import merged
 from .micro_batch import micro_batches, mixed_passes, skips_idle_rows
 from .replay import AnswerBuffer, EpisodeReplay, SampleReplay
 from .rollouts import Rollouts, completion_table
@@ -112,12 +112,9 @@ class RoundPlayer:
             cut, dropped = self._equal_windows(role, batch, rows, key)
         if replay is not None:
             metrics[f"{role}/replay_samples"] = len(replay.kept)
-        if learner.successes is not None:
-            right = merged([with_right(turn) for turn in turns], self.rollouts.blank_row(rollouts))
-            learner.successes.take_in(right, rounds, key, processes)
-            metrics[f"{role}/imitable_answers"] = len(learner.successes.kept)
-        count, beside = self.roles[role].imitated_per_step, learner.beside
-        cut = [*(beside(w, count, (*key, i), processes) for i, w in enumerate(cut[:filled])), *cut[filled:]]
+        if learner.demonstrations is not None:
+            own = (learner.demonstrations.beside(w, (*key, i), processes) for i, w in enumerate(cut[:filled]))
+            cut = [*own, *cut[filled:]]
         for window in cut[max(filled, 1) :]:
             window.idle = True
         if dropped:
