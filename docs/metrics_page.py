@@ -14,7 +14,7 @@ from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge, learned
 from countdown_selfplay.lab.proposers import rung_oracle
-from countdown_selfplay.proposers import policies, targets_metrics, tiers, variations
+from countdown_selfplay.proposers import policies, targets_metrics, tiers
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 from countdown_selfplay.worlds import levels
 
@@ -36,7 +36,7 @@ SECTIONS = {
     ),
     "Proposers over rungs": (
         "[Who chooses the rungs](concepts.md#proposers-over-rungs), and the repaired arm of the proposer `policies`.",
-        (*rung_oracle.ORACLE, *levels.LEVELS[1:], *variations.VARIATIONS, policies.REPAIRED),
+        (*rung_oracle.ORACLE, *levels.LEVELS[1:], policies.REPAIRED),
     ),
     "Symbolic proposers": (
         "[What they do](symbolic.md). Most of these exist only in the rounds that refresh the generated problems. "

@@ -161,7 +161,6 @@ PROPOSERS = {
     "oracle_rungs": _proposer("oracle_rungs", kind="half", probe=2, samples=2, every=2),
     "factorized_levels": _proposer("factorized_levels"),
     "uniform_texts": _proposer("uniform_texts"),
-    "variations": _proposer("variations"),
 }
 
 CRITIC = {"micro_batches": 1, "num_generations": 2}

@@ -36,7 +36,6 @@ NEEDS = {
     "asked_tiers": {"sizes"},
     "factorized_levels": {"levels"},
     "uniform_texts": {"texts"},
-    "variations": {"derivations"},
     "propose_and_solve": set(),
     "critic_discernment": {"critique"},
     **{name: {"rungs"} for name in RUNG_PROPOSERS},

@@ -25,7 +25,6 @@ PROPOSERS: Registry[Any] = Registry(
         "uniform_rungs": "countdown_selfplay.proposers.rungs:UniformRungs",
         "bandit_rungs": "countdown_selfplay.proposers.rungs:BanditRungs",
         "uniform_texts": "countdown_selfplay.proposers.rungs:UniformTexts",
-        "variations": "countdown_selfplay.proposers.variations:Variations",
         **parts_beside("proposer"),
     },
 )
