@@ -7,7 +7,6 @@ hand when a trainer is built. Nothing is copied: methods are overridden or calle
 from __future__ import annotations
 
 import atexit
-import copy
 import importlib
 import inspect
 import os
@@ -219,7 +218,6 @@ def trl_defaults(args: Any) -> Iterator[None]:
 
     beta: with beta > 0 TRL would reload a reference from the model's path; ours is the weights that were passed in.
     model_init_kwargs: the models are built already. entropy_coef, use_adaptive_entropy: the bonus is per role.
-    use_transformers_continuous_batching: follows from generation_backend, and so do its log-probs.
     torch_compile: accelerate would compile the whole module for each length; ours is by layers (policies/compiled.py).
     gradient_checkpointing_kwargs: for an adapter under ZeRO-3 TRL writes use_reentrant=True into them, and reentrant
     checkpointing fails with several roles in one window; without it DeepSpeed 0.19 trains adapters right, as
@@ -231,12 +229,6 @@ def trl_defaults(args: Any) -> Iterator[None]:
         hidden |= {"torch_compile": False, "torch_compile_backend": None, "torch_compile_mode": None}
         for name in COMPILED_BY:
             os.environ.pop(name, None)
-    if args.generation_backend == "continuous_batching":
-        # It would take flash attention where that is installed, which cannot read the float32 weights of the run.
-        settings = {"return_logprobs": True, "auto_switch_to_flash": False}
-        settings |= args.transformers_continuous_batching_config or {}
-        hidden["use_transformers_continuous_batching"] = True
-        hidden["transformers_continuous_batching_config"] = settings
     with swapped(args, hidden):
         yield
 
@@ -256,13 +248,6 @@ def empty_logs() -> dict[str, Any]:
     """What TRL collects a turn's completions in, for `log_completions`: its `_logs`, without a bound on the rows."""
     named: dict[str, Any] = {"rewards": defaultdict(list), "extra": defaultdict(list)}
     return {"images": [], "prompt": [], "completion": [], "advantages": [], **named}
-
-
-def without_cast(args: Any) -> Any:
-    """The arguments for a turn of continuous batching: under bf16 TRL would cast the trained weights, for good."""
-    args = copy.copy(args)
-    args.bf16 = args.fp16 = False
-    return args
 
 
 def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:

@@ -17,7 +17,6 @@ import trl.trainer.utils as trl_utils
 from datasets import IterableDataset
 from torch.utils.data import BatchSampler
 from transformers import Trainer
-from transformers.generation import ContinuousBatchingConfig
 from trl import GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer.utils import RepeatSampler, repeat_iterable_dataset
@@ -156,12 +155,6 @@ def test_the_engine_takes_the_arguments_that_we_pass_and_sleeps_as_we_expect():
     for line in ("self.llm = LLM(", "self.llm.sleep(level=2)", "self._llm_weights_sleeping = True"):
         assert line in source
     assert 'self.llm.wake_up(tags=["kv_cache"])' in inspect.getsource(VLLMGeneration.generate)
-
-
-def test_continuous_batching_is_the_modules_generate_batch_with_its_settings():
-    source = inspect.getsource(GRPOTrainer._generate_single_turn)
-    assert "unwrapped_model.generate_batch(" in source and "if self.args.bf16:" in source
-    assert "return_logprobs" in inspect.signature(ContinuousBatchingConfig).parameters
 
 
 @pytest.mark.parametrize("world", [1, 2])

@@ -1,5 +1,5 @@
 # Tests: generation/colocate.py, generation/server.py, generation/turns.py, config/generation_rules.py
-"""Generation backends that run everywhere: continuous batching, the correction of a sampler, a server that fails."""
+"""What runs everywhere of generation backends: refusals, the correction of a sampler, a server that fails."""
 
 import http.server
 import json
@@ -24,11 +24,8 @@ from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.importance import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
 
-from .conftest import equal, make_config, on_sample, rounds, weights
+from .conftest import make_config, on_sample
 from .test_round import LORA
-
-CACHE = {"num_blocks": 64, "max_batch_tokens": 512, "page_size": 32}
-BATCHING = dict(generation_backend="continuous_batching", transformers_continuous_batching_config=CACHE, max_steps=2)
 
 
 def watch_differences(trainer):
@@ -53,44 +50,6 @@ def watch_differences(trainer):
     return found
 
 
-# -- continuous batching ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "sharing", ["full", pytest.param("lora", marks=pytest.mark.slow), pytest.param("tied", marks=pytest.mark.slow)]
-)
-def test_continuous_batching_samples_each_role_from_its_own_weights(build, sharing, tmp_path):
-    extra = {"peft_config": LORA} if sharing == "lora" else {}
-    trainer = build(policy_sharing=sharing, trainer=extra, temperature=0.7, **BATCHING)
-    differences, before = watch_differences(trainer), weights(trainer)
-    trainer.train()
-    assert all(len(d) == 2 and max(d) < 1e-4 for d in differences.values()), differences
-    after = weights(trainer)
-    for name in trainer.policies.weight_names:
-        assert any(not torch.equal(before[k], after[k]) for k in before if k.startswith(f"{name}:"))
-    for line in rounds(tmp_path / "run"):
-        for role in ("prover", "conjecturer"):
-            assert 0 <= line[f"{role}/sampler_logp_difference"] <= line[f"{role}/sampler_logp_difference_max"] < 1e-4
-            assert line[f"{role}/sampler_weight"] == pytest.approx(1.0, abs=1e-3)
-
-
-def test_continuous_batching_gives_the_same_run_twice(build):
-    runs = []
-    for name in ("a", "b"):
-        trainer = build(name, **{**BATCHING, "max_steps": 1})
-        trainer.train()
-        runs.append(weights(trainer))
-    assert equal(*runs)
-
-
-def test_continuous_batching_leaves_the_trained_weights_in_their_precision(build):
-    """TRL casts the model it samples with to bfloat16 when the run is in bf16, and that is the trained one."""
-    trainer = build(bf16=True, **{**BATCHING, "max_steps": 1})
-    trainer.train()
-    assert {p.dtype for p in trainer.model.parameters()} == {torch.float32}
-    assert trainer.args.bf16 is True
-
-
 # -- what is refused -------------------------------------------------------------------------------------------------
 
 
@@ -99,8 +58,8 @@ def test_continuous_batching_leaves_the_trained_weights_in_their_precision(build
     [
         ({"use_vllm": True}, r"`use_vllm` \(True\) is not read by the joint trainer.*generation_backend=vllm "),
         ({"vllm_mode": "server"}, r"`vllm_mode` \(server\).*generation_backend=vllm_server"),
-        ({"use_transformers_continuous_batching": True}, "generation_backend=continuous_batching"),
-        ({"generation_backend": "sglang"}, "`generation_backend` .*must be one of generate, continuous_batching"),
+        ({"use_transformers_continuous_batching": True}, "not read by the joint trainer.*use generation_backend=gen"),
+        ({"generation_backend": "sglang"}, "`generation_backend` .*must be one of generate, vllm"),
         ({"vllm_engine_kwargs": {"dtype": "float32"}}, "is read under generation_backend=vllm only"),
         ({"generation_backend": "vllm", "vllm_engine_kwargs": "eager"}, "must be a JSON object"),
         ({"generation_backend": "vllm", "vllm_engine_kwargs": {"enable_lora": True}}, "must not hold enable_lora"),
@@ -114,7 +73,7 @@ def test_continuous_batching_leaves_the_trained_weights_in_their_precision(build
         ({"generation_backend": "vllm", "vllm_group_port": 1}, "is read under generation_backend=vllm_server only"),
         (
             {"transformers_continuous_batching_config": {"num_blocks": 8}},
-            "is read under generation_backend=continuous_batching only",
+            "`transformers_continuous_batching_config` .* is not read by the joint trainer",
         ),
         ({"vllm_importance_sampling_mode": "clip"}, "must be one of token_truncate"),
     ],

@@ -22,11 +22,6 @@ BENT = dict(  # each of them changes what is sampled, or fails, where it is fill
     sequence_bias=[[[20], -10.0]], exponential_decay_length_penalty=(2, 1.5), forced_eos_token_id=2, top_k=3,
 )  # fmt: skip
 
-BATCHING = dict(
-    generation_backend="continuous_batching",
-    transformers_continuous_batching_config={"block_size": 32, "num_blocks": 64, "max_batch_tokens": 256},
-)
-
 
 def played(build, folder, own, sharing="full", **changes):
     """Texts of one round, pass@1, and the trainer; the model's own generation_config has the fields `own`."""
@@ -50,7 +45,7 @@ def plain_texts(tmp_path_factory):
     return played(make_trainer, tmp_path_factory.mktemp("plain"), {})[0]
 
 
-@pytest.mark.parametrize("sharing, changes", [("full", {}), ("lora", {}), ("tied", {}), ("full", BATCHING)])
+@pytest.mark.parametrize("sharing, changes", [("full", {}), ("lora", {}), ("tied", {})])
 def test_rollouts_and_evaluation_are_those_of_a_model_without_settings_of_its_own(build, sharing, changes):
     texts, rate, _ = played(build, "plain", {}, sharing, **changes)
     bent_texts, bent_rate, trainer = played(build, "bent", BENT, sharing, **changes)

@@ -244,11 +244,10 @@ def trips_of(given: dict[str, Any]) -> dict[str, Bounds]:
 class GenerationFields:
     """One field chooses the backend; docs/generation.md lists the `vllm_*` fields of TRL that are read beside it."""
 
-    generation_backend: Literal["generate", "continuous_batching", "vllm", "vllm_server"] = option(
+    generation_backend: Literal["generate", "vllm", "vllm_server"] = option(
         "generate",
-        "What samples completions. generate: the trained model itself. continuous_batching: the trained model, with "
-        "Transformers' paged cache. vllm: one vLLM engine for all roles in the training process. vllm_server: one "
-        "vLLM server for all roles, or one per role.",
+        "What samples completions. generate: the trained model itself. vllm: one vLLM engine for all roles in the "
+        "training process. vllm_server: one vLLM server for all roles, or one per role.",
     )
     vllm_engine_kwargs: dict | str | None = option(
         None,

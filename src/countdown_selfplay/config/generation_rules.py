@@ -17,7 +17,8 @@ logger = logging.getLogger(__name__)
 _DERIVED = {  # TRL's own switches -> what to set instead
     "use_vllm": "generation_backend=vllm (in the training process) or generation_backend=vllm_server",
     "vllm_mode": "generation_backend=vllm (colocate) or generation_backend=vllm_server (server)",
-    "use_transformers_continuous_batching": "generation_backend=continuous_batching",
+    "use_transformers_continuous_batching": "generation_backend=generate or vllm",
+    "transformers_continuous_batching_config": "generation_backend=generate or vllm",
     "vllm_structured_outputs_regex": "another prompt: one pattern for all roles would bias every sampling ratio",
 }
 _READ_BY = {  # the settings that one backend alone reads
@@ -29,7 +30,6 @@ _READ_BY = {  # the settings that one backend alone reads
         *("vllm_tensor_parallel_size", "vllm_enable_sleep_mode", "vllm_max_model_length", "vllm_model_impl"),
         "vllm_gpu_memory_utilization",
     ),
-    "continuous_batching": ("transformers_continuous_batching_config",),
 }
 _ENGINE_OURS = {  # arguments of vLLM's LLM that follow from other fields
     "model": "the model that the trainer is given",

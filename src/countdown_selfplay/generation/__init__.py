@@ -1,9 +1,9 @@
-"""What samples a round's completions: the trained model, Transformers' continuous batching, or vLLM."""
+"""What samples a round's completions: the trained model, or vLLM."""
 
 from __future__ import annotations
 
 from ..distributed.ddp import Engine
-from .base import ContinuousBatching, Generate, Sampler, Turns
+from .base import Generate, Sampler, Turns
 
 __all__ = ["Generate", "Sampler", "Turns", "make_sampler"]
 
@@ -12,8 +12,6 @@ def make_sampler(turns: Turns, engine: Engine, source: object) -> Sampler:
     """The backend that the arguments name; its engine is started here. `engine`: what the run trains on. `source`: the
     model as it was passed to the trainer."""
     backend = turns.args.generation_backend
-    if backend == "continuous_batching":
-        return ContinuousBatching(turns)
     if backend == "vllm":
         from .colocate import Colocate
 

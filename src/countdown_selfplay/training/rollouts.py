@@ -117,7 +117,6 @@ class Rollouts:
             tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
             if not scored_again:
                 tensors.pop("old_per_token_logps", None)
-            self.sampler.finish(tensors)
             mask_after_stops(tensors, texts, turns.stops(role), turns.tokenizer.pad_token_id)
             if role in self.learners and turns.roles[role].beta > 0:
                 with self.engine.policies.reference(role, self.engine.wrapped()) as reference:
