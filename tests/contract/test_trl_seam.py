@@ -3,7 +3,6 @@
 on."""
 
 import inspect
-import itertools
 import math
 import re
 import tomllib
@@ -14,16 +13,15 @@ import torch
 import trl
 import trl.models
 import trl.trainer.utils as trl_utils
-from datasets import IterableDataset
 from torch.utils.data import BatchSampler
 from transformers import Trainer
 from trl import GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
-from trl.trainer.utils import RepeatSampler, repeat_iterable_dataset
+from trl.trainer.utils import RepeatSampler
 
 from countdown_selfplay import JointConjecturerProverTrainer, _trl
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.training.anchor_order import AnchorStream, RoundBatches
+from countdown_selfplay.training.anchor_order import RoundBatches
 
 GRPO_SOURCE, TRAINER_SOURCE = (Path(inspect.getfile(one)).read_text() for one in (GRPOTrainer, Trainer))
 
@@ -175,16 +173,6 @@ def test_a_later_epochs_batches_depend_on_seed_and_epoch_alone():
     second = list(ours)
     assert second != first and second == list(RoundBatches(13, 4, 2, 3, 8, lambda: 5, 7))
     assert second != list(RoundBatches(13, 4, 2, 3, 8, lambda: 3, 8))
-
-
-def test_a_stream_comes_in_the_order_in_which_trl_repeats_it():
-    """The first pass is that of TRL's own transformation, leftover rows included: 13 rows are 3 rounds of 4."""
-    rows = IterableDataset.from_generator(lambda: ({"prompt": f"{i} :", "target": i} for i in range(13)))
-    theirs = repeat_iterable_dataset(rows.shuffle(seed=7), mini_repeat_count=2, batch_size=4, repeat_count=3)
-    ours = itertools.islice(AnchorStream(rows, 6, problems=4, group=2, copies=3, seed=7), 999)
-    found = [row["target"] for row in ours]
-    assert found[:72] == [row["target"] for row in theirs] and set(found[72:]) < set(range(13))
-    assert found[:72] != found[72:] and len(found) == 2 * 72  # the six rounds that were asked for
 
 
 def test_the_trainer_keeps_its_losses_since_the_last_log_where_we_read_them():

@@ -10,11 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from countdown_selfplay.errors import DataError
 from tests.distributed.two_processes import leave
 from tests.distributed.worker import digest
 from tests.trainer.conftest import make_trainer, optimizer_state, weights
-from tests.trainer.test_resume_epochs import lines, memory, stream
+from tests.trainer.test_resume_epochs import lines, memory
 from tests.trainer.test_round import problems
 
 
@@ -39,17 +38,10 @@ def play(folder, anchors, config, resume=None):
 
 
 def main(output, problems_an_epoch, resumes, config):
-    output, found = Path(output), {}
-    for kind, make in (("rows", problems), ("stream", stream)):
-        anchors = make(problems_an_epoch)
-        found[kind] = {"straight": play(output / kind, anchors, config)}
-        for step in resumes:
-            resume = str(output / kind / f"checkpoint-{step}")
-            found[kind][str(step)] = play(output / f"{kind}{step}", anchors, config, resume)
-    try:
-        play(output / "short", stream(5), config)
-    except DataError as error:  # on both processes, at the first round: nobody waits for the other
-        found["short"] = str(error)
+    output, anchors = Path(output), problems(problems_an_epoch)
+    found = {"straight": play(output / "run", anchors, config)}
+    for step in resumes:
+        found[str(step)] = play(output / f"run{step}", anchors, config, str(output / "run" / f"checkpoint-{step}"))
     (output / f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
 
 

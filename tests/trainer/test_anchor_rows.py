@@ -18,8 +18,7 @@ def rows_of(problems, **columns):
     return Dataset.from_list([row | {k: value(i) for k, value in columns.items()} for i, row in enumerate(rows)])
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_reward_functions_get_the_extra_columns_of_anchors_and_none_for_other_problems(build, stream):
+def test_reward_functions_get_the_extra_columns_of_anchors_and_none_for_other_problems(build):
     seen = {}
 
     def reward(completions, numbers, target, level, tags, **kwargs):
@@ -28,7 +27,6 @@ def test_reward_functions_get_the_extra_columns_of_anchors_and_none_for_other_pr
         return [0.0] * len(completions)
 
     data = rows_of(ANCHORS, level=lambda i: 10 * i, tags=lambda i: ["a", str(i)])
-    data = data.to_iterable_dataset() if stream else data
     trainer = build(max_steps=1, trainer={"reward_funcs": reward, "train_dataset": data})
     trainer.train()
     assert len(seen) == 8  # 32 answers, 4 to each problem: some are conjectured, the others anchors
@@ -93,15 +91,6 @@ def test_a_row_out_of_range_is_said_once_with_the_field_that_it_is_beyond(build,
             },
         )
     assert "out of range" not in caplog.text
-
-
-def test_a_stream_that_holds_an_evaluation_problem_says_so_when_it_comes_by(build, caplog):
-    data = rows_of(ANCHORS).to_iterable_dataset()
-    trainer = build(max_steps=1, trainer={"train_dataset": data, "eval_dataset": rows_of(ANCHORS[1:3])})
-    with caplog.at_level(logging.WARNING):
-        trainer.train()
-    said = [record.message for record in caplog.records if "is also in eval_dataset" in record.message]
-    assert len(said) == 1 and said[0].startswith(f"Row 1 of train_dataset ({ANCHORS[1].key})")
 
 
 @pytest.mark.parametrize(

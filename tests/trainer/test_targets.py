@@ -9,7 +9,7 @@ from datasets import Dataset
 from countdown_selfplay.config.run_rules import refuse_unsupported
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
-from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
+from countdown_selfplay.errors import CheckpointError, ConfigError
 
 from .conftest import equal, make_config, optimizer_state, rounds, weights
 
@@ -164,5 +164,3 @@ def test_what_cannot_be_played_is_said_before_or_in_the_first_round(build, tmp_p
         make_config(tmp_path, **SGS, guide_kwargs={"rounds": 2})
     with pytest.raises(ConfigError, match=r"12 targets and up to 12 synthetic problems"):
         build_sgs(build, proposer_kwargs={}).train()
-    with pytest.raises(DataError, match="stream"):
-        build_sgs(build, "stream", targets().to_iterable_dataset()).train()

@@ -48,16 +48,15 @@ save memory. Own fields carry `free` in their metadata."""
 
 
 def run_settings(
-    config: Mapping[str, Any], anchors: Iterable[str] | None, held_out: Iterable[str], parts: Mapping[str, Any]
+    config: Mapping[str, Any], anchors: Iterable[str], held_out: Iterable[str], parts: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Everything that a resume must leave as it was, as plain JSON.
 
-    config: the fields of the config by name. anchors, held_out: keys of the problems, in the order of the data set;
-    None for a stream, which is not compared. parts: what the user passed as an object, by the name of the trainer's
-    argument.
+    config: the fields of the config by name. anchors, held_out: keys of the problems, in the order of the data set.
+    parts: what the user passed as an object, by the name of the trainer's argument.
     """
     settings = {name: value for name, value in _without_roles(config).items() if _matters(name)}
-    settings["train_dataset"] = None if anchors is None else _digest(anchors)
+    settings["train_dataset"] = _digest(anchors)
     settings["eval_dataset"] = _digest(sorted(held_out))
     settings |= {name: _said(part) for name, part in parts.items() if part is not None or name not in config}
     return json.loads(json.dumps(settings, sort_keys=True, default=str))

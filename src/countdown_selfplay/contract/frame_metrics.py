@@ -186,8 +186,8 @@ TEXTS = (
     Metric("round/tokens", "Completion tokens of all roles so far.", panel=HIDDEN),
     Metric(
         "round/cumulative_solve_rate",
-        "Share of the data set's problems with at least one correct answer so far (SGS); absent for streamed "
-        "data sets. Flat: the remaining problems are out of reach.",
+        "Share of the data set's problems with at least one correct answer so far (SGS). Flat: the remaining problems "
+        "are out of reach.",
         panel=Panel("Problems of the data set solved so far", (0,), "Prover", "share"),
     ),
 )

@@ -159,7 +159,7 @@ class Round(Protocol):
         ...
 
     def dataset(self) -> list[Any]:
-        """The problems of the data set, each once, in its order; DataError for a stream, which has no end."""
+        """The problems of the data set, each once, in its order."""
         ...
 
     def solved_limit(self, role: str) -> int | None:

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from datasets import Dataset, IterableDataset
 
@@ -27,23 +27,23 @@ _NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
 class Anchors:
     """Problems of a run."""
 
-    rows: Dataset | IterableDataset
-    """The data set or stream that anchors are drawn from, as the data loader repeats it."""
+    rows: Dataset
+    """The data set that anchors are drawn from, as the data loader repeats it."""
     held_out: Dataset | None
     """Rows of the evaluation."""
-    listed: list[str] | None
-    """Keys of the data set's problems, in its order; None for a stream."""
+    listed: list[str]
+    """Keys of the data set's problems, in its order."""
     keys_held_out: frozenset[str]
 
 
 def run_anchors(
-    args: Any, domain: Domain[Any], train: Dataset | IterableDataset | None, held_out: Dataset | None, as_targets: bool
+    args: Any, domain: Domain[Any], train: Dataset | None, held_out: Dataset | None, as_targets: bool
 ) -> Anchors:
     """The problems of a run; DataError for a bad row, and where a round draws more than there are. `as_targets`: the
     proposer chooses from the whole set, in which a problem counts once."""
     if isinstance(held_out, Mapping):
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
-    eval_rows = None if held_out is None else cast("Dataset", anchor_dataset(held_out, domain, args.seed))
+    eval_rows = None if held_out is None else anchor_dataset(held_out, domain, args.seed)
     keys = problem_keys(eval_rows, domain)
     rows = anchor_dataset(train, domain, args.seed, keys)
     listed = listed_keys(rows, domain)
@@ -51,7 +51,7 @@ def run_anchors(
         warn_twice(listed)
         rows = repeated(rows, args)
     check_enough(rows, args)
-    if overlap := len(set(listed or ()) & keys):
+    if overlap := len(set(listed) & keys):
         logger.warning(
             "%d problems of train_dataset are also in eval_dataset: its pass@k will be contaminated; remove them.",
             overlap,
@@ -60,8 +60,8 @@ def run_anchors(
 
 
 def anchor_dataset(
-    dataset: Dataset | IterableDataset | None, domain: Domain[Any], seed: int, held_out: frozenset[str] | None = None
-) -> Dataset | IterableDataset:
+    dataset: Dataset | None, domain: Domain[Any], seed: int, held_out: frozenset[str] | None = None
+) -> Dataset:
     """Rows of the domain's `prove_row`, rendered from the problem whatever the source's own prompt column says, and
     beside them the source's other columns.
 
@@ -75,73 +75,61 @@ def anchor_dataset(
         problems = domain.random(GENERATED_ANCHORS, seed, held_out or frozenset())
         return Dataset.from_list([domain.prove_row(problem) for problem in problems])
     if isinstance(dataset, IterableDataset):
-        return IterableDataset.from_generator(
-            _rendered, gen_kwargs={"rows": dataset, "domain": domain, "held_out": held_out}
+        name = "eval_dataset" if held_out is None else "train_dataset"
+        raise DataError(
+            f"`{name}` is a stream (IterableDataset), and a run counts its problems and its epochs by their number; "
+            "pass a data set, such as Dataset.from_list(list(stream.take(10000)))."
         )
-    return Dataset.from_list(list(_rendered(dataset, domain, None if held_out is None else frozenset())))
+    return Dataset.from_list(list(_rendered(dataset, domain, held_out is None)))
 
 
-def _rendered(rows: Any, domain: Domain[Any], held_out: frozenset[str] | None) -> Iterator[dict[str, Any]]:
-    """Says which row is the first out of range and which the first in `held_out`. Both are played: a data set may be
-    harder than what the conjecturer is to write (--number_high of the study)."""
+def _rendered(rows: Any, domain: Domain[Any], said: bool) -> Iterator[dict[str, Any]]:
+    """Says which row is the first out of range, unless that is `said`. It is played: a data set may be harder than
+    what the conjecturer is to write (--number_high of the study)."""
     own = domain.columns
-    said: set[str] = set() if held_out is not None else {"range", "held out"}
     for index, row in enumerate(rows):
         problem = domain.problem(row, index)
-        if "range" not in said and (beyond := domain.outside(problem)) is not None:
-            said.add("range")
+        if not said and (beyond := domain.outside(problem)) is not None:
+            said = True
             logger.warning(
                 f"Row {index} of train_dataset ({domain.key(problem)}) is out of range: {beyond}. Such rows are "
                 "played as they are, and the conjecturer is held to the range; widen it if it is to follow them."
-            )
-        if "held out" not in said and held_out and domain.key(problem) in held_out:
-            said.add("held out")
-            logger.warning(
-                f"Row {index} of train_dataset ({domain.key(problem)}) is also in eval_dataset: its pass@k will be "
-                "contaminated; remove such rows."
             )
         extra = {name: value for name, value in row.items() if name not in _NO_EXTRA and name not in own}
         yield extra | domain.prove_row(problem)
 
 
-def listed_keys(rows: Dataset | IterableDataset, domain: Domain[Any]) -> list[str] | None:
-    """Identities of the problems in an anchor data set, in its order; None for a stream."""
-    if isinstance(rows, IterableDataset):
-        return None
+def listed_keys(rows: Dataset, domain: Domain[Any]) -> list[str]:
+    """Identities of the problems in an anchor data set, in its order."""
     return [domain.key(domain.problem(row, index)) for index, row in enumerate(rows)]
 
 
 def problem_keys(rows: Dataset | None, domain: Domain[Any]) -> frozenset[str]:
     """Identities of the problems in a data set; none for None."""
-    return frozenset() if rows is None else frozenset(listed_keys(rows, domain) or ())
+    return frozenset() if rows is None else frozenset(listed_keys(rows, domain))
 
 
-def check_enough(rows: Dataset | IterableDataset, args: Any) -> None:
-    """DataError if a round draws more distinct problems than there are, or a setting counts in epochs of a stream."""
+def check_enough(rows: Dataset, args: Any) -> None:
+    """DataError if a round draws more distinct problems than there are."""
     needed = args.loader_problems
-    if isinstance(rows, IterableDataset):
-        counted = [name for name in ("save_strategy", "eval_strategy") if vars(args)[name] == "epoch"]
-        if args.max_steps <= 0 or counted:
-            cure = f"{counted[0]}=steps" if counted else "max_steps to the number of rounds"
-            raise DataError(f"train_dataset is a stream, which has no length to count epochs by; set {cure}.")
-    elif len(rows) < needed:
+    if len(rows) < needed:
         raise DataError(
             f"train_dataset holds {len(rows)} problems and every round draws {needed}; pass at least {needed}, or "
             "lower per_device_train_batch_size or the micro-batches."
         )
 
 
-def repeated(rows: Dataset | IterableDataset, args: Any) -> Dataset | IterableDataset:
+def repeated(rows: Dataset, args: Any) -> Dataset:
     """The rows as often as a round of the data loader needs, for a proposer that chooses from the whole set."""
-    if isinstance(rows, IterableDataset) or not len(rows):
+    if not len(rows):
         return rows
     times = -(-args.loader_problems // len(rows))
     return rows if times == 1 else rows.select(list(range(len(rows))) * times)
 
 
-def warn_twice(listed: list[str] | None) -> None:
+def warn_twice(listed: list[str]) -> None:
     """Say how many rows of a set of targets are merged: a problem is one target, whatever the order of its numbers."""
-    counts = Counter(listed or ())
+    counts = Counter(listed)
     if twice := [key for key, count in counts.items() if count > 1]:
         shown = ", ".join(twice[:3]) + (", ..." if len(twice) > 3 else "")
         logger.warning(

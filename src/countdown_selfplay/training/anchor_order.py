@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from datasets import Dataset, IterableDataset
+from datasets import Dataset
 from torch.utils.data import DataLoader, Sampler
 from torch.utils.data import Dataset as TorchRows
-from torch.utils.data import IterableDataset as TorchStream
 
-from ..errors import CheckpointError, DataError
 from ..random_state import seed_from
 
 
@@ -97,58 +93,8 @@ class RoundRows(TorchRows[dict[str, Any]]):
         return self._last[1]
 
 
-class AnchorStream(TorchStream[dict[str, Any]]):
-    """The rows of a stream, pass after pass, in whole rounds: what TRL's loader gives in each pass, repeats included.
-    One iteration holds all passes, because the Trainer takes a stream for a single epoch: it resumes by skipping what
-    was drawn since the start, and can skip no further than to the end of the first iteration. `marks[n]` is a digest
-    of the rows of the first n rounds and part of a checkpoint: a stream that gives other rows when it is read again
-    cannot be resumed."""
-
-    def __init__(
-        self, rows: IterableDataset, rounds: int, problems: int, group: int, copies: int, seed: int | None
-    ) -> None:
-        self.rows = rows if seed is None else rows.shuffle(seed=seed)
-        self.rounds, self.problems, self.group, self.copies = rounds, problems, group, copies
-        self.marks = [""]
-        self.expected: tuple[int, str] = (0, "")  # rounds drawn when the checkpoint was written, and their mark
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        self.marks = [""]
-        for number in itertools.count():
-            self.rows.set_epoch(number)
-            rows, before = iter(self.rows), len(self.marks)
-            while len(self.marks) <= self.rounds:
-                chunk = list(itertools.islice(rows, self.problems))
-                if len(chunk) < self.problems:
-                    break
-                self._mark(chunk)
-                for row in itertools.chain.from_iterable(itertools.repeat(chunk, self.copies)):
-                    for _ in range(self.group):
-                        yield row
-            else:
-                return
-            if len(self.marks) == before:
-                again = f" when it was read again (pass {number + 1})" if number else ""
-                raise DataError(
-                    f"train_dataset is a stream that ended after {len(chunk)} problems{again}, and every round draws "
-                    f"{self.problems}; pass a stream of at least {self.problems} that can be read repeatedly, or "
-                    "lower per_device_train_batch_size or the micro-batches."
-                )
-
-    def _mark(self, chunk: list[dict[str, Any]]) -> None:
-        drawn = [row["prompt"] for row in chunk]
-        self.marks.append(hashlib.blake2b(f"{self.marks[-1]}{drawn}".encode(), digest_size=16).hexdigest())
-        done, mark = self.expected
-        if len(self.marks) - 1 == done and self.marks[done] != mark:
-            raise CheckpointError(
-                f"train_dataset is a stream that gives other problems than in the first {done} rounds of the run that "
-                "is resumed; pass the same stream, with a seed if it is shuffled, or start without "
-                "resume_from_checkpoint."
-            )
-
-
 def rounds_loader(args: Any, rows: Dataset, rounds_done: Callable[[], int], shuffle: bool) -> DataLoader[Any]:
-    """The data loader of a run on a data set. `rounds_done`: see RoundBatches."""
+    """The data loader of a run. `rounds_done`: see RoundBatches."""
     copies = int(args.steps_per_generation or 1)
     batches = RoundBatches(
         len(rows),
@@ -162,25 +108,12 @@ def rounds_loader(args: Any, rows: Dataset, rounds_done: Callable[[], int], shuf
     return DataLoader(RoundRows(rows), batch_sampler=batches, collate_fn=_as_read)
 
 
-def anchor_stream(args: Any, rows: IterableDataset, shuffle: bool) -> AnchorStream:
-    """The rounds of a run on a stream."""
-    rounds, copies = args.max_steps // args.steps_per_round, int(args.steps_per_generation or 1)
-    seed = args.seed if shuffle else None
-    return AnchorStream(rows, rounds, args.loader_problems, args.loader_repeat, copies, seed)
-
-
-def stream_loader(args: Any, stream: AnchorStream) -> DataLoader[Any]:
-    """The data loader of a run on a stream."""
-    size = args.per_device_train_batch_size * int(args.steps_per_generation or 1)
-    return DataLoader(stream, batch_size=size, collate_fn=RowBatch)
-
-
 def _as_read(rows: list[Any]) -> list[Any]:
     return rows
 
 
-def planned_rounds(args: Any, rows: Any) -> int:
+def planned_rounds(args: Any, rows: Dataset) -> int:
     """The round at which the run ends, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
-    if args.max_steps > 0 or not isinstance(rows, Dataset):
+    if args.max_steps > 0:
         return int(args.max_steps)
     return math.ceil(args.num_train_epochs * (len(rows) // args.loader_problems))

@@ -108,15 +108,13 @@ class Book:
 
 
 class Loop:
-    """State of the Trainer's loop between two rounds beside weights and curriculum: rounds that no log covers yet, and
-    how far a stream was read. Part of a checkpoint, so that the logs after a resume are those of the straight run."""
+    """State of the Trainer's loop between two rounds beside weights and curriculum: rounds that no log covers yet.
+    Part of a checkpoint, so that the logs after a resume are those of the straight run."""
 
-    def __init__(self, trl: GRPOTrainer, book: Book, frame: Frame, processes: Processes) -> None:
+    def __init__(self, trl: GRPOTrainer, book: Book, processes: Processes) -> None:
         """`trl`: for its counters of a loop (_trl.LOSS_SINCE_LOG)."""
         self.trl: Any = trl
-        self.book, self.frame, self.processes = book, frame, processes
-        self.stream: Any = None
-        """The AnchorStream that the rounds are drawn from, if they are."""
+        self.book, self.processes = book, processes
 
     def start(self) -> None:
         """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
@@ -126,13 +124,11 @@ class Loop:
     def state_dict(self) -> dict[str, Any]:
         """Plain JSON. Called by all processes: the sum of losses differs between them."""
         loss, logged_at = float(self.trl._tr_loss), self.trl._globalstep_last_logged
-        marks, done = self.stream.marks if self.stream else [], self.frame.rounds
         return {
             "round_metrics": self.book.rounds,
             "collected": {role: modes["train"] for role, modes in self.book.collected.items()},
             "losses": self.processes.gather([loss]),
             "logged_at": logged_at,
-            "stream": marks[done] if done < len(marks) else None,  # fewer were drawn under ignore_data_skip
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -146,8 +142,6 @@ class Loop:
         # Off the total: `train_loss` is that of the rounds played since the resume.
         self.trl._total_loss_scalar -= math.fsum(losses) / len(losses)
         self.trl._globalstep_last_logged = state["logged_at"]
-        if self.stream is not None and state["stream"] is not None:
-            self.stream.expected = (self.frame.rounds, state["stream"])
 
 
 @contextmanager

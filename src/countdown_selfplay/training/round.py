@@ -13,7 +13,7 @@ from ..contract.domain import Row, in_moves
 from ..contract.episodes import Episodes, play_out
 from ..contract.round import Rollout, RoundResult, Turn
 from ..data.anchors import blank_columns, widened
-from ..errors import DataError, GameError
+from ..errors import GameError
 from ..random_state import seed_from
 from ..rewards.prover.soft_overlong import overlong_charges
 from .book import Frame
@@ -26,10 +26,10 @@ class PlayedRound:
     """The Round (contract/round.py) that a game of this run is handed."""
 
     def __init__(
-        self, rows: list[Row], rollouts: Rollouts, frame: Frame, held_out: frozenset[str], data: Dataset | None
+        self, rows: list[Row], rollouts: Rollouts, frame: Frame, held_out: frozenset[str], data: Dataset
     ) -> None:
         """`rows`: the anchors of all processes, whose extra columns the reward functions get. `held_out`: keys of the
-        evaluation's problems. `data`: the run's problems; None: they come from a stream."""
+        evaluation's problems. `data`: the run's problems."""
         self.sampler, self.frame, self.held_out, self.data = rollouts, frame, held_out, data
         turns = rollouts.turns
         self.args, self.roles, self.domain, self.index = turns.args, turns.roles, rollouts.domain, frame.rounds
@@ -58,8 +58,6 @@ class PlayedRound:
 
     def dataset(self) -> list[Any]:
         domain = self.domain
-        if self.data is None:
-            raise DataError("train_dataset is a stream, and the game wants all of its problems; pass a data set.")
         found = (domain.problem(row, index) for index, row in enumerate(cast("Iterable[Row]", self.data)))
         return list({domain.key(problem): problem for problem in found}.values())
 

@@ -40,10 +40,10 @@ class RoundPlayer:
     rollouts: Rollouts
     frame: Frame
     book: Book
-    solve_rate: CumulativeSolveRate | None
-    """Of the data set's problems; None for a stream."""
+    solve_rate: CumulativeSolveRate
+    """Of the data set's problems."""
     held_out: frozenset[str]
-    data: Dataset | None
+    data: Dataset
     """Both: see PlayedRound."""
 
     def __post_init__(self) -> None:
@@ -181,7 +181,7 @@ class RoundPlayer:
         """The data set's problems that were ever solved, against all that was generated (SGS 2026, figure 1)."""
         result.metrics["round/generations"] = self.frame.generations
         result.metrics["round/tokens"] = sum(self.frame.tokens.values())
-        if self.solve_rate is not None and result.solved:
+        if result.solved:
             keys, correct, answers = zip(*result.solved, strict=True)
             self.solve_rate.observe(keys, correct, answers[0], self.frame.rounds + 1)
             result.metrics["round/cumulative_solve_rate"] = self.solve_rate.rate

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from accelerate import PartialState
-from datasets import Dataset, IterableDataset
+from datasets import Dataset
 from peft import PeftConfig
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, set_seed
 from trl import GRPOTrainer
@@ -39,7 +39,7 @@ from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs
 from ..statistics.solved import CumulativeSolveRate
-from .anchor_order import anchor_stream, rounds_loader, stream_loader
+from .anchor_order import rounds_loader
 from .book import Book, Frame, Loop
 from .callbacks.before_after import BeforeAfter
 from .callbacks.guard import GuardCallback
@@ -80,8 +80,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         reward_funcs: Prover rewards, as in TRL; they get the columns of the domain's `prove_row` and `verdict`.
             Default: the verifier's score, and the length penalty if `args.length_penalty` is set.
         args: Settings. Default: `JointSelfPlayConfig("joint-selfplay")`.
-        train_dataset: Anchor problems (columns `nums` or `numbers`, and `target`), or a stream, which is read
-            repeatedly until `max_steps`. Prompts are rendered from the numbers. Default: the exact generator.
+        train_dataset: Anchor problems (columns `nums` or `numbers`, and `target`). Prompts are rendered
+            from the numbers. Default: the exact generator.
         eval_dataset: Held-out problems with the same columns; proposals that repeat one are refused.
         processing_class: Tokenizer. Default: that of `model`.
         callbacks: Added to the trainer's callbacks.
@@ -138,7 +138,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         targets = proposer is not None and proposer.chooses_targets
         anchors = run_anchors(args, self.domain, train_dataset, eval_dataset, targets)
         self.held_out, listed = anchors.keys_held_out, anchors.listed
-        self.solve_rate = CumulativeSolveRate(sorted(set(listed))) if listed else None
+        self.solve_rate = CumulativeSolveRate(sorted(set(listed)))
         given = dict(domain=None if domain is None and args.domain == "countdown" else self.domain)
         given |= dict(reward_funcs=reward_funcs, objectives=objectives, conjecturer_reward=conjecturer_reward)
         config = {name: value for name, value in args.to_dict().items() if name != "domain"}
@@ -171,7 +171,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         order: the round is closed before it is judged, by the guard last, and exported after that."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
         self.frame, self.book = Frame(), Book(self.roles)
-        self.loop = Loop(self, self.book, self.frame, self.processes)
+        self.loop = Loop(self, self.book, self.processes)
         self.exports = Exports(args, self.engine, self.processes, self.frame, self.domain, proposer, tokenizer)
         parts = {"frame": self.frame, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
@@ -241,8 +241,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.sampler = make_sampler(turns, self.engine, source)
         frame, book, forget = self.frame, self.book, self._forget_optimizer
         self.rollouts = Rollouts(self, turns, self.engine, self.sampler, book, self.domain, self.learners)
-        data = self.train_dataset if isinstance(self.train_dataset, Dataset) else None
-        self.player = RoundPlayer(self.game, self.rollouts, frame, book, self.solve_rate, self.held_out, data)
+        data, rate = self.train_dataset, self.solve_rate
+        self.player = RoundPlayer(self.game, self.rollouts, frame, book, rate, self.held_out, data)
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
         metrics = self.guard.metrics
         self.training = Training(self.store, self.loop, self.termination, self.evaluator, metrics, forget)
@@ -256,9 +256,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def get_train_dataloader(self) -> Any:
         args, rows, shuffle = self.args, self.train_dataset, bool(self.shuffle_dataset)
-        if isinstance(rows, IterableDataset):
-            self.loop.stream = anchor_stream(args, rows, shuffle)
-            return self.accelerator.prepare(stream_loader(args, self.loop.stream))
         loader = rounds_loader(args, rows, lambda: self.state.global_step // args.steps_per_round, shuffle)
         return self.accelerator.prepare(loader)
 

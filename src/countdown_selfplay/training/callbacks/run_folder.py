@@ -131,7 +131,7 @@ def _now() -> str:
 class RunFolder(TrainerCallback):
     """Writes one line per log."""
 
-    def __init__(self, book: Book, exports: Exports, solve_rate: CumulativeSolveRate | None) -> None:
+    def __init__(self, book: Book, exports: Exports, solve_rate: CumulativeSolveRate) -> None:
         self.book, self.exports, self.solve_rate = book, exports, solve_rate
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -150,8 +150,7 @@ class RunFolder(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
             return
-        if self.solve_rate is not None:
-            self.solve_rate.write(Path(args.output_dir), self.exports.frame.rounds)
+        self.solve_rate.write(Path(args.output_dir), self.exports.frame.rounds)
         self.exports.write_proposer_files(Path(args.output_dir), run=True)
 
     on_train_end = on_save
