@@ -12,7 +12,7 @@ from pathlib import Path
 from countdown_selfplay.contract import frame_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
-from countdown_selfplay.guides import judge, learned
+from countdown_selfplay.guides import judge
 from countdown_selfplay.lab.proposers import rung_oracle
 from countdown_selfplay.proposers import policies, targets_metrics, tiers
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
@@ -25,7 +25,7 @@ SECTIONS = {
     "The conjecturer's proposals": ("Each rate is a share of all proposals of the round.", metrics.PROPOSALS),
     "Targets": (
         "Of the proposer `targets` and the guides beside it; see [self-guided self-play](sgs.md).",
-        (*targets_metrics.METRICS, *judge.Judge.metrics, *learned.Learned.metrics),
+        (*targets_metrics.METRICS, *judge.Judge.metrics),
     ),
     "Rungs": ("Of domains with several rungs ([the ladder](ladder.md)).", metrics.BY_RUNG),
     "A pool's tiers": ("With the proposer `tiers` ([Pools](pools.md)).", tiers.TIERS),

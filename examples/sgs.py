@@ -29,7 +29,7 @@ def main(rounds=12, demonstrations=2048):
         output_dir="runs/example-sgs",
         max_steps=rounds * 4,  # four optimizer steps a round
         proposer_kwargs={"batch": 32},  # targets of a round; None: all of them
-        guide="rubric",  # the paper's rubric by the domain's rules; judge: a language model; learned; none
+        guide="rubric",  # the paper's rubric by the domain's rules; judge: a language model; none
         conjecturer_reward_kwargs={"top_of": "between"},
         learning_rate=1e-4,
         save_strategy="no",

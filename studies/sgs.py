@@ -40,7 +40,6 @@ ARMS = {  # arm -> recipe
     "parallel_sampling": "tiny/sgs_parallel_sampling",
     "stp": "tiny/sgs_stp",
     "judge": "tiny/sgs_judge",
-    "learned": "tiny/sgs_learned",
 }
 OF_32 = {f"sgs_32{arm}": f"tiny/sgs_32{arm}" for arm in ("", "_distractors", "_reinforce_half", "_expert_iteration")}
 """In steps of 32 trained sequences; a rate of a sweep is every role's."""

@@ -106,7 +106,6 @@ RUNS = {
         },
     ),
     "sgs": Run("sgs", SGS, start="sft"),
-    "sgs_learned": Run("sgs", {**SGS, "guide": "learned"}, start="sft"),
     "sgs_judge": Run("sgs", {**SGS, "guide": "judge", "roles": {"guide": {"weights": "start"}}}, start="sft"),
     "sgs_stp": Run("sgs_stp", SGS, start="sft"),
     # a refresh in each round, so that what was learned from the round before is seen

@@ -73,7 +73,6 @@ STUDY = {  # SHA-256 of the settings that the published study played, as sorted 
     "sgs_expert_iteration": "2964ccf089babdf3",
     "sgs_frozen": "3a297de791c44ae4",
     "sgs_judge": "112796275b5e627f",
-    "sgs_learned": "e7fb6283b0bc1281",
     "sgs_no_guide": "2918ba3f93358b3a",
     "sgs_parallel_sampling": "b1c1beafec68b8d7",
     "sgs_reinforce_half": "bb685c1ca197a0a9",

@@ -37,7 +37,7 @@ def build_sgs(build, folder="run", data=None, **changes):
 
 
 def test_a_run_stops_and_goes_on_bit_for_bit(build):
-    saving = dict(save_strategy="steps", save_steps=2, guide="learned", guide_kwargs={"rounds": 2})
+    saving = dict(save_strategy="steps", save_steps=2)
     straight = build_sgs(build, **saving)
     start = weights(straight)
     straight.train()
@@ -46,8 +46,6 @@ def test_a_run_stops_and_goes_on_bit_for_bit(build):
     assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
     left, right = (trainer.game.state_dict() for trainer in (straight, resumed))
     assert left["proposer"] == right["proposer"] and left["archive"] == right["archive"]
-    assert left["guide"]["waiting"] == right["guide"]["waiting"]
-    assert left["guide"]["labels"].tolist() == right["guide"]["labels"].tolist()
     assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
     # what happened: all 12 targets were attempted, problems were played for the unsolved ones, both roles moved
     logged, proposer = rounds(straight.args.output_dir), straight.game.proposer

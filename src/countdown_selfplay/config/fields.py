@@ -118,7 +118,7 @@ class CurriculumFields(EvaluationFields):
     guide: str | None = option(
         None,
         "Scorer of proposals in addition to the provers, for the reward sgs: a name in GUIDES (rubric, judge, "
-        "learned, none). judge is a separate role: add roles.guide.",
+        "none). judge is a separate role: add roles.guide.",
     )
     guide_kwargs: dict | str | None = option(None, "Arguments of the guide as JSON.")
     conjecturer_reward: str = option(

@@ -296,7 +296,7 @@ class SelfPlaySettings(
     @property
     def guide_arguments(self) -> dict[str, Any]:
         """`guide_kwargs` as a dict."""
-        return json_object("guide_kwargs", self.guide_kwargs, '{"rounds": 10}')
+        return json_object("guide_kwargs", self.guide_kwargs, '{}')
 
     @property
     def game_arguments(self) -> dict[str, Any]:

@@ -289,8 +289,6 @@ class Helping:
     """`review_row(target, problem, solution)`: a row that asks a model for the same."""
     read_review: Any = None
     """`read_review(text)`: the review in its answer; None if there is none."""
-    help_features: Any = None
-    """`help_features(target, problem)`: numbers that the guide `learned` looks at, each about within [0, 1]."""
 
 
 class Mutations:

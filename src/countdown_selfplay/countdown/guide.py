@@ -5,7 +5,6 @@ reviewer for three numbers; what they mean for Countdown is defined here."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -144,36 +143,3 @@ def _steps(expression: str) -> tuple[bool, Fraction]:
         largest = max(largest, abs(value))
         stack.append(value)
     return idle, largest
-
-
-HELP_FEATURES = (
-    *("step", "last_step", "identical", "shared_numbers", "same_target", "same_operators", "size", "redundant"),
-    *("deep", "fraction", "tree_distance", "target_gap"),
-)
-"""What `help_features` returns, in this order."""
-
-
-def help_features(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> list[float]:
-    """How a proposal lies to a target, HELP_FEATURES: is it a step, and the last but one; the same problem; the share
-    of the target's numbers that it has; equal targets; equal necessary operators; its size relative to the target's
-    (halved, at most 1); a number too many; every solution deep, or through a fraction; the distance of the two
-    problems' tree features (operators and least depth, 0 to 1); the distance of the targets (relative, 0 to 1)."""
-    own, other = (_shape(tuple(sorted(p.numbers)), p.target, rules) for p in (proposal, target))
-    shared = sum((Counter(target.numbers) & Counter(proposal.numbers)).values())
-    step = is_step(target, proposal, rules)
-    distance = 1.0 if own is None or other is None else sum(a != b for a, b in zip(own, other, strict=True)) / len(own)
-    gap = abs(target.target - proposal.target)
-    return [
-        float(step),
-        float(step and len(target.numbers) - len(proposal.numbers) == 1),
-        float(target.key == proposal.key),
-        shared / len(target.numbers),
-        float(target.target == proposal.target),
-        float(_same_operators(target, proposal, rules)),
-        min(1.0, len(proposal.numbers) / len(target.numbers) / 2),
-        float(_is_redundant(proposal, rules)),
-        float(own is not None and own[0]),
-        float(own is not None and own[1]),
-        distance,
-        gap / math.hypot(gap, max(target.target, 1)),
-    ]

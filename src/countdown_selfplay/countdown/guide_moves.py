@@ -3,7 +3,6 @@ to. Exact wherever at most MOST of the target's numbers are combined on the way,
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -57,23 +56,6 @@ def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | 
         return None
     kept, made = _sorted((before & after).elements()), _sorted((after - before).elements())
     return moves if _covered(left, made, kept, value_high) else None
-
-
-def help_features_in_moves(target: Problem, proposal: Problem, value_high: int) -> list[float]:
-    """How a proposal lies to a target, each within [0, 1]: is it a later state, and the next one; the same problem;
-    the share of the target's numbers that it has; equal targets; its size relative to the target's (halved, at most
-    1); the distance of the targets (relative)."""
-    moves = moves_between(target, proposal, value_high)
-    gap = abs(target.target - proposal.target)
-    return [
-        float(moves is not None),
-        float(moves == 1),
-        float(target.key == proposal.key),
-        _shared(target, proposal) / len(target.numbers),
-        float(target.target == proposal.target),
-        min(1.0, len(proposal.numbers) / len(target.numbers) / 2),
-        gap / math.hypot(gap, max(target.target, 1)),
-    ]
 
 
 @lru_cache(maxsize=1 << 14)

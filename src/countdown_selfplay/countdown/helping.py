@@ -19,7 +19,7 @@ from . import guide
 from .exact.solver import is_solvable_batch, reachable_targets
 from .generator import generate_problems
 from .guide import Review
-from .guide_moves import help_features_in_moves, rubric_in_moves
+from .guide_moves import rubric_in_moves
 from .moves import solving_moves
 from .problem import Problem, ProblemSpec, heldout_key
 from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
@@ -236,11 +236,6 @@ class CountdownHelping(Helping):
 
     def read_review(self, text: str) -> Review | None:
         return read_review(text, self.conjecturer_prompt)
-
-    def help_features(self, target: Problem, problem: Problem) -> list[float]:
-        if self.value_high is not None:
-            return help_features_in_moves(target, problem, self.value_high)
-        return guide.help_features(target, problem, self.rules)
 
 
 STEP, NEAR, FAR = "step", "near", "far"

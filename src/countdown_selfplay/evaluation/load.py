@@ -20,7 +20,6 @@ from ..errors import DataError
 from ..games import critic_metrics
 from ..games.metrics import METRICS
 from ..guides.judge import Judge
-from ..guides.learned import Learned
 from ..lab.critics.win_rates import RATES, matrix_of
 from ..lab.proposers import rung_oracle
 from ..proposers import policies, rungs, targets_metrics, tiers
@@ -51,7 +50,7 @@ T_FROM = 3  # seeds from which a t interval is drawn; of two it would be 13 stan
 def shipped() -> list[Metric]:
     """The metrics that the library declares: for runs of older releases, which wrote no panels or no declarations, and
     for those that are no part of run.json (times, evaluations)."""
-    own = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics, *Learned.metrics)
+    own = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
     proposers = (*SYMBOLIC, *rungs.RUNGS, *rung_oracle.ORACLE, policies.REPAIRED)
     found = (*own, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
     return list({metric.name: metric for metric in found}.values())

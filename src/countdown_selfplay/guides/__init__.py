@@ -18,7 +18,6 @@ GUIDES: Registry[Any] = Registry(
     {
         "rubric": "countdown_selfplay.guides.rubric:Rubric",
         "judge": "countdown_selfplay.guides.judge:Judge",
-        "learned": "countdown_selfplay.guides.learned:Learned",
         "none": "countdown_selfplay.guides:no_guide",
     },
 )

@@ -4,7 +4,7 @@
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Rules
-from countdown_selfplay.countdown.guide_moves import help_features_in_moves, moves_between, rubric_in_moves
+from countdown_selfplay.countdown.guide_moves import moves_between, rubric_in_moves
 from countdown_selfplay.countdown.moves import solving_moves
 
 TARGET = Problem((3, 4, 5, 6), 24)
@@ -42,11 +42,6 @@ def test_complexity_counts_numbers_and_redundancy_moves_that_change_nothing():
     assert rubric_in_moves(TARGET, Problem((1, 2, 3, 4, 14), 24), 99).complexity == 2  # one number more, 1+2+3+4+14
     seven = Problem((1, 2, 3, 4, 5, 6, 7), 28)
     assert rubric_in_moves(TARGET, seven, 99).complexity == 3  # seven of four numbers, their sum
-
-
-def test_features_of_a_next_state_by_hand():
-    # two of four numbers are shared, three of four are there: .75 / 2
-    assert help_features_in_moves(TARGET, Problem((12, 5, 6), 24), 99) == [1, 1, 0, 0.5, 1, 0.375, 0]
 
 
 def test_a_help_with_a_target_may_hold_results_of_moves_and_another_proposal_not():

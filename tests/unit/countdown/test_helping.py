@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
-from countdown_selfplay.countdown.guide import HELP_FEATURES, Review, is_step, rubric
+from countdown_selfplay.countdown.guide import Review, is_step, rubric
 from countdown_selfplay.countdown.helping import helping_problem, read_review, review_text
 from countdown_selfplay.countdown.problem import heldout_key
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
@@ -61,8 +61,6 @@ def test_the_domain_reviews_as_the_rubric_does_and_reads_the_solution():
     assert TINY.helping.review(TARGET, STEP) == rubric(TARGET, STEP)
     one = Problem((1, 3, 5), 16)  # 1 + 3 * 5: every number is needed
     assert TINY.helping.review(TARGET, one, "3 * 5 + 1").redundancy == 0
-    assert len(TINY.helping.help_features(TARGET, STEP)) == len(HELP_FEATURES)
-    assert TINY.helping.help_features(TARGET, STEP)[:4] == [1, 1, 0, pytest.approx(2 / 3)]
 
 
 def test_demonstrations_are_solvable_of_the_training_side_and_half_of_them_steps():

@@ -11,7 +11,6 @@ from countdown_selfplay.errors import ConfigError, RewardError, UnknownNameError
 from countdown_selfplay.games import ProposeAndSolve
 from countdown_selfplay.guides import check_guide, checked_scores, make_guide
 from countdown_selfplay.guides.judge import Judge
-from countdown_selfplay.guides.learned import Learned
 from countdown_selfplay.guides.rubric import Rubric
 from countdown_selfplay.proposers.targets import Targets
 from countdown_selfplay.rewards import make_conjecturer_reward
@@ -84,28 +83,6 @@ def test_a_judge_reviews_what_was_solved_and_its_failures_count_as_the_mean():
     assert turn.advantages_B.tolist() == [0.0, 1.0, 1.0]
 
 
-def test_a_learned_guide_prefers_what_led_to_a_solved_target():
-    guide, targets = Learned(rounds=2), [Problem((2, 4, 9, n), 26 + n) for n in range(1, 9)]
-    steps = [(target, STEP) for target in targets]  # a step of each: ( 4 + 9 ) * 2 + n
-    others = [(Problem((6, 7, 8, n), 50 + n), Problem((3, 3), 9)) for n in range(1, 9)]
-    proposals, found = outcome([0.5] * 16, *steps, *others)
-    assert np.isnan(guide.score(round_of(), proposals, found)).all()  # nothing known yet
-    guide.learn(round_of(), found)
-    solved = Outcome([], np.zeros(0), targets, [], np.ones((1, 8, 4)), ["1"] * 8)
-    guide.learn(round_of(index=1), solved)  # the targets of the steps are solved, the others have a round left
-    assert guide.logged() == {"guide/labelled": 8, "guide/led_to_solved": 1.0} and len(guide.waiting) == 8
-    # a problem of the round that solves its target did not help: it gets no label
-    target = Problem((1, 4, 9), 26)
-    _, both = outcome([0.5, 1.0], (target, STEP), (target, target))
-    guide.learn(round_of(index=2), both)  # and the others' time is up
-    assert guide.logged() == {"guide/labelled": 16, "guide/led_to_solved": 0.5} and guide.waiting == []
-    scores = guide.score(round_of(index=2), proposals, found)
-    assert scores[:8].min() > 5 and scores[8:].max() < 3  # 4 is an even chance
-    again = Learned(rounds=2)
-    again.load_state_dict(guide.state_dict())
-    assert again.score(round_of(index=2), proposals, found).tolist() == scores.tolist()
-
-
 class Answering(BaseGuide):
     scale = (0.0, 8.0)
 
@@ -141,8 +118,6 @@ def test_names_and_roles_are_checked_before_a_model_loads():
     assert make_guide("none") is None
     with pytest.raises(UnknownNameError, match="Did you mean 'rubric'"):
         make_guide("rubrik")
-    with pytest.raises(ConfigError, match=r"`rounds` \(0\)"):
-        make_guide("learned", {"rounds": 0})
     with pytest.raises(ConfigError, match=r"needs a role 'guide'.*weights: start"):
         check_guide("`guide` (judge)", Judge(), {"prover": ["prover"]})
     with pytest.raises(ConfigError, match=r"`roles.guide` is played by the guide `judge` alone"):

@@ -89,25 +89,7 @@ def _has_idle_premise(lemma: Formula) -> bool:
 
 
 class DetachmentHelping(Helping):
-    """For guides: the rubric, and numbers for the guide that learns."""
+    """For guides: the rubric."""
 
     def review(self, target: Formula, problem: Formula, solution: str | None = None) -> Review:
         return rubric(target, problem)
-
-    def help_features(self, target: Formula, problem: Formula) -> list[float]:
-        """The three scores within [0, 1]; whether each is an instance of the other; the lemma's signs, variables and
-        depth relative to the target's (halved, at most 1)."""
-        found = rubric(target, problem)
-        sizes = [
-            (problem.symbols, target.symbols),
-            (problem.variables, target.variables),
-            (problem.depth, target.depth),
-        ]
-        return [
-            found.relevance / 5,
-            float(found.redundancy),
-            found.complexity / 4,
-            float(is_instance(target, problem)),
-            float(is_instance(problem, target)),
-            *(min(1.0, own / max(1, other) / 2) for own, other in sizes),
-        ]
