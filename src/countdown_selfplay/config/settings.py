@@ -296,7 +296,7 @@ class SelfPlaySettings(
     @property
     def guide_arguments(self) -> dict[str, Any]:
         """`guide_kwargs` as a dict."""
-        return json_object("guide_kwargs", self.guide_kwargs, '{}')
+        return json_object("guide_kwargs", self.guide_kwargs, '{"scale": 8}')
 
     @property
     def game_arguments(self) -> dict[str, Any]:

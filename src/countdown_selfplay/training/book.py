@@ -111,10 +111,10 @@ class Loop:
     """State of the Trainer's loop between two rounds beside weights and curriculum: rounds that no log covers yet.
     Part of a checkpoint, so that the logs after a resume are those of the straight run."""
 
-    def __init__(self, trl: GRPOTrainer, book: Book, processes: Processes) -> None:
+    def __init__(self, trl: GRPOTrainer, book: Book, frame: Frame, processes: Processes) -> None:
         """`trl`: for its counters of a loop (_trl.LOSS_SINCE_LOG)."""
         self.trl: Any = trl
-        self.book, self.processes = book, processes
+        self.book, self.frame, self.processes = book, frame, processes
 
     def start(self) -> None:
         """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""

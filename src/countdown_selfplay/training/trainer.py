@@ -171,7 +171,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         order: the round is closed before it is judged, by the guard last, and exported after that."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
         self.frame, self.book = Frame(), Book(self.roles)
-        self.loop = Loop(self, self.book, self.processes)
+        self.loop = Loop(self, self.book, self.frame, self.processes)
         self.exports = Exports(args, self.engine, self.processes, self.frame, self.domain, proposer, tokenizer)
         parts = {"frame": self.frame, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
