@@ -19,13 +19,11 @@ SHORT = dict(
 FEW = dict(candidates=64, refresh=2, keep=12)
 
 
-@pytest.mark.parametrize("features", [{}, {"features": "learned", "features_kwargs": {"problems": 300, "steps": 20}}])
-def test_two_processes_decide_alike_and_a_resume_is_exact(features, tmp_path):
+def test_two_processes_decide_alike_and_a_resume_is_exact(tmp_path):
     given = recipe_fields("tiny/symbolic_ours", {}, JointSelfPlayConfig)
     given.pop("output_dir", None)
     learner = {**(given["proposer_kwargs"].get("difficulty_kwargs") or {}), "least": 10, "trees": 10}
     config = {**given, **SHORT, "proposer_kwargs": {**given["proposer_kwargs"], **FEW, "difficulty_kwargs": learner}}
-    config["proposer_kwargs"] |= features
     straight = run(tmp_path / "straight", **config)  # of which it asserts that both processes hold the same
     proposer = straight["memory"]["game"]["proposer"]
     # Refreshes in rounds 0 and 2. 2 x 64 answers of 16 to a problem are 8 problems a round, of which some are played

@@ -9,7 +9,6 @@ from .conftest import equal, optimizer_state, rounds, weights
 
 COMMON = dict(candidates=32, refresh=2, keep=8)
 LEARNED = dict(difficulty="predictor", difficulty_kwargs={"least": 10, "trees": 10}, relabel_every=1, relabel=12)
-SEEN = dict(features="learned", features_kwargs={"problems": 200, "steps": 10}, played_labels=True)
 RUN = dict(
     roles={"conjecturer": {"players": 0}},
     conjecturer_micro_batches=0,
@@ -26,7 +25,15 @@ RUN = dict(
     ("name", "more"),
     [
         ("ucb", {"difficulty": "rollout", "difficulty_kwargs": {"samples": 4}}),
-        ("factorized", {**LEARNED, **SEEN, "selection": "hard_band", "selection_kwargs": {"low": 0.0, "high": 0.9}}),
+        (
+            "factorized",
+            {
+                **LEARNED,
+                "played_labels": True,
+                "selection": "hard_band",
+                "selection_kwargs": {"low": 0.0, "high": 0.9},
+            },
+        ),
     ],
 )
 def test_a_resumed_symbolic_run_equals_the_straight_run_bit_for_bit(build, name, more):

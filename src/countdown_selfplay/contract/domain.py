@@ -328,7 +328,3 @@ class Mutations:
     def reordered(self, problem: Any, seed: int) -> Any:
         """One of the presentations of a problem that share its key, such as orders of its numbers."""
         return problem
-
-    structures: Any = None
-    """`structures(problems)`: (P, structures) the share of a problem's solutions that have each structure. `features:
-    learned` alone asks for it."""

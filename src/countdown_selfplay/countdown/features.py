@@ -152,24 +152,6 @@ def solution_columns(
     return columns | {"solutions": solutions, "log_solutions": np.log1p(solutions)}
 
 
-def structures(problems: Sequence[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None) -> Array:
-    """(problems, structures) the share of a problem's solutions that have each structure; 0 throughout without a
-    solution. Two solutions have the same structure where they use the same operators and their trees have the same
-    depth, number of sums and products, and number of parentheses: 14 with three numbers. A column for each structure
-    that one of these problems has. Raises DataError beyond 6 numbers."""
-    rows, codes = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for members, numbers_PK, target_P in by_operands(problems):
-        numbers_PK.sort(axis=1)
-        for _, part in solutions_between(numbers_PK, target_P, target_P, rules, workers):
-            columns = (part.operators, part.depth, part.nodes, part.parentheses)
-            codes.append(np.ravel_multi_index([c.astype(np.int64) for c in columns], (16, 16, 16, 16)))
-            rows.append(np.asarray(members)[part.problems])
-    known, place = np.unique(np.concatenate(codes), return_inverse=True)
-    found = np.zeros((len(problems), len(known)))
-    np.add.at(found, (np.concatenate(rows), place), 1.0)
-    return found / np.maximum(found.sum(axis=1, keepdims=True), 1.0)
-
-
 def operators_of(tree: Node) -> set[str]:
     """The operators that writing the tree takes: `+` for a second term with a plus, `-` for one with a minus, `*` for
     a second factor above the line, `/` for one below."""

@@ -26,7 +26,6 @@ from .features import (
     scaled_features,
     solution_columns,
     solutions_between,
-    structures,
 )
 from .problem import Problem, ProblemSpec, problem_of_key
 from .rules import Rules
@@ -153,7 +152,7 @@ def _features(
 
 @dataclass(frozen=True)
 class CountdownMutations(Mutations):
-    """Countdown for symbolic proposers. `structures`: the share of a problem's solutions that have each structure."""
+    """Countdown for symbolic proposers."""
 
     spec: ProblemSpec
     rules: Rules
@@ -203,9 +202,6 @@ class CountdownMutations(Mutations):
 
     def novelty(self, problems: Sequence[Problem], feature_set: int = 13, features_PF: Any = None) -> Array:
         return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
-
-    def structures(self, problems: Sequence[Problem]) -> Array:
-        return structures(problems, self.rules)
 
     def seed_features(self, problems: Sequence[Problem]) -> Array:
         """(P, 7) SEED_FEATURES: counts divided by the most numbers, numbers by their greatest, the target by its

@@ -8,41 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...contract.round import Round
-from ...contract.stateful import Stateless
 from ...errors import ConfigError
-from ...registry import Registry
 
 VERSION = 1
 """Of the feature vectors; a checkpoint with another one holds other distances."""
-
-
-NOVELTIES: Registry[Any] = Registry(
-    "features",
-    {
-        "7": "countdown_selfplay.proposers.symbolic.novelty:Trees",
-        "13": "countdown_selfplay.proposers.symbolic.novelty:TreesAndNumbers",
-        "learned": "countdown_selfplay.proposers.symbolic.embedding:Embedding",
-    },
-)
-"""Where a problem lies among others: `points(round, problems, features_PF)` says it, in columns of [0, 1] that are
-equal on all processes. Stateful."""
-
-
-class Trees(Stateless):
-    """Structure and operators of the solution trees alone. Many problems share a point: the archive collapses (seed
-    004, section 5)."""
-
-    columns = 7
-
-    def points(self, round: Round, problems: Sequence[Any], features_PF: np.ndarray) -> np.ndarray:
-        return np.asarray(round.domain.mutations.novelty(problems, self.columns, features_PF))
-
-
-class TreesAndNumbers(Trees):
-    """Differs from Trees in that numbers and target are columns too (Task Difficulty and Diversity, section 4)."""
-
-    columns = 13
 
 
 class NoveltyArchive:
@@ -52,7 +21,7 @@ class NoveltyArchive:
     paper does not say which distance it takes.
     """
 
-    def __init__(self, feature_set: int | str) -> None:
+    def __init__(self, feature_set: int) -> None:
         self.feature_set = feature_set
         self.keys: dict[str, None] = {}  # in order, and quick to look up
         self.listed: list[str] = []

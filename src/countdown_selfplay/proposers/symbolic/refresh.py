@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from annotated_types import Ge
@@ -17,7 +17,7 @@ from ...registry import Count, Registry, Share
 from ...statistics.calibration import brier, calibration_error
 from .difficulty import DIFFICULTIES, Difficulty, measured_rates
 from .metrics import SYMBOLIC, cascade
-from .novelty import NOVELTIES, NoveltyArchive, distance_among
+from .novelty import NoveltyArchive, distance_among
 from .selection import ProblemReplay, Reservoir, Rule, Selection
 
 _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Selection, "replay": ProblemReplay})
@@ -45,7 +45,7 @@ class Symbolic(BaseProposer):
     """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
     `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
     an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (while it is empty: to
-    the anchors; `features`: 7, 13 or learned, with `features_kwargs`) and the score R_gen; `selection` (with
+    the anchors) by 7 or 13 `features`, and the score R_gen; `selection` (with
     `selection_kwargs`: low, high, diversity, least_diversity, ...) takes at most `keep` of them into the archive and
     the buffer (`replay`: capacity, half_life, softness). In every round `generated_fraction` of the prover's slots are
     drawn from the buffer. Give the game an `anchor_fraction` of 1 minus that.
@@ -63,8 +63,7 @@ class Symbolic(BaseProposer):
     archive_seeds: Share = 0.5
     difficulty: str = "rollout"
     difficulty_kwargs: dict[str, Any] | None = None
-    features: int | str = 13
-    features_kwargs: dict[str, Any] | None = None
+    features: Literal[7, 13] = 13
     selection: Rule = "top_k"
     selection_kwargs: dict[str, Any] | None = None
     replay: dict[str, Any] | None = None
@@ -88,7 +87,6 @@ class Symbolic(BaseProposer):
                 f"`played_labels` (true) is for a difficulty that learns from labels, and {self.difficulty} measures; "
                 "set difficulty: predictor or uncertainty, or leave it out."
             )
-        self.space: Any = NOVELTIES.make(str(self.features), self.features_kwargs)
         self.archive = NoveltyArchive(self.features)
         self.buffer: ProblemReplay = _PARTS.make("replay", self.replay)
         self.pool = Reservoir(self.reservoir)
@@ -172,7 +170,7 @@ class Symbolic(BaseProposer):
         rows = np.array([i for i, reason in enumerate(reasons) if reason == "ok"], dtype=int)
         problems, keys = [mutants.problems[i] for i in rows], [domain.key(mutants.problems[i]) for i in rows]
         p_V = from_main(round, self.estimator.estimate(round, problems, mutants.features[rows]))
-        points_VF = self.space.points(round, problems, mutants.features[rows])
+        points_VF = self._points(round, problems, mutants.features[rows])
         diversity_V = from_main(round, self._diversity(round, points_VF, anchors))
         scored = Scored(rows, [choice.arms[i] for i in rows], p_V, self.select.reward(p_V, diversity_V))
         self.pool.add(keys, p_V)
@@ -196,12 +194,18 @@ class Symbolic(BaseProposer):
         if self.estimator.wants_labels and self.relabel_every and self.refreshes % self.relabel_every == 0:
             self.logged_now |= self._relabel(round)
 
+    def _points(self, round: Round, problems: Sequence[Any], features_PF: np.ndarray) -> np.ndarray:
+        """(P, columns) in [0, 1]: structure and operators of the solution trees (7), and numbers and target (13: Task
+        Difficulty and Diversity, section 4). By 7 many problems share a point, and the archive collapses (section
+        5)."""
+        return np.asarray(round.domain.mutations.novelty(problems, self.features, features_PF))
+
     def _diversity(self, round: Round, points_VF: np.ndarray, anchors: Sequence[Any]) -> np.ndarray:
         """(V,) R_div. While nothing was generated the data's tasks are what candidates differ from: a distance of 1 of
         all would make the first R_gen incomparable with every later one, and baseline and arms remember it."""
         if len(self.archive) or not anchors:
             return self.archive.distance(points_VF)
-        known_AF = self.space.points(round, anchors, round.domain.mutations.features(anchors))
+        known_AF = self._points(round, anchors, round.domain.mutations.features(anchors))
         return distance_among(points_VF, known_AF)
 
     def _shown(self, round: Round, keys: Sequence[str]) -> list[Any]:
@@ -281,8 +285,7 @@ class Symbolic(BaseProposer):
             setattr(self, name, value)
 
     def _parts(self) -> dict[str, Any]:
-        own = {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
-        return {**own, "space": self.space}
+        return {"archive": self.archive, "buffer": self.buffer, "reservoir": self.pool, "difficulty": self.estimator}
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:

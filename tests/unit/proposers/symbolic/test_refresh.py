@@ -23,12 +23,7 @@ SMALL = {"refresh": 2, "candidates": 48, "keep": 12, "relabel": 24, "relabel_eve
 KINDS = {
     "mutation": {"difficulty": "predictor", "difficulty_kwargs": {"least": 10, "trees": 10}},
     "ucb": {"window": 6},
-    "thompson": {
-        "discount": 0.9,
-        "reward": "progress",
-        "features": "learned",
-        "features_kwargs": {"problems": 200, "steps": 5},
-    },
+    "thompson": {"discount": 0.9, "reward": "progress", "features": 7},
     "factorized": {
         "difficulty": "uncertainty",
         "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2},
