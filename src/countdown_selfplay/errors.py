@@ -63,3 +63,8 @@ class GenerationError(CountdownSelfPlayError, RuntimeError):
 
 class CheckerError(CountdownSelfPlayError, RuntimeError):
     """The processes that check answers cannot be started any more; the message says how the last start failed."""
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """A value's text for a sentence, cut to `most` signs."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 
-from .errors import ConfigError, UnknownNameError
+from .errors import ConfigError, UnknownNameError, shortened
 from .packages import need
 
 T = TypeVar("T")
@@ -131,9 +131,8 @@ class Registry(dict[str, T]):
             if key in hints and not fits(value, hints[key]):
                 default = takes[key].default
                 cure = "" if default is inspect.Parameter.empty else f"; leave it out for {in_yaml(default)}"
-                raise ConfigError(
-                    f"`{key}` ({_short(value)}) of {self.kind} '{name}' must be {described(hints[key])}{cure}."
-                )
+                shown = shortened(repr(value), 100)
+                raise ConfigError(f"`{key}` ({shown}) of {self.kind} '{name}' must be {described(hints[key])}{cure}.")
         try:
             return entry(**given)
         except (TypeError, ValueError) as error:
@@ -168,11 +167,6 @@ def fits(value: Any, hint: Any) -> bool:
         except (ValidationError, AttributeError, TypeError, ValueError, RecursionError):
             return False
     return True
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}..."
 
 
 _WORDS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}

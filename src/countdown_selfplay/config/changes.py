@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, shortened
 from ..options import free_names, help_of
 from .fields import CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields
 from .flat import NAMES
@@ -158,7 +158,7 @@ def changed_settings(
         shown = {name: changed[name] for name in refused}
         said = {name: f"; {text}" for name, text in (more or {}).items() if text}
         listed = "; ".join(
-            f"{name} ({_short(there)} there, {_short(here)} here{said.get(name, '')})"
+            f"{name} ({_text(there)} there, {_text(here)} here{said.get(name, '')})"
             for name, (there, here) in zip(shown, map(_apart, shown.values()), strict=True)
         )
         names = ",".join([*(name for name in changed if name not in refused), *refused])
@@ -203,6 +203,5 @@ def _apart(pair: list[Any]) -> tuple[Any, Any]:
     return left, right
 
 
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _text(value: Any) -> str:
+    return shortened(value if isinstance(value, str) else json.dumps(value))

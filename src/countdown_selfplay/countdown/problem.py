@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ConfigError, DataError
+from ..errors import ConfigError, DataError, shortened
 
 MAX_NUMBERS = 100
 """Most numbers in a problem. An expression may have 256 characters, so no answer could use more than 128."""
@@ -25,11 +25,11 @@ HELD_OUT_SHARE = 8
 def _integer(value: object, what: str) -> int:
     """`value` as a Python int; NumPy integers pass, bools and floats do not."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise DataError(f"{what} must be an integer, got {_short(value)}.")
+        raise DataError(f"{what} must be an integer, got {shortened(repr(value), 43)}.")
     try:
         number = operator.index(value)  # type: ignore[call-overload]
     except TypeError:  # an array has __index__, and refuses unless it is one integer
-        raise DataError(f"{what} must be an integer, got {_short(value)}.") from None
+        raise DataError(f"{what} must be an integer, got {shortened(repr(value), 43)}.") from None
     if abs(number) > MAX_MAGNITUDE:
         raise DataError(
             f"{what} must lie within {MAX_MAGNITUDE:,} of zero, got a number of {number.bit_length()} bits."
@@ -42,11 +42,6 @@ def _is_plain(value: object) -> bool:
     return type(value) is int and -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return f"{text[:40]}..." if len(text) > 43 else text
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
     """`numbers`: 1 to 100 positive integers in the order they are printed; `target`: any integer. Raises DataError for
@@ -57,7 +52,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         if isinstance(self.numbers, str | bytes | Mapping) or not hasattr(self.numbers, "__iter__"):
-            raise DataError(f"numbers must be a list of integers, got {_short(self.numbers)}.")
+            raise DataError(f"numbers must be a list of integers, got {shortened(repr(self.numbers), 43)}.")
         numbers = tuple(self.numbers)
         if not all(map(_is_plain, numbers)):
             numbers = tuple(_integer(number, f"number {i + 1}") for i, number in enumerate(numbers))
@@ -136,7 +131,7 @@ def problem_from_row(row: Mapping[str, Any], index: int = 0) -> Problem:
     integers into floats). Other columns (a rendered prompt) are ignored. Raises DataError that names row and
     column."""
     if not isinstance(row, Mapping):
-        raise DataError(f"row {index}: a row maps column names to values, got {_short(row)}.")
+        raise DataError(f"row {index}: a row maps column names to values, got {shortened(repr(row), 43)}.")
     source, prefix = row, ""
     nested = row.get("ground_truth")
     if isinstance(nested, Mapping) and (row.get("target") is None or _numbers_column(row) is None):

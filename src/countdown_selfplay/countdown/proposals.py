@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
+from ..options import is_whole
 from ..registry import Registry
 from .problem import MAX_MAGNITUDE, MAX_NUMBERS, Problem
 from .prompts import COMPLETION_STOP, json_example
@@ -65,7 +66,7 @@ def _proposal(numbers: list[object], target: object) -> Proposal:
     for value in (*numbers, target):
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not is_whole(value):
             return _refused(ProposalReason.NOT_INTEGERS)
         if abs(value) > MAX_MAGNITUDE:
             return _refused(ProposalReason.TOO_LARGE)

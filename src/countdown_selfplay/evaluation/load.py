@@ -22,12 +22,13 @@ from ..games.metrics import METRICS
 from ..guides.judge import Judge
 from ..lab.critics.win_rates import RATES, matrix_of
 from ..lab.proposers import rung_oracle
+from ..options import is_number, is_whole
 from ..proposers import policies, rungs, targets_metrics, tiers
 from ..proposers.symbolic.metrics import SYMBOLIC
 from ..statistics.bootstrap import Estimate, Interval, t_interval
 from . import iterated
 from .iterated import DAMAGED
-from .terminal import before_after_rows, estimate, interval, is_finite_number, rates
+from .terminal import before_after_rows, estimate, interval, rates
 
 HISTOGRAM = "round/solve_rate_histogram"
 OWN = "Metrics of the game, its proposer and guide"
@@ -235,9 +236,9 @@ def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]]
     histograms: dict[int, list[int]] = {}
     for number, row in json_lines(path, _TORN):
         step = row.get("step")
-        if isinstance(step, bool) or not isinstance(step, int):
+        if not is_whole(step):
             raise DataError(f"'{path}', line {number}: `step` is {step!r}; every line needs a whole number.")
-        numbers = {name: float(value) for name, value in row.items() if is_finite_number(value)}
+        numbers = {name: float(value) for name, value in row.items() if is_number(value)}
         if not any("/" in name and not name.startswith("eval_") for name in row):
             others.setdefault(step, {}).update(numbers)
             continue
@@ -250,7 +251,7 @@ def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]]
 
 
 def _counts(value: Any, path: Path, number: int) -> list[int]:
-    if not isinstance(value, list) or len(value) < 2 or not all(is_finite_number(v) and v >= 0 for v in value):
+    if not isinstance(value, list) or len(value) < 2 or not all(is_number(v) and v >= 0 for v in value):
         raise DataError(f"{path}, line {number}: '{HISTOGRAM}' must be a list of counts, got {value!r}.")
     return [int(v) for v in value]
 

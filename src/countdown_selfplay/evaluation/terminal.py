@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
+from ..options import is_number
 from ..statistics.bootstrap import Estimate, Interval, independent_difference, paired_bootstrap
 from .summary import rungs_text
 
@@ -105,7 +106,7 @@ def estimate(value: Any) -> Estimate:
     """A value and the ends of its interval, from a list or an object of the three; ValueError for anything else."""
     names = ("value", "low", "high")
     three: list[Any] = [value.get(name) for name in names] if isinstance(value, dict) else list(value)
-    if len(three) != 3 or not all(is_finite_number(one) for one in three):
+    if len(three) != 3 or not all(is_number(one) for one in three):
         raise ValueError(f"{value!r} is no value with the two ends of its interval")
     return Estimate(*map(float, three))
 
@@ -114,11 +115,6 @@ def interval(value: Any) -> Interval:
     """A difference, as `estimate` reads a value."""
     found = estimate(value)
     return Interval(found.value, found.low, found.high)
-
-
-def is_finite_number(value: Any) -> bool:
-    """Of JSON; a boolean is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e308
 
 
 def single_players(side: Mapping[str, Any], kind: str) -> list[str]:

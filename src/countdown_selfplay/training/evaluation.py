@@ -17,7 +17,7 @@ from ..errors import ConfigError
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover, pooled
 from ..evaluation.sampling import sample_texts
 from ..evaluation.setting import preset
-from ..evaluation.summary import pass_by_rung
+from ..evaluation.summary import pass_by_rung, powers_of_two
 from ..evaluation.terminal import ProgressLine
 from ..generation.base import Turns
 from ..random_state import seed_from
@@ -69,7 +69,7 @@ class Evaluator:
             problems = [self.domain.problem(row, index) for index, row in enumerate(rows)]
         n, size, seed = self.answers, self.args.per_device_eval_batch_size, seed_from(self.args.seed, "eval", step)
         found, figures = self.figures(problems, label="held-out", batch_size=size, seed=seed)
-        ks = [k for k in (1, 2, 4, 8, 16, 32, 64, 128) if k <= n]
+        ks = powers_of_two(min(n, 128))
         scores = {k: sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
         metrics = {f"{prefix}_pass@{k}": score for k, score in scores.items()}
         if found.rungs is not None:

@@ -20,6 +20,7 @@ from annotated_types import Gt, Lt
 
 from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError, DataError
+from ..options import is_whole
 from ..registry import Count, suggestion
 from .workers import Unchecked, Workers
 
@@ -265,8 +266,8 @@ def _message(role: str, content: str) -> Message:
 
 def _whole(given: Mapping[str, Any], name: str, taskset: str) -> int:
     value = given.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        whole = [key for key, one in given.items() if isinstance(one, int) and not isinstance(one, bool)]
+    if not is_whole(value):
+        whole = [key for key, one in given.items() if is_whole(one)]
         raise ConfigError(
             f"`rung_field` ({name}) must be a whole number of each task of '{taskset}', and one has {value!r:.40}; "
             f"whole numbers there: {', '.join(whole)}."

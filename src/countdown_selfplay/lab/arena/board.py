@@ -8,7 +8,7 @@ either family has its p-values adjusted by Holm.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from ...data.jsonl import json_file, json_shape
 from ...errors import ConfigError, DataError
+from ...evaluation.answers import first_difference
 from ...evaluation.terminal import aligned
 from ...statistics.bootstrap import CHANGE, ends, holm, t_interval, two_level_draws, two_level_interval, two_sided_p
 from ...statistics.pass_at_k import pass_at_k_array
@@ -84,14 +85,14 @@ def check(job: Mapping[str, Any], track: Track, path: Path, settings: Mapping[st
         raise ConfigError(
             f"{path} holds the job of {job['contestant']} with seed {job['seed']}; give it that name, or remove it."
         )
-    different = next(differences(job["facts"], track.facts), None)
+    different = first_difference(job["facts"], track.facts)
     if different is not None:
         name, was, now = different
         raise ConfigError(
             f"{path} was played with `{name}` {was}, and on the track {track.name} it is {now}; results of different "
             "rules, budgets or problems are not compared. Play it again in another folder, or put the track back."
         )
-    own = next(differences(job.get("changes"), settings), None)
+    own = first_difference(job.get("changes"), settings)
     if own is not None:
         name, was, now = own
         raise ConfigError(
@@ -102,15 +103,6 @@ def check(job: Mapping[str, Any], track: Track, path: Path, settings: Mapping[st
         raise ConfigError(f"{path} was measured on the {job['measured_on']} problems; tuning runs are in no table.")
     if len(job["correct"]) != track.sets["held_out"].each * len(track.measured):
         raise DataError(f"{path} has {len(job['correct'])} counts; {_CURE}.")
-
-
-def differences(a: Any, b: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Name, value in a, value in b of every leaf in which two plain trees differ."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        for key in dict.fromkeys([*a, *b]):
-            yield from differences(a.get(key), b.get(key), f"{name}.{key}" if name else str(key))
-    elif a != b:
-        yield name, a, b
 
 
 def standings(folder: Path, track: Track, seeds: Sequence[int] | None = None) -> Row:

@@ -15,9 +15,9 @@ import numpy as np
 
 from ...data.jsonl import json_shape
 from ...errors import ConfigError
+from ...evaluation.answers import first_difference
 from ...statistics.bootstrap import t_interval, t_quantile
 from ...tiny import EMBEDDED
-from .board import differences
 from .contestants import Contestant
 from .tracks import Goal, Track
 
@@ -101,7 +101,7 @@ def check_table(folder: Path, now: Row) -> None:
     """ConfigError for a row of another start, track or goal than one that is to stand beside it."""
     for row in read_rows(folder):
         theirs, ours = ({part: of[part] for part in ("start", "facts", "goal")} for of in (row, now))
-        one = next(differences(theirs, ours), None)
+        one = first_difference(theirs, ours)
         if one is not None:
             name, was, is_now = one
             raise ConfigError(
@@ -113,7 +113,7 @@ def check_table(folder: Path, now: Row) -> None:
 def check_rules(row: Row, now: Row, where: str) -> None:
     """ConfigError that names the first difference of the settings, the track, the goal or the start."""
     for part in ("start", "facts", "goal", "settings"):
-        one = next(differences(row[part], now[part], part), None)
+        one = first_difference(row[part], now[part], part)
         if one is not None:
             name, was, is_now = one
             raise ConfigError(

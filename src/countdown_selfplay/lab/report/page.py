@@ -4,7 +4,6 @@ with proposals and answers as they were written, one for each thing that happene
 from __future__ import annotations
 
 import json
-import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from ...errors import DataError
 from ...evaluation.findings import findings, verdict, verdict_of_arms
 from ...evaluation.load import Run, arms_of, band_text
+from ...options import is_number
 from ..critics.win_rates import OF_RIGHT, OF_WRONG
 from . import panels, tables, targets
 from .charts import MEASURED, PLAYED, hints, quiet, window_text
@@ -196,10 +196,6 @@ def _rank(player: str) -> int:
     kinds = list(HEADINGS)
     kind = player.partition("/")[0]
     return kinds.index(kind) if kind in kinds else len(kinds)
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def transcripts(run: Run) -> list[dict[str, Any]]:

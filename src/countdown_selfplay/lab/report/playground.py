@@ -16,8 +16,9 @@ from jinja2 import PackageLoader
 from ...data.jsonl import lacking
 from ...errors import DataError
 from ...evaluation.load import Run, load_run
+from ...options import is_number
 from . import tables
-from .page import GOOD, HEADINGS, OUTCOMES, is_number, save, template, text_of
+from .page import GOOD, HEADINGS, OUTCOMES, save, template, text_of
 
 MOST = 4_500_000
 """Bytes of the rounds of a page, which so stays below 5 MB."""
