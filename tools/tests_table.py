@@ -1,6 +1,7 @@
-"""Which test files test a module: the table in CONTRIBUTING.md, from the first line of each test file.
+"""Which test files test a source file, by the first line of each test file.
 
-    python -m tools.tests_table
+    python -m tools.tests_table training/round.py tools/readme.py    # a line a test file, for pytest
+    python -m tools.tests_table                                      # all
 
 The first line of tests/.../test_X.py reads `# Tests: training/round.py, training/credit.py`: files of the package, or
 of the repository (`tools/readme.py`, `README.md`), that the file is there for. What a test only uses is not named.
@@ -9,14 +10,13 @@ of the repository (`tools/readme.py`, `README.md`), that the file is there for. 
 from __future__ import annotations
 
 import re
+import sys
 from collections import defaultdict
 from pathlib import Path
 
 from tools.trees import ROOT
 
 PACKAGE = ROOT / "src" / "countdown_selfplay"
-PAGE = ROOT / "CONTRIBUTING.md"
-MARKS = ("<!-- tests -->", "<!-- /tests -->")
 FIRST = re.compile(r"# Tests: (.+)")
 
 
@@ -39,20 +39,25 @@ def exists(name: str) -> bool:
     return (PACKAGE / name).exists() or (ROOT / name).exists()
 
 
-def table() -> str:
+def tests_of() -> dict[str, list[str]]:
+    """Source file -> its test files, both sorted."""
     tests = defaultdict(list)
     for path in files():
         for name in named(path):
-            tests[name].append(str(path.relative_to(ROOT / "tests")).removesuffix(".py"))
-    rows = [f"| {name} | {', '.join(tests[name])} |" for name in sorted(tests)]
-    return "\n".join(["| file | tests |", "|---|---|", *rows])
+            tests[name].append(path.relative_to(ROOT).as_posix())
+    return {name: tests[name] for name in sorted(tests)}
 
 
-def page(text: str) -> str:
-    """CONTRIBUTING.md with the table of today between its marks; applied twice it changes nothing more."""
-    before, rest = text.split(MARKS[0], 1)
-    return f"{before}{MARKS[0]}\n{table()}\n{MARKS[1]}{rest.split(MARKS[1], 1)[1]}"
+def main(names: list[str]) -> int:
+    """Print the test files of the source files `names`, or the table of all; 1 if one is tested by none."""
+    known = tests_of()
+    if not names:
+        print("\n".join(f"{name}: {', '.join(tests)}" for name, tests in known.items()))
+        return 0
+    asked = [name.removeprefix("src/countdown_selfplay/") for name in names]
+    print("\n".join(dict.fromkeys(test for name in asked for test in known.get(name, []))))
+    return 0 if all(name in known for name in asked) else 1
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    raise SystemExit(main(sys.argv[1:]))

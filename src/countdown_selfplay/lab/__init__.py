@@ -1,1 +1,2 @@
-"""lab."""
+"""The laboratory: what measures and draws. Arena, headroom, report, comparison, scaling fits, evaluations of critics, and
+parts that no recipe of a paper names. The core imports none of it."""

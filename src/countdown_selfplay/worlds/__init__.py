@@ -1,1 +1,2 @@
-"""worlds."""
+"""Other people's problems: domains of other packages, condensed detachment, exports to OpenEnv and lm-eval. The core
+imports none of it."""

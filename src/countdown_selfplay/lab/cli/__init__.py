@@ -1,1 +1,1 @@
-"""lab/cli."""
+"""Commands of the laboratory, one module each."""

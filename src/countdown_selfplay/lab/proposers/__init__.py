@@ -1,1 +1,1 @@
-"""lab/proposers."""
+"""Proposers for measuring: oracles that know what a problem would teach, and bandits over rungs."""

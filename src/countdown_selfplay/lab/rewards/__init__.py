@@ -1,1 +1,1 @@
-"""lab/rewards."""
+"""Conjecturer rewards that no recipe of a paper names."""

@@ -1,1 +1,1 @@
-"""warm_starts/cli."""
+"""Commands of the warm starts, one module each."""
