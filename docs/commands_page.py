@@ -79,7 +79,7 @@ def shown_help(module: str) -> str:
     os.environ["COLUMNS"] = str(WIDTH)
     try:
         with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
-            importlib.import_module(f"countdown_selfplay.cli.{module}").main(["--help"])
+            importlib.import_module(f"countdown_selfplay.{module}").main(["--help"])
     finally:
         os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
     return text.getvalue()

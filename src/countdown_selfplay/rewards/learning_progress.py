@@ -28,27 +28,17 @@ class LearningProgress(Composable):
     needs_progress = True
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
-        known = (UNKNOWN if ctx is None else ctx).progress_P
-        gain_P = one_per_problem(known, solve_rate_P, "learning_progress", "progress")
-        return over_the_largest(np.abs(gain_P) if self.absolute else np.maximum(gain_P, 0.0))
-
-
-def one_per_problem(known: np.ndarray | None, solve_rate_P: np.ndarray, name: str, what: str) -> np.ndarray:
-    """(P) what the context knows of each problem, 0 where it knows nothing; RewardError for another shape."""
-    shape = np.shape(solve_rate_P)
-    if known is None:
-        return np.zeros(shape)
-    if np.shape(known) != shape:
-        raise RewardError(
-            f"Conjecturer reward '{name}' got {what} of shape {np.shape(known)} for {len(solve_rate_P)} solve rates; "
-            "a game must put one number per problem into the RewardContext."
-        )
-    return np.nan_to_num(np.asarray(known, dtype=float))
-
-
-def over_the_largest(gain_P: np.ndarray) -> np.ndarray:
-    """(P) gains, none below 0, over the round's largest; 0 without any."""
-    return gain_P / max(float(gain_P.max(initial=0.0)), np.finfo(float).tiny)
+        known, shape = (UNKNOWN if ctx is None else ctx).progress_P, np.shape(solve_rate_P)
+        if known is None:
+            return np.zeros(shape)
+        if np.shape(known) != shape:
+            raise RewardError(
+                f"Conjecturer reward 'learning_progress' got progress of shape {np.shape(known)} for "
+                f"{len(solve_rate_P)} solve rates; a game must put one number per problem into the RewardContext."
+            )
+        gain_P = np.nan_to_num(np.asarray(known, dtype=float))
+        gain_P = np.abs(gain_P) if self.absolute else np.maximum(gain_P, 0.0)
+        return np.asarray(gain_P / max(float(gain_P.max(initial=0.0)), np.finfo(float).tiny))
 
 
 def needs_progress(reward: object) -> bool:
