@@ -116,7 +116,7 @@ def test_the_state_of_a_bandit_comes_back():
         ("factorized", {"baseline": 2}, "`baseline` \\(2\\) of proposer 'factorized' must be a number from 0 to 1"),
         ("mutation", {"played_labels": 1}, "`played_labels` \\(1\\) of proposer 'mutation' must be true or false"),
         ("mutation", {"played_labels": True}, "is for a difficulty that learns from labels, and rollout measures"),
-        ("mutation", {"features": "learned"}, r"`features` \(learned\) of proposer 'mutation' must be one of 7, 13"),
+        ("mutation", {"features": "learned"}, r"`features` \('learned'\) of proposer 'mutation' must be one of 7, 13"),
         ("mutation", {"arms": 3}, "Proposer 'mutation' does not take arms"),
     ],
 )
