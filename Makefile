@@ -2,7 +2,7 @@
 PYTHON ?= python
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: install test test-slow test-matrices test-notebooks test-studies test-worlds test-gpu test-vllm test-old-trl lint format types docs bench ci
+.PHONY: install test test-slow test-matrices test-notebooks test-studies test-worlds test-gpu test-vllm test-old-trl test-dependencies lint format types docs bench ci
 
 install:
 	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
@@ -59,6 +59,11 @@ $(VLLM_VENV)/ready: constraints-vllm.txt
 # TRL 1.14 and 1.15 in folders of their own, a few MB, made once.
 test-old-trl:
 	OMP_NUM_THREADS=1 $(PYTHON) tools/refuse_old_trl.py
+
+# The wheel in environments of their own, with the newest dependencies that it admits and with the oldest.
+test-dependencies:
+	$(PYTHON) tools/fresh_environment.py newest
+	$(PYTHON) tools/fresh_environment.py floors
 
 lint:
 	$(PYTHON) -m ruff check .

@@ -204,7 +204,7 @@ def ci_dry_run(folder: Path, readme: str) -> subprocess.CompletedProcess[str]:
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "python $*" >> "$CI_LOG"\n')
     python.chmod(0o755)
-    stages = "test-worlds test-matrices test-notebooks test-studies test-old-trl test-vllm"
+    stages = "test-worlds test-matrices test-notebooks test-studies test-old-trl test-dependencies test-vllm"
     (folder / "Makefile").write_text(f'{stages}:\n\t@echo make $@ $(PYTHON) >> "$$CI_LOG"\n')
     environment = {**os.environ, "CI_LOG": str(folder / "log")}
     environment.pop("CI_RUN_LIMITED", None)
@@ -227,7 +227,7 @@ def test_ci_runs_the_two_lines_of_the_readme_and_then_the_checks(tmp_path):
     done = ci_dry_run(tmp_path, TWO_LINES.format(test="echo two >> $CI_LOG"))
     assert done.returncode == 0, done.stdout + done.stderr
     checks = ["python -m ruff check .", "python -m ruff format --check .", "python -m mypy"]
-    stages = ("worlds", "matrices", "notebooks", "studies", "old-trl", "vllm")
+    stages = ("worlds", "matrices", "notebooks", "studies", "old-trl", "dependencies", "vllm")
     checks += [f"make test-{stage} .venv/bin/python" for stage in stages]
     assert (tmp_path / "log").read_text().splitlines() == ["one true 1", "two", *checks]
 
