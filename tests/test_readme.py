@@ -43,13 +43,10 @@ def sgs(arm):
 
 
 MEASURED = {
-    "5.9%": lambda: arena("targets", "trained"),
-    "2.3%": lambda: arena("targets", "plain"),
     "6.8%": lambda: arena("ladder", "trained_hard"),
     "4.2%": lambda: arena("ladder", "plain"),
     "29.7%": lambda: default_run("after"),
     "29.9%": lambda: default_run("control"),
-    "27.2%": lambda: default_run("before"),
     "82.7%": lambda: sgs("sgs"),
     "89.6%": lambda: sgs("parallel_sampling"),
 }
@@ -57,7 +54,7 @@ MEASURED = {
 
 
 def test_it_is_short():
-    assert 90 <= len(TEXT.splitlines()) <= 110
+    assert 90 <= len(TEXT.splitlines()) <= 112
     words = re.sub(r"<[^>]*>|\]\([^)]*\)", " ", PROSE).split()
     assert len([word for word in words if re.search(r"\w", word)]) <= 900
     assert len(re.findall(r"\d*\.\d+", PROSE)) <= 20
