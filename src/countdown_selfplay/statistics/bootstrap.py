@@ -54,10 +54,6 @@ class Interval:
     def __str__(self) -> str:
         return f"{self.difference:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
 
-    @property
-    def excludes_zero(self) -> bool:
-        return self.low > 0 or self.high < 0
-
     def to_dict(self) -> dict[str, float]:
         return asdict(self)
 
