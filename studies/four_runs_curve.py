@@ -119,7 +119,7 @@ def at_round(record: dict[str, Any], arm: str, step: int) -> list[float]:
 def ratio(own: Sequence[float | None], control: Sequence[float | None]) -> str:
     """How many times fewer answers than the control's, the geometric mean over seeds with Student's 95% interval of
     the logarithms; or how many seeds get there."""
-    from countdown_selfplay.evaluation.load import over_seeds
+    from countdown_selfplay.lab.report.arms import over_seeds
 
     both = [(a, b) for a, b in zip(own, control, strict=True) if a and b]
     if len(both) < len(own):

@@ -15,9 +15,10 @@ __version__ = "0.1.0"
 _LAZY = {
     "JointConjecturerProverTrainer": "countdown_selfplay.training.trainer",
     "JointSelfPlayConfig": "countdown_selfplay.config",
-    "report": "countdown_selfplay.lab.report",
     "summary": "countdown_selfplay.evaluation.findings",
 }
+
+_BESIDE = {"report": "lab.report"}
 
 if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
     # Threads of OpenMP spin while they wait, and on busy cores they wait for each other: with a load of 11 on two
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _BESIDE:
+        from .packages import attribute_of
+
+        return attribute_of(f"{_BESIDE[name]}:{name}", f"countdown_selfplay.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeGuard, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from .errors import ConfigError
 from .registry import described, fits, nearest, suggestion
@@ -83,7 +83,7 @@ def free_names(settings: type) -> set[str]:
     return {f.name for f in dataclasses.fields(settings) if help_of(f).free}
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether `value` is a real number that a float can hold: neither a bool nor NaN nor infinite. NumPy's scalars are
     numbers too; they are recognized by `dtype`, for this module loads without NumPy."""
     scalar = getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f") and not getattr(value, "ndim", 1)
@@ -91,7 +91,7 @@ def is_number(value: object) -> bool:
     return number and bool(abs(cast("float", value)) <= sys.float_info.max)
 
 
-def is_whole(value: object, low: float = -INF) -> bool:
+def is_whole(value: object, low: float = -INF) -> TypeGuard[int]:
     """Whether `value` is an int of at least `low`; a bool is none."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= low
 

@@ -12,8 +12,8 @@ import pytest
 from tests import made_up_runs as made_up
 
 from countdown_selfplay.evaluation import write_report
-from countdown_selfplay.evaluation.load import arms_of, over_seeds
 from countdown_selfplay.lab.report import load_runs
+from countdown_selfplay.lab.report.arms import arms_of, over_seeds
 from countdown_selfplay.lab.report.charts import Chart, compare, curve
 from countdown_selfplay.lab.report.page import page
 from countdown_selfplay.lab.report.tables import gains

@@ -15,7 +15,6 @@ from ..contract.metric import UNBOUNDED, Metric, Range, range_text
 from ..curriculum import Trip
 from ..curriculum.legibility import LEAST
 from ..data.jsonl import json_file
-from ..lab.compare import Comparison
 from ..statistics.bootstrap import Interval, independent_difference
 from .load import Run, load_run
 from .terminal import before_after_table
@@ -236,7 +235,7 @@ def verdict(run: Run) -> Judgement:
     for name, change in changes.items():
         before, after = (side.get(name) for side in sides)
         moved = f" from {before.value:.3f} to {after.value:.3f}" if before and after else ""
-        done = {1: " rose", -1: " fell", 0: "" if word == UNCLEAR else ": no change shown,"}[_sign(change)]
+        done = {1: " rose", -1: " fell", 0: "" if word == UNCLEAR else ": no change shown,"}[sign(change)]
         parts.append(f"{name}{done}{moved} ({change})")
     text = f"{'; '.join(parts)} on {run.evaluation['after']['problems']} held-out problems, against before training."
     if word == UNCLEAR:
@@ -252,32 +251,13 @@ def _conjecturers(evaluation: Mapping[str, Any]) -> str:
         before, after = (evaluation[when].get(role, {}) for when in ("before", "after"))
         moved = {name: independent_difference(before[name], after[name]) for name in after if name in before}
         parts = [
-            f"{name.replace('_', ' ')} {'rose' if _sign(change) > 0 else 'fell'} from {before[name].value:.3f} to "
+            f"{name.replace('_', ' ')} {'rose' if sign(change) > 0 else 'fell'} from {before[name].value:.3f} to "
             f"{after[name].value:.3f}"
             for name, change in moved.items()
-            if _sign(change)
+            if sign(change)
         ]
         said += [f"Rates of {role}: {', '.join(parts)}."] * bool(parts)
     return " ".join(said)
-
-
-def verdict_of_arms(found: Comparison | str | None) -> Judgement | None:
-    """Of several runs: which arms differ from the first one in pass@1, by the intervals that cover all differences.
-    `found`: a sentence says why they are not compared."""
-    if found is None or isinstance(found, str):
-        return None if found is None else Judgement("not compared", found)
-    k = found.ks[0]
-    own = [d for d in found.differences if d.k == k]
-    told = [(d.arm, d.bonferroni) for d in own if _sign(d.bonferroni)]
-    said = [
-        f"{arm} {'above' if _sign(d) > 0 else 'below'} by {abs(d.difference):.3f} [{d.low:+.3f}, {d.high:+.3f}]"
-        for arm, d in told
-    ]
-    rest = len(own) - len(told)
-    if rest:
-        said.append(f"no difference shown for {rest} of {len(own)} arms" if len(own) > 1 else "no difference shown")
-    words = f"pass@{k} after training, against {found.arms[0]} on {found.problems} common problems"
-    return Judgement("compared", f"{words}: {'; '.join(said)}.")
 
 
 def _unmeasured(run: Run) -> Judgement:
@@ -300,7 +280,7 @@ def _credit(run: Run, word: str) -> str:
     """The conjecturer's part in the change: the control, or that there is none."""
     parts = []
     for name, change in _ends(run.control.get("difference", {})).items():
-        side = {1: "higher", -1: "lower"}.get(_sign(change))
+        side = {1: "higher", -1: "lower"}.get(sign(change))
         words = f"{name} is {side} with the conjecturer" if side else f"no difference shown in {name}"
         parts.append(f"{words} ({change})")
     if parts:
@@ -316,13 +296,13 @@ def _ends(changes: Mapping[str, Any]) -> dict[str, Interval]:
     return {name: changes[name] for name in (*names[:1], *names[1:][-1:])}
 
 
-def _sign(change: Interval) -> int:
+def sign(change: Interval) -> int:
     """0 where the interval has 0 in it."""
     return (change.low > 0) - (change.high < 0)
 
 
 def _word(changes: Mapping[str, Interval]) -> str:
-    signs = set(map(_sign, changes.values()))
+    signs = set(map(sign, changes.values()))
     if {1, -1} <= signs:
         return MIXED
     return BETTER if 1 in signs else WORSE if -1 in signs else UNCLEAR

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data.parquet import parquet_rows
 from ..data.run_files import numbered_folders
-from ..lab.critics.win_rates import OF_RIGHT, OF_WRONG
+from ..games.critic_metrics import OF_RIGHT, OF_WRONG
 from ..statistics.bootstrap import ratio_interval
 
 LINEAGE = "iterated.json"

@@ -1,17 +1,13 @@
-"""A run folder read once into a frozen object (a missing or damaged file is an error with file and line), and arms:
-runs that differ only in the seed, whose curve is the mean over seeds with a band."""
+"""A run folder read once into a frozen object; a missing or damaged file is an error with file and line."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ..contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from ..contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
@@ -20,12 +16,10 @@ from ..errors import DataError
 from ..games import critic_metrics
 from ..games.metrics import METRICS
 from ..guides.judge import Judge
-from ..lab.critics.win_rates import RATES, matrix_of
-from ..lab.proposers import rung_oracle
 from ..options import is_number, is_whole
 from ..proposers import policies, rungs, targets_metrics, tiers
 from ..proposers.symbolic.metrics import SYMBOLIC
-from ..statistics.bootstrap import Estimate, Interval, t_interval
+from ..statistics.bootstrap import Estimate, Interval
 from . import iterated
 from .iterated import DAMAGED
 from .terminal import before_after_rows, estimate, interval, rates
@@ -41,10 +35,6 @@ _ANY_REWARD = (
     Metric("{role}/reward_std", "Standard deviation of the rewards.", panel=Panel("Spread of the reward", (0,), OWN)),
 )
 """Of roles that a game does not declare it for."""
-# Fields that differ between any two runs and say nothing about the setting.
-PLACES = frozenset({"output_dir", "run_name", "logging_dir", "project"})
-SEEDS = frozenset({"seed", "data_seed"})
-T_FROM = 3  # seeds from which a t interval is drawn; of two it would be 13 standard deviations wide
 
 
 @cache
@@ -52,7 +42,7 @@ def shipped() -> list[Metric]:
     """The metrics that the library declares: for runs of older releases, which wrote no panels or no declarations, and
     for those that are no part of run.json (times, evaluations)."""
     own = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
-    proposers = (*SYMBOLIC, *rungs.RUNGS, *rung_oracle.ORACLE, policies.REPAIRED)
+    proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
     found = (*own, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
     return list({metric.name: metric for metric in found}.values())
 
@@ -175,7 +165,7 @@ def load_run(folder: Path) -> Run:
         metrics=_written(description.get("metrics"), folder / "run.json"),
         control=read_object(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
-        win_rates=read_object(folder / "win_rates.json", "the win rates of `eval --task win_rates`", _win_rates),
+        win_rates=read_object(folder / "win_rates.json", "the win rates of `eval --task win_rates`", dict),
     )
 
 
@@ -294,67 +284,9 @@ def _control(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {**sides, "difference": _changes(raw)}
 
 
-def _win_rates(raw: dict[str, Any]) -> dict[str, Any]:
-    """The file that `eval --task win_rates --output` wrote, once every matrix can be read."""
-    for rate in RATES:
-        matrix_of(raw, rate)
-    return raw
-
-
 def _pass_at(prover: Mapping[str, Any]) -> dict[str, Estimate]:
     return {f"pass@{int(k)}": estimate(value) for k, value in prover.get("pass_at", {}).items()}
 
 
 def _changes(raw: Mapping[str, Any]) -> dict[str, Interval]:
     return {name: interval(value) for name, value in (raw.get("difference") or {}).items()}
-
-
-@dataclass(frozen=True)
-class RunArm:
-    """One setting and its runs, one per seed."""
-
-    name: str
-    runs: list[Run]
-
-
-def arms_of(runs: Sequence[Run]) -> list[RunArm]:
-    """The runs grouped by setting, in the order of their first runs. Runs of one setting and one seed stay apart: they
-    are repetitions, or differ in something that no config says."""
-    groups: dict[str, list[Run]] = {}
-    for i, run in enumerate(runs):
-        rest = {name: value for name, value in run.config.items() if name not in PLACES | SEEDS}
-        groups.setdefault(json.dumps(rest, sort_keys=True, default=str) if run.config else str(i), []).append(run)
-    arms = []
-    for group in groups.values():
-        seeds = [run.config.get("seed") for run in group]
-        if len(group) > 1 and len(set(seeds)) == len(seeds) and None not in seeds:
-            arms.append(RunArm(_name([run.name for run in group]), group))
-        else:
-            arms += [RunArm(run.name, [run]) for run in group]
-    names = [arm.name for arm in arms]
-    clear = [name if names.count(name) == 1 else f"{name}, {i}" for i, name in enumerate(names, start=1)]
-    order = {id(run): i for i, run in enumerate(runs)}
-    arms = [RunArm(name, arm.runs) for name, arm in zip(clear, arms, strict=True)]
-    return sorted(arms, key=lambda arm: order[id(arm.runs[0])])
-
-
-def over_seeds(values: Sequence[float]) -> Estimate:
-    """Mean with a 95% t interval from three seeds on, with least and greatest value of two."""
-    if len(values) >= T_FROM:
-        return t_interval(values)
-    return Estimate(float(np.mean(values)), min(values), max(values))
-
-
-def band_text(arms: Sequence[RunArm]) -> str:
-    """What the bands are, in words; "" without one."""
-    counts = {len(arm.runs) for arm in arms if len(arm.runs) > 1}
-    parts = ["least to greatest of two seeds"] if 2 in counts else []
-    parts += ["95% t interval of the mean over seeds"] if max(counts, default=0) >= T_FROM else []
-    return f"Bold: mean over the seeds of an arm; shaded: {', '.join(parts)}." if parts else ""
-
-
-def _name(names: Sequence[str]) -> str:
-    same = [len(set(letters)) == 1 for letters in zip(*names, strict=False)]
-    common = names[0][: [*same, False].index(False)].rstrip("0123456789").rstrip("-_./ ")
-    common = common.removesuffix("seed").rstrip("-_./ ")
-    return f"{common or names[0]} ({len(names)} seeds)"

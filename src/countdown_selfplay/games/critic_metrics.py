@@ -7,6 +7,10 @@ from math import inf
 from ..contract.metric import SHARE, Metric, Panel
 from .metrics import ANSWERS
 
+OF_WRONG = ("corrected", "not_corrected")
+OF_RIGHT = ("resisted", "kept", "misled", "unclear")
+"""How revisions of wrong and of right first answers end (games/critic_discernment.py)."""
+
 WARM_START = "Start from weights that know the game: for the embedded model run `countdown-selfplay cdg --prepare`."
 
 _WINS = Panel("Who wins", SHARE, "Critic game")

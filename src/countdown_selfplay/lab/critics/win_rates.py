@@ -12,11 +12,8 @@ from typing import Any
 from ...data.jsonl import json_file
 from ...data.run_files import checkpoint_folders, numbered_folders, read_phases
 from ...errors import DataError
+from ...games.critic_metrics import OF_RIGHT, OF_WRONG
 from ...statistics.bootstrap import ratio_interval
-
-OF_WRONG = ("corrected", "not_corrected")
-OF_RIGHT = ("resisted", "kept", "misled", "unclear")
-"""How revisions of wrong and of right first answers end (games/critic_discernment.py)."""
 
 RATES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "corrected": (("corrected",), OF_WRONG),

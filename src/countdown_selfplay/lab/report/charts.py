@@ -14,8 +14,9 @@ import numpy as np
 
 from ...contract.metric import SHARE, Metric
 from ...errors import CountdownSelfPlayError
-from ...evaluation.load import OWN, Run, arms_of, over_seeds
+from ...evaluation.load import OWN, Run
 from ...rewards import make_conjecturer_reward
+from .arms import arms_of, over_seeds
 from .pictures import Curve, Figure, heat_map, line_chart, rung_map
 from .tables import definition
 

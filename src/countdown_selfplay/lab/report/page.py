@@ -14,11 +14,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from ...errors import DataError
-from ...evaluation.findings import findings, verdict, verdict_of_arms
-from ...evaluation.load import Run, arms_of, band_text
+from ...evaluation.findings import findings, verdict
+from ...evaluation.load import Run
+from ...games.critic_metrics import OF_RIGHT, OF_WRONG
 from ...options import is_number
-from ..critics.win_rates import OF_RIGHT, OF_WRONG
 from . import panels, tables, targets
+from .arms import arms_of, band_text, verdict_of_arms
 from .charts import MEASURED, PLAYED, hints, quiet, window_text
 
 LEADS = (

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...contract.metric import SHARE
-from ...evaluation.load import Run, arms_of, over_seeds
+from ...evaluation.load import Run
 from ...statistics.bootstrap import Estimate
 from ..critics.win_rates import matrix_of
+from .arms import arms_of, over_seeds
 from .pictures import Curve, Figure, line_chart, matrix_map
 from .tables import Table, definition
 

@@ -12,9 +12,10 @@ from ...contract.frame_metrics import FRAME_METRICS
 from ...contract.metric import UNBOUNDED, Metric, range_text
 from ...errors import DataError
 from ...evaluation.findings import beyond, healthy_of, mean, subject
-from ...evaluation.load import PLACES, Run, RunArm, arms_of, band_text, over_seeds
+from ...evaluation.load import Run
 from ...statistics.bootstrap import Interval
 from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result, unknown_settings
+from .arms import PLACES, RunArm, arms_of, band_text, over_seeds
 
 _RESAMPLES = 10_000
 _ALIKE = 1e-9  # a width that only rounding gives
