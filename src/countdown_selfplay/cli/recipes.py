@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,8 @@ import yaml
 
 from ..config.recipes import PLACES, recipes
 from ..evaluation.terminal import aligned
-from .commands import JOINT, TRAINERS
+from ..packages import PARTS, absent_package
+from .commands import COMMANDS, JOINT, TRAINERS
 from .plain import parser_of
 
 EPILOG = """\
@@ -45,12 +47,23 @@ def text_of(name: str) -> str:
 def table() -> str:
     """A row a recipe, those of the embedded model first."""
     rows = [
-        (name, command_of(command, name), paper_of(name), *(_figure(name, what) for what in ("minutes", "gib")))
+        (name, played_by(command, name), paper_of(name), *(_figure(name, what) for what in ("minutes", "gib")))
         for command in _KINDS
         for name in recipes(command)
     ]
     rows.sort(key=lambda row: (not row[0].startswith("tiny/"), row[0]))
     return aligned([("recipe", "command", "paper", "CPU min", "GiB"), *rows])
+
+
+def played_by(command: str, name: str) -> str:
+    """The command that plays a recipe, with a remark if the package of the command or of a part is not installed."""
+    shown, written = command_of(command, name), text_of(name)
+    places = [COMMANDS[shown].module]
+    for kind, parts in PARTS.items():
+        found = re.findall(rf"^\s*{kind.replace(' ', '_')}: *(\w+)", written, re.MULTILINE)
+        places += [parts[one] for one in found if one in parts]
+    absent = next(filter(None, map(absent_package, places)), None)
+    return shown if absent is None else f"{shown} (needs {absent})"
 
 
 def command_of(command: str, name: str) -> str:
