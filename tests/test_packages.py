@@ -1,5 +1,5 @@
 # Tests: packages.py
-"""The packages beside the core may each be left out: what is theirs is then named in a sentence, and the core works."""
+"""Each package beside the core may be left out: what is theirs is then named in a sentence, and the core works."""
 
 import os
 import shutil
