@@ -319,7 +319,7 @@ def test_a_resume_compares_each_setting_of_a_role_under_its_name():
 
 def test_a_role_is_written_down_alike_by_every_process():
     """A default that is made by a factory was once written as an object with its address, which differs by process."""
-    written = run_settings({"roles": {"critic": {"beta": 0.1}}}, None, [], {})
+    written = run_settings({"roles": {"critic": {"beta": 0.1}}}, [], [], {})
     own = {name: value for name, value in written.items() if name.startswith("roles.critic.")}
     assert own["roles.critic.beta"] == 0.1 and own["roles.critic.objective_kwargs"] is None
     assert not any("object at" in str(value) for value in own.values())

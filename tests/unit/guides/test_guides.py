@@ -1,4 +1,4 @@
-# Tests: guides/judge.py, guides/learned.py, guides/rubric.py
+# Tests: guides/judge.py, guides/rubric.py
 """Guides: who scores a proposal beside the provers (seed 003, section 3.2), and what is refused."""
 
 import numpy as np
