@@ -24,7 +24,7 @@ SMALL = {
 }
 
 
-WITH_A_TEST_EACH = {"joint_rloo", "arena", "ladder"}
+WITH_A_TEST_EACH = {"joint_rloo", "arena", "ladder", "one_file"}
 
 
 def test_scripts_to_copy_are_short_and_import_no_command():
@@ -33,7 +33,8 @@ def test_scripts_to_copy_are_short_and_import_no_command():
         text = path.read_text(encoding="utf-8")
         modules = [node.module or "" for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
         said += [f"{path.name} imports {name}" for name in modules if name.startswith("countdown_selfplay.cli")]
-        said += [f"{path.name} has {len(text.splitlines())} lines"] if len(text.splitlines()) > 75 else []
+        most = 200 if path.name == "one_file.py" else 75
+        said += [f"{path.name} has {len(text.splitlines())} lines"] if len(text.splitlines()) > most else []
     assert said == []
     assert {path.stem for path in SCRIPTS} == {*WITH_A_TEST_EACH, *SMALL}
 

@@ -140,7 +140,7 @@ def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
         ),
         (
             ["--recipe", "tiny/default", "--model_name_or_path", "."],
-            "cannot be loaded: it is a folder without a tokenizer",
+            "cannot be loaded: it is a folder without a model",
         ),
         (["--model_name_or_path", "tiny"], "the tokenizer has no chat template; set both to compact"),
         (
@@ -271,7 +271,11 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
         ('--domain detachment --domain_kwargs {"foo":1}', "Domain 'detachment' does not take foo; it takes", ""),
         ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
         ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
-        ("--model_name_or_path bare", "The model 'bare' cannot be read: ", "One round"),
+        (
+            "--model_name_or_path bare",
+            "The model 'bare' cannot be loaded: it is a folder without a tokenizer.",
+            "One round",
+        ),
         ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),
     ],
 )

@@ -1,4 +1,4 @@
-# Tests: lab/report/charts.py, evaluation/load.py, lab/report/page.py, lab/report/tables.py
+# Tests: lab/report/arms.py, lab/report/charts.py, lab/report/page.py, lab/report/tables.py
 """report.html of runs that differ only in the seed: one arm, a band, a comparison with intervals."""
 
 import json

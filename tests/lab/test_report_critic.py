@@ -134,7 +134,7 @@ def test_the_matrices_of_win_rates(run):
     assert "56.3%" in page and "24.0%" in page and "prover of iteration" in page
     (run / "win_rates.json").write_text(json.dumps({"provers": ["start"]}))
     with pytest.raises(DataError, match="does not say the win rates of `eval --task win_rates`"):
-        load_run(run)
+        matrices(load_run(run))
 
 
 def test_an_online_runs_metrics_are_drawn_and_other_runs_have_no_section(tmp_path):

@@ -1,4 +1,4 @@
-# Tests: statistics/scaling.py
+# Tests: lab/scaling_fit.py, statistics/solved.py
 """The sigmoid fit: recovers known curves, and says so when the data cannot tell."""
 
 import re

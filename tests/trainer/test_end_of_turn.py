@@ -15,6 +15,7 @@ def chat_tokenizer(special):
     another token, and `special` is said of the added token alone."""
     model, tokenizer = load_tiny_model()
     tokenizer.add_tokens([AddedToken("<|turn_end|>", special=special)])
+    model.resize_token_embeddings(len(tokenizer))
     tokenizer.chat_template = "{% for m in messages %} {{ m.content }} <|turn_end|>{% endfor %}"
     return model, tokenizer, tokenizer.convert_tokens_to_ids("<|turn_end|>")
 

@@ -304,7 +304,6 @@ def test_a_run_with_mixed_passes_ends_where_one_without_ends(tmp_path, settings)
         ({"modules_to_save": ["lm_head"]}, "whole modules"),
         ({"use_dora": True}, "DoRA"),
         ({"lora_bias": True}, "biases"),
-        ({"target_modules": ["q_proj", "embed_tokens"]}, r"not linear \(Embedding\)"),
     ],
 )
 def test_adapters_that_cannot_share_a_pass_run_apart_with_one_warning(tmp_path, caplog, changes, why):

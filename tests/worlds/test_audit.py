@@ -88,7 +88,7 @@ def test_math_qa():
 def test_sympy_evaluates_numbers_and_names_alone_where_mathematics_is_checked(tmp_path):
     pytest.importorskip("math_verify", reason="needs the extra math: pip install 'countdown-selfplay[math]'")
     code = (
-        "from countdown_selfplay.domains import math_check\n"
+        "from countdown_selfplay.worlds import math_check\n"
         "import sympy\n"
         "print(sympy.sympify('2.50'), sympy.sympify('x'), math_check.check(['0.5', '\\\\frac12']))\n"
         f"sympy.sympify({RAN.format(file=tmp_path / 'ran')!r})"

@@ -45,7 +45,7 @@ class RoleFields:
     )
     reset_optimizer: Literal["never", "round"] = option(
         "never",
-        "When the optimizer's moments are set to 0. round: before the first step of each round, as the program of SGS "
+        "Set moments to 0. round: before the first step of each round, as the program of SGS "
         "does.",
     )
     policy_sharing: Literal["full", "lora", "tied"] = option(
@@ -152,7 +152,7 @@ class CurriculumFields(EvaluationFields):
     )
     overlong_on: Literal["all", "correct"] = option(
         "all",
-        "Samples that `overlong: replace` charges. correct: right answers and, of a role without the verifier's bit, "
+        "What is charged. correct: right answers and, of a role without the verifier's bit, "
         "samples with a reward above 0, as the program of SGS does.",
     )
     demonstration_rungs: list[int] | None = option(

@@ -68,8 +68,6 @@ class Run:
     control: dict[str, Any] = field(default_factory=dict)
     iterations: list[dict[str, Any]] = field(default_factory=list)
     """Of an iterated run (iterated.py)."""
-    win_rates: dict[str, Any] = field(default_factory=dict)
-    """win_rates.json, if it is there."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -165,7 +163,6 @@ def load_run(folder: Path) -> Run:
         metrics=_written(description.get("metrics"), folder / "run.json"),
         control=read_object(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
-        win_rates=read_object(folder / "win_rates.json", "the win rates of `eval --task win_rates`", dict),
     )
 
 

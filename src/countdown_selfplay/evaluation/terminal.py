@@ -36,7 +36,7 @@ def before_after_table(result: Mapping[str, Any]) -> str:
 def before_after_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
     """Label -> before, after, difference, of all figures of evaluation.json; {} without an evaluation after."""
     rows: dict[str, tuple[Cell, Cell, Cell]] = {}
-    sides = [result.get(when) or {} for when in ("before", "after")]
+    sides: list[dict[str, Any]] = [dict(result.get(when) or {}) for when in ("before", "after")]
     if "difference" in result:
         pool = changes_of_players(result)
         rows |= _prover_rows(result, "before", "after", "all provers:" if pool else "prover")

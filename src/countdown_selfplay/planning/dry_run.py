@@ -22,6 +22,7 @@ from ..domains import asked_of, domain_from, longest_problem
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..evaluation.terminal import aligned
 from ..games import GAMES, Game, game_class
+from ..policies.build import check_tokenizer
 from ..policies.lora import SMALL
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
@@ -375,6 +376,7 @@ def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]
     """Tokens of the longest usual prompt of each kind; another game's role reads a prover's prompt and answer."""
     from transformers import AutoTokenizer
 
+    check_tokenizer(model_path)
     tokenizer: Any = AutoTokenizer.from_pretrained(model_path)
     domain = domain_from(args)
     if domain.random is not None:

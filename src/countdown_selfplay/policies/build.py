@@ -131,16 +131,31 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
         raise ConfigError(
             "The model was passed as an object without a path; pass its tokenizer as `processing_class`."
         )
+    check_tokenizer(path)
     try:
         return AutoTokenizer.from_pretrained(path, padding_side="left", trust_remote_code=trust_remote_code)
     except (OSError, ValueError) as error:
-        folder = Path(path)
-        what = "neither a folder nor a hub model in reach"
-        if folder.is_dir():
-            what = f"a folder without a {'tokenizer' if holds_model(folder) else 'model'}"
-        inner = [folder / role for role in ("prover", "conjecturer", "policy") if holds_model(folder / role)]
-        hint = f"; its policies lie in {' and '.join(map(str, inner))}" if inner else ""
-        raise DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.") from error
+        raise _no_tokenizer(path) from error
+
+
+_TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges.txt", "*.model", "*.tiktoken", "tekken.json")
+
+
+def check_tokenizer(path: str) -> None:
+    """DataError for a folder without a tokenizer: from a config alone Transformers makes an empty one."""
+    folder = Path(path)
+    if folder.is_dir() and not any(next(folder.glob(name), None) for name in _TOKENIZER_FILES):
+        raise _no_tokenizer(path)
+
+
+def _no_tokenizer(path: str) -> DataError:
+    folder = Path(path)
+    what = "neither a folder nor a hub model in reach"
+    if folder.is_dir():
+        what = f"a folder without a {'tokenizer' if holds_model(folder) else 'model'}"
+    inner = [folder / role for role in ("prover", "conjecturer", "policy") if holds_model(folder / role)]
+    hint = f"; its policies lie in {' and '.join(map(str, inner))}" if inner else ""
+    return DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.")
 
 
 def _sources(model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, Role]) -> dict[str, ModelSource]:

@@ -14,6 +14,7 @@ from ..domains import longest_problem
 from ..errors import CountdownSelfPlayError, PromptError
 from ..planning.dry_run import memory_table, unreadable
 from ..planning.memory import Launch, MemoryEstimate, ModelShape, Parts, Vllm, estimate_memory, model_shape
+from ..policies.build import check_tokenizer
 from ..tiny import resolve_model
 
 TURNS = 3
@@ -105,6 +106,7 @@ def warm_start_lines(args: Any, options: Any, pairs: bool, launch: Launch) -> It
 
 def question_tokens(path: str, domain: Any, kwargs: Any = None) -> int:
     """Tokens of a prover's prompt, one of the longest."""
+    check_tokenizer(path)
     tokenizer: Any = AutoTokenizer.from_pretrained(path)
     try:
         prompt = domain.prove_row(longest_problem(domain))["prompt"]

@@ -36,7 +36,7 @@ from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_pr
 from ..evaluation.sampling import IGNORED, demonstration_ids, end_token_id, id_list, pair_ids
 from ..evaluation.summary import write_evaluation
 from ..evaluation.terminal import ProgressLine, before_after_table
-from ..policies.build import model_arguments
+from ..policies.build import check_tokenizer, model_arguments
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import command_line, record_of, write_description
 from ..training.cards import card, example_prompt
@@ -55,6 +55,7 @@ def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
     disable_dataset_progress_bars()
     path = resolve_model(options.model_name_or_path)
     kwargs, args.model_init_kwargs = model_arguments(options, args), None  # the model is passed as an object
+    check_tokenizer(path)
     tokenizer: Any = AutoTokenizer.from_pretrained(
         path, revision=options.model_revision, trust_remote_code=args.trust_remote_code
     )

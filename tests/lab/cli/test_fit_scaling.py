@@ -1,4 +1,4 @@
-# Tests: lab/cli/fit_scaling.py, lab/scaling.py, statistics/scaling.py
+# Tests: lab/cli/fit_scaling.py, lab/scaling.py, lab/scaling_fit.py
 """`countdown-selfplay fit-scaling` on tables and run folders with known curves."""
 
 import json

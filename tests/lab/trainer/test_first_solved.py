@@ -1,4 +1,4 @@
-# Tests: statistics/scaling.py, lab/scaling.py
+# Tests: statistics/solved.py, lab/scaling.py
 """A run folder says in which round each problem of the data set was first solved."""
 
 import json

@@ -75,6 +75,13 @@ def cell_figures(outcomes: Sequence[tuple[str, str]], seed: int = 0) -> dict[str
     return {**figures, "outcomes": dict(sorted(Counter(outcome for _, outcome in outcomes).items()))}
 
 
+def checked_matrices(result: dict[str, Any]) -> dict[str, Any]:
+    """The result itself, once the matrix of each rate can be read."""
+    for rate in RATES:
+        matrix_of(result, rate)
+    return result
+
+
 def matrix_of(result: Mapping[str, Any], rate: str) -> list[list[float | None]]:
     """A rate of `win_rates` as rows of provers and columns of critics."""
     cells = {(cell["prover"], cell["critics"]): cell[rate] for cell in result["cells"]}

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ...contract.metric import SHARE
-from ...evaluation.load import Run
+from ...evaluation.load import Run, read_object
 from ...statistics.bootstrap import Estimate
-from ..critics.win_rates import matrix_of
+from ..critics.win_rates import checked_matrices, matrix_of
 from .arms import arms_of, over_seeds
 from .pictures import Curve, Figure, line_chart, matrix_map
 from .tables import Table, definition
@@ -152,11 +152,12 @@ def filtering(runs: Sequence[Run]) -> Table | None:
 def matrices(run: Run, whose: str = "") -> dict[str, Figure]:
     """Figure 4: provers of all iterations against critics of all iterations; {} without win_rates.json."""
     found: dict[str, Figure] = {}
-    for rate, words in MATRICES.items() if run.win_rates else ():
-        values = np.array(matrix_of(run.win_rates, rate), dtype=float)  # None becomes NaN
+    raw = read_object(run.path / "win_rates.json", "the win rates of `eval --task win_rates`", checked_matrices)
+    for rate, words in MATRICES.items() if raw else ():
+        values = np.array(matrix_of(raw, rate), dtype=float)  # None becomes NaN
         if np.isfinite(values).any():
             title = f"{words}{whose}"
-            names = run.win_rates["provers"], run.win_rates["critics"]
+            names = raw["provers"], raw["critics"]
             found[title] = matrix_map(title, *names, values, "critics of iteration", "prover of iteration")
     return found
 
