@@ -30,7 +30,7 @@ test-studies:
 # over the environment that is active. OpenEnv without its dependencies, which would bring Gradio: FastAPI serves its tasks.
 WORLDS_VENV ?= .venv-worlds
 test-worlds: $(WORLDS_VENV)/ready
-	$(WORLDS_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow and not nightly" tests/worlds
+	$(WORLDS_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow and not nightly" tests/worlds --ignore tests/worlds/detachment
 
 $(WORLDS_VENV)/ready: constraints.txt pyproject.toml
 	$(PYTHON) -m venv $(WORLDS_VENV)

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import torch
 from peft import PeftModel
 from transformers import GenerationConfig
+from transformers.integrations import is_deepspeed_zero3_enabled
 
 from .. import _trl
 from ..random_state import private_generator
@@ -44,7 +45,7 @@ def misread(model: Any, layout: Layout, longest: int = 0) -> str:
     """Why `model` reads rows in this layout otherwise than each alone, a phrase after its name; "" if it does not, and
     where no process holds whole weights. `longest`: tokens of the caller's longest row."""
     base = bare(model)
-    if cut_up(base):
+    if cut_up(base) or is_deepspeed_zero3_enabled():  # before the cut TRL's head would gather what is whole
         return ""
     place = next(base.parameters())
     span = max((s for s in _spans_of(base) if s < longest), default=0)
