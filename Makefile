@@ -68,6 +68,7 @@ test-dependencies:
 lint:
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
+	$(PYTHON) tools/budgets.py
 
 format:
 	$(PYTHON) -m ruff check --fix .

@@ -227,6 +227,7 @@ def test_ci_runs_the_two_lines_of_the_readme_and_then_the_checks(tmp_path):
     done = ci_dry_run(tmp_path, TWO_LINES.format(test="echo two >> $CI_LOG"))
     assert done.returncode == 0, done.stdout + done.stderr
     checks = ["python -m ruff check .", "python -m ruff format --check .", "python -m mypy"]
+    checks += ["python tools/budgets.py"]
     stages = ("worlds", "matrices", "notebooks", "studies", "old-trl", "dependencies", "vllm")
     checks += [f"make test-{stage} .venv/bin/python" for stage in stages]
     assert (tmp_path / "log").read_text().splitlines() == ["one true 1", "two", *checks]
