@@ -152,7 +152,7 @@ class CurriculumFields(EvaluationFields):
     )
     overlong_on: Literal["all", "correct"] = option(
         "all",
-        "What is charged. correct: right answers and, of a role without the verifier's bit, "
+        "Samples charged. correct: right answers and, of a role without the verifier's bit, "
         "samples with a reward above 0, as the program of SGS does.",
     )
     demonstration_rungs: list[int] | None = option(

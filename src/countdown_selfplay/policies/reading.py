@@ -162,7 +162,7 @@ def padding_of(base: Any, longest: int) -> str:
         return "plain"
     if not (why := misread(base, placed, longest)):
         return "placed"
-    say_once(f"Prompts of each length go through {type(base).__name__} in passes of their own: it {why}.")
+    say_once(f"Prompts of each length go through {type(base).__name__} in separate passes: it {why}.")
     return "apart"
 
 
