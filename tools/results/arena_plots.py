@@ -8,6 +8,9 @@ from html import escape
 from .plot import COLOURS, LEFT, STEP, TOP, WIDTH, axes, framed, interval, legend
 from .readers import Row
 
+NARROW = 480
+"""Width of the pictures without labels of pairs."""
+
 BEST, REFERENCE = "#111827", "#9ca3af"
 HALVES = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Half widths of a panel of the forest, of which the first that holds all intervals is taken."""
@@ -112,7 +115,7 @@ def curves(tracks: Sequence[Row]) -> str:
             parts.append(f'<path d="M{band}Z" fill="{ink}" opacity=".12"/>')
             parts.append(f'<path d="M{"L".join(at(p, "value") for p in own)}" fill="none" stroke="{ink}"{dash}/>')
             parts.append(text(left + wide + 5, labels[row["contestant"]] + 4, row["contestant"], f' fill="{ink}"'))
-    return framed("pass@1 over the answers of the prover", WIDTH, 28 + len(tracks) * (high + gap), parts)
+    return framed("pass@1 over the answers of the prover", NARROW, 28 + len(tracks) * (high + gap), parts)
 
 
 def frame(left: float, top: float, wide: float, high: float, ceiling: float, most: float) -> list[str]:
@@ -154,7 +157,7 @@ def proposed(tracks: Sequence[Row]) -> str:
             parts.append(f'<rect x="{x}" y="{top:.1f}" width="{wide}" height="{high}" fill="none" stroke="#9ca3af"/>')
             parts.append(frontier(row["curve"], x, top + high, wide, cell, sizes[0]))
         y += -(-len(rows) // columns) * (high + 24) + 6
-    return framed("Sizes of the problems over the run, and the frontier of the prover", WIDTH, int(y), parts)
+    return framed("Sizes of the problems over the run, and the frontier of the prover", NARROW, int(y), parts)
 
 
 def shares(
