@@ -233,6 +233,6 @@ def test_the_domain_goes_through_every_command(page, tmp_path, monkeypatch, caps
     said = capsys.readouterr().out
     assert "conjecturer in range" in said and not [name for name in COUNTDOWN if f"`{name}`" in said]
     asked = ["--domain", "sums:Sums", "--n_problems", "8", "--samples", "2", "--output", "after.jsonl"]
-    assert main(["eval", "runs/joint/prover", *asked]) == 0 and main(["report", "runs/joint"]) == 0
+    assert main(["eval", "--model", "runs/joint/prover", *asked]) == 0 and main(["report", "runs/joint"]) == 0
     page_text = (tmp_path / "runs" / "joint" / "report.html").read_text()
     assert "conjecturer in range" in page_text
