@@ -11,13 +11,12 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypedDict
 
 from .errors import ConfigError, DataError, PromptError
-from .options import json_object
+from .options import is_whole, json_object
 from .registry import nearest
 
 logger = logging.getLogger(__name__)
@@ -117,6 +116,20 @@ def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, 
     return found
 
 
+def check_token_ids(given: Mapping[str, Any], count: int) -> None:
+    """ConfigError if `generation_kwargs` names a token that a model with `count` embeddings does not have."""
+    named: list[Any] = [*given.get("suppress_tokens", ()), *given.get("begin_suppress_tokens", ())]
+    named += [i for word in given.get("bad_words_ids", ()) for i in word]
+    bias = given.get("sequence_bias", {})
+    named += [i for word in bias for i in (word[0] if isinstance(bias, list) else word)]
+    for one in named:
+        if not is_whole(one, 0) or one >= count:
+            raise ConfigError(
+                f"`generation_kwargs` ({dict(given)}) names the token {one!r}, and the model's tokens are 0 to "
+                f"{count - 1}; name one of them."
+            )
+
+
 def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, Any]:
     """How a run asks a player: values for all names of asking.DEFAULTS. `role`: its Role; `stops`: the texts that end
     its samples."""
@@ -130,6 +143,11 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
     entries are left alone. `ends`: the ids that end a text. `pad`: None for the first of them."""
     how = {**DEFAULTS, **{name: value for name, value in sampling.items() if value is not None}}
     drawn = how["temperature"] > 0
+    least, most = how["generation_kwargs"].get("min_new_tokens", 0), how["max_new_tokens"]
+    if least > most:
+        raise ConfigError(
+            f"`min_new_tokens` ({least}) of `generation_kwargs` must be at most the tokens of an answer, {most}."
+        )
     found = {
         "do_sample": drawn,
         "max_new_tokens": how["max_new_tokens"],
@@ -214,12 +232,8 @@ def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
             text = _rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True)
         except PromptError as error:
             return error
-        words = _words(text)
-        for message in chat:
-            asks = message["role"] in ("system", "user") and isinstance(message["content"], str)
-            others = " ".join(str(other["content"]) for other in chat if other is not message)
-            own = _words(message["content"]) - _words(others) if asks else set()
-            if own and not own & words:  # a template may shorten or strip a message: one word of its own is enough
+        for i, message in enumerate(chat):
+            if message["role"] in ("system", "user") and _with_more(tokenizer, chat, i) == text:
                 return PromptError(
                     f"The model's chat template leaves out the {message['role']}'s message "
                     f"({message['content'][:40]!r}); set `tokenizer.chat_template` to one that writes it, or take a "
@@ -228,8 +242,14 @@ def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
     return None
 
 
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text))
+def _with_more(tokenizer: Any, chat: Sequence[Any], i: int) -> str | None:
+    """The rendering of a chat whose message `i` says more: the same if the template leaves that message out, whatever
+    else it makes of messages. None where it cannot be rendered."""
+    changed = [*chat[:i], {**chat[i], "content": f"{chat[i]['content']} 7"}, *chat[i + 1 :]]
+    try:
+        return str(_rendered(tokenizer, changed, tokenize=False, add_generation_prompt=True))
+    except PromptError:
+        return None
 
 
 def _check_template(tokenizer: Any) -> None:

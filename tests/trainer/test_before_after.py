@@ -111,3 +111,15 @@ def test_other_problems_and_another_run_of_the_same_trainer_are_no_pair(tmp_path
     trainer.train()  # the trained weights start another run, and the first is set aside
     trainer.evaluate()
     assert not (tmp_path / "run" / "evaluation.json").exists() and (tmp_path / "run" / "previous-1").is_dir()
+
+
+def test_what_a_script_measures_before_training_is_what_the_command_measures(tmp_path):
+    """The same draws: seed and batches are those of the command, whose counts `measure` gives."""
+    trainer = build(tmp_path, max_steps=1)
+    problems = [trainer.domain.problem(row, i) for i, row in enumerate(held_out())]
+    of_the_command = trainer.evaluator.measure(problems, 4, "before training")["prover"]["correct"]
+    trainer.evaluate()
+    trainer.train()
+    trainer.evaluate()
+    written = json.loads((tmp_path / "evaluation.json").read_text())
+    assert written["before"]["prover"]["correct"] == of_the_command

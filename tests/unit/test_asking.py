@@ -4,7 +4,14 @@
 import pytest
 from transformers import AutoTokenizer, GenerationConfig
 
-from countdown_selfplay.asking import DEFAULTS, check_generation_kwargs, generation_settings, prompt_ids, ready
+from countdown_selfplay.asking import (
+    DEFAULTS,
+    check_generation_kwargs,
+    check_token_ids,
+    generation_settings,
+    prompt_ids,
+    ready,
+)
 from countdown_selfplay.errors import ConfigError, PromptError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
@@ -35,6 +42,12 @@ def test_a_template_that_renders_the_prompts_is_left_alone():
     assert ready(own, [ASKED, "a text"]) is own and ready(tokenizer(None), ["a text"], {"x": 1}).chat_template is None
 
 
+@pytest.mark.parametrize("how", ["| lower", "| upper", "| e", "| tojson", ".replace('2', 'two')", ".split(' ')[-1]"])
+def test_a_template_may_write_a_message_otherwise(how):
+    own = tokenizer("{% for m in messages %}<{{ m.role }}>{{ m.content " + how + " }}{% endfor %}<go>")
+    assert ready(own, [ASKED]) is own
+
+
 @pytest.mark.parametrize("template", [REFUSES, ALTERNATES, DROPS])
 def test_a_system_message_that_is_refused_or_left_out_stands_in_the_users(template, caplog, tmp_path):
     own = tokenizer(template)
@@ -55,6 +68,7 @@ def test_a_system_message_that_is_refused_or_left_out_stands_in_the_users(templa
         ("{% for m in messages %}", "TemplateSyntaxError"),
         (TURNS + "{{ 1 // 0 }}", "ZeroDivisionError"),
         ("<fixed>", "leaves out the system's message ('Be brief.')"),
+        ("Be brief. 2 + 2 ?", "leaves out the system's message"),
         (
             TURNS.replace(
                 "{% for", "{% if messages | length > 2 %}{{ raise_exception('one turn') }}{% endif %}{% for"
@@ -180,6 +194,27 @@ def test_generation_kwargs_refuses_all_else(given, said):
     with pytest.raises(ConfigError) as caught:
         check_generation_kwargs(given)
     assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"suppress_tokens": [99]},
+        {"begin_suppress_tokens": [-1]},
+        {"suppress_tokens": [1.5]},
+        {"bad_words_ids": [[3, 99]]},
+        {"sequence_bias": [[[99], 1.0]]},
+    ],
+)
+def test_tokens_that_the_model_does_not_have_are_refused(given):
+    with pytest.raises(ConfigError, match="the model's tokens are 0 to 98"):
+        check_token_ids(given, 99)
+
+
+def test_tokens_that_it_has_are_not_and_the_least_length_is_at_most_the_most():
+    check_token_ids(ACTING, 99)
+    with pytest.raises(ConfigError, match=r"`min_new_tokens` \(9\) .* must be at most the tokens of an answer, 8"):
+        generation_settings({"max_new_tokens": 8, "generation_kwargs": {"min_new_tokens": 9}}, [1], 0)
 
 
 def test_generation_kwargs_under_vllm_are_those_that_an_evaluation_knows_too():

@@ -17,7 +17,7 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.generation.stopping_criteria import StopStringCriteria
 
-from ..asking import DEFAULTS, Asked, end_of_turn, generation_settings, prompt_ids, ready
+from ..asking import DEFAULTS, Asked, check_token_ids, end_of_turn, generation_settings, prompt_ids, ready
 from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError, PromptError
 from ..policies.decode import without_idle_rows
@@ -101,6 +101,8 @@ def sample_completions(
     tokenizer = ready(tokenizer, prompts, sampling.get("chat_template_kwargs"))
     ids = [prompt_ids(tokenizer, prompt) for prompt in prompts]
     ends = end_token_ids(model, tokenizer, any(not isinstance(prompt, str) for prompt in prompts))
+    if named := sampling.get("generation_kwargs"):
+        check_token_ids(named, model.get_input_embeddings().num_embeddings)
     settings = generation_settings(sampling, ends, tokenizer.pad_token_id)
     config = GenerationConfig(**settings, disable_compile=True)
     device = torch.device(model.device if device is None else device)

@@ -57,18 +57,21 @@ class Evaluator:
         return held_out_of(self.domain, EvaluationArguments().eval_problems)
 
     def pass_at(
-        self, rows: Iterable[Mapping[str, Any]] | None, prefix: str, step: int
+        self, rows: Iterable[Mapping[str, Any]] | None, prefix: str, step: int | None
     ) -> tuple[dict[str, float], dict[str, Any]]:
         """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `answers`, by the verifier's bit alone; of problems of several
         rungs also by rung, for the least and the greatest k; and the provers' figures as evaluation.json holds them.
         `rows`: None for the held-out side. Sampling is the prover's own setting, or that of `eval_preset`; its seed
-        depends on the optimizer `step` only."""
+        depends on the optimizer `step` only. None, outside of training: seed and batches of `measure`, so that the
+        draws before and after are the same, and those of the command."""
         if rows is None:
             problems = self.held_out_side()
         else:
             problems = [self.domain.problem(row, index) for index, row in enumerate(rows)]
-        n, size, seed = self.answers, self.args.per_device_eval_batch_size, seed_from(self.args.seed, "eval", step)
-        found, figures = self.figures(problems, label="held-out", batch_size=size, seed=seed)
+        n, how = self.answers, dict[str, Any]()
+        if step is not None:
+            how = {"batch_size": self.args.per_device_eval_batch_size, "seed": seed_from(self.args.seed, "eval", step)}
+        found, figures = self.figures(problems, label="held-out", **how)
         ks = powers_of_two(min(n, 128))
         scores = {k: sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
         metrics = {f"{prefix}_pass@{k}": score for k, score in scores.items()}

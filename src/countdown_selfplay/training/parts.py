@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..asking import prompt_ids, ready
+from ..asking import check_generation_kwargs, check_token_ids, prompt_ids, ready
 from ..config import JointSelfPlayConfig
 from ..config.fields import Thresholds
 from ..config.roles import FLAT
@@ -237,6 +237,7 @@ def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: Polic
     for role in policies.roles:
         with policies.active(role):
             count = policies.module.get_input_embeddings().num_embeddings
+        check_token_ids(check_generation_kwargs(args.generation_kwargs), count)
         if (largest := max([*used, *named])) >= count:
             raise ConfigError(
                 f"The tokenizer gives {tokenizer.convert_ids_to_tokens(largest)!r} the id {largest}, and the model of "

@@ -348,7 +348,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         happened. Without a data set, here or in the constructor: on 512 problems of the domain's held-out side. The
         first one, before `train`, and the last one are the run's before and after (evaluation.json)."""
         rows: Any = self.eval_dataset if eval_dataset is None else eval_dataset
-        metrics, figures = self.evaluator.pass_at(rows, metric_key_prefix, self.state.global_step)
+        step = self.state.global_step if self.is_in_train else None
+        metrics, figures = self.evaluator.pass_at(rows, metric_key_prefix, step)
         own = figures if metric_key_prefix == "eval" else None
         self.before_after.take(self.args, self.state, dict(metrics), own)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
