@@ -40,7 +40,7 @@ from countdown_selfplay.worlds.reasoning_gym import GymProblem, ReasoningGym
 from countdown_selfplay.worlds.workers import Unchecked, Workers
 from tools.trees import ROOT
 
-TABLE = ROOT / "src" / "countdown_selfplay" / "domains" / "gym_tasks.json"
+TABLE = gym_tasks.TABLE
 PAGE = ROOT / "docs" / "gym_tasks.md"
 EACH = 12
 LIMIT_MS = 1500.0

@@ -21,6 +21,10 @@ class PromptError(ConfigError, DataError):
     """The model's tokenizer cannot render a prompt of the run, or look for its end."""
 
 
+class AbsentPackageError(ConfigError, AttributeError):
+    """A part of a package beside the core that is not installed."""
+
+
 class UnknownNameError(CountdownSelfPlayError, KeyError):
     """A name is in no registry; the message suggests the nearest one."""
 

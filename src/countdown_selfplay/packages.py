@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from .errors import ConfigError
+from .errors import AbsentPackageError
 
 BESIDE = ("warm_starts", "worlds", "lab")
 """Each imports from the core and from those before it."""
@@ -69,21 +69,24 @@ def absent_package(place: str) -> str | None:
 
     `place` may begin with `countdown_selfplay.`, and may go on with `:attribute`."""
     package = place.removeprefix(f"{__package__}.").partition(":")[0].partition(".")[0]
-    return package if package in BESIDE and find_spec(f"{__package__}.{package}") is None else None
+    if package not in BESIDE:
+        return None
+    spec = find_spec(f"{__package__}.{package}")  # without an origin: a folder that is left, without modules
+    return package if spec is None or spec.origin is None else None
 
 
 def need(place: str, what: str) -> None:
-    """ConfigError, which names the package, if `what` lies in a package that is not installed."""
+    """AbsentPackageError, which names the package, if `what` lies in a package that is not installed."""
     package = absent_package(place)
     if package is not None:
-        raise ConfigError(
+        raise AbsentPackageError(
             f"{what} needs the package countdown_selfplay.{package}, which this installation lacks; install the whole "
             "wheel of countdown-selfplay."
         )
 
 
 def attribute_of(place: str, what: str) -> Any:
-    """The attribute "module:attribute" below `countdown_selfplay`, imported now; ConfigError as `need`."""
+    """The attribute "module:attribute" below `countdown_selfplay`, imported now; AbsentPackageError as `need`."""
     need(place, what)
     module, _, name = place.partition(":")
     return getattr(import_module(f"{__package__}.{module}"), name)

@@ -83,7 +83,8 @@ class Registry(dict[str, T]):
         if not isinstance(entry, str):
             return entry
         module, _, attribute = entry.partition(":")
-        need(module, f"The {self.kind} '{name}'")
+        if name in self:
+            need(module, f"The {self.kind} '{name}'")
         try:
             found = import_module(module)
         except Exception as error:  # a module of a user's own may raise anything

@@ -14,6 +14,7 @@ from ..domains import DOMAINS
 from ..games import GAMES
 from ..guides import GUIDES
 from ..objectives import OBJECTIVES
+from ..packages import absent_package
 from ..proposers import PROPOSERS
 from ..registry import Registry, annotations_of, described, in_yaml
 from ..rewards import CONJECTURER_REWARDS
@@ -36,7 +37,9 @@ def print_parts(kind: str, name: str | None = None) -> None:
     UnknownNameError suggests the nearest kind or name."""
     registry = KINDS[kind]
     for one in registry if name is None else [name]:
-        print("\n".join(part_help(registry, one)))
+        entry = registry.get(one)
+        absent = absent_package(entry) if name is None and isinstance(entry, str) else None
+        print(f"{one} (needs {absent})" if absent else "\n".join(part_help(registry, one)))
 
 
 def part_help(registry: Registry[Any], name: str) -> list[str]:

@@ -66,7 +66,6 @@ def run(argv: list[str]) -> int:
         sys.path.append(here)
     if name not in NAMES:
         raise UnknownNameError(f"Unknown command '{name}'.{nearest(name, NAMES)}")
-    need(COMMANDS[name].module, f"`{PROG} {name}`")
     return _train(name, rest) if name in TRAINERS else _left(program(name), rest)
 
 
@@ -86,6 +85,7 @@ def _train(name: str, argv: list[str]) -> int:
     command, own = resolved(name, argv)
     how = COMMANDS[command]
     assert isinstance(how, Trainer)
+    need(how.module, f"`{PROG} {name}`")
     if how.start is not None and "--prepare" in own:
         return int(attribute_of("warm_starts.cli.prepare:prepare", "`--prepare`")(name, own))
     options, own = split_launch_options(own)

@@ -11,6 +11,7 @@ from typing import Any
 from ..data.jsonl import json_file, json_shape
 from ..data.run_files import holds_model, read_phases
 from ..errors import ConfigError
+from ..packages import absent_package
 from ..tiny import embedded_name
 from .plain import parser_of, underscored
 
@@ -124,7 +125,8 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: s
         text = role_card(target, described, evaluation, repo, base)
     (target / "README.md").write_text(text, encoding="utf-8")
     report = run / "report.html"
-    if not report.exists() and (run / "metrics.jsonl").exists() and role != run:
+    drawn = (run / "metrics.jsonl").exists() and role != run and absent_package("lab") is None
+    if drawn and not report.exists():
         from ..training.callbacks.run_folder import report_of
 
         report_of(run)

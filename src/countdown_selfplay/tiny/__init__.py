@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..countdown import ProblemSpec
-from ..packages import MODELS, absent_package
+from ..packages import MODELS, absent_package, need
 
 TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
 """Folder of the shipped weights and tokenizer; `from_pretrained(str(TINY_MODEL_PATH))` works offline."""
@@ -69,6 +69,8 @@ def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
 
 def resolve_model(name: str | None) -> str:
     """Path or id of a model: the folder of one of EMBEDDED (None: "tiny"), else the name itself."""
+    if name is not None and name in MODELS:
+        need(MODELS[name].folder.replace("/", "."), f"The model '{name}'")
     return str(EMBEDDED.get("tiny" if name is None else name, name))
 
 

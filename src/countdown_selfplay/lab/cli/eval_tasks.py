@@ -15,6 +15,7 @@ from ...errors import ConfigError, DataError
 from ...evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
 from ...evaluation.setting import Setting, problem_set
 from ...evaluation.terminal import ProgressLine, aligned, cells
+from ...packages import need
 from ..critics import Policy, model_policy
 from ..critics.error_detection import (
     COUNT,
@@ -174,6 +175,7 @@ def write_training_data(
     """Rows for `sft --keep_wrong true`, and with --add the rows that a prover was trained on: Wang et al. 2025,
     appendix C.3, fine-tunes the initial model on both together. policy_of: problems -> the
     model as a policy; (counts, a sentence for the user)."""
+    need("warm_starts.filters", "`--training_data`")
     from ..critics.training_rows import EACH, SAMPLES, self_correction_rows
 
     domain, path = setting.domain, options.training_data
