@@ -45,8 +45,7 @@ class RoleFields:
     )
     reset_optimizer: Literal["never", "round"] = option(
         "never",
-        "Set moments to 0. round: before the first step of each round, as the program of SGS "
-        "does.",
+        "Set moments to 0. round: before the first step of each round, as the program of SGS does.",
     )
     policy_sharing: Literal["full", "lora", "tied"] = option(
         "full",
