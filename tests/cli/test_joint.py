@@ -107,6 +107,20 @@ def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_and_trains_noth
     assert not (tmp_path / "run").exists()
 
 
+def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tmp_path, capsys):
+    tables = []
+    (tmp_path / "adapter").mkdir()
+    said = {"base_model_name_or_path": str(TINY_MODEL_PATH)}
+    (tmp_path / "adapter" / "adapter_config.json").write_text(json.dumps(said))
+    asked = ["joint", "--recipe", "tiny/default", "--output_dir", str(tmp_path / "run"), "--dry_run"]
+    for model in ("tiny", str(tmp_path / "adapter")):
+        assert main([*asked, "--model_name_or_path", model]) == 0
+        tables.append(capsys.readouterr().out.partition("# Memory")[2])
+    assert tables[0] == tables[1] and "peak" in tables[0]
+    assert main([*asked, "--conjecturer_model_name_or_path", "/no/where"]) == 2
+    assert "The model '/no/where' cannot be read: there is no such folder" in capsys.readouterr().err
+
+
 def test_the_dry_run_names_the_proposer_that_makes_the_problems_of_a_round(tmp_path, capsys):
     """docs/ladder.md: no conjecturer, and no anchors either."""
     arguments = ["--proposer", "ucb_rungs", "--conjecturer_micro_batches", "0", "--output_dir", str(tmp_path)]

@@ -9,7 +9,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoConfig
 from trl import ModelConfig
 
 from ..asking import prompt_ids
@@ -22,7 +21,8 @@ from ..domains import asked_of, domain_from, longest_problem
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..evaluation.terminal import aligned
 from ..games import GAMES, Game, game_class
-from ..policies.build import check_tokenizer
+from ..policies.adapters import config_of, whole_below
+from ..policies.build import read_tokenizer
 from ..policies.lora import SMALL
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
@@ -74,9 +74,10 @@ def print_dry_run(
     engine = "ddp" if launch.kind == "none" else launch.kind
     why = refusal(args, engine, make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments))
     try:
-        others = dict.fromkeys(s.model for s in args.all_roles.values() if s.model is not None)
-        for name in (*others, model_path):
-            AutoConfig.from_pretrained(resolve_model(name))
+        own = script.conjecturer_model_name_or_path if args.players_of("conjecturer") else None
+        others = dict.fromkeys([own, *(s.model for s in args.all_roles.values())])
+        for name in (*filter(None, others), model_path):
+            config_of(resolve_model(name))
         print(memory_table(estimate_for(script, args, model, model_path, launch)))
         print("--probe plays rounds and measures.")
     except (OSError, ValueError) as error:
@@ -91,12 +92,14 @@ def unreadable(path: str, error: Exception) -> str:
     if isinstance(error, CountdownSelfPlayError):
         raise error
     check_starts(path)
+    whole, _ = whole_below(path)
+    named = f"'{path}'" if whole == path else f"'{whole}', the base of the adapter '{path}',"
     said = " ".join(str(error).split()) or type(error).__name__
-    there = Path(path).exists()
-    if there or path.count("/") > 1 or path.startswith((".", "/", "~")):
+    there = Path(whole).exists()
+    if there or whole.count("/") > 1 or whole.startswith((".", "/", "~")):
         said = said if there else "there is no such folder, and the hub has no such names."
-        raise ConfigError(f"The model '{path}' cannot be read: {said}") from error
-    return f"No estimate: the config of '{path}' cannot be read here:\n{textwrap.fill(said, 80)}"
+        raise ConfigError(f"The model {named} cannot be read: {said}") from error
+    return f"No estimate: the config of {named} cannot be read here:\n{textwrap.fill(said, 80)}"
 
 
 def print_settings(*parts: Any) -> None:
@@ -191,7 +194,7 @@ def estimate_of(
 
     OSError or ValueError if they cannot be.
     """
-    config = AutoConfig.from_pretrained(model_path)
+    config = config_of(model_path)
     vllm = None
     if args.generation_backend.startswith("vllm"):
         server = args.generation_backend == "vllm_server"
@@ -374,10 +377,7 @@ def plain(value: Any) -> str:
 
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
     """Tokens of the longest usual prompt of each kind; another game's role reads a prover's prompt and answer."""
-    from transformers import AutoTokenizer
-
-    check_tokenizer(model_path)
-    tokenizer: Any = AutoTokenizer.from_pretrained(model_path)
+    tokenizer: Any = read_tokenizer(model_path)
     domain = domain_from(args)
     if domain.random is not None:
         tokenizer = ready_tokenizer(args, domain, (), tokenizer)

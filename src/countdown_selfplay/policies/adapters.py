@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,13 @@ from peft.tuners.tuners_utils import BaseTuner, BaseTunerLayer
 from peft.utils import AuxiliaryTrainingWrapper
 from safetensors import safe_open
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.utils.peft_utils import find_adapter_config_file
 
 from ..data.jsonl import json_file
 from ..data.run_files import BASE, holds_model
 from ..errors import ConfigError, DataError
-from ..tiny import resolve_model
+from ..tiny import in_this_installation, resolve_model
 
 CONFIG = "adapter_config.json"
 
@@ -34,16 +34,41 @@ def adapter_file(path: str, kwargs: Mapping[str, Any]) -> Path | None:
     return None if found is None else Path(found)
 
 
-def base_of(file: Path) -> tuple[str, str | None]:
+def base_of(file: Path, over: Sequence[str] = ()) -> tuple[str, str | None]:
     """Folder or hub id, and revision, of the base that an adapter_config.json names. One that a run wrote beside its
-    adapters is looked for above the file first: the run's folder may have been moved."""
+    adapters is looked for above the file first: the run's folder may have been moved. The folder of an embedded model
+    may be that of another installation. DataError if the base is one of `over`, the adapters that lie over it."""
     config = json_file(file)
     named = str(config.get("base_model_name_or_path") or "")
     if not named:
         raise DataError(f"'{file}' names no base; write its folder or hub id there as `base_model_name_or_path`.")
     last = Path(named).name
     above = (str(p / last) for p in file.absolute().parents if last.startswith(BASE) and holds_model(p / last))
-    return next(above, resolve_model(named)), config.get("revision")
+    base = next(above, in_this_installation(resolve_model(named)))
+    if base in over:
+        raise DataError(f"'{file}' names '{base}' as base, which lies over it; write the folder or hub id of a model.")
+    return base, config.get("revision")
+
+
+def whole_below(path: str, revision: str | None = None) -> tuple[str, str | None]:
+    """Folder or hub id, and revision, of the whole weights that an adapter lies over, through all adapters between;
+    those given for any other model, and for a name that leads nowhere."""
+    over: list[str] = []
+    with suppress(OSError):
+        while (file := adapter_file(path, {"revision": revision})) is not None:
+            over.append(path)
+            path, revision = base_of(file, over)
+    return path, revision
+
+
+def config_of(path: str) -> PretrainedConfig:
+    """The config of a model; of an adapter its base's, in the precision of `over_base`. OSError or ValueError if it
+    cannot be read."""
+    whole, revision = whole_below(path)
+    config = AutoConfig.from_pretrained(whole, revision=revision)
+    if whole != path:
+        config.dtype = torch.float32
+    return config
 
 
 def name_base(folder: Path, base: str) -> None:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from peft import LoraConfig, PeftConfig, TaskType
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
 from ..config import Role
 from ..data.run_files import BASE, holds_model
@@ -131,31 +133,58 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
         raise ConfigError(
             "The model was passed as an object without a path; pass its tokenizer as `processing_class`."
         )
-    check_tokenizer(path)
     try:
-        return AutoTokenizer.from_pretrained(path, padding_side="left", trust_remote_code=trust_remote_code)
+        return read_tokenizer(path, padding_side="left", trust_remote_code=trust_remote_code)
+    except CountdownSelfPlayError:
+        raise
     except (OSError, ValueError) as error:
         raise _no_tokenizer(path) from error
+
+
+def read_tokenizer(path: str, revision: str | None = None, **kwargs: Any) -> Any:
+    """The tokenizer of a model's folder or hub id, from where `_tokenizer_place` finds it. DataError for a folder
+    without one: from a config alone Transformers makes an empty one. OSError or ValueError if it cannot be read."""
+    place, revision = _tokenizer_place(path, revision)
+    if Path(place).is_dir() and not _has_tokenizer(place, revision):
+        raise _no_tokenizer(path)
+    return AutoTokenizer.from_pretrained(place, revision=revision, **kwargs)
+
+
+def _tokenizer_place(path: str, revision: str | None = None) -> tuple[str, str | None]:
+    """Where the tokenizer of a model lies, and its revision: beside it, or in the checkpoint whose role it is; that of
+    an adapter else where its base's lies."""
+    over: list[str] = []
+    with suppress(OSError):  # of a name that leads nowhere, which is given back
+        while not _has_tokenizer(path, revision):
+            above = Path(path).absolute().parent
+            if Path(path).is_dir() and (above / "trainer_state.json").is_file() and _has_tokenizer(str(above)):
+                return str(above), None
+            if (file := adapter_file(path, {"revision": revision})) is None:
+                break
+            over.append(path)
+            path, revision = base_of(file, over)
+    return path, revision
 
 
 _TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges.txt", "*.model", "*.tiktoken", "tekken.json")
 
 
-def check_tokenizer(path: str) -> None:
-    """DataError for a folder without a tokenizer: from a config alone Transformers makes an empty one."""
+def _has_tokenizer(path: str, revision: str | None = None) -> bool:
     folder = Path(path)
-    if folder.is_dir() and not any(next(folder.glob(name), None) for name in _TOKENIZER_FILES):
-        raise _no_tokenizer(path)
+    if folder.is_dir():
+        return any(next(folder.glob(name), None) for name in _TOKENIZER_FILES)
+    return bool(get_tokenizer_config(path, revision=revision))
 
 
 def _no_tokenizer(path: str) -> DataError:
-    folder = Path(path)
+    place, _ = _tokenizer_place(path)
+    via, folder = "" if place == path else f"The tokenizer of '{path}' is that of '{place}'. ", Path(place)
     what = "neither a folder nor a hub model in reach"
     if folder.is_dir():
         what = f"a folder without a {'tokenizer' if holds_model(folder) else 'model'}"
     inner = [folder / role for role in ("prover", "conjecturer", "policy") if holds_model(folder / role)]
     hint = f"; its policies lie in {' and '.join(map(str, inner))}" if inner else ""
-    return DataError(f"The model '{path}' cannot be loaded: it is {what}{hint}.")
+    return DataError(f"{via}The model '{place}' cannot be loaded: it is {what}{hint}.")
 
 
 def _sources(model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, Role]) -> dict[str, ModelSource]:
@@ -187,15 +216,15 @@ def model_arguments(options: Any, args: Any) -> dict[str, Any]:
     }
 
 
-def load_pretrained(path: str, kwargs: Mapping[str, Any], told: bool = True) -> Any:
+def load_pretrained(path: str, kwargs: Mapping[str, Any], told: bool = True, over: Sequence[str] = ()) -> Any:
     """A causal language model; of an adapter's folder or hub id the base with the adapter merged into it, which is
-    `told` in a line. DataError if `path` leads to no model or the arguments do not fit it, or its weights are damaged
-    or of other shapes: transformers raises a TypeError for an argument that it does not have, an ImportError for an
-    attention whose package is absent, a RuntimeError for shapes."""
+    `told` in a line. `over`: the adapters whose base it is. DataError if `path` leads to no model or the arguments do
+    not fit it, or its weights are damaged or of other shapes: transformers raises a TypeError for an argument that it
+    does not have, an ImportError for an attention whose package is absent, a RuntimeError for shapes."""
     try:
         if (file := adapter_file(path, kwargs)) is not None:
             with uncut():
-                return _merged(path, file, kwargs, told)
+                return _merged(path, file, kwargs, told, (*over, path))
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
     except CountdownSelfPlayError:
         raise
@@ -216,14 +245,15 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], told: bool = True) -> 
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
 
 
-def _merged(path: str, file: Path, kwargs: Mapping[str, Any], told: bool) -> Any:
-    base, revision = base_of(file)
+def _merged(path: str, file: Path, kwargs: Mapping[str, Any], told: bool, over: Sequence[str]) -> Any:
+    base, revision = base_of(file, over)
     try:
-        model = load_pretrained(base, {**kwargs, "revision": revision, "dtype": "auto"}, told)
+        model = load_pretrained(base, {**kwargs, "revision": revision, "dtype": "auto"}, told, over)
     except DataError as error:
         raise DataError(f"'{path}' is an adapter over '{base}'. {error}") from error
-    own = (file.parent / "tokenizer_config.json").is_file()
-    length = len(load_tokenizer(str(file.parent), bool(kwargs.get("trust_remote_code")))) if own else 0
+    own = _tokenizer_place(path, kwargs.get("revision")) != _tokenizer_place(base, revision)
+    trusted = bool(kwargs.get("trust_remote_code"))
+    length = len(read_tokenizer(path, kwargs.get("revision"), trust_remote_code=trusted)) if own else 0
     if told and os.environ.get("RANK", "0") == "0":
         logger.warning("'%s' is an adapter; it is merged into its base, '%s'.", path, base)
     return over_base(model, path, length, kwargs)

@@ -54,6 +54,7 @@ __all__ = [
     "TINY_MODEL_PATH",
     "TINY_SPEC",
     "embedded_name",
+    "in_this_installation",
     "load_tiny_model",
 ]
 
@@ -72,6 +73,14 @@ def resolve_model(name: str | None) -> str:
     if name is not None and name in MODELS:
         need(MODELS[name].folder.replace("/", "."), f"The model '{name}'")
     return str(EMBEDDED.get("tiny" if name is None else name, name))
+
+
+def in_this_installation(path: str) -> str:
+    """The folder of the embedded model that `path` is in another installation, if that is not here; else `path`."""
+    package = Path(__file__).parents[1]
+    inner = {folder.relative_to(package.parent).parts: folder for folder in EMBEDDED.values()}
+    found = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)
+    return path if Path(path).exists() else next(found, path)
 
 
 def embedded_name(model: str) -> str | None:

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from transformers import AutoConfig, AutoTokenizer
-
 from ..asking import prompt_ids, ready
 from ..domains import longest_problem
 from ..errors import CountdownSelfPlayError, PromptError
 from ..planning.dry_run import memory_table, unreadable
 from ..planning.memory import Launch, MemoryEstimate, ModelShape, Parts, Vllm, estimate_memory, model_shape
-from ..policies.build import check_tokenizer
+from ..policies.adapters import config_of
+from ..policies.build import read_tokenizer
 from ..tiny import resolve_model
 
 TURNS = 3
@@ -78,7 +77,7 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
     path = resolve_model(model_path)
     try:
         shape, question = (
-            model_shape(AutoConfig.from_pretrained(path)),
+            model_shape(config_of(path)),
             question_tokens(path, domain, settings.chat_template_kwargs),
         )
     except (OSError, ValueError) as error:
@@ -92,7 +91,7 @@ def warm_start_lines(args: Any, options: Any, pairs: bool, launch: Launch) -> It
     yield f"\n# Memory per process, estimated in GiB ({launch.sentence})"
     path, rank = resolve_model(options.model_name_or_path), options.lora_r if options.use_peft else None
     try:
-        config = AutoConfig.from_pretrained(path)
+        config = config_of(path)
     except (OSError, ValueError) as error:
         yield unreadable(path, error)
         return
@@ -106,8 +105,7 @@ def warm_start_lines(args: Any, options: Any, pairs: bool, launch: Launch) -> It
 
 def question_tokens(path: str, domain: Any, kwargs: Any = None) -> int:
     """Tokens of a prover's prompt, one of the longest."""
-    check_tokenizer(path)
-    tokenizer: Any = AutoTokenizer.from_pretrained(path)
+    tokenizer: Any = read_tokenizer(path)
     try:
         prompt = domain.prove_row(longest_problem(domain))["prompt"]
         return len(prompt_ids(ready(tokenizer, [prompt], kwargs), prompt))

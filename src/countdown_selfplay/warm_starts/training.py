@@ -17,7 +17,7 @@ import torch
 from datasets import Dataset
 from datasets.utils import disable_progress_bars as disable_dataset_progress_bars
 from torch.utils.data import BatchSampler
-from transformers import AutoTokenizer, TrainerCallback
+from transformers import TrainerCallback
 from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
 from .. import (
@@ -36,7 +36,7 @@ from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_pr
 from ..evaluation.sampling import IGNORED, demonstration_ids, end_token_id, id_list, pair_ids
 from ..evaluation.summary import write_evaluation
 from ..evaluation.terminal import ProgressLine, before_after_table
-from ..policies.build import check_tokenizer, model_arguments
+from ..policies.build import model_arguments, read_tokenizer
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import command_line, record_of, write_description
 from ..training.cards import card, example_prompt
@@ -55,10 +55,7 @@ def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
     disable_dataset_progress_bars()
     path = resolve_model(options.model_name_or_path)
     kwargs, args.model_init_kwargs = model_arguments(options, args), None  # the model is passed as an object
-    check_tokenizer(path)
-    tokenizer: Any = AutoTokenizer.from_pretrained(
-        path, revision=options.model_revision, trust_remote_code=args.trust_remote_code
-    )
+    tokenizer: Any = read_tokenizer(path, options.model_revision, trust_remote_code=args.trust_remote_code)
     domain = script.played
     if domain.random is not None:  # else the data's own prompts are tried
         rows = example_rows(domain, script.role == "conjecturer")

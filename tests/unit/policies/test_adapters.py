@@ -20,9 +20,9 @@ from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.data.run_files import BASE
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.policies import build_policies
-from countdown_selfplay.policies.adapters import as_named, base_of, merged
-from countdown_selfplay.policies.build import load_pretrained
-from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
+from countdown_selfplay.policies.adapters import as_named, base_of, config_of, merged
+from countdown_selfplay.policies.build import load_pretrained, load_tokenizer, read_tokenizer
+from countdown_selfplay.tiny import LADDER_ASKED_PATH, TINY_MODEL_PATH, load_tiny_model
 
 TINY = str(TINY_MODEL_PATH)
 IDS = torch.tensor([[1, 5, 9, 4]])
@@ -178,3 +178,47 @@ def test_a_base_that_a_run_wrote_is_found_above_its_adapters_wherever_the_run_li
         load_tiny_model()[0].config.save_pretrained(tmp_path / BASE)
         assert base_of(inside / "adapter_config.json") == (str(tmp_path / BASE), None)
         (tmp_path / BASE / "config.json").unlink()
+
+
+def over(folder, base):
+    """`folder` with an adapter_config.json that names `base`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base)}))
+    return folder
+
+
+def test_an_embedded_base_is_that_of_this_installation_wherever_the_adapter_was_made(tmp_path):
+    ends = {"tiny/weights": TINY_MODEL_PATH, "tiny/ladder/asked": LADDER_ASKED_PATH}
+    for end, place in ends.items():
+        made = over(tmp_path / "moved", f"/other/site-packages/countdown_selfplay/{end}")
+        assert base_of(made / "adapter_config.json") == (str(place), None)
+        assert config_of(str(made)).hidden_size == config_of(str(place)).hidden_size
+    there = tmp_path / "countdown_selfplay" / "tiny" / "weights"  # is what the adapter names
+    there.mkdir(parents=True)
+    assert base_of(over(tmp_path / "moved", there) / "adapter_config.json") == (str(there), None)
+
+
+def test_an_adapter_without_a_tokenizer_has_its_checkpoints_or_its_bases(folder, tmp_path):
+    tokenizer = load_tiny_model()[1]
+    usual = len(tokenizer)
+    checkpoint = tmp_path / "checkpoint-2"
+    inner = over(checkpoint / "prover", folder)  # an adapter over an adapter over the tiny model
+    tokenizer.add_tokens(["added"])
+    tokenizer.save_pretrained(checkpoint)
+    assert len(load_tokenizer(str(folder), False)) == len(load_tokenizer(str(inner), False)) == usual
+    (checkpoint / "trainer_state.json").write_text("{}")
+    assert len(load_tokenizer(str(inner), False)) == len(read_tokenizer(str(inner))) == usual + 1
+    tokenizer.add_tokens(["more"])
+    tokenizer.save_pretrained(inner)
+    assert len(load_tokenizer(str(inner), False)) == usual + 2
+    said = r"The tokenizer of '.*gone' is that of '/no/where'\. The model '/no/where' cannot be loaded"
+    with pytest.raises(DataError, match=said):
+        load_tokenizer(str(over(tmp_path / "gone", "/no/where")), False)
+
+
+def test_adapters_that_are_each_others_base_are_one_sentence(tmp_path):
+    own = tmp_path / "own"
+    for base in (own, over(tmp_path / "second", own)):
+        for read in (config_of, lambda path: load_tokenizer(path, False), lambda path: load_pretrained(path, {})):
+            with pytest.raises(DataError, match="' as base, which lies over it; write the folder"):
+                read(str(over(own, base)))
