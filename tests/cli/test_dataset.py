@@ -162,7 +162,7 @@ def test_the_frozen_set_can_be_excluded(tmp_path, capsys):
         ),
         (
             ["out.jsonl", "--count", "500", "--operands", "2", "--number_high", "2"],
-            "`n` (500) exceeds the 273 problems",
+            "500 problems are more than the 273",
         ),
     ],
 )

@@ -160,7 +160,7 @@ def test_an_adapter_folder_is_loaded_with_its_base(tmp_path, capsys):
         (["--model", "tiny", "--problems", "wrong.jsonl"], "row 1, column 'nums'"),
         (["--model", "tiny", "--problems", "empty.jsonl"], "empty.jsonl"),
         (["--model", "tiny", "--number_low", "20"], "`number_low` (20) and `number_high` (12)"),
-        (["--model", "tiny", "--output", "."], "`--output` (.) is a folder"),
+        (["--model", "tiny", "--output", "."], "Argument --output: '.' is a folder"),
         (["--model", "tiny", "--n_problems", "100000"], "100000"),
         (["--model", "tiny", "--n_problems", "2", "--temperature", "-1"], "`temperature` (-1.0)"),
         (["--model", "tiny", "--n_problems", "2", "--device", "cuda:99"], "`--device` (cuda:99) cannot be used"),

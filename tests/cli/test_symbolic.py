@@ -5,6 +5,7 @@ import importlib
 import json
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,10 +105,15 @@ def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys
         (["nowhere"], "'nowhere' is not a run folder with a prover in it"),
         (["tiny", "--out", "no/rates.jsonl"], "There is no folder 'no' to write 'rates.jsonl' into"),
         (["tiny", "--problems", "0"], "'0' is not a whole number above 0"),
-        (["tiny", "--number_high", "1"], "`n` (2000) exceeds the 99 problems"),
+        (["tiny", "--number_high", "1"], "2000 problems are more than the 99"),
+        (["tiny", "--out", "."], "Argument --out: '.' is a folder; pass the name of a file"),
+        (["conjecturer"], "'conjecturer' is not a run folder with a prover in it"),
     ],
 )
-def test_a_wrong_call_for_solve_rates_is_one_sentence(words, said, capsys):
+def test_a_wrong_call_for_solve_rates_is_one_sentence(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("conjecturer").mkdir()
+    Path("run.json").write_text('{"config": {}}')
     assert main(["solve-rates", *words]) == 2 and said in capsys.readouterr().err
 
 
@@ -129,6 +135,11 @@ def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_a
     played = {domain.key(problem) for problem in domain.random(GENERATED_ANCHORS, args.seed, frozenset())}
     asked = [domain.key(problem) for problem in seen["given"][2]]
     assert len(set(asked)) == 40 and not played & set(asked)
+    # of other numbers than the run's, none of which it generated either
+    assert main(["solve-rates", str(run), "--problems", "40", "--number_high", "8"]) == 0
+    asked = seen["given"][2]
+    assert len(asked) == 40 and not played & set(map(domain.key, asked))
+    assert max(max(problem.numbers) for problem in asked) <= 8 < domain.spec.number_high
 
 
 def test_processor_seconds_of_a_resumed_run_are_not_told():

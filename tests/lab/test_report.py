@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from tests import made_up_runs as made_up
 
+import countdown_selfplay
 from countdown_selfplay.contract.metric import Metric, as_json, for_players
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import write_report
@@ -501,6 +502,11 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, missing):
 def test_no_folder_and_a_folder_as_output_are_refused(tmp_path):
     with pytest.raises(DataError, match="There is no run folder"):
         write_report([tmp_path / "absent"], tmp_path / "r.html")
+    for told in (countdown_selfplay.summary, countdown_selfplay.report):
+        with pytest.raises(DataError, match="There is no run folder"):
+            told("a" * 300)
+    with pytest.raises(DataError, match="There is no run folder 'absent'"):
+        countdown_selfplay.report(["absent", "other"])
     with pytest.raises(DataError, match="at least one run folder"):
         write_report([], tmp_path / "r.html")
     with pytest.raises(DataError, match="is a folder; pass the name of a file"):

@@ -2,6 +2,7 @@
 """Rows that are laid out together are read as each alone, or the library lays them out otherwise."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -29,6 +30,12 @@ def test_a_window_matters_to_rows_that_are_longer(longest, slower):
     sizes = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2)
     config = MistralConfig(vocab_size=97, num_key_value_heads=1, sliding_window=24, initializer_range=0.3, **sizes)
     assert bool(reading.misread(MistralForCausalLM(config), looped, longest)) == slower
+
+
+def test_a_count_of_layers_or_experts_is_no_span():
+    config = MistralConfig(vocab_size=97, sliding_window=24, max_position_embeddings=512)
+    config.max_window_layers, config.num_local_experts, config.attention_chunk_size = 28, 8, 40
+    assert sorted(reading._spans_of(SimpleNamespace(config=config))) == [24, 40, 512]
 
 
 def left_padded(lengths):

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, get_args
 
 from ..asking import DEFAULTS
@@ -23,7 +22,7 @@ from ..evaluation.model import device_name, dtype_on, folder_of, load_model, pla
 from ..evaluation.setting import PRESETS, SAMPLES, TRAINING, ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, cells, rates
 from ..packages import absent_package, need
-from .plain import add_options, parser_of, positive, texts_at_once, underscored, write_output
+from .plain import add_options, file_name, parser_of, positive, texts_at_once, underscored, write_output
 
 Row = tuple[str, ...]
 TASKS = ("solve", "error_detection", "self_correction", "win_rates")
@@ -108,7 +107,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         help="answers per problem (16; --eval_preset cdg 32, --task error_detection 8, self_correction 1, win_rates "
         "4), or proposals (1024)",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="see below: .json the result, .jsonl every answer")
+    parser.add_argument(
+        "--output", type=file_name, metavar="FILE", help="see below: .json the result, .jsonl every answer"
+    )
     parser.add_argument("--disable_tqdm", action="store_true", help="no progress line on stderr")
     parser.add_argument(
         "--greedy", action="store_true", help="answer each problem greedily too (done by --eval_preset cdg)"
@@ -167,8 +168,6 @@ def check_output(options: argparse.Namespace) -> None:
     """ConfigError if --output cannot be what is asked for."""
     if options.output is None:
         return
-    if options.output.is_dir():
-        raise ConfigError(f"`--output` ({options.output}) is a folder; pass the name of a file such as eval.json.")
     if options.output.suffix not in (".json", ".jsonl"):
         raise ConfigError(f"`--output` ({options.output}) must end in .json, or .jsonl for a row per answer.")
     if options.role == "conjecturer" and options.output.suffix == ".jsonl":

@@ -54,6 +54,13 @@ def positive(word: str) -> int:
     return int(word)
 
 
+def file_name(word: str) -> Path:
+    """The type of an option that names a file."""
+    if Path(word).is_dir():
+        raise argparse.ArgumentTypeError(f"'{word}' is a folder; pass the name of a file")
+    return Path(word)
+
+
 SHARED: dict[str, dict[str, Any]] = {
     "model": {"required": True, "help": "a model or adapter folder, a hub id, tiny or tiny-ladder"},
     "role": {"choices": ("prover", "conjecturer")},

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..countdown import CountdownDomain
 from ..errors import ConfigError, DataError
-from .plain import add_options, parser_of, positive, texts_at_once
+from .plain import add_options, file_name, parser_of, positive, texts_at_once
 
 EPILOG = """\
 example: countdown-selfplay rloo --max_steps 100 --output_dir runs/tiny-rloo
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--samples", type=positive, default=8, metavar="K", help="answers to each (8, the paper's)")
     parser.add_argument("--number_high", type=positive, metavar="N", help="greatest number, if not the run's own")
     parser.add_argument("--apart_from", metavar="DATA", help="problems that are not asked: a file, a hub id")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="(solve_rates.jsonl in the run folder)")
+    parser.add_argument("--out", type=file_name, metavar="FILE", help="(solve_rates.jsonl in the run folder)")
     add_options(parser, "device", "batch_size", seed="of the problems and of the answers (0)")
     options = parser.parse_args(argv)
 
@@ -68,12 +68,12 @@ def main(argv: list[str]) -> int:
     from ..data.files import load_problem_rows
     from ..data.jsonl import json_file
     from ..evaluation.model import load_model, place_of
-    from ..evaluation.setting import TRAINING, find_run, setting_of
+    from ..evaluation.setting import TRAINING, find_run, roles_of, setting_of
 
     run = Path(options.model)
     name = str(run / "prover") if (run / "prover").is_dir() else options.model
     described = find_run(name)
-    if described is None and name != "tiny":
+    if (described is None and name != "tiny") or roles_of(name) == ["conjecturer"]:
         raise DataError(
             f"'{options.model}' is not a run folder with a prover in it; pass a run's output_dir, or tiny."
         )
@@ -81,7 +81,6 @@ def main(argv: list[str]) -> int:
     if not out.parent.is_dir():
         raise ConfigError(f"There is no folder '{out.parent}' to write '{out.name}' into; make it, or pass another.")
     asked = Namespace(model=name, role="prover", domain=None, domain_kwargs=None, eval_preset=TRAINING)
-    asked.number_high = options.number_high
     setting, known = setting_of(asked), set()
     domain = setting.domain
     if not isinstance(domain, CountdownDomain) or domain.answers == "moves":
@@ -94,7 +93,8 @@ def main(argv: list[str]) -> int:
         known = {domain.key(p) for p in domain.random(GENERATED_ANCHORS, trained_with["seed"], frozenset())}
     if options.apart_from:
         known |= {domain.key(domain.problem(row, i)) for i, row in enumerate(load_problem_rows(options.apart_from))}
-    problems = new_problems(domain, options.problems, options.seed, known)
+    asked.number_high = options.number_high  # of the new problems, not of those that the run generated
+    problems = new_problems(setting_of(asked).domain, options.problems, options.seed, known)
     sampling = setting.sampling | {"batch_size": texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])}
     policy = load_model(name, place_of(options.device))
     mean = collect(policy, domain, problems, options.samples, out, options.seed, **sampling)

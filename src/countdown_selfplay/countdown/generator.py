@@ -133,7 +133,7 @@ def iterate_problems(
     most = sum(math.comb(numbers + k - 1, k) * targets for k in set(spec.operands))
     if n > most:
         raise ConfigError(
-            f"`n` ({n}) exceeds the {most} problems, solvable or not, that there are in {spec}; ask for fewer or "
+            f"{n} problems are more than the {most}, solvable or not, that there are in {spec}; ask for fewer or "
             "widen the ranges."
         )
 

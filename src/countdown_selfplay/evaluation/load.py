@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -131,7 +132,7 @@ def load_runs(folders: list[Path]) -> list[Run]:
 
 def load_run(folder: Path) -> Run:
     """Read `folder`. run.json and metrics.jsonl must be there, the other files may be absent."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112 -- pathlib raises for a name that is too long
         raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
     iterated_run = (folder / iterated.LINEAGE).exists()
     for name in ("run.json",) if iterated_run else ("run.json", "metrics.jsonl"):
@@ -168,7 +169,7 @@ def load_run(folder: Path) -> Run:
 
 def _runs_in(folder: Path) -> str:
     """The run folders in it, as a cure; "" without one."""
-    found = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
+    found = sorted(path.parent for path in folder.glob("*/run.json")) if os.path.isdir(folder) else []  # noqa: PTH112
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return f" Runs that are there: {', '.join(map(str, found[:3]))}{more}." if found else ""
 

@@ -166,17 +166,23 @@ def dtype_of(model: Any) -> str:
 
 
 def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> None:
-    """PromptError if generation could not look for them: transformers takes every token's text after a word of its
-    own, which a vocabulary of whole words need not know. What is built here generation takes from a cache."""
+    """ConfigError for an empty one, which ends every text. PromptError if generation could not look for them:
+    transformers takes every token's text after a word of its own, which a vocabulary of whole words need not know.
+    What is built here generation takes from a cache."""
     if not stop_strings:
         return
+    if "" in stop_strings:
+        raise ConfigError(
+            f"The stop strings ({list(stop_strings)}) hold an empty text, which would end each completion at its "
+            "first token; leave it out."
+        )
     try:
         StopStringCriteria(tokenizer, list(stop_strings))
     except ValueError as error:
         raise PromptError(
-            f"The prompt style ends its completions with {' or '.join(map(repr, stop_strings))}, a text that "
-            f"generation cannot look for with this tokenizer of whole words ({len(tokenizer)} of them); use a style "
-            "that it was made for: conjecturer_prompt=compact for the embedded model."
+            f"The stop string {' or '.join(map(repr, stop_strings))}, of an option or of the prompt style, is a text "
+            f"that generation cannot look for with this tokenizer of whole words ({len(tokenizer)} of them); leave it "
+            "out, or use a style that it was made for: conjecturer_prompt=compact for the embedded model."
         ) from error
 
 

@@ -230,5 +230,5 @@ def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _scores(base: Any, **given: Any) -> torch.Tensor:
-    found: torch.Tensor = base(**given).logits
+    found: torch.Tensor = base(**given, logits_to_keep=ANSWER + 1).logits
     return found[:, -ANSWER - 1 :]

@@ -32,7 +32,7 @@ SHORT, ANSWER = 16, 3
 """Tokens of the longer row, and of its answer."""
 Layout = Callable[[Any, int], tuple[torch.Tensor, torch.Tensor]]
 """(causal LM, tokens of the longer row) -> numbers of the rows in that layout, and of each alone, (..., V) both."""
-_SPAN = re.compile("window|chunk|local|block|stride|span|max_position")
+_SPAN = re.compile("(window|chunk|local|block|stride|span|max_position)(?!.*(layers|experts)$)")
 _found: dict[tuple[object, ...], str] = {}
 _found_of: WeakKeyDictionary[Any, dict[tuple[object, ...], str]] = WeakKeyDictionary()
 
@@ -88,7 +88,7 @@ def _spans_of(base: Any) -> list[int]:
     """Lengths that the config names for a part of the rows: windows, chunks, blocks, stretched positions."""
     return [
         value
-        for name, value in base.config.get_text_config().to_dict().items()
+        for name, value in vars(base.config.get_text_config()).items()
         if _SPAN.search(name) and type(value) is int and value > 1
     ]
 

@@ -67,11 +67,12 @@ def _rows(board: Iterable[Any]) -> str:
 
 _NUMBER = r"[0-9]{1,4000}(?:\.[0-9]{1,4000})?"
 _FACTOR = rf"(?:{_NUMBER}|[A-Za-z](?:\*\*[0-9]{{1,4}})?)(?:/{_NUMBER})?"
-_TERM = re.compile(rf"([+-]?)({_FACTOR}(?:\*{_FACTOR})*)")
+_MULTIPLIED = rf"{_FACTOR}(?:\*{_FACTOR})*"
+_TERM = re.compile(rf"([+-]?)({_MULTIPLIED})")
 _FACTORS = re.compile(_FACTOR)
 _POWER = re.compile(r"([A-Za-z])(?:\*\*([0-9]+))?")
 _SPACE = re.compile(r"(?<=[-+*/(]) | (?=[-+*/)])")
-_PRODUCT = re.compile(r"(?<![/\w])(?<!\*\*)\(([^()+-]*)\)(?!\*\*)")
+_PRODUCT = re.compile(rf"(?<![/\w.])(?<!\*\*)\(({_MULTIPLIED})\)(?!\*\*|[\w.(])")
 """In brackets that change nothing."""
 Polynomial = dict[tuple[tuple[str, int], ...], Fraction]
 """Monomial -> coefficient, none of them 0."""

@@ -236,6 +236,14 @@ def test_a_stop_string_ends_a_real_generation_and_is_no_truncation(model):
     assert (stopped, cut) == ([[free[: free.index(stop) + 2]]], [[False]])
 
 
+@pytest.mark.parametrize(
+    ("stops", "said"), [(["\n", ""], "hold an empty text, which would end each"), (["~~"], "of an option or of the")]
+)
+def test_a_stop_string_that_cannot_be_is_one_sentence(model, tokenizer, stops, said):
+    with pytest.raises(ConfigError, match=said):
+        sample(model, tokenizer, PROMPTS, 1, stop_strings=stops)
+
+
 def test_a_tokenizer_without_padding_pads_with_the_end_token(tokenizer):
     bare = copy.deepcopy(tokenizer)
     bare.pad_token = None

@@ -102,6 +102,14 @@ def test_what_is_right_and_what_solves_nothing(task, entry, answer, wanted):
         ("x = 2", None),
         ("5/(3*x)", None),
         ("(2*x)**2", None),
+        ("(3)/(4)", None),
+        ("(2*x)/4", {(("x", 1),): Fraction(1, 2)}),
+        ("(1)(2)*x", None),  # brackets that are taken away must not write a number or a power
+        ("(3)5*x", None),
+        ("3.(5)*x", None),
+        ("(3).5*x", None),
+        ("(x*)*2", None),
+        ("()+x", None),
     ],
 )
 def test_polynomials(text, found):

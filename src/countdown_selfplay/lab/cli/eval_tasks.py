@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ...cli.plain import file_name
 from ...domains import example_prompts, is_held_out
 from ...errors import ConfigError, DataError
 from ...evaluation.model import device_name, folder_of, load_model, place_of, versions, weights_digest
@@ -38,19 +39,22 @@ def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], 
     group = parser.add_argument_group("tasks of the Critic-Discernment Game (docs/critic_game.md)")
     group.add_argument(
         "--step_set",
-        type=Path,
+        type=file_name,
         metavar="FILE",
         help="error_detection: the solutions whose steps are asked about; made by this model if the file is not there",
     )
     group.add_argument("--items", type=positive, help=f"error_detection: wrong steps, and right ones ({COUNT})")
     group.add_argument(
         "--training_data",
-        type=Path,
+        type=file_name,
         metavar="FILE",
         help="self_correction: write data for sft instead, from problems of the training side",
     )
     group.add_argument(
-        "--add", type=Path, metavar="FILE", help="self_correction: a prover.parquet whose rows join --training_data"
+        "--add",
+        type=file_name,
+        metavar="FILE",
+        help="self_correction: a prover.parquet whose rows join --training_data",
     )
     group.add_argument(
         "--each", type=positive, help="self_correction: most rows of each kind in --training_data (5000)"
@@ -86,10 +90,6 @@ def check_task(options: argparse.Namespace) -> None:
         raise ConfigError(f"`--output` ({options.output}) must end in .json for --task {options.task}.")
     if (options.add or options.each) and not options.training_data:
         raise ConfigError("`--add` and `--each` say what --training_data holds; pass --training_data FILE too.")
-    for name in ("step_set", "training_data"):
-        given = vars(options)[name]
-        if given is not None and given.is_dir():
-            raise ConfigError(f"`--{name}` ({given}) is a folder; pass the name of a file such as {name}.jsonl.")
     if options.training_data and options.training_data.suffix != ".jsonl":
         raise ConfigError(f"`--training_data` ({options.training_data}) must end in .jsonl.")
 

@@ -17,9 +17,10 @@ from .targets import SECTION, target_figures
 __all__ = ["Run", "load_run", "load_runs", "report", "write_report"]
 
 
-def report(*run_dirs: Path | str, output: Path | str | None = None) -> Path:
-    """Write the page about one or several run folders; its path, by default report.html in the folder of a single run
-    and here for several."""
+def report(*folders: Path | str | Sequence[Path | str], output: Path | str | None = None) -> Path:
+    """Write the page about one or several run folders, or a list of them; its path, by default report.html in the
+    folder of a single run and here for several."""
+    run_dirs = [one for given in folders for one in ([given] if isinstance(given, str | Path) else given)]
     if output is None:
         output = Path(run_dirs[0], "report.html") if len(run_dirs) == 1 else Path("report.html")
     return write_report(run_dirs, output)
