@@ -82,6 +82,7 @@ def _local(path: Path) -> Dataset:
             if not columns:
                 raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.")
             return Dataset.from_list(rows, on_mixed_types="use_json")
+        logging.getLogger("datasets").setLevel(logging.CRITICAL)  # its lines on what the error says too
         return load_dataset(kind, data_files=glob.escape(str(path)), split="train")
     except DataError:
         raise
