@@ -53,5 +53,8 @@ def test_a_conjecturer_with_the_provers_weights_is_one_model_under_full(build):
 
 
 def test_stop_texts_of_a_role_meet_the_tokenizer_before_a_model_loads(build):
-    with pytest.raises(ConfigError, match=r"stop string 'END', of an option or of the prompt style, is a text that generation cannot look for"):
+    with pytest.raises(
+        ConfigError,
+        match=r"stop string 'END', of an option or of the prompt style, is a text that generation cannot look for",
+    ):
         build("stop", model="no such model", prover_stop="END", trainer={"processing_class": load_tiny_model()[1]})
