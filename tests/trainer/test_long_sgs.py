@@ -26,7 +26,7 @@ def bench():
             sys.modules.pop(name, None)
 
 
-@pytest.mark.matrix
+@pytest.mark.nightly
 def test_memory_stays_flat_and_adam_keeps_its_state(bench, tmp_path, monkeypatch):
     # The embedded model was never shown `propose like ...`; what it knows stands in for it.
     monkeypatch.setitem(HELP_PROMPTS, "compact", lambda target, spec: "propose 3 :")

@@ -20,7 +20,7 @@ def play(script, folder, *options):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.matrix
+@pytest.mark.nightly
 def test_the_pools_study_plays_compares_and_refuses_what_is_of_another_one(tmp_path):
     arms = ["--arms", "start", "pool", "single", "fixed", "identical", "--rounds", "2"]
     code, _, err = play("pool_expert_iteration.py", tmp_path, *arms)
@@ -46,7 +46,7 @@ def test_the_pools_study_plays_compares_and_refuses_what_is_of_another_one(tmp_p
     assert "Traceback" not in err
 
 
-@pytest.mark.matrix
+@pytest.mark.nightly
 def test_the_symbolic_study_gives_ours_the_answers_that_ucb_took(tmp_path):
     arms = ["rloo", "ucb", "refresh", "ours"]
     code, _, err = play("symbolic_proposers.py", tmp_path, "--arms", *arms, "--rounds", "4", "--problems", "32")
@@ -62,7 +62,7 @@ def test_the_symbolic_study_gives_ours_the_answers_that_ucb_took(tmp_path):
     assert "### Against ucb" in (root / "study.md").read_text()
 
 
-@pytest.mark.matrix
+@pytest.mark.nightly
 def test_the_papers_settings_are_played_by_ucb_its_even_regimes_and_a_trained_proposer(tmp_path):
     arms = ["rloo", "ucb", "even", "trained"]
     words = ["--paper", "--arms", *arms, "--rounds", "2", "--problems", "16"]
