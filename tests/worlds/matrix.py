@@ -66,11 +66,12 @@ class World:
 
 
 def _questions() -> dict[str, Any]:
-    """64 questions in the tiny model's words, 3 5 7 = 22, with the answer 22, and a chat template that leaves them."""
+    """64 questions in the tiny model's words, 3 5 7 = 22, with the answer 22, and a chat template that leaves them: of
+    each message the question and the last words of other messages."""
     made = generate_problems(64, TINY_SPEC, seed=2, split="train")
     rows = [{"question": " ".join(map(str, p.numbers)) + f" = {p.target}", "answer": str(p.target)} for p in made]
     tokenizer = AutoTokenizer.from_pretrained(TINY_MODEL_PATH, padding_side="left")
-    tokenizer.chat_template = "{{ bos_token }}{{ messages[0]['content'].split('Question: ')[1] }} :"
+    tokenizer.chat_template = "{{ bos_token }}{% for message in messages %}{{ message['content'].split('Question: ')[-1][-16:] }} {% endfor %}:"
     return {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
 
 
