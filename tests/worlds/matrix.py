@@ -71,7 +71,8 @@ def _questions() -> dict[str, Any]:
     made = generate_problems(64, TINY_SPEC, seed=2, split="train")
     rows = [{"question": " ".join(map(str, p.numbers)) + f" = {p.target}", "answer": str(p.target)} for p in made]
     tokenizer = AutoTokenizer.from_pretrained(TINY_MODEL_PATH, padding_side="left")
-    tokenizer.chat_template = "{{ bos_token }}{% for message in messages %}{{ message['content'].split('Question: ')[-1][-16:] }} {% endfor %}:"
+    question = "message['content'].split('Question: ')[-1][-16:]"
+    tokenizer.chat_template = f"{{{{ bos_token }}}}{{% for message in messages %}}{{{{ {question} }}}} {{% endfor %}}:"
     return {"train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
 
 
