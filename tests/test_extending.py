@@ -14,9 +14,8 @@ import torch
 from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.roles import flat_name
-from countdown_selfplay.contract.domain import Checked
 from countdown_selfplay.countdown import CountdownDomain, Problem, verify
-from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.errors import DataError
 from countdown_selfplay.games import GAMES
 from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
@@ -28,7 +27,6 @@ from countdown_selfplay.rewards import CONJECTURER_REWARDS
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.parts import declared_metrics
-from countdown_selfplay.warm_starts.readers import clean_demonstrations
 from tests.test_docs import ROOT, blocks
 from tests.trainer.conftest import equal, optimizer_state, weights
 
@@ -178,28 +176,6 @@ def test_the_domain_in_moves_is_trained_on(page):
     samples = [json.loads(row) for row in Path("runs/add_up/samples.jsonl").read_text().splitlines()]
     right = [row for row in samples if row["reason"] == "ok"]
     assert 0 < line["round/solve_rate_mean"] < 1 and right  # it has learned sums of two and three numbers
-
-
-class Strict:
-    """Of a domain whose `check` reads what was asked for without a look."""
-
-    def __init__(self, domain):
-        self.domain = domain
-
-    def __getattr__(self, name):
-        return getattr(self.domain, name)
-
-    def check(self, problems, asked):
-        return [Checked("ok") for _, ask in zip(problems, asked, strict=True) if ask["operands"]]
-
-
-def test_a_demonstration_was_asked_for_by_nobody_and_a_check_that_needs_an_ask_is_named(page):
-    domain = page["Sums"](high=9)
-    rows = [{**domain.propose_row(2), "completion": f"{a} 4", "a": a, "b": 4} for a in (3, 12)]
-    kept = clean_demonstrations(rows, "conjecturer", domain)
-    assert [row["completion"] for row in kept.rows] == ["3 4"]  # 12 is out of range
-    with pytest.raises(ConfigError, match=r"`check` of the domain 'sums' ended in TypeError .* `asked` is None"):
-        clean_demonstrations(rows, "conjecturer", Strict(domain))
 
 
 def test_the_cures_of_findings_name_no_setting_of_another_domain(page):
