@@ -27,6 +27,7 @@ from countdown_selfplay.rewards import CONJECTURER_REWARDS
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.parts import declared_metrics
+from tests.installed import MISSING
 from tests.test_docs import ROOT, blocks
 from tests.trainer.conftest import equal, optimizer_state, weights
 
@@ -201,14 +202,18 @@ def test_the_domain_goes_through_every_command(page, tmp_path, monkeypatch, caps
     proposals = [{**domain.propose_row(2), "completion": f"{p.a} {p.b}", "a": p.a, "b": p.b} for p in problems]
     for role, rows in (("prover", answers), ("conjecturer", proposals)):
         (tmp_path / f"{role}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        if "warm_starts" in MISSING:
+            continue
         start = ["--model_name_or_path", "tiny", "--dataset_name", f"{role}.jsonl", "--output_dir", f"runs/{role}"]
         assert main(["sft", "--role", role, "--domain", "sums:Sums", *start, *short, "--eval_proposals", "16"]) == 0
-    starts = ["--model_name_or_path", "runs/prover", "--conjecturer_model_name_or_path", "runs/conjecturer"]
+    begun = ["tiny"] * 2 if "warm_starts" in MISSING else ["runs/prover", "runs/conjecturer"]
+    starts = ["--model_name_or_path", begun[0], "--conjecturer_model_name_or_path", begun[1]]
     play = ["joint", "--domain", "sums:Sums", *starts, "--output_dir", "runs/joint", "--max_completion_length", "16"]
     assert main([*play, *short, "--eval_proposals", "16"]) == 0
     said = capsys.readouterr().out
     assert "conjecturer in range" in said and not [name for name in COUNTDOWN if f"`{name}`" in said]
     asked = ["--domain", "sums:Sums", "--n_problems", "8", "--samples", "2", "--output", "after.jsonl"]
-    assert main(["eval", "--model", "runs/joint/prover", *asked]) == 0 and main(["report", "runs/joint"]) == 0
-    page_text = (tmp_path / "runs" / "joint" / "report.html").read_text()
-    assert "conjecturer in range" in page_text
+    assert main(["eval", "--model", "runs/joint/prover", *asked]) == 0
+    if "lab" not in MISSING:
+        assert main(["report", "runs/joint"]) == 0
+        assert "conjecturer in range" in (tmp_path / "runs" / "joint" / "report.html").read_text()

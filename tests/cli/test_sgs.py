@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.installed import MISSING
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import main
@@ -95,7 +96,8 @@ def test_the_command_plays_the_recipe_and_reports_on_its_targets(tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     logged = [line for line in lines if "targets/solve_rate" in line]
     assert len(logged) == 2 and logged[-1]["targets/solve_rate"] > 0  # three numbers: the embedded model solves some
-    assert "Cumulative solve rate of the targets" in (tmp_path / "run" / "report.html").read_text()
+    if "lab" not in MISSING:
+        assert "Cumulative solve rate of the targets" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_a_start_is_there_with_whole_weights_and_with_an_adapter(tmp_path, monkeypatch):
@@ -118,8 +120,6 @@ def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, 
     assert main(["sgs", "--recipe", "qwen2.5-0.5b/sgs", "--bf16", "false", "--use_cpu"]) == 2
     said = capsys.readouterr().err
     assert "'runs/qwen-sgs/guide'" in said and "sft_sgs_guide" in said and "--hard_for Qwen/" in said
-    assert main(["sft", "--recipe", "tiny/sft_self_correction", "--use_cpu"]) == 2
-    assert "'runs/tiny-cdg-start', which this run starts from, is not there yet" in capsys.readouterr().err
     assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2
     assert "`proposer` (None) must be targets or stp here" in capsys.readouterr().err
 

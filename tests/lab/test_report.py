@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from tests import made_up_runs as made_up
+from tests.made_up_runs import write_run
 
 import countdown_selfplay
 from countdown_selfplay.contract.metric import Metric, as_json, for_players
@@ -17,7 +18,7 @@ from countdown_selfplay.evaluation.findings import findings
 from countdown_selfplay.games import critic_metrics
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.lab.report import load_run, load_runs
-from countdown_selfplay.lab.report.page import page
+from countdown_selfplay.lab.report.page import page, strata
 from countdown_selfplay.proposers import targets, tiers
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 from countdown_selfplay.training.run import tell
@@ -517,3 +518,26 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be written"):
         write_report([made_up.write_run(tmp_path, "demo")], tmp_path / "file" / "r.html")
+
+
+def test_examples_are_the_best_a_typical_one_and_every_refusal_once():
+    """Of rewards 0, 0, .5, 1 the lower median is 0; two of six are malformed, one has the typical reward."""
+    rows = [("a", 0.0, "duplicate"), ("b", 0.5, "ok"), ("c", 1.0, "ok"), ("d", 0.0, "malformed")]
+    rows += [("e", None, "malformed"), ("f", None, "unsolvable")]
+    cards = strata([{"completion": text, "reward": reward, "reason": why} for text, reward, why in rows])
+    assert [(card["stratum"], card["text"]) for card in cards] == [
+        ("best reward", "c"),
+        ("typical reward", "d"),
+        ("malformed: 2 of 6 logged", "e"),
+        ("duplicate: 1 of 6 logged", "a"),
+        ("unsolvable: 1 of 6 logged", "f"),
+    ]
+    assert strata([]) == []
+    (alone,) = strata([{"completion": "x", "reward": 0.0, "reason": "malformed"}])
+    assert alone["stratum"] == "best reward; malformed: 1 of 1 logged"
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_run_of_one_or_two_rounds_has_a_page(tmp_path, rounds):
+    page = write_report([write_run(tmp_path, "short", rounds=rounds)], tmp_path / "r.html").read_text()
+    assert "Solve rate of the problems" in page and "nan" not in page.lower().replace("financ", "")

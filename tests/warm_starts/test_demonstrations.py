@@ -75,6 +75,9 @@ def test_one_helping_demonstration_in_five_has_no_target():
 def test_a_warm_start_that_no_role_has_is_refused():
     with pytest.raises(ConfigError, match=r"`helping` \(True\) is for role=conjecturer"):
         SFTArguments(helping=True)
+    with pytest.raises(ConfigError, match=r"`eval_preset` \('x'\)"):
+        IPOArguments(eval_preset="x")
+    assert IPOArguments(eval_preset="joint_rloo").evaluated_as["max_new_tokens"] == 2048
     with pytest.raises(ConfigError, match=r"`role` \(guide\) has no pairs"):
         IPOArguments(role="guide")
     assert SFTArguments(role="conjecturer", helping=True).schema == "helping" and SFTArguments().schema is None
