@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.installed import playable
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import parse
@@ -142,7 +143,7 @@ def test_a_number_that_cannot_be_used_is_refused_in_python_as_on_the_command_lin
         JointSelfPlayConfig(str(tmp_path), **{**of_roles("learning_rate", 1e-4), **converted})
 
 
-@pytest.mark.parametrize("name", sorted(recipes()))
+@pytest.mark.parametrize("name", sorted(playable(recipes())))
 def test_a_recipe_in_python_is_the_one_of_the_command(name, tmp_path, monkeypatch):
     """Every field but those that are drawn anew: a folder in which a time stands, and what torch has set up."""
     monkeypatch.chdir(tmp_path)

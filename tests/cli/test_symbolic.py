@@ -30,7 +30,6 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
             ["--recipe", "tiny/default", "--proposer", "targets"],
             "`proposer` (targets) is not for `symbolic`; set mutation, ucb",
         ),
-        (["--conjecturer_micro_batches", "1"], "gives the run a conjecturer that nobody asks for problems"),
         (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of proposer '"),
         (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
         (["--recipe", "tiny/symbolic_p_solver"], "`labels` (runs/tiny-rloo/solve_rates.jsonl) is not a file"),

@@ -4,11 +4,11 @@
 import json
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 from tests import made_up_runs as made_up
-from tests.made_up_runs import write_run
 
 import countdown_selfplay
 from countdown_selfplay.contract.metric import Metric, as_json, for_players
@@ -19,6 +19,7 @@ from countdown_selfplay.games import critic_metrics
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.lab.report import load_run, load_runs
 from countdown_selfplay.lab.report.page import page, strata
+from countdown_selfplay.lab.report.panels import width_of
 from countdown_selfplay.proposers import targets, tiers
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 from countdown_selfplay.training.run import tell
@@ -230,7 +231,15 @@ def test_a_run_without_samples_and_evaluation_is_reported_without_these_parts(tm
     assert "Examples" not in page.words and "Before and after" not in page.words and "Curriculum" in page.words
 
 
-def test_a_run_without_a_single_round_still_has_a_page(tmp_path):
+def test_a_run_of_two_rounds_or_of_none_still_has_a_page(tmp_path):
+    page = write_report([made_up.write_run(tmp_path, "short", rounds=2)], tmp_path / "r.html").read_text()
+    assert "Solve rate of the problems" in page and "nan" not in page.lower().replace("financ", "")
+    assert [width_of(SimpleNamespace(steps=[n], per_round=1)) for n in (8, 6, 1, 0)] == [
+        4,
+        3,
+        0,
+        0,
+    ]  # they do not overlap
     folder = made_up.write_run(tmp_path, evaluated=False)
     (folder / "metrics.jsonl").write_text("")
     (folder / "samples.jsonl").write_text("")
@@ -535,9 +544,3 @@ def test_examples_are_the_best_a_typical_one_and_every_refusal_once():
     assert strata([]) == []
     (alone,) = strata([{"completion": "x", "reward": 0.0, "reason": "malformed"}])
     assert alone["stratum"] == "best reward; malformed: 1 of 1 logged"
-
-
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_a_run_of_one_or_two_rounds_has_a_page(tmp_path, rounds):
-    page = write_report([write_run(tmp_path, "short", rounds=rounds)], tmp_path / "r.html").read_text()
-    assert "Solve rate of the problems" in page and "nan" not in page.lower().replace("financ", "")

@@ -9,16 +9,8 @@ from countdown_selfplay.rewards import make_conjecturer_reward
 def test_refused_proposals_are_charged_by_their_reason():
     graded = make_conjecturer_reward("solvability_aware")
     assert graded.invalid_reward("not_as_asked") == graded.invalid_reward("out_of_range") == -0.75
-    proposals = [
-        "3 5 7 = 22",
-        "7 5 3 = 22",
-        "?",
-        "1 1 1 = 99",
-        "1 1 200 = 99",
-        "1 2 9 = 18",
-        "2 3 4 = 24",
-        "6 5 4 = 15",
-    ]
+    proposals = ["3 5 7 = 22", "7 5 3 = 22", "?", "1 1 1 = 99"]
+    proposals += ["1 1 200 = 99", "1 2 9 = 18", "2 3 4 = 24", "6 5 4 = 15"]
     found = play(proposals, game_of(graded), excluded=["1,2,9=18"])
     # tent(.5); duplicate; unreadable; unsolvable; out of range; held out; tent(0); no slot left: not measured
     assert found == [0.75, -0.25, -1, -0.5, -0.75, -0.25, 0, None]

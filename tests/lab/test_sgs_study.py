@@ -196,28 +196,16 @@ def test_targets_cannot_be_chosen_by_more_right_answers_than_attempts(study, cho
     assert "at least 8 attempts, and fewer right ones" in capsys.readouterr().err
 
 
-def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch):
-    asked, chosen = [], []
-
-    def start(root, roles, targets, quick, *choice):
-        asked.extend(roles)
-        chosen.append(choice)
-
-    monkeypatch.setattr(study, "sgs_start", start)
-    monkeypatch.setattr(study, "sweep_arms", lambda root, arms, *more: f"{arms} in {root}")
-    assert study.main(["--sweep", "stp", "--attempts", "128", "--most", "0", "--folder", str(tmp_path)]) == 0
-    assert asked == ["prover", "conjecturer", "stp_conjecturer"] and chosen == [(128, 0)]
-
-
 def test_a_sweep_of_arms_in_steps_of_32_varies_the_rate_of_every_role(study, tmp_path, monkeypatch):
     asked, played = [], []
-    monkeypatch.setattr(study, "sgs_start", lambda root, roles, *more: asked.extend(roles))
+    monkeypatch.setattr(study, "sgs_start", lambda root, roles, *more: asked.extend([*roles, more[2:]]))
     monkeypatch.setattr(study, "play_all", lambda run, tasks, workers: played.extend(tasks))
     monkeypatch.setattr(study, "sweep", lambda folders, arm, seeds: arm)
     monkeypatch.setattr("sgs_study.swept_arms", lambda found: {"arms": sorted(found)})
     given = ["--sweep", "sgs_32", "parallel_sampling", "--rates", "1e-4", "3e-4", "--folder", str(tmp_path)]
+    given += ["--attempts", "128", "--most", "0"]
     assert study.main([*given, "--seeds", "0", "1"]) == 0
-    assert asked == ["prover", "conjecturer", "conjecturer_steps"]
+    assert asked == ["prover", "conjecturer", "conjecturer_steps", (128, 0)]
     one = [("sgs_32", 1e-4), ("sgs_32", 3e-4), ("parallel_sampling", 0.0)]  # sampling has no rate
     assert [(arm, seed, rate) for arm, seed, *_, rate in played] == [
         (arm, s, rate) for s in (0, 1) for arm, rate in one

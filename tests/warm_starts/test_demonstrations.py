@@ -47,11 +47,6 @@ def test_one_flag_leaves_distractors_out_of_every_warm_start_with_a_target(given
     assert sum(steps) >= 0.8 * len(steps)
 
 
-def test_distractors_are_of_warm_starts_with_a_target_alone():
-    with pytest.raises(ConfigError, match=r"`distractors` \(False\) is for problems that help with a target"):
-        SFTArguments(distractors=False)
-
-
 def test_warm_starts_are_made_of_such_rows_and_what_cannot_be_read_is_left_out():
     rows = generated_rows(6, "conjecturer", TINY, schema="helping", per_problem=2)
     assert len(rows) == 12 and len(clean_demonstrations(rows, "conjecturer", TINY).rows) == 12
@@ -75,6 +70,8 @@ def test_one_helping_demonstration_in_five_has_no_target():
 def test_a_warm_start_that_no_role_has_is_refused():
     with pytest.raises(ConfigError, match=r"`helping` \(True\) is for role=conjecturer"):
         SFTArguments(helping=True)
+    with pytest.raises(ConfigError, match=r"`distractors` \(False\) is for problems that help with a target"):
+        SFTArguments(distractors=False)
     with pytest.raises(ConfigError, match=r"`eval_preset` \('x'\)"):
         IPOArguments(eval_preset="x")
     assert IPOArguments(eval_preset="joint_rloo").evaluated_as["max_new_tokens"] == 2048
@@ -136,16 +133,6 @@ def test_the_reviews_that_warm_start_a_guide_fit_a_chat_template():
             target, Problem(row["numbers"], row["target"])
         )
     assert clean_demonstrations(rows, "guide", domain, set(), False, "generated").rows == rows
-
-
-def test_a_problem_has_as_many_critiques_as_asked():
-    domain = CountdownDomain.tiny()
-    rows = critique_demonstrations(5, domain, per_problem=2, critiques=3)
-    assert len(rows) == 5 * 2 * (1 + 3 + 1 + 1)
-    once = critique_demonstrations(5, domain)
-    assert rows[0] == once[0] and rows[1] == once[1]  # the same draws up to the first critique
-    words = [row["prompt"].split()[0] for row in rows[:6]]
-    assert words[1:] == ["critic"] * 3 + ["again"] * 2 and words[0].isdigit()
 
 
 def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_words():

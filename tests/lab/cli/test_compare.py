@@ -272,20 +272,13 @@ def test_a_comparison_needs_no_torch(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-RECIPES = Path(__file__).parents[2] / "examples" / "recipes" / "qwen2.5-0.5b"
+RECIPES = Path(__file__).parents[3] / "examples" / "recipes" / "qwen2.5-0.5b"
 
 
 def test_a_public_checkpoint_is_scored_as_the_runs_of_the_papers_recipes_are():
     """Seed 001's table 2 has the SFT model beside the four runs; their authors' checker takes one leading minus."""
-    runs = [
-        "conservative_binary",
-        "aggressive_binary",
-        "anchored_shaped",
-        "anchored_shaped_fixed",
-        "rloo",
-        "sft",
-        "ipo",
-    ]
+    runs = ["conservative_binary", "aggressive_binary", "anchored_shaped", "anchored_shaped_fixed"]
+    runs += ["rloo", "sft", "ipo"]
     asked = setting_of(parse(["--model", "nobody/sft", "--eval_preset", "joint_rloo"]))
     public = Result("sft", ["1,2,3=6"], [1], 16, _setting({**asked.sampling, "domain": asked.domain.to_dict()}))
     for name in runs:

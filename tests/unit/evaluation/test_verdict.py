@@ -1,5 +1,5 @@
 # Tests: evaluation/findings.py
-"""The line on top of a report, the examples by stratum, and the players of a pool, from made-up run folders."""
+"""The line on top of a report, from made-up run folders."""
 
 from dataclasses import replace
 
@@ -8,7 +8,6 @@ import pytest
 from countdown_selfplay.contract.metric import Metric, declaration_of
 from countdown_selfplay.evaluation.findings import subject, verdict
 from countdown_selfplay.evaluation.load import load_run, shipped
-from countdown_selfplay.lab.report.panels import width_of
 from countdown_selfplay.statistics.bootstrap import Interval
 from tests.made_up_runs import write_run
 
@@ -63,7 +62,7 @@ def test_a_run_that_is_not_over_or_was_not_measured_is_not_judged(folder):
     assert str(verdict(replace(run, rounds=[]))) == "Not finished: no round was logged yet."
 
 
-def test_findings_have_words_and_the_windows_of_a_short_pool_do_not_overlap(folder):
+def test_findings_have_words():
     names = ("prover/0/zero_signal_groups", "judge/entropy")
     assert [subject(declaration_of(name, shipped())) for name in names] == [
         "the share of groups without signal of prover/0",
@@ -71,5 +70,3 @@ def test_findings_have_words_and_the_windows_of_a_short_pool_do_not_overlap(fold
     ]
     assert subject(Metric("round/odd_one", "")) == "odd one"
     assert subject(Metric("judge/odd_one", "")) == "judge odd one"
-    run = load_run(folder)  # 8 rounds: 4 and 4; six: 3 and 3; a single one: none
-    assert [width_of(replace(run, rounds=run.rounds[:n])) for n in (8, 6, 1, 0)] == [4, 3, 0, 0]
