@@ -2,7 +2,7 @@
 """Every shipped recipe is played for two rounds, with the evaluation before and after, on models and rows made here.
 
 Of a recipe's values only these are replaced: where model, rows and results lie; how long the run is (max_steps 2, a
-few evaluated problems and samples, fewer problems for the warm starts to prepare, one report for all); and for the
+few evaluated problems and samples, fewer problems for the warm starts to prepare, no report); and for the
 0.5B recipes the length of answers in training and evaluation, because 128 of 1,024 tokens take a CPU minutes.
 """
 
