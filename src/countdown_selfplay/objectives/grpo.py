@@ -6,9 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..registry import Amount, Share
-from .base import BaseObjective, LossInputs, LossOutput, Normalization
-from .groups import spread
-from .normalization import normalise
+from .base import BaseObjective, LossInputs, LossOutput, Normalization, normalise, spread
 
 STD_EPS = 1e-4
 """Added to a group's standard deviation, as in TRL; the paper divides by the bare one."""
