@@ -273,7 +273,7 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
     asked = ["joint", *changes.split(), "--dry_run", "--output_dir", str(tmp_path / "run")]
     assert main(asked) == (2 if said else 0)
     out, error = capsys.readouterr()
-    assert "peak" in out and said in error and ("A run would be refused:" in error) == bool(said)
+    assert "at least" in out and said in error and ("A run would be refused:" in error) == bool(said)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ class BaseObjective(Stateless):
     """Selection, credit and loss of a role; built once per role. An objective has `advantages` and `loss`; the rest is
     optional: by default every sample is selected, and nothing is remembered."""
 
-    # How a sum over tokens becomes a mean (see objectives.normalization). The KL term is normalised in the same way,
+    # How a sum over tokens becomes a mean (`normalise`). The KL term is normalised in the same way,
     # so that its weight against the policy term does not depend on length.
     normalization: Normalization = "sequence"
     replay: Replay | None = None
