@@ -21,7 +21,7 @@ from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
 from countdown_selfplay.generation.turns import check_lengths, fingerprint
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.importance import truncated_weight
+from countdown_selfplay.objectives.base import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
 
 from .conftest import make_config, on_sample

@@ -10,7 +10,7 @@ from peft import LoraConfig
 from tools.make_tiny_model.figures import held_out_problems
 from transformers import GenerationConfig
 
-from countdown_selfplay.evaluation.sampling import neutral_generation
+from countdown_selfplay.policies.decode import neutral_generation
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 
 from .conftest import make_trainer, on_sample

@@ -13,7 +13,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives import OBJECTIVES
-from countdown_selfplay.planning.dry_run import estimate_of
 from countdown_selfplay.policies.lora import allow_mixed
 from countdown_selfplay.policies.mixed_adapters import MixedRows
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -352,13 +351,3 @@ def test_auto_mixes_on_a_cpu_over_small_bases(tmp_path, monkeypatch):
     monkeypatch.setattr("countdown_selfplay.policies.lora.SMALL", 1e5)  # the embedded model has half a million
     assert make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora()).policies.mixed is None
     assert make_trainer(tmp_path, policy_sharing="full", **SETTINGS).policies.mixed is None
-
-
-def test_the_estimate_of_a_dry_run_is_the_size_of_the_tensors_that_a_mixed_pass_adds(tmp_path):
-    """Copies of the adapters, whose gradient is the adapters' own: as many bytes as the estimate of `--dry_run`."""
-    trainer = make_trainer(tmp_path, **MIXED, **lora(), max_steps=1)
-    trainer.train()
-    mixed = trainer.policies.mixed
-    copies = sum(stacked.leaf.untyped_storage().nbytes() for stacked in mixed._stacked)
-    estimate = estimate_of(str(TINY_MODEL_PATH), trainer.args, lora_rank=LORA.r)
-    assert copies == estimate.training["mixed adapters"][0]

@@ -9,8 +9,7 @@ import torch
 
 from countdown_selfplay.errors import CheckpointError, ConfigError, UnknownNameError
 from countdown_selfplay.objectives import OBJECTIVES
-from countdown_selfplay.objectives.base import BaseObjective, LossOutput
-from countdown_selfplay.objectives.normalization import normalise
+from countdown_selfplay.objectives.base import BaseObjective, LossOutput, normalise
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
 
 from .conftest import equal, make_config, remembered, rounds, weights

@@ -1,4 +1,4 @@
-# Tests: data/files.py, data/parquet.py
+# Tests: data/files.py, data/jsonl.py
 """Files of problems that are something else: rows where there are any, one sentence where there are none."""
 
 import gzip

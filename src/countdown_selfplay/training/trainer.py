@@ -25,12 +25,12 @@ from ..data.anchors import run_anchors
 from ..distributed.choose import choose_engine
 from ..distributed.processes import advise_threads, processes_of
 from ..domains import domain_from
-from ..evaluation.sampling import evaluating
 from ..generation import Turns, make_sampler
 from ..objectives.base import Objective
 from ..policies import build_policies
 from ..policies.build import load_tokenizer
 from ..policies.compiled import compile_layers
+from ..policies.decode import evaluating
 from ..policies.forward import allow_padding_free
 from ..policies.lora import allow_mixed
 from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles

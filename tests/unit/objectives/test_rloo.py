@@ -1,4 +1,4 @@
-# Tests: objectives/rloo.py, objectives/importance.py
+# Tests: objectives/rloo.py, objectives/base.py
 """Leave-one-out credit and the clamped sequence loss: numbers derived by hand beside the assertions."""
 
 import math
@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
-from countdown_selfplay.objectives.base import LossInputs
-from countdown_selfplay.objectives.importance import sequence_weight
+from countdown_selfplay.objectives.base import LossInputs, sequence_weight
 
 
 def inputs(logps, advantages, mask=None, behavior=None, sequences=None):
