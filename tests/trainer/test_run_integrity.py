@@ -436,6 +436,10 @@ def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, shari
         loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "saved" / role)
         with torch.no_grad(), trainer.policies.active(role):
             assert torch.allclose(loaded(tokens).logits, trainer.policies.module(tokens).logits, atol=1e-5)
+    if sharing == "lora":
+        assert trainer.push_to_hub(repo_id="me/x", dry_run=True) == ["me/x-conjecturer", "me/x-prover"]
+        for role in ("prover", "conjecturer"):
+            assert f'from_pretrained("me/x-{role}")' in (tmp_path / "run" / "push" / role / "README.md").read_text()
 
 
 def test_what_is_given_up_by_a_guard_that_gives_up_is_said(build):
