@@ -236,6 +236,24 @@ def test_a_second_run_in_a_folder_that_is_in_use_is_refused_in_one_sentence(buil
     assert trainer.train().global_step == 1
 
 
+def hold_with_a_fork(folder, held, over):
+    with run_lock(folder):
+        multiprocessing.get_context("fork").Process(target=over.wait, args=(600,)).start()
+        hold(folder, held)
+
+
+def test_a_fork_that_outlives_a_killed_run_does_not_keep_its_folder(tmp_path):
+    fork = multiprocessing.get_context("fork")
+    held, over = fork.Event(), fork.Event()
+    process = fork.Process(target=hold_with_a_fork, args=(tmp_path, held, over))
+    process.start()
+    assert held.wait(600)
+    process.kill()
+    process.join()
+    with run_lock(tmp_path):
+        over.set()
+
+
 def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
     """The inner end does not let go (another open file of the lock is refused by the system), the outer one does."""
     kept = tmp_path / "metrics.jsonl"
