@@ -18,8 +18,6 @@ their last part. What goes up is first written to RUN/push, and a dry run ends t
 
 def main(argv: list[str]) -> int:
     """Write the folders, and upload them unless it is a dry run; 0."""
-    from ..training.upload import push
-
     parser = parser_of("push", EPILOG)
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--repo_id", metavar="NAME", help="repository, such as me/countdown; the role is added")
@@ -27,5 +25,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--private", action="store_true", help="make the repositories private")
     parser.add_argument("--dry_run", action="store_true", help="write RUN/push and upload nothing")
     options = parser.parse_args([underscored(argument) for argument in argv])
+    from ..training.upload import push
+
     push(**vars(options))
     return 0
