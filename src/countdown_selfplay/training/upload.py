@@ -16,7 +16,7 @@ from huggingface_hub.utils import validate_repo_id
 from ..data.jsonl import json_file, json_shape
 from ..data.run_files import holds_model, read_phases
 from ..errors import ConfigError
-from ..packages import absent_package
+from ..packages import CALLED, absent_package
 from ..policies.adapters import base_of, name_base
 from ..policies.build import load_pretrained
 from ..tiny import embedded_name
@@ -136,7 +136,7 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: s
     if base and role == run:
         metadata_save(readme, {"base_model": base} | (metadata_load(readme) or {}))
     report = run / "report.html"
-    drawn = (run / "metrics.jsonl").exists() and role != run and absent_package("lab") is None
+    drawn = (run / "metrics.jsonl").exists() and role != run and absent_package(CALLED["write_report"]) is None
     if drawn and not report.exists():
         report_of(run)
     for file in (run / "run.json", path, report):
