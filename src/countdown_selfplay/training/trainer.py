@@ -393,7 +393,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Does nothing: `save_model` writes one per role, and a checkpoint holds several models."""
 
-    def push_to_hub(self, commit_message: str | None = None, **kwargs: Any) -> list[str]:
+    def push_to_hub(self, commit_message: str | None = None, **kwargs: Any) -> list[str]:  # type: ignore[override]
         """`save_model`, and then as `countdown-selfplay push`; `kwargs`: for `upload.push`. The repositories' ids."""
         self.save_model()
         return self.processes.together(lambda: push_trained(self.args, commit_message=commit_message, **kwargs))
