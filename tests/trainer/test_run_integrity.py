@@ -236,6 +236,24 @@ def test_a_second_run_in_a_folder_that_is_in_use_is_refused_in_one_sentence(buil
     assert trainer.train().global_step == 1
 
 
+def hold_with_a_fork(folder, held, over):
+    with run_lock(folder):
+        multiprocessing.get_context("fork").Process(target=over.wait, args=(600,)).start()
+        hold(folder, held)
+
+
+def test_a_fork_that_outlives_a_killed_run_does_not_keep_its_folder(tmp_path):
+    fork = multiprocessing.get_context("fork")
+    held, over = fork.Event(), fork.Event()
+    process = fork.Process(target=hold_with_a_fork, args=(tmp_path, held, over))
+    process.start()
+    assert held.wait(600)
+    process.kill()
+    process.join()
+    with run_lock(tmp_path):
+        over.set()
+
+
 def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
     """The inner end does not let go (another open file of the lock is refused by the system), the outer one does."""
     kept = tmp_path / "metrics.jsonl"
@@ -436,6 +454,10 @@ def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, shari
         loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "saved" / role)
         with torch.no_grad(), trainer.policies.active(role):
             assert torch.allclose(loaded(tokens).logits, trainer.policies.module(tokens).logits, atol=1e-5)
+    if sharing == "lora":
+        assert trainer.push_to_hub(repo_id="me/x", dry_run=True) == ["me/x-conjecturer", "me/x-prover"]
+        for role in ("prover", "conjecturer"):
+            assert f'from_pretrained("me/x-{role}")' in (tmp_path / "run" / "push" / role / "README.md").read_text()
 
 
 def test_what_is_given_up_by_a_guard_that_gives_up_is_said(build):
