@@ -14,7 +14,7 @@ from tests import made_up_runs as made_up
 from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.lab.report import load_runs
 from countdown_selfplay.lab.report.arms import arms_of, over_seeds
-from countdown_selfplay.lab.report.charts import Chart, compare, curve
+from countdown_selfplay.lab.report.charts import Chart, curve, figures
 from countdown_selfplay.lab.report.page import page
 from countdown_selfplay.lab.report.tables import gains
 from countdown_selfplay.statistics.bootstrap import Interval, holm, two_sided_p
@@ -30,14 +30,8 @@ def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
         (folder / "run.json").write_text(json.dumps(text))
         if counts is not None:
             found = json.loads((folder / "evaluation.json").read_text())
-            setting = {
-                "temperature": 1.0,
-                "top_p": 1,
-                "top_k": 0,
-                "max_new_tokens": 16,
-                "prover_prompt": "compact",
-                "rules": {},
-            }
+            setting = {"temperature": 1.0, "top_p": 1, "top_k": 0, "max_new_tokens": 16, "prover_prompt": "compact"}
+            setting |= {"rules": {}}
             own = [min(c + i % 2, 4) for c in counts]
             for when in ("before", "after"):
                 found[when]["prover"].update(
@@ -84,7 +78,7 @@ def test_an_arms_curve_is_the_mean_with_a_band(tmp_path):
     assert (found.low[0], found.high[0]) == pytest.approx((0.4 - 0.6573, 0.4 + 0.6573), abs=1e-4)
     clipped = curve(arm.runs, "prover/reward", arm.name, share=True)
     assert (clipped.low[0], clipped.high[0]) == (0.0, 1.0)
-    (axes,) = compare(Chart("Reward", (("prover/reward", "mean"),)), arm.runs)["Reward"].axes
+    (axes,) = figures(Chart("Reward", (("prover/reward", "mean"),)), arm.runs)["Reward"].axes
     (band,) = axes.collections
     (mean,) = (line for line in axes.lines if len(line.get_xdata()))
     assert mean.get_ydata() == pytest.approx([0.4] * 5)

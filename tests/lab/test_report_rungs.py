@@ -1,4 +1,4 @@
-# Tests: lab/report/charts.py, evaluation/load.py
+# Tests: lab/report/panels.py, evaluation/load.py
 """The heat map rung by round: what it shows of a run, and that it stands in the report."""
 
 import json
@@ -11,7 +11,7 @@ from countdown_selfplay.evaluation.summary import by_rung as by_rung_of
 from countdown_selfplay.evaluation.summary import ladder, write_evaluation
 from countdown_selfplay.evaluation.terminal import before_after_table
 from countdown_selfplay.lab.report import load_run, write_report
-from countdown_selfplay.lab.report.charts import MEASURED, PLAYED, drawn_rungs, rung_data
+from countdown_selfplay.lab.report.panels import MEASURED, PLAYED, rung_data, rung_maps
 from countdown_selfplay.lab.report.tables import results
 
 
@@ -82,7 +82,7 @@ def test_rounds_of_several_steps_are_counted_as_rounds(tmp_path):
 
 
 def test_a_run_without_rungs_has_no_picture(tmp_path):
-    assert drawn_rungs([load_run(write_run(tmp_path, rounds=3))]) == {}
+    assert rung_maps([load_run(write_run(tmp_path, rounds=3))]) == {}
     assert rung_data(load_run(logged(tmp_path / "one", [{3: (1, 1, 0.5)}]))) is None
 
 

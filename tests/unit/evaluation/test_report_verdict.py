@@ -13,7 +13,7 @@ from countdown_selfplay.evaluation.terminal import before_after_table, changes_o
 from countdown_selfplay.lab.report import load_run, write_report
 from countdown_selfplay.lab.report.charts import charts_of
 from countdown_selfplay.lab.report.page import examples, strata
-from countdown_selfplay.lab.report.panels import width_of
+from countdown_selfplay.lab.report.tables import width_of
 from countdown_selfplay.statistics.bootstrap import Interval
 from tests.made_up_runs import write_run
 
