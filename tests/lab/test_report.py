@@ -56,6 +56,11 @@ def report(tmp_path, *folders):
     return Page(write_report(list(folders), tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
 
 
+def undrawn(*folders):
+    """The page without its charts."""
+    return Page(page(load_runs(list(folders)), {}))
+
+
 def flat(page):
     return " ".join(page.text.split())
 
@@ -112,9 +117,9 @@ def test_the_page_loads_nothing_runs_nothing_and_holds_no_secret(whole):
 def test_names_and_settings_are_escaped(tmp_path):
     folder = made_up.write_run(tmp_path, "a", name_of_reward="<i>x</i>")
     rewrite(folder / "run.json", '"name": "a"', '"name": "<img src=x onerror=alert(1)>"')
-    page = report(tmp_path, folder)
-    assert "img" not in page.tags and "i" not in page.tags
-    assert "<img src=x onerror=alert(1)>" in page.text and "<i>x</i>" in page.text
+    shown = undrawn(folder)
+    assert "img" not in shown.tags and "i" not in shown.tags
+    assert "<img src=x onerror=alert(1)>" in shown.text and "<i>x</i>" in shown.text
 
 
 def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
@@ -168,7 +173,7 @@ def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
         {"step": 4, "round/starved": 0.0, "conjecturer/admitted_rate": 0.5, "round/solve_rate_mean": 0.5},
     ]
     (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    text = re.sub(r"\s+", " ", report(tmp_path, folder).text)
+    text = re.sub(r"\s+", " ", undrawn(folder).text)
     assert "admitted proposals 0.188 0.5 50%" in text  # (.25 + .5) / 4 = .1875
     # the mean of the two rounds that have one, the share of all four
     assert "solve rate of conjectured problems 0.1 to 0.8 0.35 ✓ 0.5 50%" in text
@@ -220,8 +225,8 @@ def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
     said = "The solve rate of conjectured problems was"
     rate = f"{said} {sum(late) / len(late):.3g} in the last fifth of the rounds (healthy: 0.1 to 0.8"
     assert any(sentence.startswith(rate) for sentence in sentences)
-    page = report(tmp_path, folder)
-    assert all(sentence in page.words for sentence in sentences)
+    shown = undrawn(folder)
+    assert all(sentence in shown.words for sentence in sentences)
     record = '{"step": 60, "trip": "conjecturer/parseable_rate is 0.4, under 0.5", "to": "checkpoint-50"}'
     (folder / "rollbacks.jsonl").write_text(record + "\n")
     said = findings(load_run(folder))[1]
@@ -243,7 +248,7 @@ def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_pat
         "it solves fewer held-out problems than before training. Raise `prover_entropy_coef`, take the objective "
         "`maxrl` or `pass_at_k`, or ask for harder problems."
     )
-    assert said in report(tmp_path, folder).words
+    assert said in undrawn(folder).words
 
 
 def test_the_head_has_time_and_tokens_and_metrics_have_their_definitions(tmp_path):
@@ -263,25 +268,25 @@ def test_the_head_has_time_and_tokens_and_metrics_have_their_definitions(tmp_pat
 
 def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_path):
     folder = made_up.write_run(tmp_path)
-    assert "conjecturer cost" not in flat(report(tmp_path, folder))
+    assert "conjecturer cost" not in flat(undrawn(folder))
     sides = {
         side: {"prover": {"pass_at": {"1": {"value": a, "low": a - 0.02, "high": a + 0.02}, "16": [b, b, b]}}}
         for side, a, b in (("control", 0.31, 0.8), ("run", 0.355, 0.77))
     }
     changes = {"pass@1": [0.045, 0.021, 0.069], "pass@16": [-0.03, -0.05, -0.01]}
     (folder / "control.json").write_text(json.dumps({**sides, "difference": changes}))
-    text = flat(report(tmp_path, folder))
+    text = flat(undrawn(folder))
     assert "prover pass@1 0.310 [0.290, 0.330] 0.355 [0.335, 0.375] +0.045 [+0.021, +0.069]" in text
     assert "The conjecturer cost the prover pass@16: -0.030 [-0.050, -0.010] against the run without it" in text
     assert "cost the prover pass@1:" not in text
     other = made_up.write_run(tmp_path, "other", seed=1)
     head = "With and without the conjecturer demo without with difference"
-    assert head in flat(report(tmp_path, folder, other))  # the other run has no control
+    assert head in flat(undrawn(folder, other))  # the other run has no control
     rewrite(folder / "control.json", "0.045", '"x"')
     with pytest.raises(
         DataError, match=r"control.json' does not say .* \(ValueError: \['x', 0.021, 0.069\] is no value with the"
     ):
-        report(tmp_path, folder)
+        undrawn(folder)
 
 
 def logged(folder, *rows, metrics=None):
@@ -399,16 +404,12 @@ def test_damaged_files_are_named_with_their_line(tmp_path, file, old, new, messa
     assert not (tmp_path / "r.html").exists() and not (folder / "plots").exists()
 
 
-def test_text_that_is_not_utf8_is_named(tmp_path):
+@pytest.mark.parametrize("missing", ["run.json", "metrics.jsonl"])
+def test_a_folder_that_is_no_run_and_text_that_is_not_utf8_are_refused(tmp_path, missing):
     folder = made_up.write_run(tmp_path, "demo")
     (folder / "samples.jsonl").write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match=r"samples\.jsonl' cannot be read: it is not UTF-8 text"):
         load_run(folder)
-
-
-@pytest.mark.parametrize("missing", ["run.json", "metrics.jsonl"])
-def test_a_folder_that_is_no_run_is_refused(tmp_path, missing):
-    folder = made_up.write_run(tmp_path, "demo")
     (folder / missing).unlink()
     with pytest.raises(DataError, match=f"is not a run folder: it has no {missing}"):
         write_report([folder], tmp_path / "r.html")
@@ -424,11 +425,11 @@ def test_no_folder_and_a_folder_as_output_are_refused(tmp_path):
         countdown_selfplay.report(["absent", "other"])
     with pytest.raises(DataError, match="at least one run folder"):
         write_report([], tmp_path / "r.html")
-    with pytest.raises(DataError, match="is a folder; pass the name of a file"):
-        write_report([made_up.write_run(tmp_path, "demo")], tmp_path)
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be written"):
-        write_report([made_up.write_run(tmp_path, "demo")], tmp_path / "file" / "r.html")
+    run = made_up.write_run(tmp_path, "demo", rounds=1, evaluated=False)
+    for out, message in (
+        (tmp_path, "is a folder; pass the name of a file"),
+        (tmp_path / "file/r", "cannot be written"),
+    ):
+        with pytest.raises(DataError, match=message):
+            write_report([run], out)

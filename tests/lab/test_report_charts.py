@@ -66,17 +66,14 @@ def test_points_land_where_they_belong():
     assert 'd="M 56.5 199.727273 \nL 381.5 34.272727 \n"' in text
 
 
-def test_a_band_does_not_change_what_is_shown():
-    (axes,) = line_chart("t", [straight()], band=(0.5, 1.7)).axes
+def test_a_band_does_not_change_what_is_shown_and_starved_rounds_are_marked_where_they_happened():
+    figure = line_chart("t", [straight()], band=(0.5, 1.7), marks=[0, 5])
+    (axes,) = figure.axes
     (patch,) = axes.patches
     assert (patch.get_y(), patch.get_y() + patch.get_height()) == (0.5, 1.7)
     assert axes.get_ylim() == pytest.approx((-0.05, 1.05))
-
-
-def test_starved_rounds_are_marked_where_they_happened():
-    figure = line_chart("t", [straight()], marks=[0, 5])
-    (marks,) = (line for line in figure.axes[0].lines if line.get_marker() == "|")
-    assert marks.get_xdata().tolist() == [0, 5] and legend(figure) == ["a", "starved round"]
+    (marks,) = (line for line in axes.lines if line.get_marker() == "|")
+    assert marks.get_xdata().tolist() == [0, 5] and legend(figure) == ["a", "target band", "starved round"]
 
 
 def test_a_lonely_point_and_a_constant_are_drawn():

@@ -94,14 +94,6 @@ def test_the_picture_stands_in_the_report(tmp_path, evaluations, title):
     assert any(path.name.startswith("rungs-") for path in (folder / "plots").iterdir())
 
 
-def test_the_moves_of_an_episode_stand_on_lines_of_their_own_in_the_report(tmp_path):
-    folder = logged(tmp_path, ROUNDS)
-    row = {"step": 1, "role": "prover", "prompt": "3 4 5 : 17", "completion": "5 * 4 = 20\n20 - 3 = 17", "reward": 1.0}
-    (folder / "samples.jsonl").write_text(json.dumps({**row, "problem": "3,4,5=17", "reason": "correct", "rung": 3}))
-    page = write_report([folder], tmp_path / "report.html").read_text()
-    assert "<pre>5 * 4 = 20\n20 - 3 = 17</pre>" in page
-
-
 def test_the_table_of_the_page_has_the_rows_of_the_terminal(tmp_path):
     """Two problems of rung 4 and two of 5 with one right answer of 2 more at 4; of rung 9 nobody solves one."""
     folder = write_run(tmp_path, "ladder", rounds=5)

@@ -119,13 +119,11 @@ def filtering(runs: Sequence[Run]) -> Table | None:
 def by_iteration(runs: Sequence[Run]) -> Table | None:
     """Game success by role and iteration with intervals; None without an iterated run."""
     iterated = [run for run in runs if run.iterations]
-    names = [
-        name for name in declared_in(iterated) if name in set().union(*(one for r in iterated for one in r.iterations))
-    ]
     if not iterated:
         return None
-    rows = labelled(iterated, names, lambda name: [one.get(name) for run in iterated for one in run.iterations])
-    head = [f"iteration {one['iteration']}" for run in iterated for one in run.iterations]
+    played = [one for run in iterated for one in run.iterations]
+    rows = labelled(iterated, declared_in(iterated), lambda name: [one.get(name) for one in played])
+    head = [f"iteration {one['iteration']}" for one in played]
     note = "95% intervals over problems; texts that the token budget cut are not counted."
     same = len(iterated) > 1 and len({len(run.iterations) for run in iterated}) == 1
     return Table(["", *head], rows, note, groups=[run.name for run in iterated] if same else [])
@@ -250,15 +248,13 @@ def whole_config(run: Run) -> Table:
 
 def differences(runs: Sequence[Run]) -> Table:
     """Settings in which the runs differ, one column per arm; what differs within an arm (seeds) in one cell."""
-    arms = arms_of(runs)
-    rows = []
+    arms, rows = arms_of(runs), []
     for name in sorted({name for run in runs for name in run.config} - PLACES):
         cells = [[plain(run.config[name]) if name in run.config else "–" for run in arm.runs] for arm in arms]
         if len({value for cell in cells for value in cell}) > 1:
             rows.append([name, *(", ".join(dict.fromkeys(cell)) for cell in cells)])
-    if not rows:
-        return Table([], [], "All runs have the same settings.")
-    return Table(["field", *(arm.name for arm in arms)], rows, labels=len(arms) + 1)
+    note = "" if rows else "All runs have the same settings."
+    return Table(["field", *(arm.name for arm in arms)], rows, note, labels=len(arms) + 1)
 
 
 def plain(value: Any) -> str:
@@ -287,12 +283,8 @@ def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
         return str(error), ""
     sizes = [len(result.keys) for arm in loaded for result in arm.results]
     common = len(aligned[0].results[0].keys)
-    said = ""
-    if any(size != common for size in sizes):
-        said = (
-            f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
-            f"{common} that all have in common."
-        )
+    said = f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
+    said = "" if set(sizes) == {common} else f"{said}{common} that all have in common."
     return compare_arms(aligned, resamples=_RESAMPLES), " ".join([said, *unknown_settings(loaded)]).strip()
 
 
