@@ -2,6 +2,7 @@
 """The heat map rung by round: what it shows of a run, and that it stands in the report."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,8 +37,12 @@ ROUNDS = [
 ]
 
 
-def test_a_run_that_is_not_evaluated_shows_what_was_played_and_proposed(tmp_path):
-    found = rung_data(load_run(logged(tmp_path, ROUNDS)))
+@pytest.mark.parametrize("each", [1, 4])
+def test_a_run_that_is_not_evaluated_shows_what_was_played_and_proposed(tmp_path, each):
+    """Of rounds of one optimizer step and of four."""
+    run = load_run(logged(tmp_path, ROUNDS))
+    rounds = [{**row, "step": each * row["step"]} for row in run.rounds]
+    found = rung_data(replace(run, rounds=rounds, config={**run.config, "steps_per_round": each}))
     assert (found.rungs, found.starts, found.end, found.measured) == ([3, 4, 5], [1, 2], 3, False)  # 20 never occurs
     np.testing.assert_array_equal(found.rates_CR, [[0.5, np.nan, np.nan], [np.nan, 0.25, 0.0]])
     assert found.marks == [1.0, 2.0]
@@ -66,19 +71,6 @@ def test_evaluations_stand_before_what_was_played(tmp_path):
     found = rung_data(load_run(folder))
     assert found.starts == [0, 0.5, 1.5]
     np.testing.assert_array_equal(found.rates_CR[0], [0.2, 0.05, np.nan])
-
-
-def test_rounds_of_several_steps_are_counted_as_rounds(tmp_path):
-    folder = logged(tmp_path, ROUNDS)
-    description = json.loads((folder / "run.json").read_text())
-    description["config"]["steps_per_round"] = 4
-    (folder / "run.json").write_text(json.dumps(description))
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    (folder / "metrics.jsonl").write_text(
-        "".join(json.dumps({**row, "step": 4 * row["step"]}) + "\n" for row in lines)
-    )
-    found = rung_data(load_run(folder))
-    assert (found.starts, found.end, found.marks) == ([1, 2], 3, [1, 2])
 
 
 def test_a_run_without_rungs_has_no_picture(tmp_path):

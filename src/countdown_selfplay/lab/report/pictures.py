@@ -120,7 +120,7 @@ def cells(
             "figure.facecolor" if values_YX[i, j] > 0.6 else "text.color"
         )  # on deep shades and on pale ones
         axes.text(j + 0.5, i + 0.5, f"{values_YX[i, j]:.1%}", ha="center", va="center", color=color)
-    edge, entries = _color("grid.color"), list[tuple[Artist, str]]()
+    edge, entries = None if missing == "none" else _color("grid.color"), list[tuple[Artist, str]]()
     entries += [(Patch(facecolor=_color(color), edgecolor=edge), words) for color, words in legend]
     for x, shares_Y in discs:
         some = np.flatnonzero(shares_Y > 0)

@@ -92,8 +92,7 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
     """Mean over the seeds of an arm, with their interval as a band."""
     x, rate_RX = on_one_grid(curves)
     ends = [over_seeds(column.tolist()) for column in rate_RX.T] if len(rate_RX) > 1 else []
-    low = np.array([max(end.low, 0.0) for end in ends]) if ends else None
-    high = np.array([min(end.high, 1.0) for end in ends]) if ends else None
+    low, high = (np.clip([getattr(end, side) for end in ends], 0, 1) if ends else None for side in ("low", "high"))
     return Curve(label, x, rate_RX.mean(0), None, low, high)
 
 
