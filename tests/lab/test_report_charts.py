@@ -1,6 +1,7 @@
 # Tests: lab/report/charts.py, evaluation/load.py, lab/report/panels.py, lab/report/pictures.py
 """The way from a metric to a curve and to a picture, against positions and means worked out by hand."""
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,8 +23,8 @@ def make_run(values, metric="round/solve_rate_mean", **changes):
         {"step": float(i), "prover/reward": 0.5, **({} if value is None else {metric: value})}
         for i, value in enumerate(values, start=1)
     ]
-    fields = dict(path=None, name="r", started="", config={}, environment={}, rounds=rounds, histograms={}, others=[])
-    return Run(**{**fields, **changes})
+    fields = dict(name="r", started="", config={}, environment={}, rounds=rounds, histograms={}, others=[])
+    return Run(**{"path": Path("no folder"), **fields, **changes})
 
 
 def straight(label="a", x=(0, 10), y=(0.0, 1.0)):
