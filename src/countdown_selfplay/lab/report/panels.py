@@ -40,10 +40,11 @@ def drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) ->
     found: dict[str, dict[str, Figure]] = {"Curriculum": {}, "Prover": {}}
     for chart in charts_of(runs):
         found.setdefault(chart.section, {}).update(figures(chart, runs))
-    for section, draw, before in PANELS:
-        own, declared = draw(runs), found.get(section, {})
-        found[section] = {**own, **declared} if before else {**declared, **own}
-    found["Targets"] = {**target_figures(runs, yardsticks), **found.get("Targets", {})}
+    added = [(section, draw(runs), before) for section, draw, before in PANELS]
+    for section, own, before in (*added, ("Targets", target_figures(runs, yardsticks), True)):
+        declared = found.get(section, {})
+        if own:
+            found[section] = {**own, **declared} if before else {**declared, **own}
     order = {section: i for i, section in enumerate(SECTIONS)}
     return {name: found[name] for name in sorted(found, key=lambda one: order.get(one, order[""]))}
 
