@@ -12,6 +12,7 @@ from peft import AdaLoraConfig, IA3Config, LoHaConfig, LoraConfig, PromptTuningC
 from countdown_selfplay.asking import check_generation_kwargs, check_token_ids, generation_settings, ready
 from countdown_selfplay.cli.help_part import print_parts
 from countdown_selfplay.contract.domain import BaseDomain
+from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal
 from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.countdown import (
     CONJECTURER_PROMPTS,
@@ -28,6 +29,7 @@ from countdown_selfplay.countdown import (
     parse_proposal,
     problem_from_row,
     reachable_targets,
+    solvable_arrays,
     solve,
 )
 from countdown_selfplay.countdown.planted import planted_problems
@@ -36,7 +38,11 @@ from countdown_selfplay.domains import domain_from, make_domain
 from countdown_selfplay.errors import DataError, GenerationError, PromptError, RewardError, UnknownNameError
 from countdown_selfplay.games import GAMES
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.generation.turns import adapter_rank, check_lengths
+from countdown_selfplay.guides import check_guide, checked_scores, make_guide
+from countdown_selfplay.guides.judge import Judge
+from countdown_selfplay.guides.rubric import Rubric
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies import build_policies
 from countdown_selfplay.policies.adapters import merged
@@ -50,6 +56,7 @@ from countdown_selfplay.rewards.prover.verifier import countdown_reward
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import load_tiny_model
 from countdown_selfplay.training.credit import credit
+from countdown_selfplay.training.parts import declared_metrics, guard_of
 from tests.refusals.rows import row
 from tests.refusals.settings import config
 from tests.toy_domain import Sums
@@ -138,6 +145,20 @@ def asked(template, kwargs=None):
     return ready(own, [ASKED, TALK], kwargs)
 
 
+def scored(scores):
+    """Of a guide with a scale from 0 to 8, which was shown two problems."""
+    guide = type("Fixed", (BaseGuide,), {"scale": (0.0, 8.0), "score": lambda *_: scores})()
+    problems = [Problem((4, 9), 13), Problem((6, 7), 13)]
+    proposals = [Proposal(problem, asked={"target": problem}) for problem in problems]
+    outcome = Outcome(proposals, np.full(2, nan), problems, [0, 1], np.ones((1, 2, 4)), ["1", "1"])
+    return checked_scores(guide, ScriptedRound(lambda *_: "", {"prover": (8, 4)}, TIERED), proposals, outcome)
+
+
+def guarded(**settings):
+    players = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
+    return guard_of(config(**settings), declared_metrics(ProposeAndSolve(), players))
+
+
 def rewarded(reward, rate_P=(0.5, 0.75)):
     return checked_rewards(reward, np.array(rate_P), RewardContext(attempts=8))
 
@@ -192,6 +213,10 @@ ROWS = [
     row("=50 =6", is_solvable_batch, [Problem((1,) * 50, 7)], error=DataError),
     row("=0 =100", reachable_targets, (), 1, 2, error=DataError),
     row("=positive =0", reachable_targets, (3, 0), 1, 2, error=DataError),
+    *(row(said, solvable_arrays, np.array(numbers), np.ones(targets, int), error=DataError)
+      for numbers, targets, said in [
+        ([[1] * 7] * 2, 2, "=7 =6"), ([[1.0] * 3] * 2, 2, "=float64"), ([[0] * 3] * 2, 2, "=positive"),
+        ([1, 1, 1], 2, "=dimensions"), ([[10**10] * 3] * 2, 2, "=within"), ([[1] * 3] * 2, 3, "=2 =3")]),
     row("=1,2,3,4=100", compact_solution, Problem((1, 2, 3, 4), 100), error=DataError),
     row("=1,2,3,4=100", solution_trace, Problem((1, 2, 3, 4), 100), error=DataError),
     *(row(f"={next(iter(given))}", Rules.from_dict, given) for given in [
@@ -261,6 +286,8 @@ ROWS = [
     # proposers
     row("=polices ='policies'", make_proposer, "polices", error=UnknownNameError),
     row("repair=Sums", make_proposer("policies", {"repair": True}).check, {"conjecturer": ["conjecturer"]}, Sums()),
+    row("='policies' =low =repair", make_proposer, "policies", {"low": 0.1}),
+    row("='tiers' =hgih, =mid", make_proposer, "tiers", {"hgih": 1, "low": 0.1, "mid": 2}),
     row("batch=0", make_proposer, "targets", {"batch": 0}),
     row("conditioned=yes", make_proposer, "targets", {"conditioned": "yes"}),
     row("low=0.7 high=0.2", TierTracker, [0], top=1, low=0.7, high=0.2),
@@ -315,6 +342,24 @@ ROWS = [
     row("first_credit=both", GAMES.make, "critic_discernment", {"first_credit": "both"}),
     row("=proposers ='proposer'", print_parts, "proposers", error=UnknownNameError),
     row("=tier ='tiers'", print_parts, "proposer", "tier", error=UnknownNameError),
+    *(row(said, scored, scores, error=RewardError) for scores, said in [
+        ("good", "score='good'"), (["good", "bad"], "score=bad"), ([1.0], "=2"), (nan, "score='nan'"),
+        ([1.0, 8.5], "=8.5 =6,7=13"), ([-1.0, 2.0], "=-1 =4,9=13"), ([inf, 2.0], "=inf")]),
+    row("=rubrik ='rubric'", make_guide, "rubrik", error=UnknownNameError),
+    row("guide roles.guide", check_guide, "`guide` (judge)", Judge(), {"prover": ["prover"]}),
+    row("roles.guide judge", check_guide, "`guide` (rubric)", Rubric(), {"guide": ["guide"]}),
+    row("guide=BaseGuide", check_guide, "`guide`", object(), {}),
+    row("guide score", check_guide, "`guide`", BaseGuide(), {}),
+    *(row(said, guarded, guard_trips=trips) for trips, said in [
+        ({"prover/entropie": [0.1, None]}, "='prover/entropie' ='prover/entropy'"),
+        ({"critic/entropy": [0.1, None]}, "='critic/entropy'"), ({"time/round": [0, 9]}, "='time/round'"),
+        ("{", "guard_trips={"), ("[1]", "guard_trips=[1]"), ({"prover/entropy": 0.1}, "guard_trips=(0.1) =ends"),
+        ({"prover/entropy": [0.1]}, "guard_trips=[0.1] =ends"),
+        ({"prover/entropy": ["a", 1]}, "guard_trips='a' =numbers"),
+        ({"prover/entropy": [True, 1]}, "guard_trips=True =numbers"),
+        ({"prover/entropy": [2, 1]}, "guard_trips =[2, =between"),
+        ({"prover/entropy": [nan, 1]}, "guard_trips=nan =between"),
+        ({"prover/entropy": [inf, None]}, "guard_trips=inf =between")]),
     # policies and what samples
     *(row(f"peft_config={made.__class__.__name__}", adapted, made) for made in [
         LoHaConfig(r=4, target_modules=["q_proj"], **TASK), VeraConfig(r=8, target_modules=["q_proj"], **TASK),
