@@ -86,6 +86,10 @@ def tokenizer():
 class OneThing(BaseDomain):
     """A domain that is asked for one thing alone."""
 
+    asks = ({"operands": 3},)
+
+    def propose_row(self, operands): ...
+
 
 def moves(**changes):
     return CountdownDomain(**{"answers": "moves", "prover_prompt": "moves", **changes})

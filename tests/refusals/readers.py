@@ -18,11 +18,13 @@ from countdown_selfplay.errors import DataError, GameError, PromptError
 from countdown_selfplay.evaluation import bootstrap_mean, majority_at_k, paired_bootstrap, pass_at_k, pass_at_k_array
 from countdown_selfplay.evaluation.sampling import sample_texts
 from countdown_selfplay.planning.memory import Launch
+from countdown_selfplay.policies.build import load_pretrained
 from countdown_selfplay.registry import Count, Registry, Share
 from countdown_selfplay.statistics.bootstrap import ratio_interval, wilson_interval
 from countdown_selfplay.training import states
 from tests.refusals.parts import tokenizer
 from tests.refusals.rows import row
+from tests.refusals.settings import joint
 
 LINE = '{"nums": [3, 4], "target": 7}'
 TOO_DEEP = "[" * 100_000
@@ -90,6 +92,9 @@ ROWS = [
     row("=empty.parquet' ='empty", parquet, "empty.parquet", error=DataError),
     row("=train.jsonl =1:", written, lambda path: problems(path.parent.resolve()), "train.jsonl", "null\n",
         error=DataError),
+    row("=absent.jsonl", problems, "absent.jsonl", error=DataError),
+    row("=nobody/nothing ='train'", problems, "nobody/nothing", error=DataError),
+    row("=no/model", lambda: load_pretrained("no/model", {}), error=DataError),
     # lines and files of JSON
     *(row(f"=a.jsonl =2: {said}", written, lines, "a.jsonl", '{"a": 1}\n' + line + "\n", error=DataError)
       for line, said in [
@@ -156,6 +161,8 @@ ROWS = [
     row("--num_processes=two", split_launch_options, ["--num_processes=two"]),
     row("--machine_rank=-1", split_launch_options, ["--machine_rank", "-1"]),
     row("='zero3'", launch.config_path, "zero4"),
+    row("=run.yaml =prover_learning_rat", written, lambda path: joint(f"--config {path}"), "run.yaml",
+        "prover_learning_rat: 0.1\n"),
     row("--accelerate_config=list.yaml", written,
         lambda path: launch_command("joint", {"accelerate_config": str(path)}, []), "list.yaml", "- zero3\n"),
     row("=zero2, =fsdp2", Launch, "zero4"),

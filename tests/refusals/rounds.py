@@ -1,7 +1,7 @@
 """What a trainer refuses of parts handed to it as objects, and what a round refuses of what they return."""
 
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.errors import GameError, RewardError, UnknownNameError
+from countdown_selfplay.errors import CheckpointError, GameError, RewardError, UnknownNameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
@@ -62,4 +62,5 @@ ROWS = [
     row("loss=Tensor", played, {"objectives": {"prover": own.BareLoss()}}),
     row("=huge =1e+39 =0", played, {"reward_funcs": (own.huge,)}, error=RewardError),
     row("=Explosive =inf =31", played, {"reward_funcs": own.Explosive()}, error=RewardError),
+    row("=runs/none", lambda: make_trainer("run").train(resume_from_checkpoint="runs/none"), error=CheckpointError),
 ]  # fmt: skip

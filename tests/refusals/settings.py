@@ -3,8 +3,9 @@
 from math import inf, nan
 
 from countdown_selfplay import JointSelfPlayConfig
-from countdown_selfplay.cli.joint import build_arguments, parse
-from countdown_selfplay.errors import UnknownNameError
+from countdown_selfplay.cli.joint import build_arguments, main, parse
+from countdown_selfplay.config.starts import check_starts
+from countdown_selfplay.errors import DataError, PromptError, UnknownNameError
 from tests.refusals.rows import row
 from tests.trainer.conftest import make_config, make_trainer
 
@@ -49,6 +50,10 @@ def untrained(parts=None, model="no/such/model", **settings):
 
 def joint(line, command="joint"):
     return parse([*line.split(), "--output_dir", "run", "--report_to", "none"], command)
+
+
+def pooled(*words):
+    return main([*words, "--output_dir", "run", "--report_to", "none"], command="pool")
 
 
 def arguments(line):
@@ -210,6 +215,14 @@ ROWS = [
         conjecturer_learning_rate=1e-7),
     row("prover_temperature=1.0 conjecturer_temperature=0.7", config, policy_sharing="lora",
         conjecturer_temperature=0.7),
+    row("proposer=None", pooled, "--recipe", "tiny/default"),
+    # files and folders
+    row("--config", joint, "--config"),
+    row("=nowhere.yaml", joint, "--config nowhere.yaml"),
+    row("=gone =--prepare", check_starts, "runs/pool-start/gone"),
+    row("=logging", joint, "--logging_steps 0"),
+    row("=no/such/model", untrained, error=DataError),
+    row("prover_prompt=countdown_3to4", untrained, model=None, prover_prompt="countdown_3to4", error=PromptError),
     # mappings of parts
     row("conjecturer_reward_kwargs=low=1", config, conjecturer_reward_kwargs="low=1"),
     row("domain_kwargs=operands", config, domain_kwargs={"operand": [3]}),
