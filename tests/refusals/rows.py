@@ -9,7 +9,8 @@ from countdown_selfplay.errors import ConfigError
 
 
 class Row(NamedTuple):
-    """says: words, each `field`, `field=value` or `=value`: a field stands in backticks, a value anywhere."""
+    """says: words, each `field`, `field=value` or `=value`: a field stands in backticks, a value
+    anywhere; ~ is a space."""
 
     says: str
     make: Callable[..., Any]

@@ -74,17 +74,17 @@ def from_recipe(name, **changes):
 
 ROWS = [
     # numbers of a round
-    row("prover_num_generations=6 per_device_train_batch_size prover_micro_batches=16", config,
+    row("prover_num_generations=6 per_device_train_batch_size prover_micro_batches=(16) =4~or~8,", config,
         per_device_train_batch_size=8, prover_micro_batches=2, prover_num_generations=6),
     row("conjecturer_num_generations=3 per_device_train_batch_size", config, per_device_train_batch_size=8,
         conjecturer_num_generations=3),
-    row("num_generations=7 per_device_train_batch_size prover_micro_batches=8", config,
+    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(8) =~8,", config,
         per_device_train_batch_size=8, prover_micro_batches=1, num_generations=7,
         prover_objective="pass_at_k", prover_objective_kwargs={"k": 4}),
-    row("num_generations=7 per_device_train_batch_size prover_micro_batches=4", config,
+    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(4);~change", config,
         per_device_train_batch_size=4, prover_micro_batches=1, num_generations=7,
         prover_objective="pass_at_k", prover_objective_kwargs={"k": 4}),
-    row("num_generations=7 per_device_train_batch_size prover_micro_batches=24", config,
+    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(24) =~4~or~8,", config,
         per_device_train_batch_size=8, prover_micro_batches=3, num_generations=7,
         conjecturer_num_generations=None),
     row("roles.prover.num_generations=5", config, roles={"prover": {"num_generations": 5}}),
