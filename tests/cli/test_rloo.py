@@ -5,6 +5,8 @@ import json
 
 from countdown_selfplay.cli.main import main
 
+from ..installed import PAGE
+
 SHORT = ["--max_steps", "2", "--eval_problems", "16", "--num_generations_eval", "4", "--disable_tqdm", "true"]
 
 
@@ -13,7 +15,7 @@ def test_the_prover_is_trained_alone_and_leaves_the_folder_of_a_joint_run(tmp_pa
     out = capsys.readouterr().out
     assert "prover pass@1" in out and "conjecturer" not in out
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", "report.html", "prover"} <= names
+    assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", "prover", *PAGE} <= names
     assert "conjecturer" not in names
     rounds = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     logged = {name for line in rounds for name in line}

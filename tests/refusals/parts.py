@@ -248,7 +248,7 @@ ROWS = [
     row("=hihg =high", make_domain, SUMS, {"hihg": 7}),
     row("domain_kwargs=[7]", make_domain, SUMS, "[7]"),
     row("domain_kwargs=high", make_domain, SUMS, "high"),
-    row("=math_qa =operands", lambda: domain_from(config(domain="math_qa", operands=[3]))),
+    row("=tests.toy_domain:Sums =operands", lambda: domain_from(config(domain=SUMS, operands=[3]))),
     # objectives, rewards and what is credited
     row("=rlo ='rloo'", OBJECTIVES.__getitem__, "rlo", error=UnknownNameError),
     row("=grpo =epsilon =epsilon_low", make_objective, "grpo", {"epsilon": 0.2}),
