@@ -123,24 +123,6 @@ def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--recipe", "tiny/default", "--config", "a.yaml"], "There is no config file 'a.yaml'"),
-        (["--config"], "`--config` needs a YAML file"),
-        (["--model_name_or_path", "tiny"], "the tokenizer has no chat template; set both to compact"),
-        (
-            ["--resume_from_checkpoint", "runs/none"],
-            "Cannot resume from runs/none: there is no such folder; pass true",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, tmp_path):
-    assert main(["joint", "--output_dir", str(tmp_path), *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error and len(error.strip().splitlines()) == 1
-
-
 def test_a_run_folder_given_as_model_names_the_policies_inside(tmp_path, capsys):
     (tmp_path / "run" / "prover").mkdir(parents=True)
     (tmp_path / "run" / "prover" / "config.json").write_text("{}")
@@ -259,12 +241,6 @@ def test_a_dry_run_ends_as_the_run_would(capsys, tmp_path, monkeypatch, changes,
     assert main(["joint", *changes.split(), "--dry_run", "--output_dir", "run"]) == 2
     out, error = capsys.readouterr()
     assert said in error and error.count("\n") == 1 and printed in out
-
-
-def test_what_transformers_refuses_is_one_line_and_exit_code_2(capsys, tmp_path):
-    assert main(["joint", "--output_dir", str(tmp_path), "--logging_steps", "0"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "Transformers or TRL refuses these settings: logging strategy" in error
 
 
 def test_the_progress_line_can_be_switched_off(tmp_path, capsys, monkeypatch):
