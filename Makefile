@@ -26,12 +26,12 @@ test-warm-starts:
 
 MANY_RUNS = (distributed or matrix) and not slow and not gpu and not vllm and not nightly
 # Two processes, engines, kills and resumes: each test starts several runs.
-test-matrices: TESTS = tests/distributed tests/trainer tests/cli tests/lab tests/warm_starts
+test-matrices: TESTS = tests/distributed tests/trainer
 test-matrices:
 	$(PYTHON) -m pytest -m "$(MANY_RUNS)" $(TESTS)
 
-# The scripts of examples/, the pages with code in them and the benchmarks.
-test-examples: TESTS = tests/unit $(wildcard tests/test_*.py)
+# The scripts of examples/, the recipes, the pages with code in them, the benchmarks.
+test-examples: TESTS = tests/cli tests/lab tests/unit tests/warm_starts $(wildcard tests/test_*.py)
 test-examples:
 	$(PYTHON) -m pytest -m "$(MANY_RUNS)" $(TESTS)
 
