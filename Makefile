@@ -15,14 +15,15 @@ test-slow:
 	$(PYTHON) -m pytest -m "slow and not gpu and not vllm" tests
 
 # The slow stages of .ci/run. What a variable holds beside a target is what it runs in full: .ci/run sets it to the sample
-# of tools/ci_stages.toml where nothing that the stage depends on has changed.
+# of tools/ci_stages.toml where nothing that the stage depends on has changed, which is too little for two processes.
+TWO = $(if $(filter command,$(firstword $(origin TESTS))),,-n 2 --dist loadfile)
 test-lab: TESTS = tests/lab
 test-lab:
-	$(PYTHON) -m pytest -n 2 --dist loadfile $(TESTS)
+	$(PYTHON) -m pytest $(TWO) $(TESTS)
 
 test-warm-starts: TESTS = tests/warm_starts
 test-warm-starts:
-	$(PYTHON) -m pytest -n 2 --dist loadfile $(TESTS)
+	$(PYTHON) -m pytest $(TWO) $(TESTS)
 
 MANY_RUNS = (distributed or matrix) and not slow and not gpu and not vllm and not nightly
 # Two processes, engines, kills and resumes: each test starts several runs.
@@ -52,7 +53,7 @@ test-studies:
 WORLDS_VENV ?= .venv-worlds
 test-worlds: TESTS = tests/worlds
 test-worlds: $(WORLDS_VENV)/ready
-	$(WORLDS_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow and not nightly" $(TESTS)
+	$(WORLDS_VENV)/bin/python -m pytest $(TWO) -m "not slow and not nightly" $(TESTS)
 
 $(WORLDS_VENV)/ready: constraints.txt pyproject.toml
 	$(PYTHON) -m venv $(WORLDS_VENV)
