@@ -70,11 +70,11 @@ class Map:
 def make(folder: Path, arguments: list[str]) -> int:
     """Run pytest with `arguments` under coverage; its exit code."""
     folder.mkdir(parents=True, exist_ok=True)
-    config = "[run]\nsource = countdown_selfplay\nparallel = true\npatch = subprocess,_exit\n"
+    config = "[run]\nsource = countdown_selfplay\nparallel = true\npatch = _exit\n"
     config += f"context = ${{PYTEST_CURRENT_TEST-}}\ndata_file = {folder.resolve() / 'coverage'}\n"
-    (folder / "coverage.ini").write_text(config, encoding="utf-8")
+    (folder / "settings.ini").write_text(config, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.tests_map", "--cov"]
-    command += [f"--cov-config={folder / 'coverage.ini'}", "--cov-context=test", "--cov-report=", *arguments]
+    command += [f"--cov-config={folder / 'settings.ini'}", "--cov-context=test", "--cov-report=", *arguments]
     environment = {**os.environ, "TIMED_TESTS": str(folder.resolve() / "tests.jsonl"), "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, env=environment).returncode
 
@@ -84,6 +84,11 @@ def make(folder: Path, arguments: list[str]) -> int:
 
 def cpu() -> float:
     return sum(os.times()[:4])
+
+
+def pytest_configure(config: object) -> None:
+    if "TIMED_TESTS" in os.environ:  # read by children, whose context it makes the test that runs
+        os.environ["COVERAGE_PROCESS_START"] = str(Path(os.environ["TIMED_TESTS"]).with_name("settings.ini"))
 
 
 def pytest_collection_modifyitems(items: list) -> None:
