@@ -53,7 +53,7 @@ def test_the_conjecturer_alone_goes_back_to_the_last_checkpoint_known_to_be_good
     assert json.loads((output / "checkpoint-5" / "complete.json").read_text())["conjecturer_healthy"] is True
 
 
-@pytest.mark.parametrize("sharing", ["full", "lora"])
+@pytest.mark.parametrize("sharing", ["full", pytest.param("lora", marks=pytest.mark.matrix)])
 def test_a_resume_after_it_is_the_straight_run(build, sharing):
     settings = {"policy_sharing": sharing} if sharing == "lora" else {}
     straight = broken(build, "run", **settings)
