@@ -73,7 +73,9 @@ def figures(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
         if single:
             curves = [curve(runs, metric, label) for metric, label in metrics]
         else:
-            curves = [curve(arm.runs, *names, arm.name, chart.view == SHARE, raw=False) for arm in arms_of(runs)]
+            curves = [
+                curve(arm.runs, next(iter(names)), arm.name, chart.view == SHARE, raw=False) for arm in arms_of(runs)
+            ]
             curves += [_own_line(runs, line, curves) for line in lines]
         bands = {target_band(run) for run in runs} if _CONJECTURED in names else set()
         band = bands.pop() if len(bands) == 1 else None  # runs with different targets share no band

@@ -6,7 +6,7 @@ import io
 import itertools
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,8 +89,8 @@ def line_chart(
 @styled
 def cells(
     title: str,
-    x_edges: Sequence[float],
-    y_edges: Sequence[float],
+    x_edges: Sequence[float] | np.ndarray,
+    y_edges: Sequence[float] | np.ndarray,
     values_YX: np.ndarray,
     legend: Sequence[tuple[str, str]],
     *,
@@ -109,8 +109,8 @@ def cells(
     figure, axes = _axes(title, labels[0])
     axes.grid(False)
     axes.set_ylabel(labels[1])
-    shades = LinearSegmentedColormap.from_list("shades", [_color(name) for name in colors])
-    shades = shades.with_extremes(bad=_color(missing))
+    between = LinearSegmentedColormap.from_list("shades", [_color(name) for name in colors])
+    shades = between.with_extremes(bad=_color(missing))
     axes.pcolormesh(x_edges, y_edges, np.ma.masked_invalid(values_YX), cmap=shades, vmin=0, vmax=most)
     for axis, edges, words in ((axes.xaxis, x_edges, names[0]), (axes.yaxis, y_edges, names[1])):
         if words:
@@ -143,7 +143,8 @@ def shade_words(values: np.ndarray, most: str, none: str, missing: str) -> list[
 
 
 def _color(name: str) -> str:
-    return rcParams.get(name, name)
+    values: Mapping[str, Any] = rcParams
+    return str(values.get(name, name))
 
 
 class Bars(NamedTuple):
