@@ -214,8 +214,8 @@ TIME = (
     ),
     Metric(
         "step_time",
-        "Seconds of the whole optimizer step, the round included.",
-        panel=Panel("Seconds per optimizer step", (0,), "Texts and time", "whole step"),
+        "Seconds of the whole round, its optimizer steps included.",
+        panel=Panel("Seconds per round", (0,), "Texts and time", "whole round"),
     ),
 )
 """Each is the mean over the rounds since the last training log."""

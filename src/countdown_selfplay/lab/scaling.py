@@ -117,9 +117,9 @@ def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
 
 
 def _steps_per_round(run: Path) -> int:
-    """Optimizer steps of a round, in which metrics.jsonl counts; 1 where run.json does not say."""
+    """What metrics.jsonl counts in a round: 1, or the optimizer steps in a folder of a version that counted those."""
     with suppress(DataError), json_shape(run / "run.json", "the steps of a round", "") as found:
-        return int(found["config"].get("steps_per_round") or 1)
+        return 1 if found.get("counts") == "rounds" else int(found["config"].get("steps_per_round") or 1)
     return 1
 
 

@@ -3,7 +3,9 @@ the work, and overrides TRL's methods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import torch
 from accelerate import PartialState
 from datasets import Dataset
 from peft import PeftConfig
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback, set_seed
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, Trainer, TrainerCallback, set_seed
 from trl import GRPOTrainer
 
 from .. import _trl
@@ -68,7 +70,7 @@ from .rollouts import Rollouts, sampling_as
 from .round_player import RoundPlayer
 from .run_lock import make_folder
 from .states import refuse_class, stateful
-from .store import Store, may_save
+from .store import Store
 
 
 class JointConjecturerProverTrainer(GRPOTrainer):
@@ -246,7 +248,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
         metrics = self.guard.metrics
         self.training = Training(self.store, self.loop, self.termination, self.evaluator, metrics, forget)
-        self._round: list[dict[str, Any]] | None = None
 
     # -- the round ---------------------------------------------------------------------------------------------------
 
@@ -256,28 +257,51 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def get_train_dataloader(self) -> Any:
         args, rows, shuffle = self.args, self.train_dataset, bool(self.shuffle_dataset)
-        loader = rounds_loader(args, rows, lambda: self.state.global_step // args.steps_per_round, shuffle)
+        loader = rounds_loader(args, rows, lambda: self.state.global_step, shuffle)
         return self.accelerator.prepare(loader)
 
-    @property
-    def _position(self) -> int:
-        """Of the micro-batch at hand in its round."""
-        return self._step % (self.args.gradient_accumulation_steps * self.args.steps_per_round)
-
-    def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        """Play a round at its first micro-batch; hand out its micro-batches one by one, window after window."""
-        position = self._position
-        if position == 0 or self._round is None:
-            self._round = self.player.play(generation_batch)
-        return self.window.begin(self._round[position])
-
     def training_step(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
-        """Of a window's empty micro-batches only the last runs through the Trainer, which ends the step."""
-        position = self._position
-        if position and self._round is not None and self.window.is_skipped(self._round[position], self._step):
-            self._step += 1
-            return torch.zeros((), device=self.accelerator.device)
-        return super().training_step(model, inputs, num_items_in_batch)
+        """A round: play it on its anchors, then take its optimizer steps, of which the last is taken by the Trainer's
+        loop. The mean of their losses."""
+        start = time.perf_counter()
+        model.train()
+        windows = self.player.play(inputs)
+        losses = []
+        for number, micro_batches in enumerate(windows):
+            if number:
+                self._optimizer_step(model)
+            losses.append(self._accumulate(model, self.window.without_empty(micro_batches)))
+        self.book.record("step_time", time.perf_counter() - start)
+        return torch.stack(losses).mean()
+
+    def _accumulate(self, model: torch.nn.Module, micro_batches: Sequence[dict[str, Any]]) -> torch.Tensor:
+        """Run the backward passes of an optimizer step; the sum of their losses. Processes exchange gradients in the
+        last one, which DeepSpeed, whose optimizer steps inside it, knows by the flag of accelerate."""
+        loss = torch.zeros((), device=self.accelerator.device)
+        state, last = self.accelerator.gradient_state, len(micro_batches) - 1
+        for i, inputs in enumerate(micro_batches):
+            self.window.begin(inputs, first=i == 0, last=i == last)
+            alone = contextlib.nullcontext() if i == last else self.engine.no_sync(model)
+            state._set_sync_gradients(i == last)
+            try:
+                with alone:
+                    loss = loss + Trainer.training_step(self, model, inputs, None)
+            finally:
+                state._set_sync_gradients(True)
+        return loss
+
+    def _optimizer_step(self, model: torch.nn.Module) -> None:
+        """As the Trainer's loop ends a step."""
+        args, state, callbacks = self.args, self.state, self.callback_handler
+        self.control = callbacks.on_pre_optimizer_step(args, state, self.control)
+        self.optimizer.step()
+        self.control = callbacks.on_optimizer_step(args, state, self.control)
+        if not self.accelerator.optimizer_step_was_skipped:
+            self.lr_scheduler.step()
+        model.zero_grad()
+
+    def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return inputs  # a micro-batch, as it is
 
     def floating_point_ops(self, inputs: Any) -> int:
         return 0  # as of every batch without tensors; the Trainer counts the model's parameters before it sees that
@@ -300,7 +324,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         if return_outputs:
             raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
-        return self.window(model, inputs, self._step, self.optimizer)
+        return self.window(model, inputs, self.optimizer)
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
         """The norm in the log, without the clip at infinity, by which the Trainer multiplies all gradients by 1."""
@@ -321,7 +345,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
         if self.lr_scheduler is None:
             target: Any = self.optimizer if optimizer is None else optimizer
-            self.lr_scheduler = role_schedule(self.args, target, num_training_steps, self.roles)
+            steps = num_training_steps * self.args.steps_per_round
+            self.lr_scheduler = role_schedule(self.args, target, steps, self.roles)
             self._created_lr_scheduler = True
         return self.lr_scheduler
 
@@ -373,10 +398,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         super().log(logs, start_time)
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
-        if may_save(self.args, self.state.global_step):
-            stock = super()._save_checkpoint
-            self.store.loop = self.loop.state_dict()
-            self.store.save(lambda: stock(model, trial), self.state, self.optimizer)
+        stock = super()._save_checkpoint
+        self.store.loop = self.loop.state_dict()
+        self.store.save(lambda: stock(model, trial), self.state, self.optimizer)
 
     def _save_now(self) -> None:
         self._save_checkpoint(self.model, None)
