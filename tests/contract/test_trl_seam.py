@@ -122,10 +122,8 @@ def test_the_floor_is_that_of_the_package():
     wanted = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     floor = f">={'.'.join(map(str, _trl.OLDEST))}"
     assert f"trl{floor}" in wanted["dependencies"]
-    assert [wanted["optional-dependencies"][name] for name in ("vllm", "deepspeed")] == [
-        [f"trl[vllm]{floor}"],
-        [f"trl[deepspeed]{floor}"],
-    ]
+    for name in ("vllm", "deepspeed"):
+        assert wanted["optional-dependencies"][name][0] == f"trl[{name}]{floor}"
 
 
 def test_the_switches_of_sampling_are_those_that_trl_reads():

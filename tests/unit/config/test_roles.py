@@ -196,8 +196,6 @@ REFUSED = {
     "frozen and slow": (dict(conjecturer_weights="start", conjecturer_learning_rate=1e-5),
                r"`conjecturer_learning_rate` \(1e-05\) is for a role that is trained, and `conjecturer_weights`"),
     "all frozen": (dict(prover_weights="start", conjecturer_weights="start"), "no role that is trained"),
-    "a frozen prover's problems": (dict(prover_weights="start", prover_num_generations=1),
-               r"`prover_micro_batches` \(8\) needs 64 problems a round per process, and the 8 samples"),
     "model beside weights": (dict(conjecturer_weights="prover", conjecturer_model="x"),
                r"`conjecturer_model` \(x\) would not be read beside `conjecturer_weights` \(prover\)"),
     "model under tied": (dict(policy_sharing="tied", conjecturer_model="x"),
