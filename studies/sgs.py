@@ -87,8 +87,7 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
         """Ends the run at the end of the round that reaches the budget."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            round_ended = state.global_step % args.steps_per_round == 0
-            control.should_training_stop |= round_ended and trainer.frame.generations >= generations
+            control.should_training_stop |= trainer.frame.generations >= generations
 
     trainer = JointConjecturerProverTrainer(
         str(SGS / "prover"),  # the conjecturer and the guide have models of their own in the recipes

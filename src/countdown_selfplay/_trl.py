@@ -59,7 +59,7 @@ IMPORTED = {
 }
 """What is imported from inside TRL, with the parameters that it must take."""
 ATTRIBUTES = (
-    *("_metrics", "_logs", "_step", "num_generations"),
+    *("_metrics", "_logs", "num_generations"),
     *("eos_token_ids", "generation_config", "generation_kwargs"),
 )
 SAMPLING_SWITCHES = ("use_vllm", "vllm_generation", "vllm_importance_sampling_correction", "_last_loaded_step")
@@ -289,7 +289,8 @@ def colocated_vllm(
             tensor_parallel_size=args.vllm_tensor_parallel_size,
             gpu_memory_utilization=args.vllm_gpu_memory_utilization,
             max_model_length=args.vllm_max_model_length,
-            max_num_seqs=args.per_device_train_batch_size * args.vllm_tensor_parallel_size * args.steps_per_generation,
+            max_num_seqs=min(max(map(args.capacity, args.all_roles)) // args.world_size, 1024)
+            * args.vllm_tensor_parallel_size,
             enable_sleep_mode=args.vllm_enable_sleep_mode,
             model_impl=args.vllm_model_impl,
             trust_remote_code=args.trust_remote_code,

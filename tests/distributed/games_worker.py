@@ -36,7 +36,7 @@ def play(output, game, sharing, config, resume_at):
     start, frozen = weights(trainer), frozen_weights(trainer)
     on_sample(trainer, lambda role, found: turns.append((trainer.frame.rounds, role, len(found.rows), found.texts)))
     trainer.train()
-    end, checkpoint = weights(trainer), f"checkpoint-{resume_at * trainer.args.steps_per_round}"
+    end, checkpoint = weights(trainer), f"checkpoint-{resume_at}"
     again = build(output / "resumed", game, sharing, config)
     again.train(resume_from_checkpoint=str(output / "straight" / checkpoint))
     shared = {

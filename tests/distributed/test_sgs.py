@@ -33,7 +33,7 @@ def key_of(prompt):
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
     output = tmp_path_factory.mktemp("sgs")
-    process = torchrun(WORKER, json.dumps({"output": str(output), "resume_at": 4, "config": CONFIG}))
+    process = torchrun(WORKER, json.dumps({"output": str(output), "resume_at": 2, "config": CONFIG}))
     assert process.returncode == 0, process.stderr[-4000:]
     return [json.loads((output / f"rank{rank}.json").read_text()) for rank in (0, 1)]
 

@@ -92,7 +92,6 @@ ROWS = [
       for name in ("rloo", "grpo", "dr_grpo", "cispo", "maxrl", "reinforce_half")),
     row("num_generations=4 prover_objective=pass_at_k", small, prover_objective="pass_at_k", num_generations=4),
     row("gradient_accumulation_steps=4", config, gradient_accumulation_steps=4),
-    row("gradient_accumulation_steps=9", config, roles={"prover": {"players": 2}}, gradient_accumulation_steps=9),
     row("steps_per_generation=None generation_batch_size=64", config, generation_batch_size=64),
     row("num_iterations=2", config, num_iterations=2),
     row("steps_per_round=0", config, steps_per_round=0),

@@ -178,7 +178,6 @@ def test_all_kept_trains_on_every_answer_of_the_last_rounds(build):
         conjecturer_num_generations=None,
         learning_rate=0.0,
     )
-    assert trainer.args.gradient_accumulation_steps == 12
     right = []
     on_sample(trainer, lambda role, rollout: right.append(sum(v.correct for v in rollout.verdicts)))
     trainer.train()

@@ -1,7 +1,8 @@
-# Tests: training/window.py, config/room_rules.py
+# Tests: training/optimizer_steps.py, training/window.py, config/room_rules.py
 """A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
-stops and goes on between two rounds only."""
+counts, stops and goes on by rounds."""
 
+import json
 import os
 import signal
 from collections import defaultdict
@@ -13,8 +14,9 @@ import torch
 from transformers import TrainerCallback
 
 from countdown_selfplay.config.run_rules import refuse_unsupported
-from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.errors import CheckpointError, ConfigError
 from countdown_selfplay.tiny import load_tiny_model
+from countdown_selfplay.training.checkpoints import COMPLETE
 from tests.probe_games import memory, probe
 
 from .conftest import equal, make_config, optimizer_state, rounds, weights
@@ -33,12 +35,16 @@ class Watch(TrainerCallback):
     def attach(self, trainer):
         self.trainer, self.gradients, self.batches, self.after = trainer, [], [], []
         trainer.add_callback(self)
+        accumulate = trainer.steps.accumulate
+
+        def watched(model, micro_batches):
+            self.batches.append(micro_batches)
+            return accumulate(model, micro_batches)
+
+        trainer.steps.accumulate = watched
         return self
 
     def on_pre_optimizer_step(self, args, state, control, **kwargs):
-        size = args.gradient_accumulation_steps
-        place = state.global_step % args.steps_per_round
-        self.batches.append(self.trainer._round[place * size : (place + 1) * size])
         policies = self.trainer.policies
         self.gradients.append(
             {
@@ -47,7 +53,7 @@ class Watch(TrainerCallback):
             }
         )
 
-    def on_step_end(self, args, state, control, **kwargs):
+    def on_optimizer_step(self, args, state, control, **kwargs):
         self.after.append(weights(self.trainer))
 
 
@@ -129,10 +135,11 @@ def test_from_the_second_step_on_ratios_differ_from_one_and_clips_act(build, obj
         importance_clip_high=1.1,
     )
     off, own = defaultdict(float), trainer.learners["prover"].objective.loss
+    watch = Watch().attach(trainer)
 
     def loss(inputs):
         gap = ((inputs.logps_BT - inputs.behavior_BT) * inputs.mask_BT).abs().max()
-        off[trainer.state.global_step] = max(off[trainer.state.global_step], gap.item())
+        off[len(watch.after)] = max(off[len(watch.after)], gap.item())
         return own(inputs)
 
     trainer.learners["prover"].objective.loss = loss
@@ -162,22 +169,22 @@ def test_rounds_are_counted_saved_between_and_resumed_bit_for_bit(build, sharing
     straight.train()
     folder = Path(straight.args.output_dir)
     names = sorted(path.name for path in folder.glob("checkpoint-*"))
-    assert names == ["checkpoint-0", "checkpoint-12", "checkpoint-4", "checkpoint-8"]
-    assert straight.state.global_step == 12 and straight.frame.rounds == 3
+    assert names == ["checkpoint-0", "checkpoint-1", "checkpoint-2", "checkpoint-3"]
+    assert straight.state.global_step == straight.frame.rounds == 3
     lines = rounds(folder)
-    assert [line["step"] for line in lines] == [4, 8, 12]
+    assert [line["step"] for line in lines] == [1, 2, 3]
     resumed = build("resumed", **SAVING, **extra)
-    resumed.train(resume_from_checkpoint=str(folder / "checkpoint-4"))
+    resumed.train(resume_from_checkpoint=str(folder / "checkpoint-1"))
     assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
     assert memory(straight) == memory(resumed)
     assert lines[1:] == rounds(resumed.args.output_dir)
 
 
-def test_logging_the_first_step_waits_for_the_end_of_its_round(build):
+def test_the_first_and_the_last_round_are_logged_beside_every_second(build):
     trainer = build(logging_first_step=True, logging_steps=2, **{**STEPS, "max_steps": 3})
     trainer.train()
     lines = rounds(trainer.args.output_dir)
-    assert [line["step"] for line in lines] == [4, 8, 12] and all("prover/loss" in line for line in lines)
+    assert [line["step"] for line in lines] == [1, 2, 3] and all("prover/loss" in line for line in lines)
 
 
 def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(build):
@@ -185,30 +192,42 @@ def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(build):
     straight.train()
 
     class Signal(TrainerCallback):
-        def on_step_end(self, args, state, control, **kwargs):
-            if state.global_step == 6:  # the second of round 1's four
+        def on_optimizer_step(self, args, state, control, **kwargs):
+            if state.global_step == 1:  # in the steps of the second round
                 os.kill(os.getpid(), signal.SIGTERM)
 
     ended = build("ended", **{**SAVING, "save_steps": 3}, trainer={"callbacks": [Signal()]})
     with pytest.raises(SystemExit) as found:
         ended.train()
-    assert found.value.code == 143 and ended.state.global_step == 8
+    assert found.value.code == 143 and ended.state.global_step == 2
     folder = Path(ended.args.output_dir)
-    assert sorted(path.name for path in folder.glob("checkpoint-*")) == ["checkpoint-0", "checkpoint-8"]
+    assert sorted(path.name for path in folder.glob("checkpoint-*")) == ["checkpoint-0", "checkpoint-2"]
     again = build("ended", **{**SAVING, "save_steps": 3})
     again.train(resume_from_checkpoint=True)
     assert equal(weights(straight), weights(again))
 
 
-def test_a_checkpoint_that_a_callback_wants_in_the_middle_of_a_round_is_not_written(build, caplog):
-    class Eager(TrainerCallback):
-        def on_step_end(self, args, state, control, **kwargs):
-            control.should_save = True
-
-    trainer = build(**{**STEPS, "save_strategy": "steps", "save_steps": 1}, trainer={"callbacks": [Eager()]})
+def test_a_checkpoint_that_counts_optimizer_steps_is_refused_in_one_sentence(build):
+    trainer = build("old", **SAVING)
     trainer.train()
-    assert [path.name for path in Path(trainer.args.output_dir).glob("checkpoint-*")] == ["checkpoint-4"]
-    assert "No checkpoint at step 1, in the middle of a round" in caplog.text
+    folder = Path(trainer.args.output_dir) / "checkpoint-1"
+    manifest = json.loads((folder / COMPLETE).read_text())
+    assert manifest.pop("counts") == "rounds"
+    (folder / COMPLETE).write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match=r"it counts optimizer steps, 4 a round, and this version counts rounds"):
+        build("new", **SAVING).train(resume_from_checkpoint=str(folder))
+
+
+def test_log_probs_at_sampling_are_kept_for_rounds_of_several_steps_alone(build):
+    """TRL takes them where `steps_per_generation` says that a sample is trained on after a step: else a clip or an
+    importance weight acts nowhere, without an error."""
+    for steps in (1, 4):
+        trainer = build(f"steps{steps}", **{**STEPS, "steps_per_round": steps})
+        watch = Watch().attach(trainer)
+        trainer.train()
+        assert len(watch.batches) == steps
+        kept = ["old_per_token_logps" in batch for batches in watch.batches for batch in batches]
+        assert kept == [steps > 1] * len(kept)
 
 
 def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
@@ -221,10 +240,10 @@ def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
     assert kept and {sample.round for sample in kept} == {0, 1, 2}
     moved = [not equal(a, b) for a, b in zip([start, *watch.after], watch.after, strict=False)]
     assert moved == [True] * 6
-    (last,) = [line for line in rounds(straight.args.output_dir) if line["step"] == 6]
+    *_, last = rounds(straight.args.output_dir)
     assert last["prover/trained_samples"] == min(len(kept), 32)  # 2 steps of 2 x 8 rows
     resumed = build("resumed", **{**SAVING, **changes})
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
     assert equal(weights(straight), weights(resumed)) and resumed.learners["prover"].replay.kept == kept
 
 
@@ -236,9 +255,9 @@ def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name)
     straight = build("straight", **probe(name, **settings))
     start = weights(straight)
     straight.train()
-    assert straight.state.global_step == 6 and not equal(start, weights(straight))
+    assert straight.state.global_step == 3 and not equal(start, weights(straight))
     resumed = build("resumed", **probe(name, **settings))
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
     assert equal(weights(straight), weights(resumed)) and memory(straight) == memory(resumed)
 
 
@@ -263,7 +282,7 @@ def test_the_steps_of_a_round_follow_the_sequences_with_credit(build):
     trainer.game.play = remember
     start, watch = weights(trainer), Watch().attach(trainer)
     trainer.train()
-    assert trainer.state.global_step == 16 and trainer.frame.rounds == 1
+    assert len(watch.after) == 16 and trainer.state.global_step == trainer.frame.rounds == 1
     (line,) = rounds(trainer.args.output_dir)
     moments = {group["role"]: trainer.optimizer.state[group["params"][0]] for group in trainer.optimizer.param_groups}
     for role, size in (("prover", 5), ("conjecturer", 8)):
@@ -304,11 +323,11 @@ def test_a_run_in_steps_of_trained_sequences_is_resumed_bit_for_bit(build):
     straight = build("straight", **settings)
     straight.train()
     lines = rounds(straight.args.output_dir)
-    assert [line["step"] for line in lines] == [16, 32, 48]
+    assert [line["step"] for line in lines] == [1, 2, 3]
     # Warm-up counts rounds: over 2 x 16 steps, of which step s has rate s / 32; a round logs the mean of its steps.
     assert [line["lr/prover"] for line in lines] == pytest.approx([1e-3 * 7.5 / 32, 1e-3 * 23.5 / 32, 1e-3])
     resumed = build("resumed", **settings)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-16"))
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
     assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
     assert memory(straight) == memory(resumed) and lines[1:] == rounds(resumed.args.output_dir)
 
@@ -322,5 +341,5 @@ def test_carried_sequences_fill_every_step_and_a_remainder_outlives_a_resume(bui
     assert all(line["prover/trained_samples"] == 5 * line["prover/steps"] for line in lines)
     assert sum(line["prover/steps"] for line in lines) == sum(line["prover/new_answers"] for line in lines) // 5 > 3
     resumed = build("resumed", **settings, prover_objective_kwargs={"carry": True})
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-16"))
+    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
     assert lines[1:] == rounds(resumed.args.output_dir) and equal(weights(straight), weights(resumed))

@@ -59,7 +59,7 @@ def test_without_a_bar_each_round_is_one_short_line_with_the_values_of_the_log(b
     for number, (line, logged) in enumerate(zip(out, rounds(trainer.args.output_dir), strict=True), start=1):
         assert line.startswith(f"round {number}/2: solved {logged['prover/correct_rate']:.2f}, ")
         assert f"solvable {logged['conjecturer/solvable_rate']:.2f}, played" in line
-        assert re.search(r" s/step(, ETA \d+ (s|min))?$", line)
+        assert re.search(r" s/round(, ETA \d+ (s|min))?$", line)
     assert "ETA" in out[0] and "ETA" not in out[1]  # nothing is left
 
 

@@ -68,8 +68,8 @@ def test_a_line_says_when_the_run_will_end(monkeypatch, capsys):
         state.global_step = step
         lines.on_log(args, state, None, {"a": 0.5, "step_time": 12.0})
     assert capsys.readouterr().out.splitlines() == [
-        "round 15/20: solved 0.50, 12.00 s/step, ETA 1 min",
-        "round 20/20: solved 0.50, 12.00 s/step",
+        "round 15/20: solved 0.50, 12.00 s/round, ETA 1 min",
+        "round 20/20: solved 0.50, 12.00 s/round",
     ]
     assert [duration(s) for s in (0.4, 59.4, 60, 3599, 7500)] == ["0 s", "59 s", "1 min", "1 h 0 min", "2 h 5 min"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -37,10 +36,11 @@ def takes_flat_names(config: T) -> T:
 class JointSelfPlayConfig(SelfPlaySettings):
     """Differs from GRPOConfig in that batch, sampling and optimisation settings exist once per role.
 
-    An optimizer step has the micro-batches of all trained players; `gradient_accumulation_steps` is derived from them.
-    Settings of a part are in the mapping of that part (`roles`, `domain_kwargs`, `game_kwargs`, `guard_trips`,
-    `vllm_client`), and can be passed by their flat names, as in recipes and on the command line: `prover_beta=0.1`,
-    `operands=[3]`. Every cross-field rule is checked here, before a model is loaded.
+    A step of the Trainer is a round, of `steps_per_round` optimizer steps, each with the micro-batches of all trained
+    players: `gradient_accumulation_steps` is 1. Settings of a part are in the mapping of that part (`roles`,
+    `domain_kwargs`, `game_kwargs`, `guard_trips`, `vllm_client`), and can be passed by their flat names, as in recipes
+    and on the command line: `prover_beta=0.1`, `operands=[3]`. Every cross-field rule is checked here, before a model
+    is loaded.
     """
 
     def __post_init__(self) -> None:
@@ -55,16 +55,14 @@ class JointSelfPlayConfig(SelfPlaySettings):
             own["num_generations"] = self.given(kind, "num_generations") or self.num_generations
             if kind == "conjecturer" and not self.players_of(kind):
                 own["micro_batches"] = 0
-        self._derive()
-        # TRL derives both; a config that was written out resolved and read again must resolve again.
-        self.steps_per_generation = self.gradient_accumulation_steps * self.steps_per_round
-        self.generation_batch_size = None
-        repeat = self.num_generations
-        if repeat == 1:  # TRL takes no group of 1
-            self.num_generations = self.per_device_train_batch_size * self.gradient_accumulation_steps
+        group = self.num_generations
+        # TRL's batch, for its checks alone: rounds are drawn by rounds_loader.
+        self.num_generations, self.steps_per_generation, self.generation_batch_size = 2, 2 * self.steps_per_round, None
         self.settle()
         super().__post_init__()
-        self.num_generations = repeat
+        # With it TRL takes log-probs at sampling for rounds of several steps, by which clips and weights act.
+        self.num_generations, self.steps_per_generation = group, self.steps_per_round
+        self.generation_batch_size = self.per_device_train_batch_size * self.world_size * self.steps_per_round
         rules.after_trl(self)
 
     @classmethod
@@ -85,23 +83,6 @@ class JointSelfPlayConfig(SelfPlaySettings):
             self.kinds = (*(k for k in FLAT if k in used), *(k for k in self.asked if k not in FLAT))
             self.optional = ()
 
-    def _derive(self) -> None:
-        """The micro-batches of a step, and how often TRL's data loader repeats an anchor: it wants a number that
-        divides the whole round, and the game takes the distinct anchors."""
-        trained = [s for s in self.all_roles.values() if s.trained]
-        self.gradient_accumulation_steps = sum(s.trained_micro_batches for s in trained)
-        size = self.per_device_train_batch_size * self.gradient_accumulation_steps * self.steps_per_round
-        first = self.solver
-        if first.samples_per_round is not None:  # as few anchors as there are slots, for each is read and sent
-            slots = max(first.samples_per_round // first.num_generations, 1)
-            self.num_generations = next(n for n in range(max(size // slots, 1), 0, -1) if size % n == 0)
-            return
-        self.num_generations = math.gcd(first.num_generations, size)
-        held = self.per_device_train_batch_size * first.micro_batches * self.steps_per_round
-        slots = held // first.num_generations
-        if size // self.num_generations < slots:  # a frozen prover's samples are not in the size
-            self.num_generations = 1
-
     def with_kinds(self, kinds: Iterable[str], optional: Iterable[str] = ()) -> Self:
         """These settings for a game with roles of these kinds, of which some may be left out; itself if it is one
         already. ConfigError if roles and game do not fit."""
@@ -110,7 +91,4 @@ class JointSelfPlayConfig(SelfPlaySettings):
         if (new.kinds, new.optional) == (self.kinds, self.optional):
             return self
         rules.check_roles(new)
-        new._derive()
-        new.steps_per_generation = new.gradient_accumulation_steps * new.steps_per_round
-        new.generation_batch_size = new.per_device_train_batch_size * new.world_size * new.steps_per_generation
         return new

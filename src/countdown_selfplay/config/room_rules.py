@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from ..errors import ConfigError
-from .roles import FLAT, Role
+from .roles import Role
 from .settings import SelfPlaySettings
 
 
@@ -14,43 +12,18 @@ def check_step(config: SelfPlaySettings) -> None:
     trained = [s for s in config.all_roles.values() if s.trained]
     if not trained:
         raise ConfigError("`roles` has no role that is trained: give one of them weights other than start.")
-    derived = sum(s.trained_micro_batches for s in trained)
-    counts = Counter(s.kind for s in trained)
-    named = {kind: config.field_of(kind, "micro_batches") for kind in dict.fromkeys((*FLAT, *counts))}
-    parts = [f"{counts[k]} x {name}" if counts[k] > 1 else name for k, name in named.items() if k in config.kinds]
-    if config.gradient_accumulation_steps not in (None, derived):
+    if config.gradient_accumulation_steps != 1:
         raise ConfigError(
-            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) is derived as {' + '.join(parts)} "
-            f"({derived}); leave it unset and change those."
+            f"`gradient_accumulation_steps` ({config.gradient_accumulation_steps}) must be 1: a Trainer step is "
+            "a round, and the micro_batches of the roles say what its optimizer steps accumulate; leave it unset."
         )
-    if config.steps_per_generation not in (None, derived * config.steps_per_round) or (
+    if config.steps_per_generation not in (None, config.steps_per_round) or (
         config.generation_batch_size is not None and config.steps_per_generation is None
     ):
         raise ConfigError(
             f"`steps_per_generation` ({config.steps_per_generation}) and `generation_batch_size` "
-            f"({config.generation_batch_size}) cannot be set: a round generates once for all its {derived} "
-            f"micro-batches; change {', '.join(parts)} or per_device_train_batch_size."
-        )
-
-
-def check_loader(config: SelfPlaySettings) -> None:
-    """TRL's data loader draws as many anchors as the trained players have samples, at most."""
-    prover = config.solver
-    trained = [s for s in config.all_roles.values() if s.trained]
-    drawn = config.per_device_train_batch_size * sum(s.trained_micro_batches for s in trained)
-    slots = config.per_device_train_batch_size * prover.micro_batches // prover.num_generations
-    if prover.samples_per_round is not None:
-        slots = -(-prover.samples_per_round // prover.num_generations // config.steps_per_round)
-    name = config.field_of(prover.kind, "micro_batches")
-    if drawn < 2:
-        raise ConfigError(
-            f"`per_device_train_batch_size` ({config.per_device_train_batch_size}) and `{name}` "
-            f"({prover.micro_batches}) leave one sample in a round, and TRL needs two; raise one of them."
-        )
-    if drawn < slots:
-        raise ConfigError(
-            f"`{name}` ({prover.micro_batches}) needs {slots} problems a round per process, and the {drawn} samples "
-            "of the roles that are trained draw fewer; lower it, or raise theirs."
+            f"({config.generation_batch_size}) cannot be set: a round generates once for all its optimizer steps; "
+            "change per_device_train_batch_size, micro_batches or steps_per_round."
         )
 
 

@@ -20,7 +20,7 @@ from .part_rules import check_fill, check_parts, check_placebo, check_problems
 from .ranges import check_numbers
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS
-from .room_rules import check_loader, check_room, check_step
+from .room_rules import check_room, check_step
 from .settings import SelfPlaySettings
 
 _UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what to set instead
@@ -129,7 +129,6 @@ def before_trl(config: SelfPlaySettings) -> None:
     check_kinds(config)
     check_players(config)
     check_step(config)
-    check_loader(config)
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
     for name, instead in _UNREAD.items():
         if getattr(config, name) != defaults[name]:
@@ -174,7 +173,6 @@ def check_roles(config: SelfPlaySettings) -> None:
     """All rules on roles, for a game whose kinds are known only now."""
     check_kinds(config)
     check_players(config)
-    check_loader(config)
     check_settings(config)
     check_sharing(config)
 

@@ -4,7 +4,8 @@ the other files here take a `SelfPlaySettings`; JointSelfPlayConfig adds that th
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from trl import GRPOConfig
@@ -61,9 +62,8 @@ class SelfPlaySettings(
     """`roles` holds, once the configuration is built, the settings of each kind as they were given, flat or not."""
 
     output_dir: str = option("joint-selfplay", "The run folder.")
-    gradient_accumulation_steps: int = field(
-        default=None,  # type: ignore[assignment]
-        metadata={"help": "Derived: the micro_batches of all trained players. Leave it unset."},
+    gradient_accumulation_steps: int = option(
+        1, "Must stay 1: a step of the Trainer is a round, and the micro-batches of a round follow from its sizes."
     )
     logging_steps: float = option(1, "Log every this many rounds.")
     per_device_eval_batch_size: int = option(128, "Answers that are generated at once in evaluation, per process.")
@@ -222,14 +222,17 @@ class SelfPlaySettings(
         return round(self.game_settings.random_fraction * self.slots_per_round)
 
     @property
-    def loader_repeat(self) -> int:
-        """How often TRL's data loader repeats every anchor (its group size; see JointSelfPlayConfig)."""
-        return int(self.num_generations or 1)
-
-    @property
     def loader_problems(self) -> int:
-        """Distinct anchors that the data loader draws for a round, over all processes; never fewer than the slots."""
-        return int(self.generation_batch_size or 0) // self.loader_repeat
+        """Anchors that the data loader draws for a round; never fewer than the slots."""
+        solver, trained = self.solver, [s for s in self.all_roles.values() if s.trained]
+        size = self.per_device_train_batch_size * self.steps_per_round * sum(s.trained_micro_batches for s in trained)
+        if solver.samples_per_round is not None:
+            slots = max(solver.samples_per_round // solver.num_generations, 1)
+            each = next(n for n in range(max(size // slots, 1), 0, -1) if size % n == 0)
+        else:
+            slots = self.per_device_train_batch_size * self.steps_per_round * solver.micro_batches
+            slots, each = slots // solver.num_generations, math.gcd(solver.num_generations, size)
+        return max(size // each, slots) * self.world_size
 
     @property
     def rounds_per_export(self) -> int:

@@ -214,8 +214,8 @@ TIME = (
     ),
     Metric(
         "step_time",
-        "Seconds of the whole optimizer step, the round included.",
-        panel=Panel("Seconds per optimizer step", (0,), "Texts and time", "whole step"),
+        "Seconds of the whole step of the Trainer: a round and its optimizer steps.",
+        panel=Panel("Seconds per Trainer step", (0,), "Texts and time", "whole step"),
     ),
 )
 """Each is the mean over the rounds since the last training log."""

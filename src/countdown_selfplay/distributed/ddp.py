@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -66,6 +66,10 @@ class Engine:
         finally:
             if away:
                 module.to(home)
+
+    def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
+        """For a micro-batch that is not the last one of its optimizer step: gradients stay on their process."""
+        return cast("AbstractContextManager[Any]", self.accelerator.no_sync(model))
 
     def before_backward(
         self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first_of_window: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,9 @@ class ZeroEngine(Engine):
             whole = super().whole_weights()
         with whole:
             yield
+
+    def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
+        return nullcontext()  # DeepSpeed goes by the flag of accelerate
 
     def before_backward(
         self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first_of_window: bool

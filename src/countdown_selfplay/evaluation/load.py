@@ -63,6 +63,8 @@ class Run:
     histograms: dict[int, list[int]]
     others: list[dict[str, float]]
     samples: list[dict[str, Any]] = field(default_factory=list)
+    counts_rounds: bool = True
+    """Do its logs count rounds? Else optimizer steps, as an earlier version did."""
     evaluation: dict[str, Any] = field(default_factory=dict)
     rollbacks: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
@@ -108,8 +110,8 @@ class Run:
 
     @property
     def per_round(self) -> int:
-        """Optimizer steps of a round: logs count steps, the report rounds."""
-        return int(self.config.get("steps_per_round") or 1)
+        """What logs count in a round: 1, or its optimizer steps in a folder of a version that counted those."""
+        return 1 if self.counts_rounds else int(self.config.get("steps_per_round") or 1)
 
     @property
     def starved(self) -> list[float]:
@@ -151,6 +153,7 @@ def load_run(folder: Path) -> Run:
         path=folder,
         name=str(description.get("name") or folder.resolve().name),
         started=str(description.get("started") or ""),
+        counts_rounds=description.get("counts") == "rounds",
         config={name: value for name, value in config.items() if not name.endswith(_SECRET)},
         environment=environment if isinstance(environment, dict) else {},
         rounds=rounds,

@@ -117,14 +117,14 @@ def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
 
 
 def _steps_per_round(run: Path) -> int:
-    """Optimizer steps of a round, in which metrics.jsonl counts; 1 where run.json does not say."""
+    """What metrics.jsonl counts in a round: 1, or the optimizer steps in a folder of a version that counted those."""
     with suppress(DataError), json_shape(run / "run.json", "the steps of a round", "") as found:
-        return int(found["config"].get("steps_per_round") or 1)
+        return 1 if found.get("counts") == "rounds" else int(found["config"].get("steps_per_round") or 1)
     return 1
 
 
 def texts_per_round(run: Path) -> int:
-    """Texts that all trained roles sample in a round: micro-batches x their size x processes."""
+    """Texts that all trained roles sample for one count of metrics.jsonl: micro-batches x their size x processes."""
     with json_shape(
         run / "run.json", "how many texts a round samples", "name a column, as in --compute step"
     ) as found:
@@ -132,6 +132,7 @@ def texts_per_round(run: Path) -> int:
         batches = sum(int(value) for name, value in config.items() if name.endswith("_micro_batches") and value)
         each = batches * int(config["per_device_train_batch_size"])
         each *= int(found.get("environment", {}).get("processes", 1))
+        each *= int(config.get("steps_per_round") or 1) if found.get("counts") == "rounds" else 1
     if each < 1:
         raise DataError(f"'{run / 'run.json'}' has no micro-batches; name a column, as in --compute step.")
     return each

@@ -170,7 +170,8 @@ def memory_of(
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
     """The numbers of a round, each with the product that makes it. `processes`: None for those of this run."""
     b, w, steps = args.per_device_train_batch_size, processes or args.world_size, args.steps_per_round
-    lines = [f"micro-batches: {args.gradient_accumulation_steps} of {b} samples on each of {w} process(es)"]
+    count = sum(s.trained_micro_batches for s in args.all_roles.values() if s.trained)
+    lines = [f"micro-batches: {count} of {b} samples on each of {w} process(es)"]
     kinds = dict.fromkeys(s.kind for s in args.all_roles.values())
     own = _planned_by_game(args, w)
     for kind in kinds:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from trl import GRPOTrainer
 
-from .. import _trl
 from ..distributed.processes import Processes
 
 HISTOGRAM = "round/solve_rate_histogram"
@@ -118,7 +116,6 @@ class Loop:
 
     def start(self) -> None:
         """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
-        self.trl._step = 0
         self.book.clear()
 
     def state_dict(self) -> dict[str, Any]:
@@ -142,27 +139,6 @@ class Loop:
         # Off the total: `train_loss` is that of the rounds played since the resume.
         self.trl._total_loss_scalar -= math.fsum(losses) / len(losses)
         self.trl._globalstep_last_logged = state["logged_at"]
-
-
-@contextmanager
-def counted_in_steps(args: Any, rounds: int) -> Iterator[None]:
-    """Inside the block the cadences of `args` are in optimizer steps, whole rounds each: checkpoints and evaluations
-    fall between two rounds. `rounds`: of the whole run, of which a cadence below 1 is a share. A round is
-    `steps_per_round` optimizer steps. Users count rounds (max_steps, cadences, warm-up); the stock Trainer counts
-    optimizer steps, and so do its logs and the names of checkpoints."""
-    cadences = {name: getattr(args, name) for name in ("max_steps", "logging_steps", "save_steps", "eval_steps")}
-    if args.steps_per_round > 1:
-        for name, value in cadences.items():
-            if value is not None and value > 0:
-                every = math.ceil(value * rounds) if value < 1 else int(value)
-                cadences[name] = every * args.steps_per_round
-    with _trl.swapped(args, cadences):
-        yield
-
-
-def ends_round(args: Any, step: int) -> bool:
-    """Is optimizer step number `step`, counted from 1, the last one of a round?"""
-    return step % args.steps_per_round == 0
 
 
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -40,20 +40,19 @@ class WindowLoss:
     """Players that have taken all their steps of the round (`sequences_per_step`)."""
 
     def __post_init__(self) -> None:
-        self.size = int(self.args.gradient_accumulation_steps)  # micro-batches of a window
         self.drop_signalless = self.args.drop_signalless_gradients
+        self.first = self.last = True
 
-    def begin(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The micro-batch that comes next, as it is."""
+    def begin(self, inputs: Mapping[str, Any], first: bool, last: bool) -> None:
+        """Before the passes of a micro-batch, the first or the last one of its optimizer step."""
         self.signalless, self.idle = inputs["signalless"], inputs["idle"]
-        return inputs
+        self.first, self.last = first, last
 
-    def __call__(self, model: torch.nn.Module, inputs: dict[str, Any], place: int, optimizer: Any) -> torch.Tensor:
-        """Forward pass and loss of a micro-batch, as the engine wants it. `place`: micro-batches of the run before it.
-        Where the loss is proportional to the advantages, a sample with advantage 0 has gradient 0: its forward pass
-        runs without a graph, for entropy and the other metrics, and no backward pass follows. The gradient is the
-        same. `model`: the wrapped one; passes without a graph go to the bare module, for their number differs between
-        processes."""
+    def __call__(self, model: torch.nn.Module, inputs: dict[str, Any], optimizer: Any) -> torch.Tensor:
+        """Forward pass and loss of a micro-batch, as the engine wants it. Where the loss is proportional to the
+        advantages, a sample with advantage 0 has gradient 0: its forward pass runs without a graph, for entropy and
+        the other metrics, and no backward pass follows. The gradient is the same. `model`: the wrapped one; passes
+        without a graph go to the bare module, for their number differs between processes."""
         parts = [part for part in inputs.get("parts", [inputs]) if not self.is_empty(part)]
         if not parts:
             return torch.zeros((), device=self.engine.accelerator.device, requires_grad=True)
@@ -70,21 +69,17 @@ class WindowLoss:
             with torch.no_grad():
                 self._scored(self.engine.policies.module, rest)
         found = self._scored(model, live)
-        if self._is_last(place):
+        if self.last:
             self.engine.before_last_backward(optimizer, self.held_roles())
-        role, first = parts[0]["role"], place % self.size == 0
-        return self.engine.before_backward(found, role, self._log_probs, model, first)
+        return self.engine.before_backward(found, parts[0]["role"], self._log_probs, model, self.first)
 
     def held_roles(self) -> frozenset[str]:
         """The roles whose weights this window must not move."""
         return self.engine.policies.without_signal(self.signalless) if self.drop_signalless else frozenset()
 
-    def _is_last(self, place: int) -> bool:
-        return (place + 1) % self.size == 0
-
-    def is_skipped(self, inputs: dict[str, Any], place: int) -> bool:
-        """Does the Trainer not see this micro-batch, since it is empty and ends no step?"""
-        return not self._is_last(place) and self.is_empty(inputs)
+    def without_empty(self, window: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The micro-batches of an optimizer step without those that have nothing to compute, but one at least."""
+        return [inputs for inputs in window if not self.is_empty(inputs)] or window[-1:]
 
     def is_empty(self, inputs: dict[str, Any]) -> bool:
         """Has a micro-batch nothing to compute, on all processes? DDP sums gradients in a window's last backward pass:
@@ -191,14 +186,13 @@ def micro_batches(
 
 
 def mixed_passes(cut: list[dict[str, Any]], told: dict[str, Any]) -> list[dict[str, Any]]:
-    """A window's micro-batches as equally many, of which each of the last has one of every player that has so many,
-    their `parts`, and the others none. `told`: what all of them say."""
+    """A window's micro-batches side by side: each holds one of every player that has so many, its `parts`. `told`:
+    what all of them say."""
     by_role: dict[str, list[dict[str, Any]]] = {}
     for part in cut:
         by_role.setdefault(part["role"], []).append(part)
     rows = [[parts[i] for parts in by_role.values() if i < len(parts)] for i in range(max(map(len, by_role.values())))]
-    rows = [[]] * (len(cut) - len(rows)) + rows
-    return [{"role": (parts or cut)[0]["role"], "parts": parts} | told for parts in rows]
+    return [{"role": parts[0]["role"], "parts": parts} | told for parts in rows]
 
 
 def side_by_side(batches: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:

@@ -18,7 +18,7 @@ from ..contract.metric import Metric
 from ..data.run_files import ROLLBACKS, append_lines, set_run_aside
 from ..errors import CheckpointError, CollapseError, RunFolderError
 from .anchor_order import planned_rounds
-from .book import Loop, counted_in_steps
+from .book import Loop
 from .callbacks.guard import Rollback, alert
 from .callbacks.progress import close_bars
 from .callbacks.round_end import Terminated, Termination
@@ -69,7 +69,7 @@ class Training:
                 self.evaluator.probe_format()
                 self.trl.before_after.start()
             rounds = planned_rounds(args, self.trl.train_dataset)
-            if folder is not None and rounds * args.steps_per_round <= step:
+            if folder is not None and rounds <= step:
                 return self._already_done(folder, step, rounds)
             if folder is None or folder.parent.resolve() != output.resolve():
                 aside = together(lambda: set_run_aside(output))
@@ -83,7 +83,7 @@ class Training:
                         self.go_back(folder)
                     self.loop.start()
                     try:
-                        with swapped(args, _DONE_BY_US), counted_in_steps(args, rounds):
+                        with swapped(args, _DONE_BY_US):
                             done = stock_train(None if folder is None else str(folder), *arguments, **keywords)
                         self._take_best()
                         return done
@@ -164,7 +164,7 @@ class Training:
     def _already_done(self, folder: Path, step: int, rounds: int) -> TrainOutput:
         """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so
         that it would play one round more at each resume."""
-        said = f"{folder} is at round {step // self.args.steps_per_round} and the run ends at round {rounds}"
+        said = f"{folder} is at round {step} and the run ends at round {rounds}"
         if self.store.engine.name != "ddp":
             raise CheckpointError(
                 f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported "

@@ -55,13 +55,12 @@ class RoundPlayer:
         """The next round, with its anchors."""
         return PlayedRound(rows, self.rollouts, self.frame, self.held_out, self.data)
 
-    def play(self, rows: list[Row]) -> list[dict[str, Any]]:
-        """Play one round on the anchors in `rows` and cut it into micro-batches, window after window. Called by all
-        processes."""
+    def play(self, rows: list[Row]) -> list[list[dict[str, Any]]]:
+        """Play one round on the anchors in `rows`, the same on all processes, which all call; the micro-batches of
+        each of its optimizer steps."""
         start = time.perf_counter()
-        distinct = self.processes.gather(rows)[:: self.args.loader_repeat]  # as the loader repeats them
-        played = self.begin(distinct)
-        result = self.game.play(played, [played.domain.problem(row, i) for i, row in enumerate(distinct)])
+        played = self.begin(rows)
+        result = self.game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
         played.check(result, self.game)
         metrics = result.metrics
         for role, rollouts in played.rollouts.items():
@@ -83,7 +82,7 @@ class RoundPlayer:
         self.frame.rounds += 1
         self.book.add(metrics, result.samples)
         self.book.record("time/round", time.perf_counter() - start)
-        return [batch for window in cut for batch in self._micro_batches(window)]
+        return [self._micro_batches(window) for window in cut]
 
     def _windows(
         self, role: str, turns: Sequence[Turn], rollouts: Sequence[Rollout]

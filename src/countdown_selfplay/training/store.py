@@ -24,7 +24,6 @@ from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..errors import CheckpointError, RunFolderError
 from . import states
-from .book import ends_round
 from .checkpoints import (
     COMPLETE,
     CONJECTURER_HEALTHY,
@@ -33,6 +32,7 @@ from .checkpoints import (
     digests,
     finish_going_back,
     how_to_go_on,
+    manifest_of,
     newest,
     replace_checkpoint,
     rotate,
@@ -124,6 +124,7 @@ class Store:
         self.exports.write_proposer_files(folder)
         manifest = {
             "step": step,
+            "counts": "rounds",
             "format": FORMAT,
             "attempt": parts["frame"].attempt,
             "healthy": parts["guard"].healthy,
@@ -180,6 +181,12 @@ class Store:
         """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]};
         CheckpointError if one must not. `state`: of the checkpoint, where it has been read."""
         state = states.read(folder) if state is None else state
+        each = self.args.steps_per_round
+        if each > 1 and manifest_of(folder).get("counts") != "rounds":
+            raise CheckpointError(
+                f"Cannot resume from {folder}: it counts optimizer steps, {each} a round, and this version counts "
+                "rounds; go on with the version that wrote it, or start from its policies (--model_name_or_path)."
+            )
         for name, value in self._shape().items():
             if state[name] != value:
                 raise CheckpointError(
@@ -215,12 +222,3 @@ class Store:
     def newest(self, healthy_only: bool = False) -> Path | None:
         """The newest complete checkpoint of this run."""
         return newest(self.output, self.processes.world, healthy_only, self.engine.name)
-
-
-def may_save(args: JointSelfPlayConfig, step: int) -> bool:
-    """May a checkpoint be written now? A user's callback may ask after any optimizer step."""
-    if ends_round(args, step):
-        return True
-    said = "No checkpoint at step %d, in the middle of a round, which could not be resumed; ask at multiples of "
-    logger.warning(f"{said}steps_per_round (%d).", step, args.steps_per_round)
-    return False

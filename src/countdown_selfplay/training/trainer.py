@@ -3,6 +3,7 @@ the work, and overrides TRL's methods."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -50,6 +51,7 @@ from .evaluation import Evaluator
 from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
 from .micro_batch import WindowLoss
+from .optimizer_steps import OptimizerSteps
 from .parts import (
     check_ids,
     conjecturer_guard_of,
@@ -68,7 +70,7 @@ from .rollouts import Rollouts, sampling_as
 from .round_player import RoundPlayer
 from .run_lock import make_folder
 from .states import refuse_class, stateful
-from .store import Store, may_save
+from .store import Store
 from .upload import push_trained
 
 
@@ -179,6 +181,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports)
         score = self._get_per_token_logps_and_entropies
         self.window = WindowLoss(args, self.learners, self.engine, self.processes, score)
+        self.steps = OptimizerSteps(self, self.window)
         self.round_end = RoundEnd(self.window, self.roles, self.book, self.store, self.loop)
         self.termination = Termination(self.processes, self._save_now)
         self.before_after = BeforeAfter(self._log_evaluation)
@@ -247,7 +250,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
         metrics = self.guard.metrics
         self.training = Training(self.store, self.loop, self.termination, self.evaluator, metrics, forget)
-        self._round: list[dict[str, Any]] | None = None
 
     # -- the round ---------------------------------------------------------------------------------------------------
 
@@ -257,28 +259,19 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def get_train_dataloader(self) -> Any:
         args, rows, shuffle = self.args, self.train_dataset, bool(self.shuffle_dataset)
-        loader = rounds_loader(args, rows, lambda: self.state.global_step // args.steps_per_round, shuffle)
+        loader = rounds_loader(args, rows, lambda: self.state.global_step, shuffle)
         return self.accelerator.prepare(loader)
 
-    @property
-    def _position(self) -> int:
-        """Of the micro-batch at hand in its round."""
-        return self._step % (self.args.gradient_accumulation_steps * self.args.steps_per_round)
-
-    def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        """Play a round at its first micro-batch; hand out its micro-batches one by one, window after window."""
-        position = self._position
-        if position == 0 or self._round is None:
-            self._round = self.player.play(generation_batch)
-        return self.window.begin(self._round[position])
-
     def training_step(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
-        """Of a window's empty micro-batches only the last runs through the Trainer, which ends the step."""
-        position = self._position
-        if position and self._round is not None and self.window.is_skipped(self._round[position], self._step):
-            self._step += 1
-            return torch.zeros((), device=self.accelerator.device)
-        return super().training_step(model, inputs, num_items_in_batch)
+        """A round: play it on its anchors, then take its optimizer steps. The mean of their losses."""
+        start = time.perf_counter()
+        model.train()
+        loss = self.steps.take(model, self.player.play(inputs))
+        self.book.record("step_time", time.perf_counter() - start)
+        return loss
+
+    def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        return inputs  # a micro-batch, as it is
 
     def floating_point_ops(self, inputs: Any) -> int:
         return 0  # as of every batch without tensors; the Trainer counts the model's parameters before it sees that
@@ -301,7 +294,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         if return_outputs:
             raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
-        return self.window(model, inputs, self._step, self.optimizer)
+        return self.window(model, inputs, self.optimizer)
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
         """The norm in the log, without the clip at infinity, by which the Trainer multiplies all gradients by 1."""
@@ -322,7 +315,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
         if self.lr_scheduler is None:
             target: Any = self.optimizer if optimizer is None else optimizer
-            self.lr_scheduler = role_schedule(self.args, target, num_training_steps, self.roles)
+            steps = num_training_steps * self.args.steps_per_round
+            self.lr_scheduler = role_schedule(self.args, target, steps, self.roles)
             self._created_lr_scheduler = True
         return self.lr_scheduler
 
@@ -374,10 +368,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         super().log(logs, start_time)
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
-        if may_save(self.args, self.state.global_step):
-            stock = super()._save_checkpoint
-            self.store.loop = self.loop.state_dict()
-            self.store.save(lambda: stock(model, trial), self.state, self.optimizer)
+        stock = super()._save_checkpoint
+        self.store.loop = self.loop.state_dict()
+        self.store.save(lambda: stock(model, trial), self.state, self.optimizer)
 
     def _save_now(self) -> None:
         self._save_checkpoint(self.model, None)

@@ -60,8 +60,8 @@ def test_a_page_in_the_run_folder_and_again(tmp_path, capsys):
 
 def test_a_round_is_proposals_with_their_pay_and_problems_with_their_answers(tmp_path):
     """Values read off ROUND: two of four answers are right, both of them equal; one of two proposals is valid."""
-    run = load_run(run_of(tmp_path, [{"step": 24, **row} for row in ROUND], steps_per_round=12))
-    found = round_data(24, run.samples, run)
+    run = load_run(run_of(tmp_path, [{"step": 2, **row} for row in ROUND]))
+    found = round_data(2, run.samples, run)
     assert (found["round"], found["right"], found["answers"]) == (2, 2, 4)
     valid, refused = found["proposals"]["cards"]
     assert valid == {"text": "8 1 3 = 9", "reason": "ok", "good": True, "reward": 0.25, "advantage": 0.125,

@@ -19,7 +19,7 @@ def config(**changes):
 def test_a_round_is_the_sum_of_the_roles_micro_batches():
     c = config(per_device_train_batch_size=16, prover_micro_batches=8, conjecturer_micro_batches=1, num_generations=8)
     # seed 001: 16 problems x 8 answers = 128 = 16 x 8, and 16 proposals
-    assert c.gradient_accumulation_steps == c.steps_per_generation == 9
+    assert c.capacity("prover") == 128 and c.capacity("conjecturer") == 16 and c.gradient_accumulation_steps == 1
     assert c.slots_per_round == 16 and c.anchor_slots == 8
 
 
@@ -50,7 +50,7 @@ def test_a_resolved_config_can_be_read_again():
         steps_per_generation=c.steps_per_generation,
         generation_batch_size=c.generation_batch_size,
     )
-    assert again.gradient_accumulation_steps == 9
+    assert again.generation_batch_size == c.generation_batch_size and again.capacity("prover") == 128
 
 
 def test_an_output_folder_that_cannot_be_is_refused_by_a_run_and_not_by_a_config(tmp_path):

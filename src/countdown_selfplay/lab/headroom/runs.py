@@ -72,7 +72,7 @@ class Runs:
             )
         self.rungs = sorted(self.domain.rungs)
         self.trained_conjecturer = "conjecturer" in config.trained_roles
-        self.seed, self.steps_per_round = int(config.seed), config.steps_per_round
+        self.seed = int(config.seed)
         self.group = config.all_roles[next(iter(config.players_of("prover")))].num_generations
         own = self.domain.held_out_of_rung
         made = self.domain.random_of_rung
@@ -122,7 +122,7 @@ class Runs:
         keep = keep and end < self.rounds
         # A run that another proposer began: only headroom's own, whose next stage plays by a longer table.
         again = {} if start is None else {"allow_changed": "proposer,proposer_kwargs"}
-        trainer = self.trainer(name, {**changes, **again}, Stop(end * self.steps_per_round, keep))
+        trainer = self.trainer(name, {**changes, **again}, Stop(end, keep))
         self.processes = trainer.processes
         if start is None:
             trainer.evaluator.probe_format()  # before the minutes of an evaluation

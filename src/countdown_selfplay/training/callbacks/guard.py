@@ -16,7 +16,7 @@ from ...curriculum import CollapseGuard, ConjecturerGuard, Trip
 from ...errors import CollapseError
 from ...policies import inner_name
 from ...policies.optimization import bare
-from ..book import Book, ends_round
+from ..book import Book
 from ..checkpoints import CONJECTURER_HEALTHY, checkpoints, defect, manifest_of, step_in
 from ..store import Store
 
@@ -53,7 +53,7 @@ class GuardCallback(TrainerCallback):
             self.store.engine.before_first_round(optimizer)
 
     def on_step_end(self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any) -> None:
-        if not args.guard or not ends_round(args, state.global_step):
+        if not args.guard:
             return
         metrics, alone = self.book.rounds[-1], self.alone
         trip = self.guard.observe(metrics)
@@ -70,8 +70,8 @@ class GuardCallback(TrainerCallback):
         Ståblein's guard never ends one). CollapseError without a checkpoint."""
         args, engine = self.store.args, self.store.engine
         seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())
-        seen = f"The conjecturer collapsed at round {step // args.steps_per_round}: {seen}, under {guard.low:g}"
-        found = self.store.processes.together(lambda: self._healthy_checkpoint(step - args.steps_per_round))
+        seen = f"The conjecturer collapsed at round {step}: {seen}, under {guard.low:g}"
+        found = self.store.processes.together(lambda: self._healthy_checkpoint(step - 1))
         if found is None:
             raise CollapseError(f"{seen}. There is no healthy checkpoint to take it from; set save_steps lower.")
         guard.rollbacks += 1

@@ -68,7 +68,7 @@ class RoundProgress(ProgressCallback):
         if not state.is_world_process_zero or self.training_bar is None or not logs:
             return
         if scores := scores_text(logs):
-            self.training_bar.write(f"round {state.global_step // args.steps_per_round}: {scores}")
+            self.training_bar.write(f"round {state.global_step}: {scores}")
         if words := words_text(self.shown, logs):
             self.training_bar.set_postfix_str(words.replace(", ", " ").replace(" 0.", " .") if self.short else words)
 
@@ -79,7 +79,7 @@ class RoundLines(TrainerCallback):
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.shown = worded(metrics)
-        self.begun: tuple[int, float] | None = None  # optimizer steps done and the time then
+        self.begun: tuple[int, float] | None = None  # rounds done and the time then
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.begun = state.global_step, time.monotonic()
@@ -89,12 +89,11 @@ class RoundLines(TrainerCallback):
             return
         parts = [part for part in (words_text(self.shown, logs), scores_text(logs)) if part]
         if parts and "step_time" in logs:
-            parts.append(f"{logs['step_time']:.2f} s/step")
+            parts.append(f"{logs['step_time']:.2f} s/round")
         if parts and "step_time" in logs and (left := self._left(state)):
             parts.append(f"ETA {left}")
         if parts:
-            rounds, last = (step // args.steps_per_round for step in (state.global_step, state.max_steps))
-            print(f"round {rounds}/{last}: {', '.join(parts)}", flush=True)
+            print(f"round {state.global_step}/{state.max_steps}: {', '.join(parts)}", flush=True)
 
     def _left(self, state: Any) -> str:
         """The time that the remaining steps take if they are as fast as those so far, evaluations included; "" without
@@ -124,11 +123,11 @@ def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric
             if self.training_tracker is None or not logs or "loss" not in logs:
                 return
             row = {word: number_text(logs[name]) if name in logs else "" for name, word in self.shown}
-            self.training_tracker.write_line({"Round": state.global_step // args.steps_per_round, **row})
+            self.training_tracker.write_line({"Round": state.global_step, **row})
 
         def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
             if self.training_tracker is not None and (scores := scores_text(metrics or {})):
-                print(f"round {state.global_step // args.steps_per_round}: {scores}")
+                print(f"round {state.global_step}: {scores}")
 
         def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             self.training_tracker.update(state.global_step, comment="", force_update=True)

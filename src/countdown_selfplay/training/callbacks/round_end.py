@@ -20,7 +20,7 @@ from ...contract.metric import Metric
 from ...curriculum.guard import Legibility
 from ...distributed.processes import Processes
 from ...policies.optimization import bare, use_settings
-from ..book import Book, Loop, averaged_rounds, ends_round
+from ..book import Book, Loop, averaged_rounds
 from ..exports import Exports
 from ..micro_batch import WindowLoss
 from ..store import Store
@@ -62,13 +62,12 @@ class RoundEnd(TrainerCallback):
         found |= {f"{role}/signal": int(role not in window.signalless) for role in stepping}
         self.steps.append(found)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Complete the window's metrics; at the end of the round their means become the round's. The run's last round
-        is logged, with those before it that no log covers."""
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.steps[-1] |= self._losses()
-        if not ends_round(args, state.global_step):
-            control.should_log = False  # logging_first_step is the first round's
-            return
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """The means over the round's optimizer steps become metrics of the round. The run's last round is logged, with
+        those before it that no log covers."""
         found, self.steps = averaged_rounds(self.steps), []
         for role, learner in self.window.learners.items():
             coefficient = learner.loss.entropy
@@ -77,8 +76,7 @@ class RoundEnd(TrainerCallback):
             if coefficient.target is not None:
                 found[f"{role}/entropy_coef"] = coefficient.value
         self.book.rounds[-1].update(found, **self._maxima())
-        first = args.logging_first_step and state.global_step == args.steps_per_round
-        if first or (state.global_step >= state.max_steps and args.logging_strategy != "no"):
+        if state.global_step >= state.max_steps and args.logging_strategy != "no":
             control.should_log = True
 
     def _losses(self) -> dict[str, float]:
@@ -112,9 +110,7 @@ class FirstRounds(TrainerCallback):
         self.legibility, self.book = Legibility(metrics), book
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if ends_round(args, state.global_step):
-            rounds = state.global_step // args.steps_per_round
-            self._warn(self.legibility.observe(rounds, self.book.rounds[-1]), state)
+        self._warn(self.legibility.observe(state.global_step, self.book.rounds[-1]), state)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._warn(self.legibility.judge(), state)  # a run of fewer rounds
@@ -133,7 +129,7 @@ class RoundExports(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         every = args.rounds_per_export
-        if every and ends_round(args, state.global_step) and self.exports.frame.rounds % every == 0:
+        if every and self.exports.frame.rounds % every == 0:
             self.exports.write_round(Path(args.output_dir))
 
 
@@ -176,8 +172,6 @@ class Termination(TrainerCallback):
         self.asked = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if not ends_round(args, state.global_step):
-            return
         self.ending = any(self.processes.gather([self.asked]))
         if self.ending and args.save_strategy == "no":
             raise Terminated(state.global_step)

@@ -42,7 +42,7 @@ def describe_run(
     changed: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Write run.json. A resume leaves start and command, and adds an entry to `resumes`: from which checkpoint
-    (written at optimizer `step`), by which command, and the `changed` settings as [before, now]; `config` is the one
+    (written after round `step`), by which command, and the `changed` settings as [before, now]; `config` is the one
     in force."""
     path = Path(args.output_dir) / "run.json"
     before = _before(path) if resumed is not None and path.exists() else {}
@@ -53,7 +53,7 @@ def describe_run(
         by = {"command": command} if (command := command_line(sys.argv)) else {}
         resumes = [*resumes, entry | by]
     declared = {metric.name: as_json(metric) for metric in metrics}
-    write_description(args, args.to_dict(), domain, **kept, metrics=declared, resumes=resumes)
+    write_description(args, args.to_dict(), domain, **kept, counts="rounds", metrics=declared, resumes=resumes)
 
 
 def _before(path: Path) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class ReportEvery(TrainerCallback):
         self.written = 0  # the round of the last report
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        now = state.global_step // args.steps_per_round
+        now = state.global_step
         if not state.is_world_process_zero or not logs or "loss" not in logs:
             return
         if now // self.rounds > self.written // self.rounds:
