@@ -277,7 +277,6 @@ ROWS = [
     row("conjecturer_learning_rate=1e-05 conjecturer_weights=start", config, conjecturer_weights="start",
         conjecturer_learning_rate=1e-5),
     row("roles=start", config, prover_weights="start", conjecturer_weights="start"),
-    row("prover_micro_batches=8", config, prover_weights="start", prover_num_generations=1),
     row("conjecturer_model=x conjecturer_weights=prover", config, conjecturer_weights="prover", conjecturer_model="x"),
     row("conjecturer_model=x", config, policy_sharing="tied", conjecturer_model="x"),
     row("prover_learning_rate=1e-06 conjecturer_learning_rate=1e-07", config, conjecturer_weights="prover",

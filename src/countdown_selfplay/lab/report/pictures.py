@@ -6,7 +6,7 @@ import io
 import itertools
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -143,7 +143,7 @@ def shade_words(values: np.ndarray, most: str, none: str, missing: str) -> list[
 
 
 def _color(name: str) -> str:
-    values: Mapping[str, Any] = rcParams
+    values: Any = rcParams
     return str(values.get(name, name))
 
 
