@@ -9,12 +9,7 @@ import pytest
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, is_solvable
 from countdown_selfplay.countdown.domain import CountdownDomain
 from countdown_selfplay.countdown.problem import heldout_key, problem_of_key
-from countdown_selfplay.countdown.prompts import (
-    completion_shots,
-    json_example,
-    print_like_numpy,
-    problem_in_prompt,
-)
+from countdown_selfplay.countdown.prompts import completion_shots, json_example, print_like_numpy, problem_in_prompt
 from countdown_selfplay.countdown.rows import proposed_row
 from countdown_selfplay.errors import UnknownNameError
 
@@ -44,11 +39,6 @@ def test_the_raw_prompt_of_tinyzero():
     assert PROVER_PROMPTS["tinyzero"](P) == expected
 
 
-def test_the_compact_prompts():
-    assert PROVER_PROMPTS["compact"](Problem((3, 5, 7), 22)) == "3 5 7 = 22 :"
-    assert CONJECTURER_PROMPTS["compact"](3, ProblemSpec()) == "propose 3 :"
-
-
 def test_numbers_are_printed_as_numpy_prints_an_array():
     generator = random.Random(0)
     for count in range(1, 101):
@@ -57,19 +47,17 @@ def test_numbers_are_printed_as_numpy_prints_an_array():
             assert print_like_numpy(numbers) == str(np.array(numbers))
 
 
+JSON = (
+    "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers from 1 to 99. The target must be an integer from 10 to 100 that can be reached by using every number exactly once with the operations +, -, *, / and parentheses. Do NOT copy the example below; invent different numbers and a different target.\n"  # noqa: E501
+    'Example: <answer>{"target": 24, "numbers": [2, 3, 4]}</answer>\n'
+    'Output ONLY the answer tags with JSON inside: <answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
+)
+
+
 def test_the_json_prompt_shows_the_format_and_says_not_to_copy():
     system, user = CONJECTURER_PROMPTS["json"](3, ProblemSpec())
     assert system == {"role": "system", "content": "You are a helpful assistant."}
-    assert user["content"].startswith(
-        "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers"
-    )
-    assert user["content"].endswith(
-        "Output ONLY the answer tags with JSON inside: "
-        '<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
-    )
-    assert '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>' in user["content"]
-    assert "Do NOT copy the example" in user["content"]
-    assert "from 1 to 99" in user["content"] and "from 10 to 100" in user["content"]
+    assert user == {"role": "user", "content": JSON}
 
 
 @pytest.mark.parametrize("operands", [1, 2, 3, 4, 5, 6])
@@ -100,18 +88,9 @@ def test_an_unknown_prompt_suggests_the_nearest():
 
 def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier():
     """Seed 000, section 3.3."""
-    from countdown_selfplay.countdown import CountdownDomain
-
-    domain = CountdownDomain(ProblemSpec((3, 4), 1, 50, 1, 100), conjecturer_prompt="tier")
+    domain = CountdownDomain(conjecturer_prompt="tier")
     system, user = domain.propose_row(operands=3)["prompt"]
-    assert (system["role"], user["role"]) == ("system", "user")
-    text = system["content"]
-    assert text.startswith(
-        "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers"
-    )
-    assert "Do NOT copy the example" in text and '{"target": 24, "numbers": [2, 3, 4]}' in text
-    assert text.endswith('<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>')
-    assert "Output ONLY the answer tags with JSON inside: " in text
+    assert system == {"role": "system", "content": JSON} and user["role"] == "user"
     top = domain.propose_row(operands=4, or_more=True, number_high=20, operators="*/")["prompt"][0]["content"]
     assert "uses 4 or more distinct positive integers from 1 to 20." in top
     assert "Every solution must need the operation * and /." in top and "[1, 2, 3, 4]" in top

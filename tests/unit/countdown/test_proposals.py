@@ -130,7 +130,7 @@ def test_an_unknown_style_is_an_error_of_the_caller():
         parse_proposal("", "compct")
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.text(max_size=120) | st.text(alphabet='<answer>/{}[]",:0123456789.e- targtnumbs=problem', max_size=120),
     st.sampled_from(sorted(PROPOSAL_PARSERS)),

@@ -62,10 +62,7 @@ def test_the_state_is_json_and_goes_on_where_it_was():
 
 @pytest.mark.parametrize(
     "wrong, words",
-    [
-        (dict(low=0.7, high=0.2), r"`low` \(0.7\) and `high` \(0.2\)"),
-        (dict(high=1.5), "low < high <= 1"),
-    ],
+    [(dict(low=0.7, high=0.2), r"`low` \(0.7\) and `high` \(0.2\)"), (dict(high=1.5), "low < high <= 1")],
 )
 def test_thresholds_that_cross_are_refused(wrong, words):
     with pytest.raises(ConfigError, match=words):
