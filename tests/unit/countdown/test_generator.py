@@ -1,7 +1,6 @@
 # Tests: countdown/generator.py, countdown/problem.py
 """Generated problems: solvable, in range, distinct, reproducible, and on their side of the held-out border."""
 
-import hashlib
 from collections import Counter
 
 import pytest
@@ -51,11 +50,6 @@ def test_the_border_never_moves():
     for key in ("1,2,4=7", "2,6=8", "19,35,44=98", "3,5,7=22"):
         assert not heldout_key(key)
     assert heldout_key("5,6,11=22") and heldout_key("5,6,12=23")
-
-
-def test_a_seed_gives_the_same_list_again_and_another_seed_another():
-    assert generate_problems(50, seed=1) == generate_problems(50, seed=1)
-    assert len(keys(generate_problems(50, seed=1)) & keys(generate_problems(50, seed=2))) < 5
 
 
 def test_the_first_of_many_are_the_few():
@@ -128,12 +122,6 @@ def test_the_held_out_set_is_large_solvable_distinct_in_range_and_held_out():
     assert all(ProblemSpec(operands=(3, 4, 5, 6)).admits(p) and heldout_key(p.key) for p in problems)
     assert all(is_solvable_batch(problems))
     assert heldout_problems(4) == [p for p in problems if len(p.numbers) == 4]
-
-
-def test_the_held_out_sets_checksum_is_that_of_its_lines():
-    lines = [f"{','.join(map(str, p.numbers))}={p.target}\n" for p in heldout_problems()]
-    assert hashlib.sha256("".join(lines).encode()).hexdigest() == generator.CHECKSUM
-    assert generator.checksum(heldout_problems()[::-1]) != generator.CHECKSUM
 
 
 def test_a_changed_generator_is_noticed(monkeypatch):

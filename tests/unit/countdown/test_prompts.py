@@ -29,11 +29,6 @@ def test_the_chat_prompt_of_the_public_checkpoints():
     ]
 
 
-def test_numbers_of_unequal_width_are_padded_as_numpy_pads_them():
-    (_, user) = PROVER_PROMPTS["countdown_3to4"](Problem((14, 45, 9, 1), 50))
-    assert "Using the numbers [14 45  9  1], create an equation that equals 50." in user["content"]
-
-
 def test_the_raw_prompt_of_tinyzero():
     expected = USER.replace("[44 19 35]", "[44, 19, 35]") + "\n<think>"
     assert PROVER_PROMPTS["tinyzero"](P) == expected

@@ -1,12 +1,11 @@
 # Tests: countdown/verifier.py, countdown/rules.py
 """The verifier's options, scores and agreement with an independent reading of the same text."""
 
-import pickle
 from fractions import Fraction
 
 import pytest
 
-from countdown_selfplay.countdown import DEFAULT_RULES, Problem, Reason, Rules, verify, verify_batch
+from countdown_selfplay.countdown import Problem, Reason, Rules, verify, verify_batch
 from countdown_selfplay.errors import ConfigError
 
 BARE = Rules(answer_format="bare")
@@ -125,14 +124,6 @@ def test_a_batch_is_one_verdict_each_and_insists_on_equal_lengths():
     assert [v.correct for v in verify_batch(["3+4", "3+4"], problems, BARE)] == [True, False]
     with pytest.raises(ValueError):
         verify_batch(["3+4"], problems, BARE)
-
-
-def test_rules_and_verdicts_survive_json_and_pickle():
-    rules = Rules(integers_only=True, answer_rule="any", max_chars=99)
-    assert Rules.from_dict(rules.to_dict()) == rules
-    assert Rules.from_dict({}) == DEFAULT_RULES
-    verdict = verify("3+4", Problem((3, 4), 7), BARE)
-    assert pickle.loads(pickle.dumps((rules, verdict))) == (rules, verdict)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,8 @@ def test_the_state_survives_json_exactly_and_is_copied():
     other.load_state_dict(saved)
     assert other == state
     other.record_played(["x"], [0.5])
-    assert saved["played"] == state.played and other != state
+    other.record_solved([("b", 1)], limit=2)
+    assert saved["played"] == state.played and saved["solved"] == state.solved == {"a": 2}  # no more than the limit
 
 
 def test_a_state_from_before_the_archive_loads_with_an_empty_one():

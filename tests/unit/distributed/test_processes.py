@@ -33,11 +33,6 @@ def test_the_contiguous_parts_are_the_whole_in_rank_order(count, lengths):
     assert [len(part) for part in parts] == lengths and [i for part in parts for i in part] == items
 
 
-def test_a_process_says_how_many_there_are_and_where():
-    assert str(ALONE) == "1 process on cpu"
-    assert str(Processes(1, 4, torch.device("cuda", 1))) == "4 processes on cuda"
-
-
 @pytest.mark.parametrize("problem", [None, RuntimeError("Connection closed by peer\nmore")])
 def test_processes_wait_for_each_other_before_they_leave_unless_one_has_died(monkeypatch, caplog, problem):
     """Without the barrier the first to leave closes connections that another still reads from."""

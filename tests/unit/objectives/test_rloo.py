@@ -68,6 +68,8 @@ def test_the_importance_weight_is_clamped_per_sequence_and_carries_no_gradient()
     assert weight.tolist() == pytest.approx([math.exp(0.5), 2.0, 0.5])
     assert raw.tolist() == pytest.approx([math.exp(0.5), math.exp(2), math.exp(-3)])
     assert not weight.requires_grad
+    loss = make_objective("rloo").loss(loss_inputs(logps, [1.0, 1.0, 1.0], behavior=behavior)).loss
+    assert float(loss) == pytest.approx(-(math.exp(0.5) * 0.5 + 2.0 * 2 - 0.5 * 3) / 3)  # each sum by its weight
 
 
 def test_the_loss_does_not_depend_on_how_the_round_is_cut_into_micro_batches():

@@ -139,13 +139,6 @@ def test_batches_go_through_the_set_before_one_comes_again():
     assert set(seen[:7]) == {problem.key for problem in problems}
 
 
-def test_conjectures_are_deduplicated_before_they_are_solved():
-    round = played({}, problems=[EASY, Problem((1, 5, 7), 12)])  # both are helped by 3 5 = 15
-    result = game().play(round, [])
-    assert [row["prompt"] for row in round.rows["prover"]].count("3 5 = 15 :") == 1
-    assert result.metrics["round/conjectured_slots"] == 1
-
-
 def test_expert_iteration_attempts_a_target_until_it_has_its_answers():
     made, round = game(), played({"3 5 7 = 22 :": 2}, {"prover": (12, 4)}, limits={"prover": 4})
     for index in range(3):

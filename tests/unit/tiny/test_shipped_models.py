@@ -57,6 +57,11 @@ def tokenizer(models):
     return models["tiny"][1]
 
 
+@pytest.fixture(scope="module")
+def held_out():
+    return held_out_problems(TINY_SPEC)
+
+
 def test_importing_the_package_loads_no_torch():
     code = "import sys, countdown_selfplay.tiny as t; t.TINY_MODEL_PATH, t.TINY_SPEC; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -146,15 +151,15 @@ def test_a_batch_of_prompts_is_padded_on_the_left(tokenizer):
     assert batch["attention_mask"] == [[1] * 7, [0, 0, 0, 1, 1, 1, 1]]
 
 
-def test_the_prompts_of_both_roles_have_no_unknown_word(tokenizer):
+def test_the_prompts_of_both_roles_have_no_unknown_word(tokenizer, held_out):
     domain, unknown = CountdownDomain.tiny(), tokenizer.convert_tokens_to_ids("<unk>")
-    prompts = [domain.prove_row(problem)["prompt"] for problem in held_out_problems(TINY_SPEC)]
+    prompts = [domain.prove_row(problem)["prompt"] for problem in held_out]
     prompts += [domain.propose_row(k)["prompt"] for k in TINY_SPEC.operands]
     assert unknown not in {token for ids in tokenizer(prompts)["input_ids"] for token in ids}
 
 
-def test_held_out_problems_are_all_held_out_distinct_and_within_the_spec():
-    problems = held_out_problems(TINY_SPEC)
+def test_held_out_problems_are_all_held_out_distinct_and_within_the_spec(held_out):
+    problems = held_out
     # A brute force over ordered triples and operators counts 4,739 solvable problems; one in eight would be 592. The
     # figures of docs/tiny_model.md are over exactly these, and another split would put trained-on problems among them.
     assert len(problems) == 638
