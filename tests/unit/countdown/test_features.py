@@ -112,7 +112,7 @@ def test_features_are_those_of_the_solution_trees_one_by_one(rules):
     generator = np.random.default_rng(8)
     problems = [
         Problem(tuple(generator.integers(1, 13, k).tolist()), int(generator.integers(-10, 40)))
-        for k, count in ((1, 20), (2, 60), (3, 120), (4, 60), (5, 6))
+        for k, count in ((1, 10), (2, 30), (3, 60), (4, 30), (5, 3))
         for _ in range(count)
     ]
     matrix = feature_matrix(problems, rules)
@@ -122,7 +122,7 @@ def test_features_are_those_of_the_solution_trees_one_by_one(rules):
         found = dict(zip(FEATURES, row.tolist(), strict=True))
         assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True), problem
         solved += found["solutions"] > 0
-    assert solved > 40
+    assert solved > 20
 
 
 def test_features_of_six_large_numbers_are_exact():

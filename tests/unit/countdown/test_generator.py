@@ -76,7 +76,6 @@ def test_an_operand_count_that_is_used_up_leaves_the_mix():
     problems = generate_problems(40, spec)
     twos = [p for p in problems if len(p.numbers) == 2]
     assert 3 < len(twos) < 15 and len(problems) == 40
-    assert generate_problems(30, spec) == problems[:30]
 
 
 def test_rules_and_a_further_condition_are_kept():
@@ -125,7 +124,7 @@ def test_the_held_out_set_is_large_solvable_distinct_in_range_and_held_out():
 
 
 def test_a_changed_generator_is_noticed(monkeypatch):
-    monkeypatch.setattr(generator, "SEED", generator.SEED + 1)
+    monkeypatch.setattr(generator, "STRATA", {3: 9})
     generator._frozen.cache_clear()
     try:
         with pytest.raises(DataError, match="not built as it was frozen"):

@@ -106,8 +106,8 @@ def test_random_conjectures_are_solvable_as_often_as_was_measured():
 def test_it_decides_as_a_naive_search_does(integers_only):
     generator = random.Random(1)
     rules = Rules(integers_only=integers_only)
-    problems = random_problems(generator, 300, 2, 9, -5, 30) + random_problems(generator, 300, 3, 12, -5, 60)
-    problems += random_problems(generator, 60, 4, 9) + random_problems(generator, 60, 4, 99)
+    problems = random_problems(generator, 150, 2, 9, -5, 30) + random_problems(generator, 150, 3, 12, -5, 60)
+    problems += random_problems(generator, 30, 4, 9) + random_problems(generator, 30, 4, 99)
     batch = is_solvable_batch([p for p in problems if p.target >= 0], rules)
     answers = {p.key: naive_solvable(p.numbers, p.target, integers_only) for p in problems}
     assert batch == [answers[p.key] for p in problems if p.target >= 0]
@@ -117,7 +117,7 @@ def test_it_decides_as_a_naive_search_does(integers_only):
             check_solution(p, rules)
         else:
             assert solve(p, rules) is None
-    assert 100 < sum(answers.values()) < len(answers)
+    assert 50 < sum(answers.values()) < len(answers)
 
 
 @pytest.mark.slow

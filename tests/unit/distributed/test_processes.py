@@ -16,6 +16,7 @@ def test_one_process_gathers_and_sums_what_it_has():
     assert ALONE.gather(items) == items
     assert ALONE.total(values) == values and ALONE.largest(values) == values
     assert ALONE.main and not Processes(1, 2).main
+    assert str(ALONE) == "1 process on cpu" and str(Processes(1, 4, torch.device("cuda", 1))) == "4 processes on cuda"
     ALONE.wait()
 
 

@@ -1,6 +1,6 @@
 # Tests: tiny/__init__.py, evaluation/model.py, evaluation/roles.py, evaluation/sampling.py, evaluation/setting.py
 """The embedded models as they are shipped, the tiny one and the three of the ladder: files, sizes, tokenizer, weights;
-what they can do (the figures of docs/tiny_model.md) is measured again where `slow` tests run."""
+what they can do (figures of docs/tiny_model.md), the dear ones where `slow` tests run."""
 
 import hashlib
 import json
@@ -248,7 +248,6 @@ def test_the_reserved_words_are_practically_never_said(model_and_tokenizer):
     assert worst < 1e-6
 
 
-@pytest.mark.slow
 def test_the_prover_leaves_room_to_learn_and_is_no_beginner(model_and_tokenizer):
     model, tokenizer = model_and_tokenizer
     problems = held_out_problems(TINY_SPEC, 128, seed=1)
@@ -262,7 +261,6 @@ def test_the_prover_leaves_room_to_learn_and_is_no_beginner(model_and_tokenizer)
     assert result.truncated_rate < 0.01
 
 
-@pytest.mark.slow
 def test_the_conjecturer_is_parseable_and_leaves_room_to_become_solvable(model_and_tokenizer):
     model, tokenizer = model_and_tokenizer
     domain = replace(CountdownDomain.tiny(), spec=TINY_SPEC)
@@ -285,7 +283,6 @@ def test_two_numbers_are_solved_three_sometimes_and_five_hardly_ever(models):
     assert five.pass_at[1].value < 0.05
 
 
-@pytest.mark.slow
 def test_an_episode_depends_on_the_seed_alone(models):
     problems = [Problem((3, 4, 5), 12)] * 32
     torch.manual_seed(3)
@@ -294,7 +291,6 @@ def test_an_episode_depends_on_the_seed_alone(models):
     assert 0 < sum(first) < 32
 
 
-@pytest.mark.slow
 def test_proposals_are_well_formed_and_of_all_sizes(models):
     proposals = propose(*models["conjecturer"], 256)
     # Measured over 2,048: .745 and .628; of 256 the standard deviation is .03.
