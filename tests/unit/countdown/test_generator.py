@@ -70,7 +70,8 @@ def test_operand_counts_are_drawn_evenly_and_a_count_listed_twice_twice_as_often
         assert abs(sum(len(p.numbers) == 3 for p in problems) / 1200 - share) < 0.06
 
 
-def test_an_operand_count_that_is_used_up_leaves_the_mix():
+def test_an_operand_count_that_is_used_up_leaves_the_mix(monkeypatch):
+    monkeypatch.setattr(generator, "PATIENCE", 20_000)
     # 1..2 and targets 1..4: 1+1, 2-1, 2/1, 1*1, ... at most 3 multisets x 4 targets with two numbers
     spec = ProblemSpec(operands=(2, 3), number_high=3, target_low=1, target_high=9)
     problems = generate_problems(40, spec)
@@ -86,7 +87,8 @@ def test_rules_and_a_further_condition_are_kept():
     assert all(naive_solvable(p.numbers, p.target, integers_only=True) for p in problems)
 
 
-def test_ranges_that_hold_too_few_are_one_clear_error():
+def test_ranges_that_hold_too_few_are_one_clear_error(monkeypatch):
+    monkeypatch.setattr(generator, "PATIENCE", 20_000)
     # 1 and 1: targets 0, 1, 2; in range 1 and 2
     few = ProblemSpec(operands=(2,), number_high=1, target_low=1, target_high=5)
     found = generate_problems(1, few, split="heldout" if heldout_key("1,1=1") else "train")
