@@ -10,6 +10,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .packages import CALLED, absent_names, attribute_of
+
 __version__ = "0.1.0"
 
 _LAZY = {
@@ -17,8 +19,6 @@ _LAZY = {
     "JointSelfPlayConfig": "countdown_selfplay.config",
     "summary": "countdown_selfplay.evaluation.findings",
 }
-
-_BESIDE = {"report": "lab.report"}
 
 if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
     # Threads of OpenMP spin while they wait, and on busy cores they wait for each other: with a load of 11 on two
@@ -28,6 +28,7 @@ if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 __all__ = ["JointConjecturerProverTrainer", "JointSelfPlayConfig", "__version__", "report", "summary"]
+__all__[:] = [name for name in __all__ if name not in absent_names(CALLED)]
 
 if TYPE_CHECKING:
     from .config import JointSelfPlayConfig
@@ -39,10 +40,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    if name in _BESIDE:
-        from .packages import attribute_of
-
-        return attribute_of(f"{_BESIDE[name]}:{name}", f"countdown_selfplay.{name}")
+    if name == "report":
+        return attribute_of(CALLED[name], "countdown_selfplay.report")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,7 +1,7 @@
-"""Packages beside the core (`warm_starts`, `worlds`, `lab`), and the parts that they add by name.
+"""Packages beside the core (`warm_starts`, `worlds`, `lab`), and what they add by name.
 
-The core imports none of them: registries and the command line find what they add by the dotted names below and in
-cli/commands.py, so that each may be left out of an installation.
+The core imports none of them: it finds what they add by the dotted names below and in cli/commands.py alone, so that
+each may be left out of an installation.
 """
 
 from __future__ import annotations
@@ -41,6 +41,16 @@ PARTS: Mapping[str, Mapping[str, str]] = {
 }
 """Kind of part -> name -> "module:attribute" below `countdown_selfplay`."""
 
+CALLED: Mapping[str, str] = {
+    "report": "lab.report:report",
+    "write_report": "lab.report:write_report",
+    "ScalingFit": "lab.scaling_fit:ScalingFit",
+    "fit_scaling_curve": "lab.scaling_fit:fit_scaling_curve",
+    "critic_tasks": "lab.cli.eval_tasks",
+    "prepare": "warm_starts.cli.prepare:prepare",
+}
+"""What the core itself calls or exports of them -> its place, as in PARTS, or a module."""
+
 
 @dataclass(frozen=True)
 class EmbeddedModel:
@@ -75,6 +85,11 @@ def absent_package(place: str) -> str | None:
     return package if spec is None or spec.origin is None else None
 
 
+def absent_names(places: Mapping[str, Any]) -> set[str]:
+    """The names of a registry, or of a table above, whose place lies in a package that is not installed."""
+    return {name for name, place in places.items() if isinstance(place, str) and absent_package(place)}
+
+
 def need(place: str, what: str) -> None:
     """AbsentPackageError, which names the package, if `what` lies in a package that is not installed."""
     package = absent_package(place)
@@ -86,7 +101,9 @@ def need(place: str, what: str) -> None:
 
 
 def attribute_of(place: str, what: str) -> Any:
-    """The attribute "module:attribute" below `countdown_selfplay`, imported now; AbsentPackageError as `need`."""
+    """What stands at `place` below `countdown_selfplay`, imported now: "module:attribute", or a module.
+    AbsentPackageError as `need`."""
     need(place, what)
     module, _, name = place.partition(":")
-    return getattr(import_module(f"{__package__}.{module}"), name)
+    found = import_module(f"{__package__}.{module}")
+    return getattr(found, name) if name else found

@@ -22,6 +22,8 @@ from countdown_selfplay.countdown.generator import _operand_counts
 from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.errors import ConfigError
 
+from .. import installed
+
 BINARY = bytes(range(128, 256)) * 4
 HANDFUL = ["--operands", "2", "--number_high", "3", "--target_low", "1"]
 
@@ -50,7 +52,7 @@ OFTEN = frozenset(random.Random("wrong inputs").sample(sorted(WRONG["inputs"]), 
 
 @pytest.mark.parametrize(
     "line",
-    [pytest.param(line, marks=() if line in OFTEN else pytest.mark.slow) for line in WRONG["inputs"]],
+    [pytest.param(line, marks=() if line in OFTEN else pytest.mark.slow) for line in installed.here(WRONG["inputs"])],
     ids=lambda line: line[:60],
 )
 def test_wrong_input_is_one_sentence_in_every_command(line, here, capsys, monkeypatch):

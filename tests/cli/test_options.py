@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from tests.test_docs import script_of_docs
 
 from countdown_selfplay.cli import sources
 from countdown_selfplay.cli.commands import TRAINERS
@@ -17,6 +16,8 @@ from countdown_selfplay.cli.options import OptionParser
 from countdown_selfplay.cli.sources import check_early
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.errors import ConfigError, UnknownNameError
+
+from ..installed import here
 
 WRONG = {
     "--max_stepps 3": "Unknown option '--max_stepps'. Did you mean '--max_steps'?",
@@ -116,7 +117,7 @@ def test_yaml_values_become_those_of_their_fields(tmp_path):
 
 def test_every_shipped_recipe_is_read_by_its_command():
     seen = 0
-    for command in ("joint", "sft", "ipo", "cdg"):
+    for command in here(["joint", "sft", "ipo", "cdg"]):
         parser = OptionParser(command)
         for name in recipes(command):
             asked = sources.read_sources(command, ["--recipe", name])
@@ -127,7 +128,7 @@ def test_every_shipped_recipe_is_read_by_its_command():
     assert seen > 30
 
 
-@pytest.mark.parametrize("command", ["joint", "sft", "ipo", "cdg", "headroom"])
+@pytest.mark.parametrize("command", here(["joint", "sft", "ipo", "cdg", "headroom"]))
 def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
     found = set().union(*(sources.field_names(*place.split(":")) for place in TRAINERS[command].models))
     found |= set(sources.flat_names(TRAINERS[command]))
@@ -229,9 +230,3 @@ def test_help_part_lists_the_arguments_of_the_parts_of_a_kind_and_no_kind_is_ref
     assert "\ntiers\n" in capsys.readouterr().out
     assert main(["joint", "--help-part", "rewards"]) == 2
     assert "Unknown kind of part 'rewards'. Did you mean 'reward'?" in capsys.readouterr().err
-
-
-def test_the_page_of_commands_holds_the_options_of_the_parsers():
-    """Else: python docs/commands_page.py"""
-    module = script_of_docs("commands_page")
-    assert module.PAGE.read_text() == module.page()

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.installed import here, playable
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import parse
@@ -142,7 +143,7 @@ def test_a_number_that_cannot_be_used_is_refused_in_python_as_on_the_command_lin
         JointSelfPlayConfig(str(tmp_path), **{**of_roles("learning_rate", 1e-4), **converted})
 
 
-@pytest.mark.parametrize("name", sorted(recipes()))
+@pytest.mark.parametrize("name", sorted(playable(recipes())))
 def test_a_recipe_in_python_is_the_one_of_the_command(name, tmp_path, monkeypatch):
     """Every field but those that are drawn anew: a folder in which a time stands, and what torch has set up."""
     monkeypatch.chdir(tmp_path)
@@ -206,8 +207,8 @@ def test_recipes_that_begin_with_each_other_or_with_none_are_refused_in_one_sent
     assert main(["joint", "--recipe", "mine/a", "--dry_run"]) == 2
     said = capsys.readouterr().err
     assert "c.yaml: `recipe` (mine/b) closes a circle, mine/a -> mine/b -> mine/c -> mine/b" in said
-    for line in (["joint"], ["pool", "--prepare"]):  # without a dry run, where starts are looked up; and what is made
-        assert main([*line, "--recipe", "mine/a"]) == 2
+    for line in here(["joint", "pool --prepare"]):  # without a dry run, where starts are looked up; and what is made
+        assert main([*line.split(), "--recipe", "mine/a"]) == 2
         assert "closes a circle, mine/a -> mine/b" in capsys.readouterr().err
     assert main(["joint", "--recipe", "mine/d", "--dry_run"]) == 2
     assert "mine/bb" in (said := capsys.readouterr().err) and "Did you mean 'mine/b'" in said and said.count("\n") == 1

@@ -16,6 +16,8 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.training.callbacks.run_folder import command_line, without_tokens
 from countdown_selfplay.training.cards import card, exported_roles, licence_of
 
+from ..installed import PAGE
+
 QUICK = ["--max_steps", "2", "--eval_problems", "8", "--eval_proposals", "16", "--num_generations_eval", "2"]
 SMALL = ["--per_device_train_batch_size", "16", "--conjecturer_num_generations", "16", "--report_to", "none"]
 
@@ -53,7 +55,7 @@ def test_a_dry_run_writes_what_would_go_up(played, capsys):
         folder = played / "push" / role
         assert f"Wrote {folder} for me/countdown-{role}" in said
         names = {path.name for path in folder.iterdir()}
-        assert {"model.safetensors", "config.json", "tokenizer.json", "README.md", "report.html", "run.json"} <= names
+        assert {"model.safetensors", "config.json", "tokenizer.json", "README.md", "run.json", *PAGE} <= names
         assert "evaluation.json" in names and not any(name.startswith("checkpoint") for name in names)
         text = (folder / "README.md").read_text()
         assert f'from_pretrained("me/countdown-{role}")' in text and "## Results" in text

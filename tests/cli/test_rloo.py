@@ -3,9 +3,9 @@
 
 import json
 
-import pytest
-
 from countdown_selfplay.cli.main import main
+
+from ..installed import PAGE
 
 SHORT = ["--max_steps", "2", "--eval_problems", "16", "--num_generations_eval", "4", "--disable_tqdm", "true"]
 
@@ -15,7 +15,7 @@ def test_the_prover_is_trained_alone_and_leaves_the_folder_of_a_joint_run(tmp_pa
     out = capsys.readouterr().out
     assert "prover pass@1" in out and "conjecturer" not in out
     names = {path.name for path in tmp_path.iterdir()}
-    assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", "report.html", "prover"} <= names
+    assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", "prover", *PAGE} <= names
     assert "conjecturer" not in names
     rounds = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     logged = {name for line in rounds for name in line}
@@ -30,17 +30,3 @@ def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "prover: 64 x 4 x 1 = 256 samples = 16 problems x 16" in out
     assert "problems per round: 16, at least 16 anchors, up to 0 proposals" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--conjecturer_micro_batches", "1"], "`conjecturer_micro_batches` (1) must be 0 here"),
-        (["--prover_objective", "reinforce"], "`prover_objective` (reinforce) is not for rloo"),
-        (["--conjecturer_model_name_or_path", "tiny"], "`conjecturer_model_name_or_path` (tiny) is not for rloo"),
-    ],
-)
-def test_what_belongs_to_joint_is_refused(tmp_path, capsys, arguments, message):
-    assert main(["rloo", "--output_dir", str(tmp_path), *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1

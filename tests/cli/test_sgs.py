@@ -2,29 +2,21 @@
 """`countdown-selfplay sgs`: its recipes, what they start from, and the set of hard targets."""
 
 import hashlib
-import importlib
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from tests.cli.stand_in import END, START, make_tokenizer
+from tests.installed import MISSING
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.config.starts import check_starts
-from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems
+from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation.hard import HardProblems, hard_problems
-from countdown_selfplay.evaluation.sampling import demonstration_ids
+from countdown_selfplay.evaluation.hard import hard_problems
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
-from countdown_selfplay.warm_starts.configs import SFTArguments, SFTSettings
-from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.readers import clean_demonstrations
-from countdown_selfplay.warm_starts.starts import sgs_start
 
 SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))
 
@@ -104,7 +96,8 @@ def test_the_command_plays_the_recipe_and_reports_on_its_targets(tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     logged = [line for line in lines if "targets/solve_rate" in line]
     assert len(logged) == 2 and logged[-1]["targets/solve_rate"] > 0  # three numbers: the embedded model solves some
-    assert "Cumulative solve rate of the targets" in (tmp_path / "run" / "report.html").read_text()
+    if "lab" not in MISSING:
+        assert "Cumulative solve rate of the targets" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_a_start_is_there_with_whole_weights_and_with_an_adapter(tmp_path, monkeypatch):
@@ -127,116 +120,8 @@ def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, 
     assert main(["sgs", "--recipe", "qwen2.5-0.5b/sgs", "--bf16", "false", "--use_cpu"]) == 2
     said = capsys.readouterr().err
     assert "'runs/qwen-sgs/guide'" in said and "sft_sgs_guide" in said and "--hard_for Qwen/" in said
-    assert main(["sft", "--recipe", "tiny/sft_self_correction", "--use_cpu"]) == 2
-    assert "'runs/tiny-cdg-start', which this run starts from, is not there yet" in capsys.readouterr().err
     assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2
     assert "`proposer` (None) must be targets or stp here" in capsys.readouterr().err
-
-
-@pytest.fixture
-def study():
-    return importlib.import_module("sgs")
-
-
-def test_a_quick_start_is_not_that_of_the_study(tmp_path):
-    (tmp_path / "targets.jsonl").touch()
-    for _ in range(2):
-        sgs_start(tmp_path, [], 128, True)
-    made = tmp_path / "made.json"
-    assert json.loads(made.read_text()) == {"quick": True, "targets": 128, "attempts": 8, "most": 2}
-    made.write_text('{"quick": true, "targets": 128}')  # as it was before the choice of targets was an option
-    sgs_start(tmp_path, [], 128, True)
-    said = "made for 128 targets solved at most 2 times in 8, with --quick, and this call is for"
-    for targets, quick, most in ((320, False, 2), (128, False, 2), (320, True, 2), (128, True, 0)):
-        with pytest.raises(ConfigError, match=said):
-            sgs_start(tmp_path, [], targets, quick, most=most)
-
-
-@pytest.mark.parametrize(
-    ("right", "said"),
-    [
-        # of 4 targets one has 2 right in 16: 1 - C(14, 8) / C(16, 8) = 23 / 30; a quarter of it is .192
-        ([0, 0, 0, 2], "rate 0.0%), and 25.0% in as many new attempts (3.1%); 8 of these solve 19.2%."),
-        # one right in 16 is among the first 8 half of the time: two of four such targets are .25, and 3 of 4 are .375
-        ([0, 0, 1, 1], "16 attempts that chose them (mean solve rate 0.0%), and 50.0% in as many"),
-        ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
-    ],
-)
-def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(tmp_path, monkeypatch, capsys, right, said):
-    problems = generate_problems(4, replace(TINY_SPEC, operands=(4,)), seed=1)
-    chosen = {}
-
-    def choose(model, tokenizer, domain, count, **asked):
-        chosen.update(asked, count=count)
-        return HardProblems(problems, [0, 0, 0, 0], right, 9, 16)
-
-    monkeypatch.setattr("countdown_selfplay.evaluation.hard.hard_problems", choose)
-    monkeypatch.setattr("countdown_selfplay.tiny.load_tiny_model", lambda place: (None, None))
-    try:
-        sgs_start(tmp_path, [], 4, True, attempts=16, most=0)
-    except DataError as refused:
-        assert str(refused) == said and not (tmp_path / "targets.jsonl").exists()
-    else:
-        assert said in capsys.readouterr().out
-        assert len((tmp_path / "targets.jsonl").read_text().splitlines()) == 4
-    assert (chosen["attempts"], chosen["most"], chosen["count"]) == (16, 0, 4)
-
-
-@pytest.mark.parametrize("choice", [("--attempts", "4"), ("--most", "8"), ("--most", "-1")])
-def test_targets_cannot_be_chosen_by_more_right_answers_than_attempts(study, choice, capsys):
-    with pytest.raises(SystemExit):
-        study.main([*choice, "--prepare"])
-    assert "at least 8 attempts, and fewer right ones" in capsys.readouterr().err
-
-
-def test_a_sweep_starts_from_what_its_own_arm_does(study, tmp_path, monkeypatch):
-    asked, chosen = [], []
-
-    def start(root, roles, targets, quick, *choice):
-        asked.extend(roles)
-        chosen.append(choice)
-
-    monkeypatch.setattr(study, "sgs_start", start)
-    monkeypatch.setattr(study, "sweep_arms", lambda root, arms, *more: f"{arms} in {root}")
-    assert study.main(["--sweep", "stp", "--attempts", "128", "--most", "0", "--folder", str(tmp_path)]) == 0
-    assert asked == ["prover", "conjecturer", "stp_conjecturer"] and chosen == [(128, 0)]
-
-
-def test_a_sweep_of_arms_in_steps_of_32_varies_the_rate_of_every_role(study, tmp_path, monkeypatch):
-    asked, played = [], []
-    monkeypatch.setattr(study, "sgs_start", lambda root, roles, *more: asked.extend(roles))
-    monkeypatch.setattr(study, "play_all", lambda run, tasks, workers: played.extend(tasks))
-    monkeypatch.setattr(study, "sweep", lambda folders, arm, seeds: arm)
-    monkeypatch.setattr("sgs_study.swept_arms", lambda found: {"arms": sorted(found)})
-    given = ["--sweep", "sgs_32", "parallel_sampling", "--rates", "1e-4", "3e-4", "--folder", str(tmp_path)]
-    assert study.main([*given, "--seeds", "0", "1"]) == 0
-    assert asked == ["prover", "conjecturer", "conjecturer_steps"]
-    one = [("sgs_32", 1e-4), ("sgs_32", 3e-4), ("parallel_sampling", 0.0)]  # sampling has no rate
-    assert [(arm, seed, rate) for arm, seed, *_, rate in played] == [
-        (arm, s, rate) for s in (0, 1) for arm, rate in one
-    ]
-    arms = json.loads((tmp_path / "sweep.json").read_text())["arms"]
-    assert arms == ["parallel_sampling", "sgs_32 0.0001", "sgs_32 0.0003"]
-    assert study.swept("sgs_32") == "learning_rate" and study.swept("sgs") == "prover_learning_rate"
-
-
-def test_a_sweep_keeps_the_rounds_of_each_arms_best_rate(study, monkeypatch):
-    """Arm a solves .2 at the rate 1 and (.3 + .5) / 2 = .4 at 2; equal attempts are those of the shortest run, 2."""
-    import sgs_study
-
-    played = {"a1": (0.1, 0.2), "a2": (0.2, 0.3), "a2'": (0.2, 0.4, 0.5), "s": (0.1, 0.3, 0.35)}
-
-    def run(name):
-        rows = [{"targets/solve_rate": rate, "prover/steps": 1.0} for rate in played[name]]
-        return SimpleNamespace(rounds=rows, series=lambda of: list(enumerate(row[of] for row in rows)))
-
-    monkeypatch.setattr(sgs_study, "load_run", run)
-    found = sgs_study.swept_arms({"a 1": ["a1"], "a 2": ["a2", "a2'"], "parallel_sampling": ["s"]})
-    arms = found["arms"]
-    assert found["rounds_of_equal_attempts"] == 2 and arms["a 2"]["of_seeds"] == [0.3, 0.5]
-    assert [arms[arm]["at_equal_attempts"] for arm in arms] == [[0.2], [0.3, 0.4], [0.3]]
-    assert ["solved" in arms[arm] for arm in arms] == [False, True, True]
-    assert arms["a 2"]["solved"] == [[0.2, 0.3], [0.2, 0.4, 0.5]]
 
 
 def test_another_folder_whose_name_begins_alike_is_not_the_start(tmp_path, capsys, monkeypatch):
@@ -335,25 +220,3 @@ def test_a_set_that_smollm2_finds_hard(tmp_path, capsys):
     chosen = json.loads((tmp_path / "targets.jsonl.meta").read_text())["hard_for"]
     assert chosen["targets"] == 16 == len(out.read_text().splitlines()) and max(chosen["chosen_by"]) <= 1
     assert "16 targets of" in capsys.readouterr().out
-
-
-def test_the_reviews_that_warm_start_a_guide_fit_a_chat_template():
-    """The recipe's demonstrations under a template of Qwen2.5's kind: the reply alone is learned, up to the end of its
-    turn, and reads as the rubric's review."""
-    written = recipe_settings("qwen2.5-0.5b/sft_sgs_guide", SFTSettings, "sft")
-    own = {name: value for name, value in written.items() if name in SFTArguments.__dataclass_fields__}
-    domain, tokenizer = SFTArguments(**own).played, make_tokenizer()
-    assert written["demonstrations"] == 2048 and written["role"] == "guide"
-    rows = generated_rows(24, "guide", domain)
-    for row in rows:
-        (reply,), (*_, asked) = row["completion"], row["prompt"]
-        assert (asked["role"], reply["role"]) == ("user", "assistant")
-        ids = demonstration_ids(tokenizer, row["prompt"], row["completion"])
-        learned = [label for label in ids["labels"] if label != -100]
-        assert tokenizer.decode(learned) == reply["content"] + END
-        assert tokenizer.decode(ids["input_ids"][: -len(learned)]).endswith(f"{START}assistant\n")
-        target = Problem(**json.loads(asked["content"].splitlines()[1]))
-        assert domain.helping.read_review(reply["content"]) == domain.helping.review(
-            target, Problem(row["numbers"], row["target"])
-        )
-    assert clean_demonstrations(rows, "guide", domain, set(), False, "generated").rows == rows

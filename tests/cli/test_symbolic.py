@@ -1,5 +1,5 @@
 # Tests: cli/commands.py, cli/solve_rates.py, proposers/symbolic/difficulty.py
-"""`countdown-selfplay symbolic`: what it refuses before a model loads, and the report of a run with a predictor."""
+"""`countdown-selfplay symbolic`: what it refuses before a model loads, and the solve rates that a predictor reads."""
 
 import importlib
 import json
@@ -11,16 +11,12 @@ import numpy as np
 import pytest
 import yaml
 from tests.cli.test_recipes_played import ROOT
-from tests.made_up_runs import write_run
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli import solve_rates
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
-from countdown_selfplay.lab.report import load_run, write_report
-from countdown_selfplay.lab.report.charts import drawn
-from countdown_selfplay.lab.report.panels import added, filtering, reliability
 from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
 from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -34,7 +30,6 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
             ["--recipe", "tiny/default", "--proposer", "targets"],
             "`proposer` (targets) is not for `symbolic`; set mutation, ucb",
         ),
-        (["--conjecturer_micro_batches", "1"], "gives the run a conjecturer that nobody asks for problems"),
         (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of proposer '"),
         (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
         (["--recipe", "tiny/symbolic_p_solver"], "`labels` (runs/tiny-rloo/solve_rates.jsonl) is not a file"),
@@ -46,47 +41,6 @@ def test_what_cannot_be_played_is_one_line_and_no_run(arguments, message, tmp_pa
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and message in error
     assert not (tmp_path / "run").exists()
-
-
-def symbolic_run(folder):
-    """A made-up run whose rounds 0 and 10 are refreshes."""
-    run = write_run(folder, rounds=12)
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    rounds = [line for line in lines if "loss" in line or "round/starved" in line]
-    for line, valid, hard in ((rounds[0], 0.6, 0.5), (rounds[10], 0.8, None)):
-        line |= {"proposer/raw": 100, "proposer/valid_rate": valid, "proposer/rejected_trivial": 1 - valid}
-        line |= {"proposer/selected": 10, "proposer/diversity": 0.1, "proposer/eligible_rate": 1 - (hard or 0)}
-        line |= {} if hard is None else {"proposer/refused_too_hard": hard}
-        line |= {"proposer/rate_at_1": 0.2} if hard else {"proposer/rate_at_1": 0.1, "proposer/rate_at_7": 0.8}
-    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return run
-
-
-def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
-    run = load_run(symbolic_run(tmp_path / "one"))
-    shown = {row[0]["hint"].partition(":")[0]: row[1] for row in filtering([run]).rows}
-    # means over the two refreshes; what a refresh did not log, nobody was refused for
-    assert shown == {
-        "proposer/raw": "100", "proposer/valid_rate": "70.0%", "proposer/rejected_trivial": "30.0%",
-        "proposer/eligible_rate": "75.0%", "proposer/refused_too_hard": "25.0%", "proposer/selected": "10",
-    }  # fmt: skip
-    figure = reliability([run])["Reliability of the predictor"]
-    line = next(line for line in figure.axes[0].lines if len(line.get_xdata()) == 10)
-    assert line.get_ydata()[1] == 0.1 and line.get_ydata()[7] == 0.8 and line.get_xdata()[7] == pytest.approx(0.75)
-    charts = drawn([run])["Symbolic proposer"]
-    assert {"Diversity of the selected", "Candidates: valid, and eligible of these"} <= set(charts)
-    page = write_report([run.path], tmp_path / "report.html").read_text()
-    assert "Filters of the symbolic proposer" in page and "refused: too hard" in page
-
-
-def test_a_run_without_a_symbolic_proposer_has_no_such_section(tmp_path):
-    run = load_run(write_run(tmp_path / "plain", rounds=12))
-    assert "Symbolic proposer" not in drawn([run]) and not any(added([run]).values()) and filtering([run]) is None
-    assert "symbolic proposer<" not in write_report([run.path], tmp_path / "report.html").read_text().lower()
-
-
-def program(name):
-    return importlib.import_module(name)
 
 
 def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys):
@@ -142,22 +96,12 @@ def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_a
     assert max(max(problem.numbers) for problem in asked) <= 8 < domain.spec.number_high
 
 
-def test_processor_seconds_of_a_resumed_run_are_not_told():
-    cost_row = program("symbolic_proposers").cost_row
-    costs = [
-        {"prover_samples": 2000, "label_samples": 0, "cpu_seconds": 30, "resumed": False},
-        {"prover_samples": 4000, "label_samples": 16_000, "cpu_seconds": 50},
-    ]
-    assert cost_row("ucb", costs) == "| ucb | 3.0 | 8.0 | 40 |"
-    assert cost_row("ucb", [{**costs[0], "resumed": True}, costs[1]]) == "| ucb | 3.0 | 8.0 | – |"
-
-
 def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses():
     class Half(Rollout):
         def estimate(self, round, problems, features):
             return 0.5 + 0 * features[:, 0]  # all within the band
 
-    fit = program("fit_least_diversity")
+    fit = importlib.import_module("fit_least_diversity")
     kwargs = recipe_fields("tiny/symbolic_p_solver", {}, JointSelfPlayConfig)["proposer_kwargs"]
     kwargs |= {"difficulty": "rollout", "candidates": 40}
     shares = [fit.refused(threshold, kwargs, CountdownDomain.tiny(), Half(), 1) for threshold in (0.0, 0.01, 1.1)]
@@ -183,29 +127,6 @@ def test_the_papers_arms_choose_from_as_many_candidates_and_draw_uniformly_from_
     assert found[0]["refresh"] == 10  # table 1
     assert all("replay" not in own for own in found)
     assert vars(ProblemReplay()) == {"capacity": 10_000, "half_life": 0, "softness": 0, "entries": {}}
-
-
-def test_every_arm_of_the_study_keeps_the_same_share_of_its_candidates():
-    study = program("symbolic_proposers")
-    for arm, (recipe, _, changes) in study.ARMS.items():
-        own = recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}) | changes
-        if own and arm != "ours":
-            assert own["keep"] / own["candidates"] == 3 / 16, arm  # 48 of 256 every ten rounds, or 12 of 64 in each
-    # what the first study was played with: 48 of 96 for UCB, ten refreshes for the trained proposer
-    assert study.FIRST_STUDY["ucb"]["candidates"] == 96 and study.FIRST_STUDY["trained"]["refresh"] == 10
-
-
-def test_the_papers_settings_leave_a_choice_and_have_its_kl_and_entropy():
-    study = program("symbolic_proposers")
-    for arm, changes in study.PAPER_STUDY.items():
-        recipe, _, own = study.ARMS[arm]
-        kwargs = recipe_fields(recipe, {}, JointSelfPlayConfig)["proposer_kwargs"] | own | changes
-        assert kwargs["keep"] / kwargs["candidates"] == 1 / 16, arm  # 16 of 256 every ten rounds, 4 of 64 in each
-    own = study.STUDIES["paper"][0]
-    assert (own["beta"], own["entropy_coef"]) == (0.001, 0.001)  # table 1
-    scored = study.scored_problems(512, False, own["number_high"])
-    assert len(scored) == 512 and max(max(p.numbers) for p in scored) == study.KNOWN
-    assert len(study.scored_problems(512, True, own["number_high"])) == 320  # of the training side
 
 
 @pytest.mark.parametrize("size", ["tiny", "qwen2.5-0.5b"])

@@ -4,6 +4,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -17,7 +18,8 @@ from countdown_selfplay.evaluation.findings import findings
 from countdown_selfplay.games import critic_metrics
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.lab.report import load_run, load_runs
-from countdown_selfplay.lab.report.page import page
+from countdown_selfplay.lab.report.page import page, strata
+from countdown_selfplay.lab.report.panels import width_of
 from countdown_selfplay.proposers import targets, tiers
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
 from countdown_selfplay.training.run import tell
@@ -229,7 +231,15 @@ def test_a_run_without_samples_and_evaluation_is_reported_without_these_parts(tm
     assert "Examples" not in page.words and "Before and after" not in page.words and "Curriculum" in page.words
 
 
-def test_a_run_without_a_single_round_still_has_a_page(tmp_path):
+def test_a_run_of_two_rounds_or_of_none_still_has_a_page(tmp_path):
+    page = write_report([made_up.write_run(tmp_path, "short", rounds=2)], tmp_path / "r.html").read_text()
+    assert "Solve rate of the problems" in page and "nan" not in page.lower().replace("financ", "")
+    assert [width_of(SimpleNamespace(steps=[n], per_round=1)) for n in (8, 6, 1, 0)] == [
+        4,
+        3,
+        0,
+        0,
+    ]  # they do not overlap
     folder = made_up.write_run(tmp_path, evaluated=False)
     (folder / "metrics.jsonl").write_text("")
     (folder / "samples.jsonl").write_text("")
@@ -517,3 +527,20 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="cannot be written"):
         write_report([made_up.write_run(tmp_path, "demo")], tmp_path / "file" / "r.html")
+
+
+def test_examples_are_the_best_a_typical_one_and_every_refusal_once():
+    """Of rewards 0, 0, .5, 1 the lower median is 0; two of six are malformed, one has the typical reward."""
+    rows = [("a", 0.0, "duplicate"), ("b", 0.5, "ok"), ("c", 1.0, "ok"), ("d", 0.0, "malformed")]
+    rows += [("e", None, "malformed"), ("f", None, "unsolvable")]
+    cards = strata([{"completion": text, "reward": reward, "reason": why} for text, reward, why in rows])
+    assert [(card["stratum"], card["text"]) for card in cards] == [
+        ("best reward", "c"),
+        ("typical reward", "d"),
+        ("malformed: 2 of 6 logged", "e"),
+        ("duplicate: 1 of 6 logged", "a"),
+        ("unsolvable: 1 of 6 logged", "f"),
+    ]
+    assert strata([]) == []
+    (alone,) = strata([{"completion": "x", "reward": 0.0, "reason": "malformed"}])
+    assert alone["stratum"] == "best reward; malformed: 1 of 1 logged"

@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 from tests.made_up_runs import write_run
 
-from countdown_selfplay.lab.report import load_run, write_report
+from countdown_selfplay.evaluation.load import load_run
+from countdown_selfplay.evaluation.terminal import before_after_table, changes_of_players
+from countdown_selfplay.lab.report import write_report
 from countdown_selfplay.lab.report.charts import charts_of
+from countdown_selfplay.lab.report.page import examples
 from countdown_selfplay.lab.report.panels import ends, tiers_of, windows
 
 
@@ -69,3 +72,41 @@ def test_the_page_has_them_and_that_of_another_run_has_not(pool, tmp_path):
     assert not any(chart.section == "Pool" for chart in charts_of([load_run(other)]))
     assert windows([load_run(other)]) is None
     assert "rounds of the pool" not in write_report([other], tmp_path / "other.html").read_text()
+
+
+def side(*corrects):
+    """Provers of a pool with right answers of 2 on as many problems, and all of them together."""
+    pass_at = {"1": {"value": 0.5, "low": 0.4, "high": 0.6}, "2": {"value": 0.6, "low": 0.5, "high": 0.7}}
+    found = {f"prover/{i}": {"n": 2, "correct": own, "pass_at": pass_at} for i, own in enumerate(corrects)}
+    return {**found, "prover": {"n": 4, "problems": 3, "correct": [1, 1, 1], "pass_at": pass_at}}
+
+
+def test_every_player_of_a_pool_has_rows_examples_and_curves(tmp_path):
+    """prover/0 has one right answer of 2 more on one of three problems: pass@1 +1/6, pass@2 +1/3 where it had none."""
+    folder = write_run(tmp_path, "pool", rounds=5)
+    before, after = side([0, 2, 2], [1, 1, 1]), side([1, 2, 2], [1, 1, 1])
+    same = {"pass@1": [0.0, -0.1, 0.1], "pass@2": [0.0, -0.1, 0.1]}
+    (folder / "evaluation.json").write_text(json.dumps({"before": before, "after": after, "difference": same}))
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for row in rows[:5]:
+        row |= {f"prover/{i}/reward": 0.1 * i + 0.1 for i in (0, 1)}
+        del row["prover/reward"]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    samples = [{"step": 1, "role": f"prover/{i}", "completion": f"text {i}", "reason": "correct"} for i in (1, 0)]
+    (folder / "samples.jsonl").write_text("".join(json.dumps({**row, "reward": 1.0}) + "\n" for row in samples))
+    run = load_run(folder)
+    changes = changes_of_players({"before": before, "after": after})
+    assert changes["prover/0"]["pass@1"].difference == pytest.approx(1 / 6)
+    assert changes["prover/0"]["pass@2"].difference == pytest.approx(1 / 3)
+    assert changes["prover/1"]["pass@2"].difference == 0
+    assert list(examples(run)) == ["Answers of prover/0", "Answers of prover/1"]
+    (chart,) = (chart for chart in charts_of([run]) if chart.title == "Prover's reward")
+    rewards = (("prover/0/reward", "mean, prover/0"), ("prover/1/reward", "mean, prover/1"))
+    assert chart.metrics == (*rewards, ("prover/reward_std", "std"))
+    page = write_report([folder], tmp_path / "r.html").read_text()
+    assert "all provers: pass@1" in page and "prover/0 pass@2" in page and "prover/1 pass@1" in page
+    table = before_after_table({"before": before, "after": after, "difference": same})
+    assert [line.split("  ")[0] for line in table.splitlines()[2:]] == [
+        *("all provers: pass@1", "all provers: pass@2", "prover/0 pass@1", "prover/0 pass@2"),
+        *("prover/1 pass@1", "prover/1 pass@2"),
+    ]

@@ -12,6 +12,7 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import generate_problems
 from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.installed import here
 
 from ..cli.stand_in import DOMAIN, TEMPLATE, make_stand_in
 
@@ -87,7 +88,7 @@ def test_rollouts_evaluations_eval_and_ask_are_asked_alike(build, asked, tmp_pat
     assert json.loads((run / "prover" / ROLES_FILE).read_text())["settings"]["prover"]["sampling"]["min_p"] == 0.01
 
 
-@pytest.mark.parametrize("command", ["joint --dry_run", "joint", "eval", "ask", "sft"])
+@pytest.mark.parametrize("command", here(["joint --dry_run", "joint", "eval", "ask", "sft"]))
 def test_a_broken_template_is_one_sentence_before_a_model_loads(command, tmp_path, capsys, monkeypatch):
     source = str(tmp_path / "model")
     shutil.copytree(TINY_MODEL_PATH, source)

@@ -10,7 +10,7 @@ from transformers import TrainerCallback
 
 import countdown_selfplay
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.lab.compare import load_result
+from tests.installed import MISSING
 from tests.trainer.conftest import make_trainer
 
 
@@ -54,7 +54,8 @@ def played(tmp_path_factory):
     before = trainer.evaluate()
     trainer.train()
     after = trainer.evaluate()
-    trainer.report()
+    if "lab" not in MISSING:
+        trainer.report()
     assert trainer.tracker.steps == [0, 2, 2]
     return place / "run", before, after
 
@@ -77,15 +78,17 @@ def test_the_first_and_the_last_one_are_before_and_after(played):
     counts = [sum(found[when]["prover"]["correct"]) for when in ("before", "after")]
     assert found["difference"]["pass@1"][0] == pytest.approx((counts[1] - counts[0]) / 64)
     assert set(found["difference"]) == {"pass@1", "pass@4"}
-    assert load_result(str(folder)).correct == found["after"]["prover"]["correct"]
 
 
 def test_the_page_and_the_summary_have_headline_and_table(played):
     folder, *_ = played
-    page = (folder / "report.html").read_text()
     said = countdown_selfplay.summary(folder)
-    assert "on 16 held-out problems" in page and "on 16 held-out problems, against before training" in said
-    assert "Not measured" not in page + said and "prover pass@4" in page and "\nprover pass@4  " in said
+    assert "on 16 held-out problems, against before training" in said
+    assert "Not measured" not in said and "\nprover pass@4  " in said
+    if "lab" in MISSING:
+        return
+    page = (folder / "report.html").read_text()
+    assert "on 16 held-out problems" in page and "Not measured" not in page and "prover pass@4" in page
     written = countdown_selfplay.report(folder, output=folder / "again.html")
     assert Path(written).read_text() == page
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from typing import Any, get_args
 
 from ..asking import DEFAULTS
@@ -21,12 +20,11 @@ from ..errors import ConfigError
 from ..evaluation.model import device_name, dtype_on, folder_of, load_model, place_of, versions, weights_digest
 from ..evaluation.setting import PRESETS, SAMPLES, TRAINING, ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, cells, rates
-from ..packages import absent_package, need
+from ..packages import CALLED, absent_package, attribute_of
 from .plain import add_options, file_name, parser_of, positive, texts_at_once, underscored, write_output
 
 Row = tuple[str, ...]
 TASKS = ("solve", "error_detection", "self_correction", "win_rates")
-_CRITIC_TASKS = "lab.cli.eval_tasks"
 
 EPILOG = """\
 examples: countdown-selfplay eval --model tiny
@@ -159,9 +157,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def critic_tasks(task: str = "solve") -> Any:
     """The module of the tasks of the Critic-Discernment Game; None where `lab` is not installed. ConfigError for a
     `task` that is one of them then."""
-    if task != "solve":
-        need(_CRITIC_TASKS, f"`--task {task}`")
-    return None if absent_package(_CRITIC_TASKS) else import_module(f"countdown_selfplay.{_CRITIC_TASKS}")
+    place = CALLED["critic_tasks"]
+    return None if task == "solve" and absent_package(place) else attribute_of(place, f"`--task {task}`")
 
 
 def check_output(options: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from ..config.own_parts import callbacks_of, reward_funcs_of
 from ..config.script import JointScriptArguments
 from ..config.starts import check_starts
 from ..errors import ConfigError
-from ..packages import need
+from ..packages import CALLED, need
 from ..policies.build import model_arguments
 from ..rewards.prover.verifier import make_verdict_reward
 from ..tiny import resolve_model
@@ -157,7 +157,7 @@ def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig,
         found["reward_funcs"] = reward_funcs_of(script.reward_funcs, make_verdict_reward("verifier_reward"))
     callbacks = callbacks_of(script.callbacks, script.early_stopping_patience)
     if script.report_every is not None:
-        need("lab.report", "`report_every`")
+        need(CALLED["write_report"], "`report_every`")
         from ..training.callbacks.run_folder import ReportEvery
 
         callbacks.append(ReportEvery(script.report_every))

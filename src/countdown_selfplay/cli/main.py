@@ -19,7 +19,7 @@ from typing import NoReturn
 from .. import __version__
 from ..data.run_files import disk_was_full
 from ..errors import ConfigError, CountdownSelfPlayError, UnknownNameError
-from ..packages import absent_package, attribute_of, need
+from ..packages import CALLED, absent_package, attribute_of, need
 from ..registry import nearest
 from .commands import COMMANDS, JOINT, NAMES, ONLINE, TRAINERS, Trainer
 
@@ -87,7 +87,7 @@ def _train(name: str, argv: list[str]) -> int:
     assert isinstance(how, Trainer)
     need(how.module, f"`{PROG} {name}`")
     if how.start is not None and "--prepare" in own:
-        return int(attribute_of("warm_starts.cli.prepare:prepare", "`--prepare`")(name, own))
+        return int(attribute_of(CALLED["prepare"], "`--prepare`")(name, own))
     options, own = split_launch_options(own)
     planned = check_early(command, own) and how.plans_launch
     asks = any(argument in HELP_FLAGS for argument in own)

@@ -11,7 +11,7 @@ from typing import Any
 from ..data.jsonl import json_file, json_shape
 from ..data.run_files import holds_model, read_phases
 from ..errors import ConfigError
-from ..packages import absent_package
+from ..packages import CALLED, absent_package
 from ..tiny import embedded_name
 from .plain import parser_of, underscored
 
@@ -125,7 +125,7 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: s
         text = role_card(target, described, evaluation, repo, base)
     (target / "README.md").write_text(text, encoding="utf-8")
     report = run / "report.html"
-    drawn = (run / "metrics.jsonl").exists() and role != run and absent_package("lab") is None
+    drawn = (run / "metrics.jsonl").exists() and role != run and absent_package(CALLED["write_report"]) is None
     if drawn and not report.exists():
         from ..training.callbacks.run_folder import report_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ..packages import attribute_of
+from ..packages import CALLED, absent_names, attribute_of
 from ..statistics.bootstrap import (
     Estimate,
     Interval,
@@ -26,10 +26,6 @@ _LAZY = {
     **dict.fromkeys(("evaluate_prover", "evaluate_conjecturer", "ProverEvaluation", "ConjecturerEvaluation"), "roles"),
     "sample_texts": "sampling",
 }
-_BESIDE = {
-    **dict.fromkeys(("ScalingFit", "fit_scaling_curve"), "lab.scaling_fit"),
-    "write_report": "lab.report",
-}
 
 __all__ = [
     "ConjecturerEvaluation", "CumulativeSolveRate", "Estimate", "Interval", "ProverEvaluation", "ScalingFit",
@@ -37,6 +33,7 @@ __all__ = [
     "paired_bootstrap", "pass_at_k", "pass_at_k_array", "sample_texts", "t_interval", "two_level_bootstrap",
     "wilson_interval", "write_report",
 ]  # fmt: skip
+__all__[:] = [name for name in __all__ if name not in absent_names(CALLED)]
 
 if TYPE_CHECKING:
     from .roles import ConjecturerEvaluation, ProverEvaluation, evaluate_conjecturer, evaluate_prover
@@ -46,8 +43,8 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
-    if name in _BESIDE:
-        return attribute_of(f"{_BESIDE[name]}:{name}", f"countdown_selfplay.evaluation.{name}")
+    if name in ("ScalingFit", "fit_scaling_curve", "write_report"):
+        return attribute_of(CALLED[name], f"countdown_selfplay.evaluation.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -22,7 +22,7 @@ from ..evaluation.findings import cost_of_the_conjecturer, summary
 from ..evaluation.load import load_run
 from ..evaluation.summary import differences, write_evaluation
 from ..evaluation.terminal import control_table
-from ..packages import absent_package
+from ..packages import CALLED, absent_package
 from .callbacks.run_folder import report_line
 from .exports import check_saved, write_cards
 from .run_lock import run_lock
@@ -45,7 +45,7 @@ def run_joint(
         resume = trainer.store.resolve(args.resume_from_checkpoint)  # first: a wrong one is reported at once
         if resume is None:
             trainer.evaluator.probe_format()
-        if absent_package("lab") is None:
+        if absent_package(CALLED["write_report"]) is None:
             watch = shlex.join(["countdown-selfplay", "report", str(args.output_dir), "--watch"])
             trainer.accelerator.print(f"Watch this run in a browser: {watch}")
         before = trainer.evaluator.measure(held_out, script.eval_proposals, "before training")

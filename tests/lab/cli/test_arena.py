@@ -157,3 +157,15 @@ def test_what_could_not_be_told_apart_or_kept_is_refused_before_anything_is_play
     own.write_text((FOLDER / "ladder.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(ConfigError, match="as in `contestants: ladder`"):
         main(["--tracks", str(own), *out])
+
+
+@pytest.mark.matrix
+def test_the_arena_script_prints_the_table_of_its_contestants(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_mini(tmp_path)
+    from tests.test_examples import script
+
+    script("arena").main(track="mini.yaml", names=("random", "frozen"), seeds=(1,))
+    said = capsys.readouterr().out
+    assert "Track mini" in said and "random: random solvable problems, 32 answers" in said
+    assert len(list((tmp_path / "runs" / "example-arena" / "mini").glob("*-1.json"))) == 2

@@ -1,18 +1,35 @@
 # Tests: lab/cli/compare.py, lab/compare.py
 """`countdown-selfplay compare` on answer files with known counts."""
 
+import dataclasses
 import json
 import re
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 from tests.made_up_answers import write_answers
 from tests.real_counts import IPO, SFT
 
 from countdown_selfplay.cli import main
-from countdown_selfplay.lab.compare import compare_arms, figure, load_arms, markdown
+from countdown_selfplay.cli.eval import parse
+from countdown_selfplay.config.countdown_fields import CountdownFields
+from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.evaluation.setting import PRESETS, setting_of
+from countdown_selfplay.lab.compare import (
+    Arm,
+    Result,
+    _setting,
+    check_settings,
+    compare_arms,
+    figure,
+    load_arms,
+    markdown,
+)
 
 
 def compare(capsys, *arguments):
@@ -253,3 +270,23 @@ def test_a_comparison_needs_no_torch(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+RECIPES = Path(__file__).parents[3] / "examples" / "recipes" / "qwen2.5-0.5b"
+
+
+def test_a_public_checkpoint_is_scored_as_the_runs_of_the_papers_recipes_are():
+    """Seed 001's table 2 has the SFT model beside the four runs; their authors' checker takes one leading minus."""
+    runs = ["conservative_binary", "aggressive_binary", "anchored_shaped", "anchored_shaped_fixed"]
+    runs += ["rloo", "sft", "ipo"]
+    asked = setting_of(parse(["--model", "nobody/sft", "--eval_preset", "joint_rloo"]))
+    public = Result("sft", ["1,2,3=6"], [1], 16, _setting({**asked.sampling, "domain": asked.domain.to_dict()}))
+    for name in runs:
+        recipe = yaml.safe_load((RECIPES / f"{name}.yaml").read_text())
+        assert recipe["eval_preset"] == "joint_rloo", name
+        fields = {field.name: recipe.get(field.name, field.default) for field in dataclasses.fields(CountdownFields)}
+        domain = CountdownDomain.from_config(SimpleNamespace(**{**fields, "operands": [3, 4]}))
+        setting = _setting({**PRESETS["joint_rloo"], "domain": domain.to_dict()})
+        assert check_settings([Arm("sft", [public]), Arm(name, [Result(name, ["1,2,3=6"], [1], 16, setting)])]) is None
+    plain = setting_of(parse(["--model", "nobody/sft"]))  # without the flag as before: Rules' own default
+    assert plain.domain.rules.leading_minus is False

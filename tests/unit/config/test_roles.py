@@ -59,8 +59,8 @@ def test_a_mapping_of_a_part_names_what_the_part_does_not_take():
         config(domain_kwargs={"operand": [3]})
     with pytest.raises(ConfigError, match=r"`anchor_fraction` \('half'\) must be a number"):
         config(game_kwargs={"anchor_fraction": "half"})
-    with pytest.raises(ConfigError, match=r"Domain 'math_qa' does not take operands; it takes "):
-        domain_from(config(domain="math_qa", operands=[3]))
+    with pytest.raises(ConfigError, match=r"Domain 'tests.toy_domain:Sums' does not take operands; it takes "):
+        domain_from(config(domain="tests.toy_domain:Sums", operands=[3]))
 
 
 @pytest.mark.parametrize("as_text", [False, True])

@@ -11,7 +11,6 @@ from countdown_selfplay.countdown import Problem, Rules, verify
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset
-from countdown_selfplay.warm_starts.configs import IPOArguments
 
 
 def config(tmp_path, **changes):
@@ -83,6 +82,3 @@ def test_presets_are_the_papers_and_those_that_the_field_names():
     assert preset("cdg", {}) == {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192, **off}
     assert preset(TRAINING, {"temperature": 2.0}) == {"temperature": 2.0}
     assert get_args(get_type_hints(EvaluationFields)["eval_preset"]) == (TRAINING, *PRESETS)
-    with pytest.raises(ConfigError, match=r"`eval_preset` \('x'\)"):
-        IPOArguments(eval_preset="x")
-    assert IPOArguments(eval_preset="joint_rloo").evaluated_as == joint | {"chat_template_kwargs": {}}

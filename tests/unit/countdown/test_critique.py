@@ -3,17 +3,14 @@
 
 import random
 from collections import Counter
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, solve
-from countdown_selfplay.countdown.critique import REJECT, cut_at_mistake, first_mistake, first_wrong_step, steps_of
+from countdown_selfplay.countdown.critique import cut_at_mistake, first_mistake, first_wrong_step, steps_of
 from countdown_selfplay.countdown.exact.solver import all_solutions
-from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.warm_starts.demonstrations import critique_demonstrations
 
 RULES = Rules(answer_format="bare")
 PROBLEM = Problem((3, 5, 7), 22)
@@ -67,78 +64,6 @@ def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mi
             found = first_mistake(problem, sums, RULES)
             assert found is not None and (solve(problem, RULES) or found == steps_of(sums)[0])
     assert checked > 100
-
-
-def test_a_problem_has_as_many_critiques_as_asked():
-    domain = CountdownDomain.tiny()
-    rows = critique_demonstrations(5, domain, per_problem=2, critiques=3)
-    assert len(rows) == 5 * 2 * (1 + 3 + 1 + 1)
-    once = critique_demonstrations(5, domain)
-    assert rows[0] == once[0] and rows[1] == once[1]  # the same draws up to the first critique
-    words = [row["prompt"].split()[0] for row in rows[:6]]
-    assert words[1:] == ["critic"] * 3 + ["again"] * 2 and words[0].isdigit()
-
-
-def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_words():
-    domain = CountdownDomain.tiny()
-    rows = critique_demonstrations(20, domain, seed=1, per_problem=3)
-    assert len(rows) == 240 and rows == critique_demonstrations(20, domain, seed=1, per_problem=3)
-    assert len({str(row) for row in rows}) > 200  # a problem's three draws differ: 80 without, at most 240 with
-    answers, critiques, revisions, checks = (rows[i::4] for i in range(4))
-    assert all(domain.verify([r["completion"]], [domain.problem(r)])[0].correct for r in answers)
-    assert not any(domain.is_held_out(domain.problem(row)) for row in rows)
-    rights = 0
-    for row in critiques:
-        said = row["prompt"].removesuffix(" :").split(" : ")[-1]
-        assert domain.critique.read_critique(row["completion"], said) == row["completion"]
-        mistake = first_mistake(domain.problem(row), said, domain.rules)
-        rights += mistake is None
-        assert mistake is None or mistake.text == row["completion"]
-    assert 13 <= rights <= 35  # .4 of 60: three standard deviations are 11.4
-    for row in revisions:
-        *_, said, _ = row["prompt"].removesuffix(" :").split(" : ")
-        right = domain.verify([said], [domain.problem(row)])[0].correct
-        assert (row["completion"] == REJECT) == right
-        assert right or domain.verify([row["completion"]], [domain.problem(row)])[0].correct
-    kept = 0
-    for row in checks:  # the evaluation's own prompt; appendix C.3: right answers kept, wrong ones corrected
-        problem, said = domain.problem(row), row["prompt"].removesuffix(" :").split(" : ")[-1]
-        assert row["prompt"] == domain.critique.recheck_row(problem, said)["prompt"]
-        right = domain.verify([said], [problem])[0].correct
-        assert domain.verify([row["completion"]], [problem])[0].correct and right == (row["completion"] == said)
-        kept += right
-    assert 13 <= kept <= 35
-    wrong = [
-        (domain.problem(row), row["prompt"].removesuffix(" :").split(" : ")[1])
-        for row in [*critiques, *revisions, *checks]
-    ]
-    off = [abs(steps_of(said)[-1].value - problem.target) for problem, said in wrong]
-    assert sum(0 < distance <= 5 for distance in off) > sum(distance > 5 for distance in off) > 0
-
-
-def test_answers_of_four_numbers_have_three_steps_to_criticise():
-    """As of three numbers: critiques name a first mistake or a step of a right answer; five numbers are refused."""
-    domain = CountdownDomain.tiny()
-    domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
-    rows = critique_demonstrations(8, domain, per_problem=2, critiques=3)
-    assert len(rows) == 8 * 2 * 6
-    answers, places = [row for row in rows if " :" in row["prompt"] and row["prompt"][0].isdigit()], Counter()
-    assert len(answers) == 16
-    assert all(domain.verify([r["completion"]], [domain.problem(r)])[0].correct for r in answers)
-    for row in rows:
-        if row["prompt"].startswith("critic"):
-            said = row["prompt"].removesuffix(" :").split(" : ")[-1]
-            mistake = first_mistake(domain.problem(row), said, domain.rules)
-            assert mistake is None or mistake.text == row["completion"]
-            places[[step.text for step in steps_of(said)].index(row["completion"])] += 1
-    assert set(places) == {0, 1, 2} and sum(places.values()) == 48
-    with pytest.raises(ConfigError, match="at most 4 numbers"):
-        critique_demonstrations(1, replace(domain, spec=replace(domain.spec, operands=(4, 5))))
-
-
-def test_demonstrations_of_other_prompts_are_refused():
-    with pytest.raises(ConfigError, match="`prover_prompt` is 'countdown_3to4'"):
-        critique_demonstrations(1, CountdownDomain())
 
 
 @pytest.mark.parametrize(

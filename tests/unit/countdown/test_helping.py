@@ -10,10 +10,6 @@ from countdown_selfplay.countdown.guide import Review, is_step, rubric
 from countdown_selfplay.countdown.helping import helping_problem, read_review, review_text
 from countdown_selfplay.countdown.problem import heldout_key
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
-from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
-from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.readers import clean_demonstrations
 
 TARGET, STEP = Problem((3, 5, 7), 22), Problem((3, 5), 15)
 TINY = replace(CountdownDomain.tiny(), spec=ProblemSpec((2, 3, 4), 1, 12, 1, 99))
@@ -81,30 +77,6 @@ def test_without_distractors_what_helps_is_a_step_towards_the_target():
     assert all(is_step(target, p, TINY.rules) for p in found) and len({p.key for p in found}) > 5
 
 
-@pytest.mark.parametrize(
-    "given, schema",
-    [
-        ({"role": "conjecturer", "helping": True}, "helping_steps"),
-        ({"role": "conjecturer", "variants": True}, "variant_steps"),
-        ({"role": "guide"}, "reviewed_steps"),
-    ],
-)
-def test_one_flag_leaves_distractors_out_of_every_warm_start_with_a_target(given, schema):
-    assert SFTArguments(**given, distractors=False).schema == schema
-    rows = generated_rows(40, given["role"], TINY, schema=schema)
-    targets = [row["prompt"].split("like ")[1].split(" :")[0].split(" = ") for row in rows if "=" in row["prompt"]]
-    helps = [Problem(tuple(row["numbers"]), row["target"]) for row in rows if "=" in row["prompt"]]
-    steps = [is_step(Problem(tuple(map(int, numbers.split())), int(target)), help, TINY.rules)
-             for (numbers, target), help in zip(targets, helps, strict=True)]  # fmt: skip
-    # where no step lies in the ranges and on the training side it is any problem (1 in 16 of 240)
-    assert sum(steps) >= 0.8 * len(steps)
-
-
-def test_distractors_are_of_warm_starts_with_a_target_alone():
-    with pytest.raises(ConfigError, match=r"`distractors` \(False\) is for problems that help with a target"):
-        SFTArguments(distractors=False)
-
-
 @pytest.mark.parametrize("schema", ["helping", "reviewed"])
 def test_rows_ask_as_the_game_asks(schema):
     row = ROW_SCHEMAS[schema](Problem((2, 4, 9, 5), 31), TINY)
@@ -113,31 +85,3 @@ def test_rows_ask_as_the_game_asks(schema):
         assert TINY.parse([row["completion"]])[0].problem == Problem(tuple(row["numbers"]), row["target"])
     else:
         assert TINY.helping.read_review(row["completion"]) is not None
-
-
-def test_warm_starts_are_made_of_such_rows_and_what_cannot_be_read_is_left_out():
-    rows = generated_rows(6, "conjecturer", TINY, schema="helping", per_problem=2)
-    assert len(rows) == 12 and len(clean_demonstrations(rows, "conjecturer", TINY).rows) == 12
-    # a step has fewer numbers than its target, so targets have more than the fewest: 3 or 4, with "=" and ":"
-    assert {len(row["prompt"].split()) - 5 for row in rows if row["prompt"] != "propose like :"} <= {3, 4}
-    reviews = generated_rows(6, "guide", TINY)
-    kept = clean_demonstrations([*reviews, {**reviews[0], "completion": "6 0 0"}], "guide", TINY)
-    assert len(kept.rows) == 6 and kept.left_out == {"wrong": 1}
-
-
-def test_one_helping_demonstration_in_five_has_no_target():
-    rows = generated_rows(300, "conjecturer", TINY, schema="helping")
-    hidden = [row for row in rows if row["prompt"] == "propose like :"]
-    # 60 of 300 by the odds, with a deviation of sqrt(300 * .2 * .8) = 6.9
-    assert 39 <= len(hidden) <= 81 and all(row["prompt"].startswith("propose like ") for row in rows)
-    # they are answered with problems of the same kinds: several counts of numbers, and no single problem over and over
-    assert len({len(row["numbers"]) for row in hidden}) > 1
-    assert len({(*row["numbers"], row["target"]) for row in hidden}) > len(hidden) // 2
-
-
-def test_a_warm_start_that_no_role_has_is_refused():
-    with pytest.raises(ConfigError, match=r"`helping` \(True\) is for role=conjecturer"):
-        SFTArguments(helping=True)
-    with pytest.raises(ConfigError, match=r"`role` \(guide\) has no pairs"):
-        IPOArguments(role="guide")
-    assert SFTArguments(role="conjecturer", helping=True).schema == "helping" and SFTArguments().schema is None

@@ -229,7 +229,9 @@ def test_a_configuration_describes_it_and_a_result_records_it():
 
 
 def test_a_domain_without_moves_refuses_them():
-    fields = CountdownFields(**MOVES, domain="math_qa")
-    assert not in_moves(make_domain("math_qa"))
-    with pytest.raises(ConfigError, match=r"`answers` \(moves\) needs a domain .* 'math_qa' has no `moved`"):
+    fields = CountdownFields(**MOVES, domain="tests.toy_domain:Sums")
+    assert not in_moves(make_domain("tests.toy_domain:Sums"))
+    with pytest.raises(
+        ConfigError, match=r"`answers` \(moves\) needs a domain .* 'tests.toy_domain:Sums' has no `moved`"
+    ):
         domain_from(fields)

@@ -3,7 +3,6 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -12,8 +11,6 @@ from countdown_selfplay.cli.dataset import main as dataset
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules, heldout_key
 from countdown_selfplay.countdown.planted import demonstrated, planted_problems, states_of
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.readers import clean_demonstrations
 
 SMALL = ProblemSpec((3, 4), 1, 12, 1, 99)
 TINY = CountdownDomain(SMALL, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
@@ -158,22 +155,6 @@ def test_the_six_shots_of_a_size_beyond_the_solver_are_planted():
     prompt = CountdownDomain(ProblemSpec((8,), 1, 12, 1, 99), prover_prompt="moves", answers="moves").propose_row(8)
     shots = prompt["prompt"].split("\n")[1:-1]
     assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)
-
-
-def test_rows_for_a_warm_start_are_moves_and_none_is_left_out():
-    rows = generated_rows(40, "prover", TINY, seed=2, per_problem=2)
-    assert len(rows) == sum(map(len, TINY.demonstrations(80, 2)))
-    assert set(rows[0]) == {"prompt", "completion", "numbers", "target"}
-    kept = clean_demonstrations(rows, "prover", TINY)
-    assert len(kept.rows) == len(rows) and kept.rows[0]["prompt"] == rows[0]["prompt"]
-    lie = {**rows[0], "completion": "1 + 1 = 3"}
-    assert clean_demonstrations([lie], "prover", TINY).left_out == {"wrong": 1}
-    twenty = replace(TINY, spec=ProblemSpec((3, 20), 1, 12, 1, 99))
-    proposed = generated_rows(30, "conjecturer", twenty)
-    assert {row["prompt"] for row in proposed} == {"propose :"}
-    assert len(clean_demonstrations(proposed, "conjecturer", twenty).rows) == 30
-    with pytest.raises(ConfigError, match=r"`answers` .moves. has no demonstrations 'helping'"):
-        generated_rows(1, "conjecturer", TINY, schema="helping")
 
 
 def test_a_file_of_moves_and_a_file_of_problems_for_them(tmp_path):

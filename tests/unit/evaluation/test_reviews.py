@@ -1,11 +1,8 @@
 # Tests: evaluation/roles.py
 """How well a guide reviews, on reviews that are written here."""
 
-import json
-
 import pytest
 
-from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
 from countdown_selfplay.countdown.guide import Review
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
@@ -33,12 +30,3 @@ def test_reviews_are_counted_that_can_be_read_and_that_score_as_the_rubric(monke
     assert (found["readable"]["value"], found["as the rubric"]["value"]) == (0.5, 0.25)
     # Wilson's interval of 2 of 4: (2 + 1.9208 +- 1.96 sqrt(1 + .9604)) / 7.8415 = .1500, .8500
     assert found["readable"]["low"] == pytest.approx(0.15, abs=1e-3)
-
-
-def test_a_guides_warm_start_is_measured_before_and_after(tmp_path, capsys):
-    small = ["--demonstrations", "64", "--num_train_epochs", "1", "--eval_problems", "16"]
-    where = ["--output_dir", str(tmp_path / "guide"), "--use_cpu", "--disable_tqdm", "true"]
-    assert main(["sft", "--recipe", "tiny/sft_sgs_guide", *small, *where]) == 0
-    result = json.loads((tmp_path / "guide" / "evaluation.json").read_text())
-    assert [result[when]["guide"]["n"] for when in ("before", "after")] == [16, 16]
-    assert "guide readable" in capsys.readouterr().out

@@ -11,7 +11,6 @@ from countdown_selfplay.curriculum.admission import examine
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 from countdown_selfplay.training.parts import declared_metrics
 
@@ -257,30 +256,6 @@ def test_a_reward_sees_the_played_problems_and_what_was_played_before():
     assert seen[2][1].archive == seen[1][1].archive == ("3,5,7=22", "2,3,4=24")
     assert seen[2][1].recent_rates == seen[1][1].recent_rates == (0.25,)
     assert game.archive.played == ["3,5,7=22", "2,3,4=24"] and game.archive.recent_rates == [0.25, 0.0]
-
-
-def test_refused_proposals_are_charged_by_their_reason():
-    graded = make_conjecturer_reward("solvability_aware")
-    proposals = [
-        "3 5 7 = 22",
-        "7 5 3 = 22",
-        "?",
-        "1 1 1 = 99",
-        "1 1 200 = 99",
-        "1 2 9 = 18",
-        "2 3 4 = 24",
-        "6 5 4 = 15",
-    ]
-    found = proposed(proposals, game_of(graded), excluded=["1,2,9=18"])
-    # tent(.5); duplicate; unreadable; unsolvable; out of range; held out; tent(0); no slot left: not measured
-    assert found == [0.75, -0.25, -1, -0.5, -0.75, -0.25, 0, None]
-    assert proposed(proposals, game_of("tent", invalid_reward=-0.125))[1:5] == [-0.125] * 4
-
-
-def test_a_problem_that_was_played_lately_is_charged_as_not_novel():
-    game = game_of(make_conjecturer_reward("solvability_aware", {"not_novel": -0.125}), novelty_window=3)
-    assert proposed(["3 5 7 = 22", "?"], game) == [0.75, -1]
-    assert proposed(["5 3 7 = 22", "?"], game) == [-0.125, -1]
 
 
 # -- a resume may change the proposer ---------------------------------------------------------------------------------

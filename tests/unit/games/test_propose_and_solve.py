@@ -11,7 +11,6 @@ from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.games.health import prover_health
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.testing import CountingDomain, ScriptedRound
-from countdown_selfplay.worlds.math_qa import MathVerdict, Reason
 
 TINY = CountdownDomain.tiny()
 ANCHORS = [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8), Problem((4, 5, 6), 15), Problem((9, 1, 1), 9)]
@@ -172,14 +171,3 @@ def test_the_entropy_of_sampled_answers_is_that_of_problems_of_the_data_set():
     assert "prover/sampled_entropy" not in prover_health(round, found, torch.zeros(4), [False, False])
     found.tensors = {"completion_mask": mask}
     assert "prover/sampled_entropy" not in prover_health(round, found, torch.zeros(4))
-
-
-def test_answers_without_a_verdict_are_counted_where_a_checker_may_fail():
-    reasons = ("correct", "wrong", "timed_out", "died", "error", "no_answer")
-    verdicts = [MathVerdict(Reason(reason)) for reason in reasons]
-    found = Rollout("prover", [{}] * 3, [""] * 6, 2, verdicts, torch.zeros(6))
-    round = ScriptedRound(lambda *given: "", {"prover": (6, 2)})
-    health = prover_health(round, found, torch.zeros(6))
-    assert health["prover/unchecked_rate"] == 3 / 6 and health["prover/correct_rate"] == 1 / 6
-    found.verdicts = CountdownDomain.tiny().verify(["1"] * 6, [Problem((3, 5), 15)] * 6)
-    assert "prover/unchecked_rate" not in prover_health(round, found, torch.zeros(6))

@@ -3,20 +3,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
-from countdown_selfplay.countdown.rows import ROW_SCHEMAS
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games import ProposeAndSolve
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.testing import ScriptedRound
-from countdown_selfplay.warm_starts.configs import SFTArguments
-from countdown_selfplay.warm_starts.demonstrations import generated_rows
-from countdown_selfplay.warm_starts.readers import clean_demonstrations
-from countdown_selfplay.warm_starts.training import asking
 
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 EASY, HARD, FAR = Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50)
@@ -98,24 +90,6 @@ def test_the_prompt_in_words_holds_the_answer_that_was_written_and_not_the_thoug
     assert "numbers=[3, 5, 7], target=22 </problem>\n3 * 5 + 7\n" in prompt and "think" not in prompt
     chat = CountdownDomain(conjecturer_prompt="json").propose_row(variant_of=EASY, solution=text)["prompt"]
     assert "\n3 * 5 + 7\n" in chat[-1]["content"] and "NOT be identical" in chat[-1]["content"]
-
-
-def test_its_warm_start_asks_as_the_game_does():
-    tiny = CountdownDomain(ProblemSpec((2, 3, 4), 1, 12, 1, 99), DOMAIN.rules, "compact", "compact")
-    row = ROW_SCHEMAS["variant"](EASY, tiny)
-    shown = row["prompt"].removeprefix("propose like 3 5 7 = 22 : ").removesuffix(" :")
-    assert tiny.verify([shown], [EASY])[0].correct
-    assert tiny.parse([row["completion"]])[0].problem == Problem(tuple(row["numbers"]), row["target"]) != EASY
-    rows = generated_rows(4, "conjecturer", tiny, schema="variant", per_problem=2)
-    assert len(clean_demonstrations(rows, "conjecturer", tiny).rows) == 8
-    own = dict(role="conjecturer", prover_prompt="compact", conjecturer_prompt="compact")
-    script = SFTArguments(variants=True, **own)
-    assert script.schema == "variant"
-    (ask,) = asking(script, [EASY]).asks
-    assert ask["variant_of"] == EASY and script.played.verify([ask["solution"]], [EASY])[0].correct
-    for wrong, said in ((dict(role="prover"), "is for role=conjecturer"), (dict(helping=True), "ask in two ways")):
-        with pytest.raises(ConfigError, match=said):
-            SFTArguments(variants=True, **{**own, **wrong})
 
 
 def test_the_recipes_are_those_of_seed_003():

@@ -34,7 +34,6 @@ def test_a_composed_reward_needs_what_its_parts_need():
     part = {"name": "learning_progress", "weight": 0.5}
     assert needs_progress(make_conjecturer_reward("sum", {"terms": ["tent", part]}))
     assert needs_progress(make_conjecturer_reward("clip", {"of": "learning_progress"}))
-    assert needs_progress(make_conjecturer_reward("solvability_aware", {"of": "learning_progress"}))
     assert not needs_progress(make_conjecturer_reward("product", {"factors": ["tent", "learnability"]}))
     assert not needs_progress(lambda solve_rate_P: solve_rate_P)
 

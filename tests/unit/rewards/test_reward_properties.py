@@ -3,17 +3,18 @@
 
 import numpy as np
 import pytest
+from tests.installed import here
 
 from countdown_selfplay.countdown import generate_problems
 from countdown_selfplay.rewards import CONJECTURER_REWARDS, RewardContext, checked_rewards, make_conjecturer_reward
 
 PROBLEMS = generate_problems(24, seed=7)
 NEEDED = {
-    "sum": {"terms": [{"name": name, "weight": 0.5} for name in ("sgs", "r_zero", "difficulty_diversity")]},
-    "product": {"factors": ["adaptive_band", "disagreement"]},
-    "clip": {"of": {"name": "r_zero", "kwargs": {"floor": None}}, "low": -0.1, "high": 0.5},
+    "sum": {"terms": [{"name": name, "weight": 0.5} for name in ("sgs", "difficulty_diversity")]},
+    "product": {"factors": ["learning_progress", "difficulty_diversity"]},
+    "clip": {"of": {"name": "sgs", "kwargs": {"top_of": "between"}}, "low": -0.1, "high": 0.5},
 }
-NAMES = list(CONJECTURER_REWARDS)
+NAMES = here(CONJECTURER_REWARDS)
 
 
 def reward(name):

@@ -2,17 +2,20 @@
 """`--prepare` of cdg, pool and sgs: what their recipes start from, made by the command itself."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.starts import STARTS
-from countdown_selfplay.countdown import CountdownDomain, heldout_key
-from countdown_selfplay.tiny import EMBEDDED
+from countdown_selfplay.countdown import CountdownDomain, generate_problems, heldout_key
+from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.evaluation.hard import HardProblems
+from countdown_selfplay.tiny import EMBEDDED, TINY_SPEC
 from countdown_selfplay.warm_starts import starts
 from countdown_selfplay.warm_starts.cli.prepare import alone, start_of, written
-from countdown_selfplay.warm_starts.starts import Job, fine_tune
+from countdown_selfplay.warm_starts.starts import Job, fine_tune, sgs_start
 
 PACKAGE = Path(starts.__file__).resolve().parents[1]
 
@@ -151,3 +154,47 @@ def test_a_job_is_a_command_of_sft(tmp_path):
     lines = [{"step": 1, "epoch": 0.5}, {"step": 2, "epoch": 1.0}]
     (job.begun / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert job.share() == 0.5  # one of two epochs
+
+
+def test_a_quick_start_is_not_that_of_the_study(tmp_path):
+    (tmp_path / "targets.jsonl").touch()
+    for _ in range(2):
+        sgs_start(tmp_path, [], 128, True)
+    made = tmp_path / "made.json"
+    assert json.loads(made.read_text()) == {"quick": True, "targets": 128, "attempts": 8, "most": 2}
+    made.write_text('{"quick": true, "targets": 128}')  # as it was before the choice of targets was an option
+    sgs_start(tmp_path, [], 128, True)
+    said = "made for 128 targets solved at most 2 times in 8, with --quick, and this call is for"
+    for targets, quick, most in ((320, False, 2), (128, False, 2), (320, True, 2), (128, True, 0)):
+        with pytest.raises(ConfigError, match=said):
+            sgs_start(tmp_path, [], targets, quick, most=most)
+
+
+@pytest.mark.parametrize(
+    ("right", "said"),
+    [
+        # of 4 targets one has 2 right in 16: 1 - C(14, 8) / C(16, 8) = 23 / 30; a quarter of it is .192
+        ([0, 0, 0, 2], "rate 0.0%), and 25.0% in as many new attempts (3.1%); 8 of these solve 19.2%."),
+        # one right in 16 is among the first 8 half of the time: two of four such targets are .25, and 3 of 4 are .375
+        ([0, 0, 1, 1], "16 attempts that chose them (mean solve rate 0.0%), and 50.0% in as many"),
+        ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
+    ],
+)
+def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(tmp_path, monkeypatch, capsys, right, said):
+    problems = generate_problems(4, replace(TINY_SPEC, operands=(4,)), seed=1)
+    chosen = {}
+
+    def choose(model, tokenizer, domain, count, **asked):
+        chosen.update(asked, count=count)
+        return HardProblems(problems, [0, 0, 0, 0], right, 9, 16)
+
+    monkeypatch.setattr("countdown_selfplay.evaluation.hard.hard_problems", choose)
+    monkeypatch.setattr("countdown_selfplay.tiny.load_tiny_model", lambda place: (None, None))
+    try:
+        sgs_start(tmp_path, [], 4, True, attempts=16, most=0)
+    except DataError as refused:
+        assert str(refused) == said and not (tmp_path / "targets.jsonl").exists()
+    else:
+        assert said in capsys.readouterr().out
+        assert len((tmp_path / "targets.jsonl").read_text().splitlines()) == 4
+    assert (chosen["attempts"], chosen["most"], chosen["count"]) == (16, 0, 4)

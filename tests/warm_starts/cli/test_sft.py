@@ -173,3 +173,12 @@ def test_fine_tuning_raises_pass_at_1_on_numbers_that_the_model_has_not_met(tmp_
     arguments = ["--eval_problems", "256", *QUICK]
     assert main(["sft", "--output_dir", str(out), *arguments]) == 0
     assert json.loads((out / "evaluation.json").read_text())["difference"]["pass@1"][1] > 0
+
+
+def test_a_guides_warm_start_is_measured_before_and_after(tmp_path, capsys):
+    small = ["--demonstrations", "64", "--num_train_epochs", "1", "--eval_problems", "16"]
+    where = ["--output_dir", str(tmp_path / "guide"), "--use_cpu", "--disable_tqdm", "true"]
+    assert main(["sft", "--recipe", "tiny/sft_sgs_guide", *small, *where]) == 0
+    result = json.loads((tmp_path / "guide" / "evaluation.json").read_text())
+    assert [result[when]["guide"]["n"] for when in ("before", "after")] == [16, 16]
+    assert "guide readable" in capsys.readouterr().out

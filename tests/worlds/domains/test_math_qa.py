@@ -4,12 +4,17 @@
 import pickle
 
 import pytest
+import torch
 
 from countdown_selfplay.contract.critique import MARKER, NOT_CRITICAL
+from countdown_selfplay.contract.round import Rollout
+from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.data.files import checked_problems, load_problem_rows
 from countdown_selfplay.domains import make_domain
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.worlds.math_qa import MathQA, Question, read_answer
+from countdown_selfplay.games.health import prover_health
+from countdown_selfplay.testing import ScriptedRound
+from countdown_selfplay.worlds.math_qa import MathQA, MathVerdict, Question, Reason, read_answer
 from countdown_selfplay.worlds.workers import Unchecked
 
 
@@ -255,3 +260,14 @@ def test_a_missing_math_verify_names_the_extra(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"countdown-selfplay\[math\]"):
         MathQA().verify(["\\boxed{3}"], [Question("?", "4")])
+
+
+def test_answers_without_a_verdict_are_counted_where_a_checker_may_fail():
+    reasons = ("correct", "wrong", "timed_out", "died", "error", "no_answer")
+    verdicts = [MathVerdict(Reason(reason)) for reason in reasons]
+    found = Rollout("prover", [{}] * 3, [""] * 6, 2, verdicts, torch.zeros(6))
+    round = ScriptedRound(lambda *given: "", {"prover": (6, 2)})
+    health = prover_health(round, found, torch.zeros(6))
+    assert health["prover/unchecked_rate"] == 3 / 6 and health["prover/correct_rate"] == 1 / 6
+    found.verdicts = CountdownDomain.tiny().verify(["1"] * 6, [Problem((3, 5), 15)] * 6)
+    assert "prover/unchecked_rate" not in prover_health(round, found, torch.zeros(6))

@@ -23,7 +23,7 @@ from ...contract.metric import Metric, as_json
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, read_lines, write_atomically
 from ...errors import DataError
-from ...packages import absent_package, attribute_of
+from ...packages import CALLED, absent_package, attribute_of
 from ...statistics.solved import CumulativeSolveRate
 from ..book import HISTOGRAM, Book
 from ..exports import Exports
@@ -178,12 +178,12 @@ class ReportEvery(TrainerCallback):
 
 def report_of(folder: Path, path: Path | None = None) -> Path:
     """Write the page about a run to `path`, by default report.html in its folder; its path."""
-    write_report = attribute_of("lab.report:write_report", "The report of a run")  # loads matplotlib
+    write_report = attribute_of(CALLED["write_report"], "The report of a run")  # loads matplotlib
     return Path(write_report([folder], folder / "report.html" if path is None else path))
 
 
 def report_line(folder: Path) -> str:
     """Where the page about a run was written, or why it was not."""
-    if absent_package("lab"):
-        return "No report.html: the package countdown_selfplay.lab, which writes it, is not installed."
+    if (package := absent_package(CALLED["write_report"])) is not None:
+        return f"No report.html: the package countdown_selfplay.{package}, which writes it, is not installed."
     return f"Report: {report_of(folder)}"

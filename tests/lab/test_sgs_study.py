@@ -3,6 +3,7 @@
 
 import importlib
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,3 +182,53 @@ def test_two_asymptotes_are_compared_where_both_have_an_interval(sgs_study):
 def test_a_claim_is_judged_by_its_interval(sgs_study, low, high, kind, verdict):
     claim = sgs_study.Claim("x", "y", np.mean, "a", "b", kind)
     assert claim.verdict(low, high) == verdict
+
+
+@pytest.fixture
+def study():
+    return importlib.import_module("sgs")
+
+
+@pytest.mark.parametrize("choice", [("--attempts", "4"), ("--most", "8"), ("--most", "-1")])
+def test_targets_cannot_be_chosen_by_more_right_answers_than_attempts(study, choice, capsys):
+    with pytest.raises(SystemExit):
+        study.main([*choice, "--prepare"])
+    assert "at least 8 attempts, and fewer right ones" in capsys.readouterr().err
+
+
+def test_a_sweep_of_arms_in_steps_of_32_varies_the_rate_of_every_role(study, tmp_path, monkeypatch):
+    asked, played = [], []
+    monkeypatch.setattr(study, "sgs_start", lambda root, roles, *more: asked.extend([*roles, more[2:]]))
+    monkeypatch.setattr(study, "play_all", lambda run, tasks, workers: played.extend(tasks))
+    monkeypatch.setattr(study, "sweep", lambda folders, arm, seeds: arm)
+    monkeypatch.setattr("sgs_study.swept_arms", lambda found: {"arms": sorted(found)})
+    given = ["--sweep", "sgs_32", "parallel_sampling", "--rates", "1e-4", "3e-4", "--folder", str(tmp_path)]
+    given += ["--attempts", "128", "--most", "0"]
+    assert study.main([*given, "--seeds", "0", "1"]) == 0
+    assert asked == ["prover", "conjecturer", "conjecturer_steps", (128, 0)]
+    one = [("sgs_32", 1e-4), ("sgs_32", 3e-4), ("parallel_sampling", 0.0)]  # sampling has no rate
+    assert [(arm, seed, rate) for arm, seed, *_, rate in played] == [
+        (arm, s, rate) for s in (0, 1) for arm, rate in one
+    ]
+    arms = json.loads((tmp_path / "sweep.json").read_text())["arms"]
+    assert arms == ["parallel_sampling", "sgs_32 0.0001", "sgs_32 0.0003"]
+    assert study.swept("sgs_32") == "learning_rate" and study.swept("sgs") == "prover_learning_rate"
+
+
+def test_a_sweep_keeps_the_rounds_of_each_arms_best_rate(study, monkeypatch):
+    """Arm a solves .2 at the rate 1 and (.3 + .5) / 2 = .4 at 2; equal attempts are those of the shortest run, 2."""
+    import sgs_study
+
+    played = {"a1": (0.1, 0.2), "a2": (0.2, 0.3), "a2'": (0.2, 0.4, 0.5), "s": (0.1, 0.3, 0.35)}
+
+    def run(name):
+        rows = [{"targets/solve_rate": rate, "prover/steps": 1.0} for rate in played[name]]
+        return SimpleNamespace(rounds=rows, series=lambda of: list(enumerate(row[of] for row in rows)))
+
+    monkeypatch.setattr(sgs_study, "load_run", run)
+    found = sgs_study.swept_arms({"a 1": ["a1"], "a 2": ["a2", "a2'"], "parallel_sampling": ["s"]})
+    arms = found["arms"]
+    assert found["rounds_of_equal_attempts"] == 2 and arms["a 2"]["of_seeds"] == [0.3, 0.5]
+    assert [arms[arm]["at_equal_attempts"] for arm in arms] == [[0.2], [0.3, 0.4], [0.3]]
+    assert ["solved" in arms[arm] for arm in arms] == [False, True, True]
+    assert arms["a 2"]["solved"] == [[0.2, 0.3], [0.2, 0.4, 0.5]]
