@@ -214,7 +214,7 @@ def test_processes_find_out_together_what_one_would(world, filled):
         assert all(result.turns[i].mean_reward == pytest.approx(turn.mean_reward) for result, _ in found)
 
 
-# -- what the reward is told, and what refused proposals earn ---------------------------------------------------------
+# -- what the reward is told -----------------------------------------------------------------------------------------
 
 
 def game_of(reward, **settings):
