@@ -2,7 +2,8 @@
 PYTHON ?= python
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: install test test-slow test-matrices test-notebooks test-studies test-worlds test-gpu test-vllm test-old-trl test-dependencies lint format types docs bench ci
+.PHONY: install test test-slow test-lab test-warm-starts test-worlds test-matrices test-examples test-notebooks test-studies test-gpu \
+	test-vllm test-old-trl test-dependencies verify nightly lint format types docs bench ci
 
 install:
 	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
@@ -11,26 +12,48 @@ test:
 	$(PYTHON) -m pytest -n 2 --dist loadfile
 
 test-slow:
-	$(PYTHON) -m pytest -m "slow and not gpu and not vllm"
+	$(PYTHON) -m pytest -m "slow and not gpu and not vllm" tests
 
+# The slow stages of .ci/run. What a variable holds beside a target is what it runs in full: .ci/run sets it to the sample
+# of tools/ci_stages.toml where nothing that the stage depends on has changed, which is too little for two processes.
+TWO = $(if $(filter command,$(firstword $(origin TESTS))),,-n 2 --dist loadfile)
+test-lab: TESTS = tests/lab
+test-lab:
+	$(PYTHON) -m pytest $(TWO) $(TESTS)
+
+test-warm-starts: TESTS = tests/warm_starts
+test-warm-starts:
+	$(PYTHON) -m pytest $(TWO) $(TESTS)
+
+MANY_RUNS = (distributed or matrix) and not slow and not gpu and not vllm and not nightly
 # Two processes, engines, kills and resumes: each test starts several runs.
+test-matrices: TESTS = tests/distributed tests/trainer
 test-matrices:
-	$(PYTHON) -m pytest -m "(distributed or matrix) and not slow and not gpu and not vllm and not nightly"
+	$(PYTHON) -m pytest -m "$(MANY_RUNS)" $(TESTS)
+
+# The scripts of examples/, the recipes, the pages with code in them, the benchmarks.
+test-examples: TESTS = tests/cli tests/lab tests/unit tests/warm_starts $(wildcard tests/test_*.py)
+test-examples:
+	$(PYTHON) -m pytest -m "$(MANY_RUNS)" $(TESTS)
 
 # The notebooks of examples/, from top to bottom in kernels of their own, with their times.
+test-notebooks: TESTS = tests/test_notebooks.py
 test-notebooks:
-	$(PYTHON) -m pytest -m notebook --durations=0 tests/test_notebooks.py
+	$(PYTHON) -m pytest -m notebook --durations=0 $(TESTS)
 
-# Two studies in small, from their warm starts to their tables and reports: every arm, or two, with one seed.
+# Two studies in small, from their warm starts to their tables and reports: every arm, or two, with one seed. ARMS: the
+# second with these alone.
+test-studies: ARMS =
 test-studies:
-	$(PYTHON) studies/critic_discernment.py --study --quick
-	$(PYTHON) studies/sgs.py --quick
+	$(if $(ARMS),,$(PYTHON) studies/critic_discernment.py --study --quick)
+	$(PYTHON) studies/sgs.py --quick $(ARMS)
 
 # Domains of other packages: reasoning-gym, verifiers, OpenEnv and what they bring, about 50 packages, in a layer of their own
 # over the environment that is active. OpenEnv without its dependencies, which would bring Gradio: FastAPI serves its tasks.
 WORLDS_VENV ?= .venv-worlds
+test-worlds: TESTS = tests/worlds
 test-worlds: $(WORLDS_VENV)/ready
-	$(WORLDS_VENV)/bin/python -m pytest -n 2 --dist loadfile -m "not slow and not nightly" tests/worlds --ignore tests/worlds/detachment
+	$(WORLDS_VENV)/bin/python -m pytest $(TWO) -m "not slow and not nightly" $(TESTS)
 
 $(WORLDS_VENV)/ready: constraints.txt pyproject.toml
 	$(PYTHON) -m venv $(WORLDS_VENV)
@@ -41,12 +64,13 @@ $(WORLDS_VENV)/ready: constraints.txt pyproject.toml
 	touch $@
 
 test-gpu:
-	$(PYTHON) -m pytest -m gpu
+	$(PYTHON) -m pytest -m gpu tests
 
 # An environment of its own: about 4 GB, made once. vLLM's CPU build serves with whole weights kept in float32.
 VLLM_VENV ?= .venv-vllm
+test-vllm: TESTS = tests/vllm
 test-vllm: $(VLLM_VENV)/ready
-	OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -m vllm tests/vllm
+	OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -m vllm $(TESTS)
 
 $(VLLM_VENV)/ready: constraints-vllm.txt
 	$(PYTHON) -m venv $(VLLM_VENV)
@@ -61,14 +85,15 @@ test-old-trl:
 	OMP_NUM_THREADS=1 $(PYTHON) tools/refuse_old_trl.py
 
 # The wheel in environments of their own, with the newest dependencies that it admits and with the oldest.
+test-dependencies: WHICH = newest floors
 test-dependencies:
-	$(PYTHON) tools/fresh_environment.py newest
-	$(PYTHON) tools/fresh_environment.py floors
+	set -e; for which in $(WHICH); do $(PYTHON) tools/fresh_environment.py $$which; done
 
 lint:
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) tools/budgets.py
+	$(PYTHON) tools/ci_stages.py --check
 
 format:
 	$(PYTHON) -m ruff check --fix .
@@ -87,3 +112,16 @@ bench:
 
 ci:
 	.ci/run
+
+# Every stage in full, without the limit of 90 minutes, then .ci/verified names this commit, with which .ci/run compares.
+verify:
+	$(PYTHON) tools/ci_stages.py --clean
+	CI_ALL=1 CI_RUN_LIMITED=1 .ci/run
+	$(PYTHON) tools/ci_stages.py --write
+
+# The same with the slow and the nightly tests: hours.
+nightly:
+	$(PYTHON) tools/ci_stages.py --clean
+	CI_ALL=1 CI_RUN_LIMITED=1 .ci/run
+	.venv/bin/python -m pytest -m "(slow or nightly) and not gpu and not vllm" tests
+	$(PYTHON) tools/ci_stages.py --write

@@ -1,4 +1,4 @@
-"""Measured peak memory of joint rounds against the estimate of `--dry_run`, one child process per cell.
+"""Measured peak memory of joint rounds, one child process per cell.
 
     python benchmarks/memory.py --smollm2 FOLDER --output memory.json
 
@@ -65,7 +65,6 @@ def measure(cell: dict[str, Any], output: str) -> None:
     from transformers.utils import logging
 
     from countdown_selfplay import JointSelfPlayConfig
-    from countdown_selfplay.planning.dry_run import estimate_of
     from countdown_selfplay.planning.probe import probe
 
     logging.set_verbosity_error()
@@ -76,13 +75,11 @@ def measure(cell: dict[str, Any], output: str) -> None:
         num_generations=4, report_to="none", use_cpu=not torch.cuda.is_available(),
         **{"beta": 0.0, "gradient_checkpointing": False, "bf16": torch.cuda.is_available(), **settings},
     )  # fmt: skip
-    estimate = estimate_of(cell["path"], args, lora_rank=16 if args.policy_sharing == "lora" else None)
     tokenizer = AutoTokenizer.from_pretrained(cell["path"], padding_side="left")
     found = probe(args, {"model": loaded(cell["path"]), "processing_class": tokenizer})
     if args.process_index == 0:
         content = {
             "measured": {half: found[half] for half in ("sampling", "training")},
-            "estimated": {half: estimate.gib(half) for half in ("sampling", "training")},
             "lengths": {k: v for k, v in found["log"].items() if k.endswith("completion_length_max")},
             **{name: found[name] for name in ("after_imports", "wrapped", "processes")},
         }
@@ -109,14 +106,10 @@ def run_cell(name: str, cell: dict[str, Any], folder: str) -> dict[str, Any]:
 
 
 def row(name: str, found: dict[str, Any]) -> str:
-    """A line of the table: measured and estimated GiB and the error of the estimate, per half and for the peak."""
+    """A line of the table: GiB of each half."""
     if "failed" in found:
         return f"| {name} | failed: {found['failed']} |"
-    cells = []
-    for half in ("sampling", "training"):
-        cells.append((found["measured"][half], found["estimated"][half]))
-    cells.append((max(m for m, _ in cells), max(e for _, e in cells)))
-    return f"| {name} | " + " | ".join(f"{m:.2f} | {e:.2f} | {(e - m) / m:+.0%}" for m, e in cells) + " |"
+    return f"| {name} | " + " | ".join(f"{found['measured'][half]:.2f}" for half in ("sampling", "training")) + " |"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -138,7 +131,7 @@ def main() -> int:
     from countdown_selfplay.tiny import TINY_MODEL_PATH
 
     results: dict[str, Any] = {}
-    print("| cell | sampling: measured | estimated | error | training | | | peak | | |")
+    print("| cell | sampling | training |")
     with tempfile.TemporaryDirectory() as folder:
         paths = {"tiny": str(TINY_MODEL_PATH), "smollm2": options.smollm2}
         for name, cell in CELLS.items():

@@ -298,7 +298,7 @@ def proposer_tables(paths: dict[str, list[Path]]) -> list[str]:
     """Lines of Markdown about the runs that have a symbolic proposer; report.html of all runs is written beside."""
     from countdown_selfplay.evaluation import write_report
     from countdown_selfplay.lab.report import load_runs
-    from countdown_selfplay.lab.report.panels import filtering
+    from countdown_selfplay.lab.report.tables import filtering
 
     trained = {arm: load_runs(found) for arm, found in paths.items() if arm not in WARM}
     played = ["### What the solver played, mean over seeds and rounds", "", *header(["arm", *PLAYED.values()])]

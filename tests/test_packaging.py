@@ -206,8 +206,7 @@ def ci_dry_run(folder: Path, readme: str) -> subprocess.CompletedProcess[str]:
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "python $*" >> "$CI_LOG"\n')
     python.chmod(0o755)
-    stages = "test-worlds test-matrices test-notebooks test-studies test-old-trl test-dependencies test-vllm"
-    (folder / "Makefile").write_text(f'{stages}:\n\t@echo make $@ $(PYTHON) >> "$$CI_LOG"\n')
+    (folder / "Makefile").write_text('lint types test-old-trl:\n\t@echo make $@ $(PYTHON) >> "$$CI_LOG"\n')
     environment = {**os.environ, "CI_LOG": str(folder / "log")}
     environment.pop("CI_RUN_LIMITED", None)
     return subprocess.run(
@@ -228,18 +227,34 @@ TWO_LINES = (
 def test_ci_runs_the_two_lines_of_the_readme_and_then_the_checks(tmp_path):
     done = ci_dry_run(tmp_path, TWO_LINES.format(test="echo two >> $CI_LOG"))
     assert done.returncode == 0, done.stdout + done.stderr
-    checks = ["python -m ruff check .", "python -m ruff format --check .", "python -m mypy"]
-    checks += ["python tools/budgets.py"]
-    stages = ("worlds", "matrices", "notebooks", "studies", "old-trl", "dependencies", "vllm")
-    checks += [f"make test-{stage} .venv/bin/python" for stage in stages]
+    checks = [f"make {target} .venv/bin/python" for target in ("lint", "types", "test-old-trl")]
+    slow = ["lab", "warm-starts", "worlds", "matrices", "examples", "notebooks", "studies", "dependencies", "vllm"]
+    checks += [f"python tools/ci_stages.py test-{stage} PYTHON=.venv/bin/python" for stage in slow]
     assert (tmp_path / "log").read_text().splitlines() == ["one true 1", "two", *checks]
 
 
 def test_ci_stops_at_the_first_stage_that_fails(tmp_path):
     done = ci_dry_run(tmp_path, TWO_LINES.format(test="echo two >> $CI_LOG; exit 3"))
     assert done.returncode == 3
-    assert "failed (3)" in done.stdout
+    *_, first, second = done.stdout.splitlines()  # the table, of those that ran
+    row = r" +\d+ s +\d+ CPU s  README line {}: install and {}"
+    assert re.fullmatch(row.format(1, "train"), first)
+    assert re.fullmatch(row.format(2, r"test: failed \(3\)"), second)
     assert (tmp_path / "log").read_text().splitlines() == ["one true 1", "two"]
+
+
+def test_every_folder_of_tests_is_in_line_2_or_in_a_stage():
+    """A new folder under tests/ is one of the default ones, or a target of the Makefile names it."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [path for path in config["testpaths"] if not list(ROOT.glob(path))] == []
+    assert all(
+        any(path.startswith(f"tests/{name}/") for path in config["testpaths"])
+        for name in ("lab", "warm_starts", "worlds")
+    )
+    folders = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in (ROOT / "tests").rglob("*/test_*.py")}
+    staged = set(re.findall(r"tests/\w+", makefile)) | {"tests/gpu"}
+    assert folders - set(config["testpaths"]) <= staged
 
 
 @pytest.mark.parametrize("test_lines", ["", "echo two\necho three"], ids=["no line", "two lines"])

@@ -13,8 +13,7 @@ scheme), and these are faults:
 - overlap: two texts lie on each other; cut: a text of an SVG is wider than its box or leaves the picture
 
 Prints one line a page and writes one PNG of the whole page for each width and scheme; exit code 1 after a fault. Needs
-chromium on the PATH (`apt install chromium`). Not part of the tests, which need no browser:
-tests/lab/test_report_arms.py checks the width of a report from its HTML.
+chromium on the PATH (`apt install chromium`). Not part of the tests, which need no browser.
 """
 
 from __future__ import annotations

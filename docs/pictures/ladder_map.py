@@ -16,8 +16,8 @@ import numpy as np
 
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.lab.report import load_run
-from countdown_selfplay.lab.report.charts import rung_data
-from countdown_selfplay.lab.report.pictures import rung_map, svg
+from countdown_selfplay.lab.report.panels import RungMap, rung_data, rung_map
+from countdown_selfplay.lab.report.pictures import svg
 
 FIGURES = Path(__file__).resolve().parents[1] / "benchmarks" / "ladder_default_run.json"
 LEAST = 0.015  # shares below it are not drawn
@@ -34,7 +34,8 @@ def ladder() -> str:
     shares_MR = shares_MR.reshape(-1, 2, len(measured)).mean(1)[:, measured]  # of two marks of the report in one
     marks = np.reshape(found["marks"], (-1, 2)).mean(1).tolist()
     shares_MR[shares_MR < LEAST] = 0
-    return svg(rung_map(TITLE, rungs, found["starts"], found["end"], rates_CR[:, measured], marks, shares_MR))
+    data = RungMap(rungs, found["starts"], found["end"], rates_CR[:, measured], marks, shares_MR)
+    return svg(rung_map(TITLE, data))
 
 
 def figures(folder: Path) -> dict[str, object]:

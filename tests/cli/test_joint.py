@@ -14,8 +14,6 @@ from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import Problem, problem_from_row
 from countdown_selfplay.evaluation import terminal
-from countdown_selfplay.planning.dry_run import memory_table
-from countdown_selfplay.planning.memory import MemoryEstimate
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 SHORT = ["--max_steps", "3", "--eval_problems", "32", "--eval_proposals", "64", "--num_generations_eval", "4"]
@@ -104,7 +102,7 @@ def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tm
     for model in ("tiny", str(tmp_path / "adapter")):
         assert main([*asked, "--model_name_or_path", model]) == 0
         tables.append(capsys.readouterr().out.partition("# Memory")[2])
-    assert tables[0] == tables[1] and "peak" in tables[0]
+    assert tables[0] == tables[1] and "at least" in tables[0]
     assert main([*asked, "--conjecturer_model_name_or_path", "/no/where"]) == 2
     assert "The model '/no/where' cannot be read: there is no such folder" in capsys.readouterr().err
 
@@ -120,27 +118,9 @@ def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
     name = "qwen2.5-0.5b/anchored_shaped_fixed"
     assert main(["joint", "--recipe", name, "--dry_run"]) == 0
     assert (
-        "No estimate: the config of 'asingh15/qwen-sft-countdown-defaultproj' cannot be read here"
+        "No figures: the config of 'asingh15/qwen-sft-countdown-defaultproj' cannot be read here"
         in capsys.readouterr().out
     )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--recipe", "tiny/default", "--config", "a.yaml"], "There is no config file 'a.yaml'"),
-        (["--config"], "`--config` needs a YAML file"),
-        (["--model_name_or_path", "tiny"], "the tokenizer has no chat template; set both to compact"),
-        (
-            ["--resume_from_checkpoint", "runs/none"],
-            "Cannot resume from runs/none: there is no such folder; pass true",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, tmp_path):
-    assert main(["joint", "--output_dir", str(tmp_path), *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error and len(error.strip().splitlines()) == 1
 
 
 def test_a_run_folder_given_as_model_names_the_policies_inside(tmp_path, capsys):
@@ -235,7 +215,7 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
     asked = ["joint", *changes.split(), "--dry_run", "--output_dir", str(tmp_path / "run")]
     assert main(asked) == (2 if said else 0)
     out, error = capsys.readouterr()
-    assert "peak" in out and said in error and ("A run would be refused:" in error) == bool(said)
+    assert "at least" in out and said in error and ("A run would be refused:" in error) == bool(said)
 
 
 @pytest.mark.parametrize(
@@ -261,27 +241,6 @@ def test_a_dry_run_ends_as_the_run_would(capsys, tmp_path, monkeypatch, changes,
     assert main(["joint", *changes.split(), "--dry_run", "--output_dir", "run"]) == 2
     out, error = capsys.readouterr()
     assert said in error and error.count("\n") == 1 and printed in out
-
-
-def test_a_plan_beyond_a_large_gpu_says_what_needs_less():
-    """All but the second plan are beyond 80 GiB, by what one part of each has alone."""
-    gib = float(1 << 30)
-    parts = {"weights": (20 * gib, ""), "KV cache": (100 * gib, ""), "logits": (90 * gib, ""), "all": (100 * gib, "")}
-    plans = {
-        "--generation_backend vllm": MemoryEstimate({"w": parts["weights"]}, {"k": parts["KV cache"]}, {}),
-        "": MemoryEstimate({"w": parts["weights"]}, {}, {}),
-        "per_device_train_batch_size": MemoryEstimate({"w": parts["weights"]}, {}, {"l": parts["logits"]}),
-        "--accelerate_config zero3": MemoryEstimate({"w": parts["all"]}, {}, {}),
-    }
-    for said, plan in plans.items():
-        table = memory_table(plan)
-        assert said in table and ("More than the 80 GB" in table) == bool(said)
-
-
-def test_what_transformers_refuses_is_one_line_and_exit_code_2(capsys, tmp_path):
-    assert main(["joint", "--output_dir", str(tmp_path), "--logging_steps", "0"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "Transformers or TRL refuses these settings: logging strategy" in error
 
 
 def test_the_progress_line_can_be_switched_off(tmp_path, capsys, monkeypatch):

@@ -1,20 +1,22 @@
-# Tests: cli/push.py, training/callbacks/run_folder.py, training/cards.py
+# Tests: cli/push.py, training/callbacks/run_folder.py, training/cards.py, training/upload.py
 """`countdown-selfplay push`, and the model cards that it and training write."""
 
 import json
 import shutil
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 from peft import LoraConfig, get_peft_model
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.push import _asked, finished_run, without_paths, written
 from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.policies.adapters import name_base
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.training.callbacks.run_folder import command_line, without_tokens
 from countdown_selfplay.training.cards import card, exported_roles, licence_of
+from countdown_selfplay.training.upload import finished_run, hub_errors, push_trained, without_paths, written
 
 from ..installed import PAGE
 
@@ -65,24 +67,63 @@ def test_a_dry_run_writes_what_would_go_up(played, capsys):
 
 def test_nothing_is_uploaded_without_a_token_or_a_network(played, capsys, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
+    monkeypatch.setattr("huggingface_hub.hf_api.get_token", lambda: None)
+    shutil.rmtree(played / "push", ignore_errors=True)
     assert main(["push", str(played)]) == 2
     said = capsys.readouterr().err
-    assert "no token is stored here; log in with `hf auth login`" in said and said.count("\n") == 1
+    assert "no token found. You must provide a token or be logged in" in said and said.count("\n") == 1
+    assert "`--dry_run`" in said and not (played / "push").exists()
+
+
+class Hub:
+    """Stands for huggingface_hub.HfApi: takes down what would be sent."""
+
+    calls: ClassVar[list] = []
+
+    def __init__(self, token):
+        self.calls[:] = [("token", token)]
+
+    def __getattr__(self, name):
+        def call(*args, **kwargs):
+            self.calls.append((name, *args, kwargs))
+            return {"name": "me"} if name == "whoami" else "address"
+
+        return call
+
+
+def test_command_and_trainer_send_each_role_to_a_repository_of_its_own(played, monkeypatch, capsys):
+    monkeypatch.setattr("countdown_selfplay.training.upload.HfApi", Hub)
+
+    def sent(token=None, private=False, **commit):
+        for role in ("conjecturer", "prover"):
+            repo = f"me/mine-{role}"
+            yield "create_repo", repo, {"private": private, "exist_ok": True}
+            if commit.get("revision"):
+                yield "create_branch", repo, {"branch": commit["revision"], "exist_ok": True}
+            yield "upload_folder", {"repo_id": repo, "folder_path": str(played / "push" / role), **commit}
+
+    assert main(["push", str(played)]) == 0
+    assert Hub.calls == [("token", None), ("whoami", {}), *sent()]
+    assert capsys.readouterr().out.count("Uploaded address") == 2
+    hub = dict(hub_model_id=None, hub_private_repo=True, hub_token="hf_1", hub_revision="v1")
+    args = SimpleNamespace(output_dir=str(played), **hub)
+    assert push_trained(args, commit_message="done") == ["me/mine-conjecturer", "me/mine-prover"]
+    assert Hub.calls == [
+        ("token", "hf_1"), ("whoami", {}), *sent(private=True, revision="v1", commit_message="done"),
+    ]  # fmt: skip
+    assert push_trained(args, repo_id="you/x", dry_run=True) == ["you/x-conjecturer", "you/x-prover"]
+    assert Hub.calls == [("token", "hf_1")]
 
 
 def test_what_the_hubs_client_raises_is_one_sentence_and_a_bug_keeps_its_traceback():
     """huggingface_hub 1 speaks HTTP with httpx, version 2 with httpx2, whose errors are no OSError."""
     of_client = type("ConnectError", (Exception,), {"__module__": "httpx2"})
+    said = r"The hub refused or was out of reach: no route; 'x' holds it\.$"
     for error in (ConnectionError("no route"), of_client("no route")):
-
-        def refuse(error=error):
+        with pytest.raises(ConfigError, match=said), hub_errors("; 'x' holds it"):
             raise error
-
-        with pytest.raises(ConfigError, match=r"The hub refused or was out of reach: no route; 'x' holds it\.$"):
-            _asked(refuse, "; 'x' holds it")
-    with pytest.raises(ZeroDivisionError):
-        _asked(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError), hub_errors():
+        _ = 1 // 0
 
 
 def test_what_cannot_be_pushed_is_one_sentence(played, tmp_path, capsys):
@@ -94,7 +135,7 @@ def test_what_cannot_be_pushed_is_one_sentence(played, tmp_path, capsys):
         ([str(tmp_path)], f"in it there are {unfinished}"),
         ([str(unfinished)], "is not finished: it has exported no role"),
         ([str(played), "--repo_id", "a/b/c"], "cannot be a repository"),
-        ([str(played), "--base_model", "a/b/c"], "`--base_model` (a/b/c) cannot be a repository"),
+        ([str(played), "--base_model", "a/b/c"], "`base_model` (a/b/c) cannot be a repository"),
     ):
         assert main(["push", *arguments, "--dry_run"]) == 2
         said = capsys.readouterr().err

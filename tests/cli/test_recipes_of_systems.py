@@ -12,11 +12,19 @@ from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.countdown import CountdownDomain
 
 NAMES = sorted(name for name in recipes() if ("symbolic" in name or "pool" in name) and "rloo" not in name)
-LIKE_ANOTHER = {f"tiny/symbolic_{name}" for name in ("p_solver", "refresh")}
+LIKE_ANOTHER = {
+    "qwen2.5-0.5b/pool",
+    *(f"tiny/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity")),
+}
 LIKE_ANOTHER |= {
     f"qwen2.5-0.5b/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity", "ours", "ucb")
 }
 """They take the paths of others with other numbers."""
+
+
+def some(word):
+    """The recipes with `word` in their names, those like another in a stage of their own."""
+    return [pytest.param(n, marks=[pytest.mark.matrix] * (n in LIKE_ANOTHER)) for n in NAMES if word in n]
 
 
 def play(command, name, folder, *more):
@@ -32,7 +40,7 @@ def test_these_are_the_recipes():
     assert len(NAMES) == 12
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if "pool" in name])
+@pytest.mark.parametrize("name", some("pool"))
 def test_a_pool_has_four_players_and_its_tiers_stay_within_their_bounds(name, public, tmp_path):  # noqa: F811
     more = {"model_name_or_path": "tiny", "conjecturer_model_name_or_path": "tiny"}
     if not name.startswith("tiny/"):  # its conjecturer is another model, which writes up to 512 tokens
@@ -46,10 +54,7 @@ def test_a_pool_has_four_players_and_its_tiers_stay_within_their_bounds(name, pu
     assert [2 <= line["tier_1_operand_count"] <= 4 for line in lines] == [True, True]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.matrix] * (n in LIKE_ANOTHER)) for n in NAMES if "symbolic" in n],
-)
+@pytest.mark.parametrize("name", some("symbolic"))
 def test_a_symbolic_proposer_selects_and_its_problems_are_played(name, public, tmp_path):  # noqa: F811
     small = {"prover_max_completion_length": "8", "prover_micro_batches": "8"}  # of 64
     more = {} if name.startswith("tiny/") else public | small

@@ -30,6 +30,10 @@ COMMANDS = {"sft": "sft", "sft_conjecturer": "sft", "ipo": "ipo", "rloo": "rloo"
 LARGE = ("aggressive_binary", "anchored_shaped", "anchored_shaped_fixed", "rloo", "sft_conjecturer")
 """Of the 0.5B and 3B recipes those with 512 to 1,024 samples a round, or with a solver's demonstrations: slow."""
 
+SYSTEMS = ("default", "ladder", "anchored_shaped", "detachment", "detachment_replay", "rloo", "sft", "ipo")
+IN_LINE_2 = {*(f"tiny/{name}" for name in SYSTEMS), "qwen2.5-0.5b/conservative_binary"}
+"""The others, which take their paths with other numbers, are played in a stage of their own."""
+
 SHORT = {"max_steps": "2", "eval_problems": "8", "report_to": "none", "disable_tqdm": "true"}
 SHORT_JOINT = {"num_generations_eval": "2", "eval_proposals": "64", "report": "false"}
 SHORT_WARM = {"sft": {"demonstrations": "256", "eval_samples": "2"}, "ipo": {"problems": "64", "eval_samples": "2"}}
@@ -79,7 +83,7 @@ def test_the_played_recipes_are_all_that_any_command_knows():
     [
         pytest.param(name, marks=pytest.mark.slow)
         if name.partition("/")[2] in LARGE and name.startswith(("qwen2.5-0.5b/", "qwen2.5-3b/"))
-        else name
+        else pytest.param(name, marks=[pytest.mark.matrix] * (name not in IN_LINE_2))
         for name in NAMES
         if playable([name], COMMANDS.get(name.partition("/")[2], "joint"))
     ],

@@ -1,4 +1,4 @@
-# Tests: objectives/grpo.py, objectives/importance.py
+# Tests: objectives/grpo.py, objectives/base.py
 """GRPO and Dr. GRPO give the loss and the credit of TRL's own trainer on the same samples.
 
 Its CISPO is none of ours: it takes another mean and clips from above only."""
@@ -9,8 +9,7 @@ from datasets import Dataset
 from trl import GRPOConfig, GRPOTrainer
 
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.base import LossInputs
-from countdown_selfplay.objectives.importance import truncated_weight
+from countdown_selfplay.objectives.base import LossInputs, truncated_weight
 from countdown_selfplay.tiny import load_tiny_model
 
 

@@ -12,7 +12,7 @@ from docs.pictures.playgrounds import COMMANDS, write
 from countdown_selfplay.countdown.moves import play
 from countdown_selfplay.countdown.rules import Rules
 from countdown_selfplay.countdown.verifier import Verdict
-from countdown_selfplay.lab.report.charts import MEASURED
+from countdown_selfplay.lab.report.panels import MEASURED
 
 DOCS = ASSETS.parent
 PAGES = {"concepts": "round", "pools": "pools", "sgs": "sgs", "critic_game": "critic-game", "symbolic": "symbolic"}

@@ -3,18 +3,15 @@
 
 import json
 import re
-import shutil
-import subprocess
 from html import unescape
 
 import numpy as np
 import pytest
 from tests import made_up_runs as made_up
 
-from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.lab.report import load_runs
 from countdown_selfplay.lab.report.arms import arms_of, over_seeds
-from countdown_selfplay.lab.report.charts import Chart, compare, curve
+from countdown_selfplay.lab.report.charts import Chart, curve, figures
 from countdown_selfplay.lab.report.page import page
 from countdown_selfplay.lab.report.tables import gains
 from countdown_selfplay.statistics.bootstrap import Interval, holm, two_sided_p
@@ -30,14 +27,8 @@ def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
         (folder / "run.json").write_text(json.dumps(text))
         if counts is not None:
             found = json.loads((folder / "evaluation.json").read_text())
-            setting = {
-                "temperature": 1.0,
-                "top_p": 1,
-                "top_k": 0,
-                "max_new_tokens": 16,
-                "prover_prompt": "compact",
-                "rules": {},
-            }
+            setting = {"temperature": 1.0, "top_p": 1, "top_k": 0, "max_new_tokens": 16, "prover_prompt": "compact"}
+            setting |= {"rules": {}}
             own = [min(c + i % 2, 4) for c in counts]
             for when in ("before", "after"):
                 found[when]["prover"].update(
@@ -84,7 +75,7 @@ def test_an_arms_curve_is_the_mean_with_a_band(tmp_path):
     assert (found.low[0], found.high[0]) == pytest.approx((0.4 - 0.6573, 0.4 + 0.6573), abs=1e-4)
     clipped = curve(arm.runs, "prover/reward", arm.name, share=True)
     assert (clipped.low[0], clipped.high[0]) == (0.0, 1.0)
-    (axes,) = compare(Chart("Reward", (("prover/reward", "mean"),)), arm.runs)["Reward"].axes
+    (axes,) = figures(Chart("Reward", (("prover/reward", "mean"),)), arm.runs)["Reward"].axes
     (band,) = axes.collections
     (mean,) = (line for line in axes.lines if len(line.get_xdata()))
     assert mean.get_ydata() == pytest.approx([0.4] * 5)
@@ -133,33 +124,3 @@ def test_seeds_that_gained_the_same_keep_their_intervals_over_problems(tmp_path)
         assert json.loads((folder / "evaluation.json").read_text())["difference"]["pass@1"] == [0.1, 0.08, 0.12]
     table = gains(arms_of(load_runs(runs)))
     assert table.rows[0] == ["pass@1", Interval(pytest.approx(0.1), 0.08, 0.12)]
-
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
-@pytest.mark.parametrize("several", [False, True], ids=["one run", "two arms"])
-def test_the_page_fits_a_phone(tmp_path, several):
-    folders = write_seeds(tmp_path, "a-setting-with-a-long-name", counts=[0, 1, 2, 1] * 5)
-    folders += write_seeds(tmp_path, "another-setting", counts=[2, 3, 4, 3] * 5, conjecturer_reward="binary_band")
-    page = write_report(folders if several else folders[:1], tmp_path / "r.html").read_text()
-    frame = tmp_path / "frame.html"
-    script = (
-        "const f = document.querySelector('iframe'); f.onload = () => {"
-        "const d = f.contentDocument.documentElement; const e = document.createElement('p');"
-        "e.textContent = 'width ' + d.scrollWidth + ' of ' + d.clientWidth + ' height ' + d.scrollHeight;"
-        "document.body.append(e); }; f.srcdoc = document.querySelector('textarea').value;"
-    )
-    frame.write_text(
-        '<!DOCTYPE html><body><iframe style="width:390px;height:844px;border:0"></iframe>'
-        f"<textarea>{page.replace('&', '&amp;').replace('<', '&lt;')}</textarea><script>{script}</script></body>"
-    )
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=20000", "--dump-dom"]
-    line = [str(CHROMIUM), *options, f"--user-data-dir={tmp_path / 'profile'}", frame.as_uri()]
-    done = subprocess.run(line, capture_output=True, text=True)
-    found = re.search(r"<p>width (\d+) of (\d+) height (\d+)</p>", done.stdout)
-    assert found is not None, done.stderr[-500:]
-    width, visible, height = map(int, found.groups())
-    assert width <= visible <= 390 and height > 2000

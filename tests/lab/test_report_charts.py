@@ -1,24 +1,20 @@
-# Tests: lab/report/charts.py, evaluation/load.py, lab/report/pictures.py
+# Tests: lab/report/charts.py, evaluation/load.py, lab/report/panels.py, lab/report/pictures.py
 """The way from a metric to a curve and to a picture, against positions and means worked out by hand."""
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from countdown_selfplay.evaluation.load import Run
-from countdown_selfplay.lab.report.charts import (
-    Chart,
-    compare,
-    curve,
-    drawn,
-    solve_rate_map,
-    target_band,
-)
+from countdown_selfplay.lab.report.charts import Chart, curve, figures, target_band
 from countdown_selfplay.lab.report.page import examples
-from countdown_selfplay.lab.report.pictures import Curve, heat_map, line_chart, svg
+from countdown_selfplay.lab.report.panels import drawn, solve_rate_maps
+from countdown_selfplay.lab.report.pictures import Curve, cells, line_chart, shade_words, svg
 
 NAN = float("nan")
+MAP = "Solve rates of conjectured problems"
 
 
 def make_run(values, metric="round/solve_rate_mean", **changes):
@@ -27,8 +23,8 @@ def make_run(values, metric="round/solve_rate_mean", **changes):
         {"step": float(i), "prover/reward": 0.5, **({} if value is None else {metric: value})}
         for i, value in enumerate(values, start=1)
     ]
-    fields = dict(path=None, name="r", started="", config={}, environment={}, rounds=rounds, histograms={}, others=[])
-    return Run(**{**fields, **changes})
+    fields = dict(name="r", started="", config={}, environment={}, rounds=rounds, histograms={}, others=[])
+    return Run(**{"path": Path("no folder"), **fields, **changes})
 
 
 def straight(label="a", x=(0, 10), y=(0.0, 1.0)):
@@ -64,23 +60,6 @@ def test_the_axis_shows_all_values_and_the_least_range(values, y_range, low, hig
     assert len(ticks) >= 4
 
 
-@pytest.mark.parametrize("last", [1, 2, 3, 7, 300])
-def test_ticks_of_rounds_are_whole(last):
-    (axes,) = line_chart("t", [straight(x=[1, last])]).axes
-    low, high = axes.get_xlim()
-    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high]
-    assert ticks == [round(tick) for tick in ticks] and 1 <= len(ticks) <= 7
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0"), (0.25, "0.25"), (1200, "1200"), (3e-5, "3e−05"), (123456, "1.235e+05"), (-0.5, "−0.5")],
-)
-def test_labels_are_short(value, text):
-    (axes,) = line_chart("t", [straight()]).axes
-    assert axes.xaxis.get_major_formatter()(value) == axes.yaxis.get_major_formatter()(value) == text
-
-
 def test_points_land_where_they_belong():
     text = svg(line_chart("t", [straight()], y_range=(0, 1)))
     # The plot runs from x = 50 to 400 - 12 and, without a legend, from y = 250 - 42 up to 26: 338 by 182. Shown are
@@ -88,17 +67,14 @@ def test_points_land_where_they_belong():
     assert 'd="M 56.5 199.727273 \nL 381.5 34.272727 \n"' in text
 
 
-def test_a_band_does_not_change_what_is_shown():
-    (axes,) = line_chart("t", [straight()], band=(0.5, 1.7)).axes
+def test_a_band_does_not_change_what_is_shown_and_starved_rounds_are_marked_where_they_happened():
+    figure = line_chart("t", [straight()], band=(0.5, 1.7), marks=[0, 5])
+    (axes,) = figure.axes
     (patch,) = axes.patches
     assert (patch.get_y(), patch.get_y() + patch.get_height()) == (0.5, 1.7)
     assert axes.get_ylim() == pytest.approx((-0.05, 1.05))
-
-
-def test_starved_rounds_are_marked_where_they_happened():
-    figure = line_chart("t", [straight()], marks=[0, 5])
-    (marks,) = (line for line in figure.axes[0].lines if line.get_marker() == "|")
-    assert marks.get_xdata().tolist() == [0, 5] and legend(figure) == ["a", "starved round"]
+    (marks,) = (line for line in axes.lines if line.get_marker() == "|")
+    assert marks.get_xdata().tolist() == [0, 5] and legend(figure) == ["a", "target band", "starved round"]
 
 
 def test_a_lonely_point_and_a_constant_are_drawn():
@@ -114,10 +90,6 @@ def test_labels_and_titles_are_escaped(hostile):
     text = svg(line_chart(hostile, [straight(hostile), straight("b", y=(1.0, 0.0))]))
     texts = [node.text for node in ElementTree.fromstring(text).iter() if node.text]
     assert texts.count(hostile) == 2  # the title, the legend
-
-
-def test_a_long_label_is_cut():
-    assert legend(line_chart("t", [straight("x" * 41), straight("y" * 40)])) == ["x" * 39 + "…", "y" * 40]
 
 
 def test_a_picture_is_valid_xml_for_light_and_dark_pages_and_a_little_higher_with_a_legend():
@@ -141,10 +113,9 @@ def test_a_users_own_matplotlib_settings_change_nothing(monkeypatch):
 
 def test_a_heat_map_shades_by_share_and_leaves_empty_columns_grey():
     shares = np.array([[0.25, 0.5, 0.0], [NAN, NAN, NAN], [0.0, 0.125, 0.0]])
-    figure = heat_map("t", [1, 2, 3], 4, shares)
+    legend_words = shade_words(shares, "of the problems", "0%", "no problem played")
+    figure = cells("t", [1, 2, 3, 4], [-0.25, 0.25, 0.75, 1.25], shares.T, legend_words, most=None)
     (mesh,) = figure.axes[0].collections
-    cells = np.ma.getdata(mesh.get_array())
-    np.testing.assert_array_equal(cells, shares.T)  # three bins of three columns
     figure.draw_without_rendering()
     # The deepest shade, #0b62b0, is the greatest share, 1/2; none is the card, #f7f7f8, a column of NaN is #dcdde1.
     rgb = np.round(mesh.get_facecolors()[:, :3].reshape(3, 3, 3) * 255).astype(int).tolist()
@@ -185,12 +156,12 @@ def test_charts_without_any_of_their_metrics_are_not_drawn():
     assert {title for charts in drawn([run]).values() for title in charts} == {
         "Solve rate of the problems", "Prover's reward",
     }  # fmt: skip
-    assert solve_rate_map(run, "t") == {}
+    assert solve_rate_maps([run]) == {}
 
 
 def test_several_runs_get_one_chart_per_metric_with_a_curve_each():
     chart = Chart("T", (("prover/reward", "mean"), ("prover/absent", "absent"), ("round/solve_rate_mean", "rate")))
-    found = compare(chart, [make_run([0.1, 0.2], name="first"), make_run([0.3, 0.4], name="second")])
+    found = figures(chart, [make_run([0.1, 0.2], name="first"), make_run([0.3, 0.4], name="second")])
     assert list(found) == ["T: mean", "T: rate"]
     figure = found["T: rate"]
     assert drawn_lines(figure, 2) == [("C0", [1, 2], [0.1, 0.2]), ("C1", [1, 2], [0.3, 0.4])]
@@ -223,7 +194,7 @@ def test_the_target_band_is_where_the_reward_is_at_least_half_its_peak(config, e
 def test_histograms_of_several_rounds_are_put_together_in_one_column():
     # 120 rounds, two to a column; rounds 1 and 2 have 8 problems at 0 and 24 at 1: shares 1/4 and 3/4.
     histograms = {1: [8] + [0] * 10, 2: [0] * 10 + [24], 120: [0] * 5 + [4] + [0] * 5}
-    figure = solve_rate_map(make_run([0.5] * 120, histograms=histograms), "t")["t"]
+    figure = solve_rate_maps([make_run([0.5] * 120, histograms=histograms)])[MAP]
     (mesh,) = figure.axes[0].collections
     shares = np.ma.getdata(mesh.get_array())
     assert shares.shape == (11, 60)
@@ -241,6 +212,6 @@ def test_steps_are_shown_as_rounds():
     config = {"steps_per_round": 12}
     run = make_run([], rounds=rounds, samples=samples, histograms=histograms, config=config)
     assert curve([run], "prover/reward", "r").x.tolist() == [1, 2] and run.starved == [2]
-    (mesh,) = solve_rate_map(run, "t")["t"].axes[0].collections
+    (mesh,) = solve_rate_maps([run])[MAP].axes[0].collections
     assert mesh.get_coordinates()[0, :, 0].tolist() == [1, 2, 3]
     assert examples(run)["Answers"][0]["facts"] == "round 2 · reward 0"

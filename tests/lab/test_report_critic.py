@@ -1,4 +1,4 @@
-# Tests: evaluation/iterated.py, lab/report/panels.py, games/critic_metrics.py
+# Tests: evaluation/iterated.py, lab/report/panels.py, lab/report/tables.py, games/critic_metrics.py
 """What the report shows of the Critic-Discernment Game, from run folders made by hand."""
 
 import json
@@ -10,15 +10,14 @@ from countdown_selfplay.contract.metric import as_json, for_players
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.lab.report import load_run, write_report
-from countdown_selfplay.lab.report.charts import drawn
-from countdown_selfplay.lab.report.panels import by_iteration, matrices
+from countdown_selfplay.lab.report.panels import drawn, matrices
 from countdown_selfplay.lab.report.playground import playground, round_data, rounds_of
-from countdown_selfplay.lab.report.tables import setting
+from countdown_selfplay.lab.report.tables import by_iteration, setting
 from countdown_selfplay.warm_starts.iterated import select
 
 KINDS = {kind: [kind] for kind in CriticDiscernment.roles}
 DECLARED = {metric.name: as_json(metric) for metric in for_players(CriticDiscernment.metrics, KINDS)}
-BETA = {"DPO's beta": "0.5"}
+BETA = {"beta": "0.5"}
 QUESTION = "3 5 7 = 22 :"
 
 
@@ -70,10 +69,10 @@ def test_success_by_role_and_iteration(run):
     assert table.head == ["", "iteration 1", "iteration 2"]
     hints = {cells[0]["text"]: cells[0]["hint"] for cells in table.rows}
     said = "prover/kept_rate: Of revisions of correct answers, the share that is correct again."
-    assert hints["prover: right answers given anew"] == said
+    assert hints["prover kept rate"] == said
     cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
-    assert cells["prover: wrong answers corrected"][0].value == 0.5
-    assert cells["prover: wrong answers corrected"][1] is None
+    assert cells["prover corrected rate"][0].value == 0.5
+    assert cells["prover corrected rate"][1] is None
 
 
 def test_a_playground_shows_an_iteration_as_a_round(run):
@@ -100,11 +99,11 @@ def test_the_settings_are_those_of_the_algorithm_and_of_roles_that_play(run):
     iterated = {"beta": 0.5, "seed": 3, "prover_prompt": "compact"}
     for algorithm, more in (("rest", {}), ("expert_iteration", {}), ("dpo", BETA), ("step_dpo", BETA)):
         found = setting_of(run, ("prover", "helpful"), algorithm=algorithm, **iterated)
-        assert found == {"seed": "3", "prover's prompt": "compact", **more}
+        assert found == {"seed": "3", "prover_prompt": "compact", **more}
     online = {"beta": 0.2, "conjecturer_reward": "tent", "learning_rate": 0.1}
-    assert setting_of(run, ("prover", "helpful"), **online) == {"prover's learning rate": "0.1", "prover's KL": "0.2"}
+    assert setting_of(run, ("prover", "helpful"), **online) == {"prover_learning_rate": "0.1", "prover_beta": "0.2"}
     # A proposer without a conjecturer is paid by the conjecturer's reward.
-    assert "conjecturer's reward" in setting_of(run, ("prover",), proposer="ucb", **online)
+    assert "conjecturer_reward" in setting_of(run, ("prover",), proposer="ucb", **online)
 
 
 def test_the_page_has_a_transcript_of_every_outcome(run):
@@ -127,14 +126,14 @@ def test_the_matrices_of_win_rates(run):
     found = {"provers": ["start", "1"], "critics": ["start", "1"], "problems": 5, "cells": cells}
     (run / "win_rates.json").write_text(json.dumps(found))
     loaded = load_run(run)
-    assert list(matrices(loaded)) == [
+    assert list(matrices([loaded])) == [
         "Wrong answers corrected", "Misleading critiques rejected", "Right answers that stand",
     ]  # fmt: skip
     page = write_report([run], run / "report.html").read_text()
     assert "56.3%" in page and "24.0%" in page and "prover of iteration" in page
     (run / "win_rates.json").write_text(json.dumps({"provers": ["start"]}))
     with pytest.raises(DataError, match="does not say the win rates of `eval --task win_rates`"):
-        matrices(load_run(run))
+        matrices([load_run(run)])
 
 
 def test_an_online_runs_metrics_are_drawn_and_other_runs_have_no_section(tmp_path):

@@ -10,7 +10,8 @@ from countdown_selfplay.contract.metric import SHARE, Metric, Panel, as_json, fo
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.findings import findings
 from countdown_selfplay.lab.report import load_run, write_report
-from countdown_selfplay.lab.report.charts import charts_of, drawn
+from countdown_selfplay.lab.report.charts import charts_of
+from countdown_selfplay.lab.report.panels import drawn
 from countdown_selfplay.lab.report.tables import health
 
 ROLES = ("answerer", "judge", "mender")

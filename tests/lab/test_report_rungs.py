@@ -1,7 +1,8 @@
-# Tests: lab/report/charts.py, evaluation/load.py
+# Tests: lab/report/panels.py, evaluation/load.py
 """The heat map rung by round: what it shows of a run, and that it stands in the report."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from countdown_selfplay.evaluation.summary import by_rung as by_rung_of
 from countdown_selfplay.evaluation.summary import ladder, write_evaluation
 from countdown_selfplay.evaluation.terminal import before_after_table
 from countdown_selfplay.lab.report import load_run, write_report
-from countdown_selfplay.lab.report.charts import MEASURED, PLAYED, drawn_rungs, rung_data
+from countdown_selfplay.lab.report.panels import MEASURED, PLAYED, rung_data, rung_maps
 from countdown_selfplay.lab.report.tables import results
 
 
@@ -36,8 +37,12 @@ ROUNDS = [
 ]
 
 
-def test_a_run_that_is_not_evaluated_shows_what_was_played_and_proposed(tmp_path):
-    found = rung_data(load_run(logged(tmp_path, ROUNDS)))
+@pytest.mark.parametrize("each", [1, 4])
+def test_a_run_that_is_not_evaluated_shows_what_was_played_and_proposed(tmp_path, each):
+    """Of rounds of one optimizer step and of four."""
+    run = load_run(logged(tmp_path, ROUNDS))
+    rounds = [{**row, "step": each * row["step"]} for row in run.rounds]
+    found = rung_data(replace(run, rounds=rounds, config={**run.config, "steps_per_round": each}))
     assert (found.rungs, found.starts, found.end, found.measured) == ([3, 4, 5], [1, 2], 3, False)  # 20 never occurs
     np.testing.assert_array_equal(found.rates_CR, [[0.5, np.nan, np.nan], [np.nan, 0.25, 0.0]])
     assert found.marks == [1.0, 2.0]
@@ -68,21 +73,8 @@ def test_evaluations_stand_before_what_was_played(tmp_path):
     np.testing.assert_array_equal(found.rates_CR[0], [0.2, 0.05, np.nan])
 
 
-def test_rounds_of_several_steps_are_counted_as_rounds(tmp_path):
-    folder = logged(tmp_path, ROUNDS)
-    description = json.loads((folder / "run.json").read_text())
-    description["config"]["steps_per_round"] = 4
-    (folder / "run.json").write_text(json.dumps(description))
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    (folder / "metrics.jsonl").write_text(
-        "".join(json.dumps({**row, "step": 4 * row["step"]}) + "\n" for row in lines)
-    )
-    found = rung_data(load_run(folder))
-    assert (found.starts, found.end, found.marks) == ([1, 2], 3, [1, 2])
-
-
 def test_a_run_without_rungs_has_no_picture(tmp_path):
-    assert drawn_rungs([load_run(write_run(tmp_path, rounds=3))]) == {}
+    assert rung_maps([load_run(write_run(tmp_path, rounds=3))]) == {}
     assert rung_data(load_run(logged(tmp_path / "one", [{3: (1, 1, 0.5)}]))) is None
 
 
@@ -92,14 +84,6 @@ def test_the_picture_stands_in_the_report(tmp_path, evaluations, title):
     page = write_report([folder], tmp_path / "report.html").read_text()
     assert f'aria-label="{title}"' in page and "half of the proposals" in page
     assert any(path.name.startswith("rungs-") for path in (folder / "plots").iterdir())
-
-
-def test_the_moves_of_an_episode_stand_on_lines_of_their_own_in_the_report(tmp_path):
-    folder = logged(tmp_path, ROUNDS)
-    row = {"step": 1, "role": "prover", "prompt": "3 4 5 : 17", "completion": "5 * 4 = 20\n20 - 3 = 17", "reward": 1.0}
-    (folder / "samples.jsonl").write_text(json.dumps({**row, "problem": "3,4,5=17", "reason": "correct", "rung": 3}))
-    page = write_report([folder], tmp_path / "report.html").read_text()
-    assert "<pre>5 * 4 = 20\n20 - 3 = 17</pre>" in page
 
 
 def test_the_table_of_the_page_has_the_rows_of_the_terminal(tmp_path):

@@ -1,11 +1,7 @@
 # Tests: curriculum/admission.py, games/propose_and_solve.py, games/settings.py
 """Rounds that play nothing but the conjecturer's problems, or all of them: real steps on the tiny model."""
 
-import pytest
-
-from countdown_selfplay.errors import ConfigError
-
-from .conftest import equal, make_config, on_sample, rounds, weights
+from .conftest import equal, on_sample, rounds, weights
 
 PURE = dict(max_steps=3, anchor_fraction=0.0, fill="none", learning_rate=1e-4)
 
@@ -55,16 +51,3 @@ def test_keep_all_plays_every_admitted_proposal(build):
         admitted = round(16 * line["conjecturer/admitted_rate"])
         assert line["round/conjectured_slots"] == admitted
         assert line["round/anchor_slots"] == -(-(admitted + max(admitted, 4)) // 4) * 4 - admitted
-
-
-def test_a_capacity_that_cannot_hold_all_is_refused_with_the_worst_case(tmp_path):
-    # 16 proposals and 16 anchors of 4 answers are 128 samples, 8 micro-batches of 16; 2 hold 8 problems
-    with pytest.raises(
-        ConfigError, match=r"`prover_micro_batches` \(2\) holds 8 problems.*may play 32: 16.*raise it to 8"
-    ):
-        make_config(tmp_path, fill="keep_all", truncate_multiple=4)
-
-
-def test_fixed_data_cannot_be_asked_for_where_none_is_played(tmp_path):
-    with pytest.raises(ConfigError, match=r"`anchor_fraction` \(0.5\).*fill=none plays none"):
-        make_config(tmp_path, fill="none")

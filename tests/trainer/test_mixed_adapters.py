@@ -11,9 +11,7 @@ import torch
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives import OBJECTIVES
-from countdown_selfplay.planning.dry_run import estimate_of
 from countdown_selfplay.policies.lora import allow_mixed
 from countdown_selfplay.policies.mixed_adapters import MixedRows
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -340,25 +338,9 @@ def test_a_base_that_reads_mixed_rows_otherwise_is_found_out(tmp_path, caplog):
     assert all(torch.equal(value, start[name]) for name, value in weights(trainer).items())
 
 
-@pytest.mark.parametrize("sharing", ["full", "tied"])
-def test_a_mixed_pass_without_adapters_is_refused_in_one_sentence(tmp_path, sharing):
-    with pytest.raises(ConfigError, match=rf"`mixed_adapters` \(on\).*'{sharing}'; set policy_sharing=lora"):
-        make_trainer(tmp_path, policy_sharing=sharing, mixed_adapters="on")
-
-
 def test_auto_mixes_on_a_cpu_over_small_bases(tmp_path, monkeypatch):
     trainer = make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora())
     assert trainer.policies.mixed is not None
     monkeypatch.setattr("countdown_selfplay.policies.lora.SMALL", 1e5)  # the embedded model has half a million
     assert make_trainer(tmp_path, policy_sharing="lora", **SETTINGS, **lora()).policies.mixed is None
     assert make_trainer(tmp_path, policy_sharing="full", **SETTINGS).policies.mixed is None
-
-
-def test_the_estimate_of_a_dry_run_is_the_size_of_the_tensors_that_a_mixed_pass_adds(tmp_path):
-    """Copies of the adapters, whose gradient is the adapters' own: as many bytes as the estimate of `--dry_run`."""
-    trainer = make_trainer(tmp_path, **MIXED, **lora(), max_steps=1)
-    trainer.train()
-    mixed = trainer.policies.mixed
-    copies = sum(stacked.leaf.untyped_storage().nbytes() for stacked in mixed._stacked)
-    estimate = estimate_of(str(TINY_MODEL_PATH), trainer.args, lora_rank=LORA.r)
-    assert copies == estimate.training["mixed adapters"][0]

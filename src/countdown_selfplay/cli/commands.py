@@ -188,7 +188,7 @@ COMMANDS: dict[str, Command] = {
         "Play every curriculum on the same frozen problems, at equal samples, and compare them", "lab.cli.arena"
     ),
     "recipes": Command("List the shipped recipes with paper, time and memory, or print one", "cli.recipes"),
-    "ask": Command("Ask a trained prover for answers to one problem, or a conjecturer for problems", "cli.ask"),
+    "ask": Command("Ask a trained prover for answers to one problem, or a conjecturer for problems", "lab.cli.ask"),
     "push": Command(
         "Upload the trained roles of a finished run to the Hugging Face Hub, with model cards and the report",
         "cli.push",

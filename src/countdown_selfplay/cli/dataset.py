@@ -31,8 +31,7 @@ from ..countdown.generator import iterate_problems
 from ..countdown.planted import VALUE_HIGH, planted_problems
 from ..countdown.prompts import BARE_PROMPTS, MOVES_PROMPTS
 from ..countdown.rows import MOVES_SCHEMA, ROW_SCHEMAS, UNSOLVED_SCHEMAS, move_rows
-from ..data.jsonl import json_lines
-from ..data.parquet import parquet_rows
+from ..data.jsonl import json_lines, parquet_rows
 from ..errors import ConfigError, DataError
 from . import hard_set
 from .plain import add_options, add_rule_options, parser_of, rules_of

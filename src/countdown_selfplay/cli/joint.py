@@ -107,7 +107,7 @@ def play(
     if script.probe:
         from ..planning.dry_run import print_probe
 
-        print_probe(script, training, model, resolve_model(model.model_name_or_path), arguments)
+        print_probe(script, training, arguments)
         return 0
     from ..training.run import run_joint
 

@@ -19,7 +19,7 @@ examples: countdown-selfplay recipes
           countdown-selfplay recipes tiny/sgs > mine.yaml
 
 CPU minutes: of one whole run, where one was measured (facts.yaml beside the recipes says when). GiB: what --dry_run
-estimates for one process, a lower bound; of whole runs only --probe and a GPU know more."""
+counts for one process, a lower bound; --probe measures all."""
 
 _KINDS = tuple(dict.fromkeys(one.kind for one in TRAINERS.values()))
 

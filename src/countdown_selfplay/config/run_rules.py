@@ -19,7 +19,7 @@ _RULES: tuple[tuple[Broken, str], ...] = (
     (
         lambda c: c.push_to_hub,
         "`push_to_hub` (True) is not supported: a checkpoint holds several policies; after training upload the roles "
-        "with `countdown-selfplay push <output_dir>`.",
+        "with `trainer.push_to_hub()` or `countdown-selfplay push <output_dir>`.",
     ),
     (
         lambda c: c.enable_jit_checkpoint,

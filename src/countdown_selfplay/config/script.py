@@ -80,7 +80,7 @@ class JointScriptArguments(EvaluationArguments):
         "conjecturer, in <output_dir>/control, and print the difference of the two.",
     )
     report: bool = option(True, "Write plots and report.html into the run folder.")
-    dry_run: bool = option(False, "Print the resolved settings, the batch arithmetic and a memory estimate, and exit.")
+    dry_run: bool = option(False, "Print settings, batch arithmetic and a lower bound of the memory, and exit.")
     probe: bool = option(
         False, "Play two rounds with texts of full length, print measured peaks of memory, leave nothing."
     )

@@ -67,7 +67,7 @@ class Metric:
     """The chart of the report that shows it. None: a chart named after the metric, shared by all players."""
     legible: bool = False
     """It is the share of a player's texts that can be read: a run warns where that is next to none in its first
-    rounds (curriculum/legibility.py)."""
+    rounds (curriculum/guard.py)."""
 
     @property
     def explained(self) -> str:

@@ -1,9 +1,9 @@
-"""Reading JSON and JSONL objects with given fields. All else is a DataError: file, line, fault and cure."""
+"""Reading JSON and JSONL objects with given fields, and Parquet. Else a DataError: file, line, fault and cure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -120,3 +120,15 @@ def lacking(found: Mapping[str, Any], fields: Mapping[str, type]) -> str | None:
         if not isinstance(found[name], kind) or isinstance(found[name], bool) is not (kind is bool):
             return f"`{name}` is {found[name]!r:.40}, not {_WORDS[kind]}"
     return None
+
+
+def parquet_rows(path: Path, columns: Sequence[str] | None = None, cure: str = "") -> list[dict[str, Any]]:
+    """The rows, or some of their columns. `cure`: what to do about a file that cannot be read."""
+    import pyarrow.parquet
+
+    try:
+        return list(pyarrow.parquet.read_table(path, columns=columns and list(columns)).to_pylist())
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
+        first = (str(error).splitlines() or [type(error).__name__])[0].rpartition(f"'{path}': ")[2]
+        why = first.partition(". ")[0][:80]
+        raise DataError(f"'{path}' cannot be read as Parquet ({why}){cure and '; ' + cure}.") from None

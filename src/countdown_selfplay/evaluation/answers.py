@@ -8,7 +8,6 @@ number of threads. Weights, versions and device are part of the setting, the num
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections import Counter
@@ -17,6 +16,8 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from filelock import lock_descriptor
 
 from ..contract.domain import Domain, P, in_moves
 from ..countdown import Problem
@@ -263,15 +264,15 @@ class AnswerFile(AbstractContextManager["AnswerFile"]):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = path.open("ab")
+            alone = lock_descriptor(self._file.fileno(), blocking=False)
         except OSError as error:
             raise ConfigError(f"`--output` ({path}) cannot be written: {error.strerror}.") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not alone:
+                raise ConfigError(f"`--output` ({path}) is being written by another process; wait for it.")
             self.batches_done = self._resume(dict(setting), batches)
-        except BaseException as error:
+        except BaseException:
             self._file.close()
-            if isinstance(error, BlockingIOError):
-                raise ConfigError(f"`--output` ({path}) is being written by another process; wait for it.") from None
             raise
 
     def __exit__(self, *_: object) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..contract.metric import UNBOUNDED, Metric, Range, range_text
 from ..curriculum import Trip
-from ..curriculum.legibility import LEAST
+from ..curriculum.guard import LEAST
 from ..data.jsonl import json_file
 from ..statistics.bootstrap import Interval, independent_difference
 from .load import Run, load_run

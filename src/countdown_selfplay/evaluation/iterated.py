@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..data.parquet import parquet_rows
+from ..data.jsonl import parquet_rows
 from ..data.run_files import numbered_folders
 from ..games.critic_metrics import OF_RIGHT, OF_WRONG
 from ..statistics.bootstrap import ratio_interval

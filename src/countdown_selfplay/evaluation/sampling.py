@@ -9,8 +9,7 @@ it never meets when it samples. Here the two are tokenized apart and the end tok
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 import torch
@@ -20,10 +19,8 @@ from transformers.generation.stopping_criteria import StopStringCriteria
 from ..asking import DEFAULTS, Asked, check_token_ids, end_of_turn, generation_settings, prompt_ids, ready
 from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError, PromptError
-from ..policies.decode import without_idle_rows
+from ..policies.decode import evaluating, neutral_generation, without_idle_rows
 from ..random_state import private_generator
-
-_TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 IGNORED = -100
 """The label of tokens that are not in the loss."""
@@ -235,46 +232,6 @@ def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: Genera
 def id_list(ids: int | list[int] | None) -> list[int]:
     """A generation config's token ids, which may be one or none."""
     return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
-
-
-@contextmanager
-def neutral_generation(model: Any) -> Iterator[None]:
-    """Inside the block the model's own `generation_config` holds its token ids and nothing else.
-
-    `generate` fills in from it whatever its caller left unset (Qwen2.5's has a repetition penalty of 1.1; min_p,
-    suppress_tokens or max_time have no value that would mean "off"), so that samples would come from another
-    distribution than the loss scores. Changed in place: wrappers (PEFT, a set of policies) hand on the one object.
-    """
-    config = getattr(model, "generation_config", None)
-    if config is None:
-        yield
-        return
-    own = dict(vars(config))
-    neutral = GenerationConfig(**{name: own.get(name) for name in _TOKEN_IDS})
-    vars(config).clear()
-    vars(config).update(vars(neutral))
-    try:
-        yield
-    finally:
-        vars(config).clear()
-        vars(config).update(own)
-
-
-@contextmanager
-def evaluating(model: Any) -> Iterator[None]:
-    """Evaluation mode inside; afterwards each submodule is in its own former mode (a frozen one may differ)."""
-    modules = list(model.modules()) if hasattr(model, "modules") else []
-    modes = [module.training for module in modules]
-    whole = getattr(model, "training", False)
-    model.eval()
-    try:
-        yield
-    finally:
-        if modules:
-            for module, mode in zip(modules, modes, strict=True):
-                module.training = mode
-        else:
-            model.train(whole)
 
 
 def completion_ids(tokenizer: Any, completion: Any, chat: bool) -> list[int]:

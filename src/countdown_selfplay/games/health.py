@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ import torch
 from ..contract.episodes import Episodes
 from ..contract.game import Proposal
 from ..contract.round import Rollout, Round, Turn
-from .rungs import has_rungs
 
 
 def proposal_health(
@@ -202,3 +202,27 @@ def examples(
 def _written(value: float) -> float | None:
     """A number as samples.jsonl holds it; None: not measured."""
     return None if np.isnan(value) else float(f"{value:.6f}")
+
+
+def has_rungs(domain: Any) -> bool:
+    """Whether problems of the domain may be of several rungs."""
+    return domain.rung is not None and len(domain.rungs) != 1
+
+
+def rung_health(
+    domain: Any, proposals: Sequence[Proposal], problems: Sequence[Any], solve_rate_P: np.ndarray
+) -> dict[str, Any]:
+    """Counts and mean solve rates by rung; {} for a domain without several rungs. A proposal of a rung that the domain
+    does not have is no problem of it."""
+    if not has_rungs(domain):
+        return {}
+    of_played = np.asarray([domain.rung(problem) for problem in problems], dtype=int)
+    proposed = Counter(domain.rung(p.problem) for p in proposals if p.problem is not None)
+    found: dict[str, Any] = {}
+    for rung in sorted({*(domain.rungs or proposed), *of_played.tolist()}):
+        own_P = solve_rate_P[of_played == rung]
+        found[f"round/rung_{rung}_proposed"] = proposed[rung]
+        found[f"round/rung_{rung}_played"] = int(own_P.size)
+        if own_P.size:
+            found[f"round/rung_{rung}_solve_rate"] = float(own_P.mean())
+    return found

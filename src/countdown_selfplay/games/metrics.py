@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import inf
 
 from ..contract.metric import HIDDEN, SHARE, Metric, Panel
-from .rungs import BY_RUNG
 
 _SOLVE_RATE = Panel("Solve rate of the problems", SHARE, "Curriculum")
 _EXTREMES = Panel("Too easy, too hard", SHARE, "Curriculum")
@@ -14,6 +13,25 @@ _PROPOSALS = Panel("The conjecturer's proposals", SHARE, "Curriculum")
 _CONJECTURER = Panel("Conjecturer's reward", (), "Curriculum")
 _PROVER = Panel("Prover's reward", (), "Prover")
 
+BY_RUNG = (
+    Metric(
+        "round/rung_<rung>_proposed",
+        "Proposals of the round whose problem is of this rung (Countdown: has so many numbers), played or not. A "
+        "conjecturer that climbs moves from rung to rung. Of domains with several rungs.",
+        panel=HIDDEN,
+    ),
+    Metric(
+        "round/rung_<rung>_played",
+        "Problems of this rung that were played in the round, proposals, anchors and random ones together.",
+        panel=HIDDEN,
+    ),
+    Metric(
+        "round/rung_<rung>_solve_rate",
+        "Mean p over the played problems of this rung. It rises, from the easiest rung on; not comparable between "
+        "runs, for a conjecturer chooses the easy problems of a rung: compare `eval_pass@<k>/rung_<rung>`.",
+        panel=HIDDEN,
+    ),
+)
 
 ANSWERS = (
     Metric(

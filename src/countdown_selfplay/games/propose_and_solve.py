@@ -3,6 +3,7 @@ Self-Play, SGS and Task Difficulty and Diversity are other settings, proposers a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,10 +22,8 @@ from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
 from ..rewards.learning_progress import needs_progress
 from .filters import frontier_of, frontier_share, in_frontier, is_starved, shuffled, unsolvable_share, wanted_answers
-from .health import examples, proposal_health, prover_health, solve_rate_health
+from .health import examples, proposal_health, prover_health, rung_health, solve_rate_health
 from .metrics import METRICS
-from .progress import progress_of
-from .rungs import rung_health
 from .settings import Settings
 
 
@@ -87,6 +86,7 @@ class ProposeAndSolve(BaseGame):
         reward_P`, or a name in CONJECTURER_REWARDS."""
         self.proposer: Proposer | None = proposer
         self.reward = make_conjecturer_reward(reward) if isinstance(reward, str) else reward
+        self.pays_progress = needs_progress(self.reward)
         self.guide, self.settings, self.archive = guide, settings or Settings(), Archive()
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
@@ -204,7 +204,7 @@ class ProposeAndSolve(BaseGame):
             recent_rates=tuple(self.archive.recent_rates),
             prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
             guide_P=guide_P,
-            progress_P=progress_of(round, answers, slots.kept) if paid and needs_progress(self.reward) else None,
+            progress_P=progress_of(round, answers, slots.kept) if paid and self.pays_progress else None,
             **{name: value for name, value in ranges.items() if value is not None},
         )
 
@@ -324,3 +324,15 @@ def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
 
 def _whole(count: float) -> int:  # in methods `round` is the round
     return round(count)
+
+
+def progress_of(round: Round, answers: Sequence[Rollout], kept: int) -> np.ndarray:
+    """(kept) mean over right answers, then over provers, of `Round.progress`, in nats; 0 where no prover has a right
+    answer or has taken a step. answers: one per prover, of this process's share of the problems."""
+    known_MP = []
+    for found in answers:
+        moved_B = round.progress(found)
+        own = [math.nan] * len(found.rows) if moved_B is None else moved_B.view(-1, found.n).nanmean(1).tolist()
+        known_MP.append(round.gather(own)[:kept])
+    known = np.asarray(known_MP, dtype=float)
+    return np.asarray(np.nansum(known, 0) / np.maximum(np.isfinite(known).sum(0), 1))

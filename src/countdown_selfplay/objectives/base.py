@@ -1,5 +1,5 @@
-"""What an objective is: selection, credit per sample, then a loss. Shapes: P problems (or prompts), G samples each,
-B rows, T tokens."""
+"""What an objective is: selection, credit per sample, then a loss; and the means and weights that losses are made of.
+Shapes: P problems (or prompts), G samples each, B rows, T tokens."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class BaseObjective(Stateless):
     """Selection, credit and loss of a role; built once per role. An objective has `advantages` and `loss`; the rest is
     optional: by default every sample is selected, and nothing is remembered."""
 
-    # How a sum over tokens becomes a mean (see objectives.normalization). The KL term is normalised in the same way,
+    # How a sum over tokens becomes a mean (`normalise`). The KL term is normalised in the same way,
     # so that its weight against the policy term does not depend on length.
     normalization: Normalization = "sequence"
     replay: Replay | None = None
@@ -190,3 +190,87 @@ def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
             f"and returned {shape}."
         )
     return output
+
+
+def spread(rewards_PG: torch.Tensor) -> torch.Tensor:
+    """(P, 1) bools: whether two samples of the group have different rewards; absent ones (NaN) do not count.
+
+    A group of equal rewards carries no signal. Its mean is off by rounding (eight times 0.1 in float32), so a
+    difference to the mean would say otherwise, and a division would blow it up.
+    """
+    known_PG = ~torch.isnan(rewards_PG)
+    low_P1 = torch.where(known_PG, rewards_PG, torch.inf).amin(1, keepdim=True)
+    high_P1 = torch.where(known_PG, rewards_PG, -torch.inf).amax(1, keepdim=True)
+    return high_P1 > low_P1
+
+
+def normalise(values_BT: torch.Tensor, inputs: LossInputs, how: Normalization) -> torch.Tensor:
+    """This micro-batch's share of the round's mean of `values_BT` over the tokens that are trained on.
+
+    sequence: sum over a completion's tokens, mean over completions (RLOO, REINFORCE).
+    sequence_mean: mean over a completion's tokens, mean over completions (GRPO; SGS, G.1).
+    token: mean over all tokens of the round (DAPO; a language-modelling loss).
+    group: mean over all tokens of a group, mean over groups (CISPO; SGS, G.3).
+    length_cap: sum over a completion's tokens / the most tokens it may have, mean over completions (Dr. GRPO).
+    A completion without a trained token adds 0; so does an empty selection. The moves of an episode are one
+    completion.
+    """
+    masked_BT = values_BT * inputs.mask_BT
+    if how == "token":
+        return masked_BT.sum() / (inputs.tokens or 1.0)
+    if how == "sequence":
+        return masked_BT.sum() / (inputs.sequences or 1.0)
+    if how == "length_cap":
+        return masked_BT.sum() / ((inputs.sequences or 1.0) * inputs.length_cap)
+    if how == "sequence_mean":
+        lengths_B = inputs.of_completion(inputs.mask_BT.sum(1))
+        return (masked_BT.sum(1) / lengths_B.clamp(min=1.0)).sum() / (inputs.sequences or 1.0)
+    if inputs.group_tokens_B is None:
+        raise ValueError("normalization 'group' needs LossInputs.group_tokens_B.")
+    return (masked_BT.sum(1) / inputs.group_tokens_B.clamp(min=1.0)).sum() / (inputs.groups or 1.0)
+
+
+def sequence_weight(
+    logps_BT: torch.Tensor,
+    behavior_BT: torch.Tensor,
+    mask_BT: torch.Tensor,
+    low: float,
+    high: float,
+    sequence_B: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """w = clamp(exp(sum over tokens of (log pi - log mu)), low, high), without gradient.
+
+    pi are the current weights, mu is the policy that sampled. Returns (w_B, raw_B): the clamped and the raw weight.
+    Both are exactly 1 when the samples are on-policy and come from the training engine itself. sequence_B: rows with
+    the same number are one completion (the moves of an episode), whose weight is that of all its tokens.
+    """
+    log_ratio_B = of_completion(((logps_BT.detach() - behavior_BT) * mask_BT).sum(1), sequence_B)
+    raw_B = torch.exp(log_ratio_B.clamp(-30.0, 30.0))  # e^30 is far outside any clamp and still finite in float32
+    return raw_B.clamp(low, high), raw_B
+
+
+def truncated_weight(
+    logps_BT: torch.Tensor,
+    sampled_BT: torch.Tensor,
+    mask_BT: torch.Tensor,
+    mode: str,
+    low: float | None,
+    high: float | None,
+    sequence_B: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Truncated importance weight of a sampler that is not the trained model, without gradient: what TRL's GRPO loss
+    is multiplied by under `vllm_importance_sampling_correction`.
+
+    w = pi / mu, pi the trained weights and mu the sampler, per token (modes `token_*`, (B, T)) or as the product over
+    the completion (`sequence_*`, (B, 1)), all moves of an episode being one. `*_truncate` clamps w to [low, high];
+    `*_mask` sets it to 0 outside. None: no bound. A token that the sampler could not score (NaN) has ratio 1. Yao et
+    al. 2025, "Your efficient RL framework secretly brings you off-policy RL training"; the masks: Liu et al. 2025,
+    "When speed kills stability".
+    """
+    gap_BT = torch.nan_to_num((logps_BT.detach() - sampled_BT) * mask_BT, nan=0.0)
+    gap = of_completion(gap_BT.sum(1), sequence_B)[:, None] if mode.startswith("sequence") else gap_BT
+    weight = torch.exp(gap.clamp(-30.0, 30.0))
+    if mode.endswith("truncate"):
+        return weight if low is None and high is None else weight.clamp(min=low, max=high)
+    outside = (weight < (-torch.inf if low is None else low)) | (weight > (torch.inf if high is None else high))
+    return weight.masked_fill(outside, 0.0)

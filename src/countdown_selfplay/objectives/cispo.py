@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 
 from ..registry import Amount, Share
-from .base import BaseObjective, LossInputs, LossOutput
+from .base import BaseObjective, LossInputs, LossOutput, normalise
 from .grpo import group_advantages
-from .normalization import normalise
 
 
 class CISPO(BaseObjective):

@@ -9,8 +9,7 @@ import torch
 from annotated_types import Gt, Le
 
 from ..registry import Count
-from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay
-from .normalization import normalise
+from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay, normalise
 
 
 class ExpertIteration(BaseObjective):

@@ -6,9 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..registry import Amount, Share
-from .base import BaseObjective, LossInputs, LossOutput, Normalization
-from .groups import spread
-from .normalization import normalise
+from .base import BaseObjective, LossInputs, LossOutput, Normalization, normalise, spread
 
 STD_EPS = 1e-4
 """Added to a group's standard deviation, as in TRL; the paper divides by the bare one."""
@@ -36,7 +34,7 @@ class GRPO(BaseObjective):
     w_it = pi(y_it) / mu(y_it) per token with gradient, mu the policy that sampled, clipped to [1 - epsilon_low, 1 +
     epsilon_high] = [0.8, 1.2]. Equal to TRL's `loss_type="grpo"`. In a round's first step w_it is 1 and nothing is
     clipped; the clip acts from the second on (`steps_per_round`). Samples of another engine are weighted as in TRL
-    (objectives.importance.truncated_weight), and mu in w_it is then the trained model before the step.
+    (objectives.base.truncated_weight), and mu in w_it is then the trained model before the step.
     Degenerate: see group_advantages; a completion of no tokens adds 0.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .groups import spread
+from .base import spread
 from .rloo import RLOO, High, Low
 
 

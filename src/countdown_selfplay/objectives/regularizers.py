@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .base import LossInputs
-from .normalization import normalise
+from .base import LossInputs, normalise
 
 
 def kl_k3(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:

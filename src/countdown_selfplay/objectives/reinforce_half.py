@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..registry import Share
-from .base import BaseObjective, LossInputs, LossOutput, Replay
-from .normalization import normalise
+from .base import BaseObjective, LossInputs, LossOutput, Replay, normalise
 
 
 class ReinforceHalf(BaseObjective):

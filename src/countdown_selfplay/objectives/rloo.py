@@ -7,9 +7,7 @@ from typing import Annotated, Literal
 import torch
 from annotated_types import Ge, Gt, Le
 
-from .base import BaseObjective, LossInputs, LossOutput
-from .groups import spread
-from .importance import sequence_weight
+from .base import BaseObjective, LossInputs, LossOutput, sequence_weight, spread
 
 Low = Annotated[float, Gt(0), Le(1)]
 High = Annotated[float, Ge(1)]

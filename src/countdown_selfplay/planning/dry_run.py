@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, asdict, fields, replace
+from dataclasses import MISSING, asdict, fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from trl import ModelConfig
+import torch
+from trl import ModelConfig, get_peft_config
 
 from ..asking import prompt_ids
 from ..config import JointSelfPlayConfig, Role
@@ -22,23 +23,11 @@ from ..errors import ConfigError, CountdownSelfPlayError
 from ..evaluation.terminal import aligned
 from ..games import GAMES, Game, game_class
 from ..policies.adapters import config_of, whole_below
-from ..policies.build import read_tokenizer
-from ..policies.lora import SMALL
+from ..policies.build import DEFAULT_ADAPTER, read_tokenizer
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
 from ..training.parts import ready_tokenizer
-from .memory import (
-    GIB,
-    LEFT_OUT,
-    Launch,
-    MemoryEstimate,
-    ModelShape,
-    Vllm,
-    bytes_of,
-    estimate_memory,
-    launch_of,
-    model_shape,
-)
+from .memory import SHARDED, Launch, kv_cache, launch_of, memory_table, parameters_of, state
 
 
 def print_dry_run(
@@ -48,7 +37,7 @@ def print_dry_run(
     model_path: str,
     launch: Launch | None = None,
 ) -> None:
-    """Print the resolved settings, the batch arithmetic, problems per round and a memory estimate. ConfigError, the
+    """Print the resolved settings, the batch arithmetic, problems per round and memory_of the run. ConfigError, the
     run's own, where it would be refused, whatever the machine: at once for a domain, else when all is printed.
 
     `launch`: that of a run; None: the one of this process.
@@ -65,7 +54,7 @@ def print_dry_run(
     print(f"\n# One round = {'one optimizer step' if steps == 1 else f'{at_most}{steps} optimizer steps'}")
     for line in batch_arithmetic(args, launch.processes):
         print(textwrap.fill(line, 80, subsequent_indent="  "))
-    print(f"\n# Memory per process, estimated in GiB ({launch.sentence})")
+    print(f"\n# Memory per process in GiB ({launch.sentence})")
     if launch.bf16 and launch.device == "cpu" and not args.use_cpu:
         print(
             "A run would be refused here: bf16 on a CPU needs --use_cpu. To plan for a GPU:\n"
@@ -78,8 +67,8 @@ def print_dry_run(
         others = dict.fromkeys([own, *(s.model for s in args.all_roles.values())])
         for name in (*filter(None, others), model_path):
             config_of(resolve_model(name))
-        print(memory_table(estimate_for(script, args, model, model_path, launch)))
-        print("--probe plays rounds and measures.")
+        print(memory_of(script, args, model, model_path, launch))
+        print("--probe plays rounds and measures all of it.")
     except (OSError, ValueError) as error:
         print(unreadable(name, error))
     if why:
@@ -99,7 +88,7 @@ def unreadable(path: str, error: Exception) -> str:
     if there or whole.count("/") > 1 or whole.startswith((".", "/", "~")):
         said = said if there else "there is no such folder, and the hub has no such names."
         raise ConfigError(f"The model {named} cannot be read: {said}") from error
-    return f"No estimate: the config of {named} cannot be read here:\n{textwrap.fill(said, 80)}"
+    return f"No figures: the config of {named} cannot be read here:\n{textwrap.fill(said, 80)}"
 
 
 def print_settings(*parts: Any) -> None:
@@ -140,135 +129,42 @@ def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     return [(name, *(plain(role[name]) for role in roles)) for name in own]
 
 
-def print_probe(
-    script: JointScriptArguments,
-    args: JointSelfPlayConfig,
-    model: ModelConfig,
-    model_path: str,
-    trainer_arguments: dict[str, Any],
-) -> None:
-    """Play rounds, and print on the main process what it peaked at beside the estimate."""
+def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> None:
+    """Play rounds, and print on the main process what it peaked at."""
     from ..data.files import load_problem_rows
     from .probe import probe, probe_table
 
-    try:
-        estimate = estimate_for(script, args, model, model_path)
-    except (OSError, ValueError):
-        estimate = None  # the trainer says in its own words what cannot be read
     rows = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
     launch = launch_of(args)
     found = probe(args, {"train_dataset": rows, "domain": domain_from(args), **trainer_arguments})
     if args.process_index == 0:
-        print(f"# Memory of the main process in GiB ({launch.sentence})\n{probe_table(found, estimate)}")
+        print(f"# Memory of the main process in GiB ({launch.sentence})\n{probe_table(found)}")
 
 
-def estimate_for(
-    script: JointScriptArguments,
-    args: JointSelfPlayConfig,
-    model: ModelConfig,
-    path: str,
-    launch: Launch | None = None,
-) -> MemoryEstimate:
-    """`estimate_of` the options of a command."""
-    rank = None
-    if model.use_peft or args.policy_sharing == "lora":
-        rank = model.lora_r if model.use_peft else DEFAULT_LORA_RANK
-    one_source = script.conjecturer_model_name_or_path in (None, model.model_name_or_path)
-    plain = not (model.use_peft and (model.lora_dropout or model.use_dora))
-    how: dict[str, Any] = {"lora_rank": rank, "dtype": model.dtype, "one_source": one_source, "plain_lora": plain}
-    return estimate_of(path, args, launch, **how)
-
-
-def estimate_of(
-    model_path: str,
-    args: JointSelfPlayConfig,
-    launch: Launch | None = None,
-    *,
-    lora_rank: int | None = None,
-    dtype: Any = None,
-    one_source: bool = True,
-    plain_lora: bool = True,
-) -> MemoryEstimate:
-    """The estimate for the model at `model_path`; its config and tokenizer are read, no weight is. `plain_lora`: the
-    adapters are of the kind that can share a pass.
-
-    OSError or ValueError if they cannot be.
-    """
-    config = config_of(model_path)
-    vllm = None
-    if args.generation_backend.startswith("vllm"):
-        server = args.generation_backend == "vllm_server"
-        tensor = int(args.vllm_tensor_parallel_size or 1)
-        vllm = Vllm(float(args.vllm_gpu_memory_utilization), bool(args.vllm_enable_sleep_mode), server, tensor)
-    launch, shape = launch_of(args) if launch is None else launch, model_shape(config)
-    return estimate_memory(
-        shape,
-        # A turn samples what all steps of its round will be trained on.
-        [_of_a_round(s, args) for s in args.all_roles.values()],
-        launch,
-        _prompt_tokens(model_path, args),
-        rows=args.per_device_train_batch_size,
-        sharing=args.policy_sharing,
-        lora_rank=lora_rank,
-        weight_bytes=bytes_of(dtype, getattr(config, "dtype", None)),
-        one_source=one_source,
-        vllm=vllm,
-        mixed=plain_lora and one_source and mixes(args, shape, launch, lora_rank),
-    )
-
-
-def mixes(args: JointSelfPlayConfig, shape: ModelShape, launch: Launch, lora_rank: int | None) -> bool:
-    """Do rows of several players share a pass? As policies/lora.py decides it of the module."""
-    roles = list(args.all_roles.values())
-    adapters = len({role.weights for role in roles if role.trained})
-    if lora_rank is None or args.policy_sharing != "lora" or args.mixed_adapters == "off" or adapters < 2:
-        return False
-    if len({role.model for role in roles}) > 1 or args.padding_free or launch.kind not in ("none", "ddp"):
-        return False
-    small = shape.parameters + adapters * lora_rank * shape.adapted <= SMALL
-    return args.mixed_adapters == "on" or (small and launch.device == "cpu")
-
-
-def _of_a_round(settings: Role, args: JointSelfPlayConfig) -> Role:
-    """The role with what a process samples in a round."""
-    asked = settings.samples_per_round
-    own = None if asked is None else -(-asked // args.world_size)
-    return replace(settings, micro_batches=settings.micro_batches * args.steps_per_round, samples_per_round=own)
-
-
-def memory_table(found: MemoryEstimate) -> str:
-    """At most 80 columns wide."""
-    rows: list[tuple[str, ...]] = [("part", "GiB", "how it comes about")]
-    parts = {**found.lasting, **found.sampling, **found.training}
-    rows += [(name, f"{size / GIB:.3f}", words) for name, (size, words) in parts.items()]
-    rows.append(("while sampling", f"{found.gib('sampling'):.3f}", "what lasts, and the parts of sampling"))
-    rows.append(("while training", f"{found.gib('training'):.3f}", "what lasts, gradients and logits"))
-    table = f"{aligned([*rows, ('peak', f'{found.peak:.3f}', 'the larger of the two')])}\n{LEFT_OUT}"
-    if found.peak <= LARGE:
-        return table
-    where = "sampling" if found.gib("sampling") > found.gib("training") else "training"
-    if max(found.gib(where) - sum(size for size, _ in found.lasting.values()) / GIB, 0) < found.peak / 2:
-        where = "lasting"
-    more = f"More than the {LARGE} GB of a large GPU. {_HELPS[where]}"
-    return f"{table}\n{textwrap.fill(more, 80, break_long_words=False, break_on_hyphens=False)}"
-
-
-LARGE = 80
-"""GiB of one large GPU."""
-_HELPS = {
-    "sampling": "The texts of a round that are sampled at once are most of it: --generation_backend vllm samples in "
-    "blocks, more processes (--accelerate_config ddp --num_processes N) share them, and fewer micro-batches "
-    "(prover_micro_batches, steps_per_round) are a smaller round.",
-    "training": "The rows of a pass are most of it: a smaller per_device_train_batch_size with more micro-batches "
-    "needs less, and so does --gradient_checkpointing true.",
-    "lasting": "Weights, gradients and the optimizer are most of it: --accelerate_config zero3 or fsdp2 with "
-    "--num_processes N shares them, and --policy_sharing lora trains adapters over one copy.",
-}
-"""What most of a plan consists of -> settings that need less of it."""
-
-
-DEFAULT_LORA_RANK = 16
-"""Of policy_sharing=lora without --use_peft (policies/build.py)."""
+def memory_of(
+    script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str, launch: Launch
+) -> str:
+    """The table of a joint run with the model at `path`, whose config and tokenizer are read. OSError or ValueError if
+    they cannot be."""
+    config, roles = config_of(path), list(args.all_roles.values())
+    adapter = get_peft_config(model) or (DEFAULT_ADAPTER if args.policy_sharing == "lora" else None)
+    whole, adapted = parameters_of(config, adapter)
+    sets = len({role.weights for role in roles if role.trained})
+    starts = {role.model for role in roles if adapter is not None or not role.trained}
+    own = script.conjecturer_model_name_or_path not in (None, model.model_name_or_path)
+    copies = len(starts) + (sets if adapter is None else own)
+    dtype = str(getattr(config, "dtype", None) if model.dtype == "auto" else model.dtype or "float32")
+    size = getattr(torch, dtype.removeprefix("torch."), torch.float32).itemsize
+    lasting, training = state(launch, copies * whole + sets * adapted, sets * (adapted or whole), size)
+    if args.generation_backend != "generate":
+        return memory_table(lasting, {}, training)
+    prompts, texts = _prompt_tokens(path, args), []
+    for role in roles:
+        rows = args.per_device_train_batch_size * role.micro_batches * args.steps_per_round
+        asked = role.samples_per_round and -(-role.samples_per_round // args.world_size)
+        texts.append((role.role, asked or rows, prompts[role.kind] + role.max_completion_length))
+    half = size == 2 or (launch.bf16 and launch.kind in SHARDED)  # these cast the weights; autocast caches float32
+    return memory_table(lasting, kv_cache(config, texts, half), training)
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:

@@ -20,7 +20,7 @@ from ..config.roles import parsed_roles
 from ..evaluation.terminal import aligned
 from ..training.callbacks.progress import RoundLines
 from ..training.trainer import JointConjecturerProverTrainer
-from .memory import GIB, MemoryEstimate
+from .memory import GIB
 
 ROUNDS = 2  # the optimizer's moments do not exist before the end of the first
 _SMALL = 1e-6  # an entropy bonus: texts that earn nothing keep their rows and gradients in the step
@@ -135,11 +135,10 @@ def _give_entropy(args: JointSelfPlayConfig) -> None:
         args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
 
 
-def probe_table(found: dict[str, Any], estimate: MemoryEstimate | None) -> str:
-    """Measured beside estimated, in GiB."""
-    rows: list[tuple[str, ...]] = [("half of a round", "estimated", "measured")]
-    for half in ("sampling", "training"):
-        rows.append((half, "-" if estimate is None else f"{estimate.gib(half):.3f}", f"{found[half]:.3f}"))
+def probe_table(found: dict[str, Any]) -> str:
+    """Measured peaks, in GiB."""
+    rows: list[tuple[str, ...]] = [("half of a round", "measured")]
+    rows += [(half, f"{found[half]:.3f}") for half in ("sampling", "training")]
     longest = {key: n for key, n in sorted(found["log"].items()) if key.endswith("/completion_length_max")}
     said = ", ".join(f"{key.split('/')[0]} {n:g}" for key, n in longest.items())
     said = f"; longest texts: {said} tokens" if said else ""

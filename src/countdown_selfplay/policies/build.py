@@ -28,6 +28,7 @@ from .lora import LoraPolicies, SeveralBases
 
 ModelSource = str | PreTrainedModel
 logger = logging.getLogger(__name__)
+DEFAULT_ADAPTER = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
 def build_policies(
@@ -74,7 +75,7 @@ def build_policies(
         _check_vocabularies({} if alike else models)
         return _from(FullPolicies(models, weights_of, starts, frozen), starts, distinct)
     if peft_config is None:
-        peft_config = LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM")
+        peft_config = DEFAULT_ADAPTER
     check_adapter(peft_config)
     bases = {i: _load(whole[i], init_kwargs) for i in dict.fromkeys(starts.values())}
     _check_vocabularies({} if alike else {str(distinct[i])[:80]: base for i, base in bases.items()})

@@ -1,18 +1,19 @@
 """Sampling without repeated or idle rows, as the `custom_generate` of transformers' `generate`: a prompt is read once
 for all of its completions, the beginning that all prompts share once a batch, and a completion that has ended is no
-longer in the batch."""
+longer in the batch. And what is put back around sampling: modes of modules, a model's own generation config."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
 import torch
-from transformers import Cache, generation
+from transformers import Cache, GenerationConfig, generation
 
 from .._transformers import cache_name, moved_names
 from ..errors import GenerationError
@@ -232,3 +233,46 @@ def looped(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
 def _scores(base: Any, **given: Any) -> torch.Tensor:
     found: torch.Tensor = base(**given, logits_to_keep=ANSWER + 1).logits
     return found[:, -ANSWER - 1 :]
+
+
+_TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
+
+
+@contextmanager
+def neutral_generation(model: Any) -> Iterator[None]:
+    """Inside the block the model's own `generation_config` holds its token ids and nothing else.
+
+    `generate` fills in from it whatever its caller left unset (Qwen2.5's has a repetition penalty of 1.1; min_p,
+    suppress_tokens or max_time have no value that would mean "off"), so that samples would come from another
+    distribution than the loss scores. Changed in place: wrappers (PEFT, a set of policies) hand on the one object.
+    """
+    config = getattr(model, "generation_config", None)
+    if config is None:
+        yield
+        return
+    own = dict(vars(config))
+    neutral = GenerationConfig(**{name: own.get(name) for name in _TOKEN_IDS})
+    vars(config).clear()
+    vars(config).update(vars(neutral))
+    try:
+        yield
+    finally:
+        vars(config).clear()
+        vars(config).update(own)
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Evaluation mode inside; afterwards each submodule is in its own former mode (a frozen one may differ)."""
+    modules = list(model.modules()) if hasattr(model, "modules") else []
+    modes = [module.training for module in modules]
+    whole = getattr(model, "training", False)
+    model.eval()
+    try:
+        yield
+    finally:
+        if modules:
+            for module, mode in zip(modules, modes, strict=True):
+                module.training = mode
+        else:
+            model.train(whole)

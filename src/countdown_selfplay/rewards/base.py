@@ -112,3 +112,41 @@ def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np
     """1 at `peak`, falling linearly to 0 at a distance of `left` below it and `right` above it, 0 beyond."""
     distance_P = np.asarray(solve_rate_P, dtype=float) - peak
     return np.maximum(0.0, 1.0 - np.where(distance_P < 0, -distance_P / left, distance_P / right))
+
+
+def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
+    """Call `reward` and insist on one finite number per problem; RewardError names the function and the problem."""
+    name = _name(reward)
+    reward_P = called(reward, solve_rate_P, ctx)
+    if reward_P.shape != solve_rate_P.shape:
+        raise RewardError(
+            f"Conjecturer reward '{name}' returned shape {reward_P.shape} for {solve_rate_P.shape[0]} solve rates; "
+            "it must return one reward per problem."
+        )
+    bad = np.flatnonzero(~(np.abs(reward_P) <= LARGEST_REWARD))  # NaN is not <= anything
+    if bad.size:
+        row = int(bad[0])
+        raise RewardError(
+            f"Conjecturer reward '{name}' returned {reward_P[row]} for problem {row} of the round (solve rate "
+            f"{solve_rate_P[row]:.3f}); rewards must be finite, and at most {LARGEST_REWARD:g} in size."
+        )
+    return reward_P
+
+
+def refused_reward(reward: Callable[..., Any], reason: str, otherwise: float) -> float:
+    """What a proposal earns that was refused for `reason`: what the reward's method `invalid_reward` says, or
+    `otherwise` where it has none or says None. RewardError if that is not a finite number."""
+    hook = getattr(reward, "invalid_reward", None)
+    value = None if hook is None else hook(reason)
+    if value is None:
+        return otherwise
+    if not abs(value) <= LARGEST_REWARD:
+        raise RewardError(
+            f"`invalid_reward` of conjecturer reward '{_name(reward)}' returned {value} for reason '{reason}'; "
+            f"rewards must be finite, and at most {LARGEST_REWARD:g} in size."
+        )
+    return float(value)
+
+
+def _name(reward: Callable[..., Any]) -> str:
+    return getattr(reward, "__name__", type(reward).__name__)

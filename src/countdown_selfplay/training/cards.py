@@ -9,6 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import ModelCard, ModelCardData, metadata_load, try_to_load_from_cache
+from yaml import YAMLError
+
 from ..asking import generation_settings, sampling_of
 from ..countdown import CountdownDomain, Problem
 from ..data.jsonl import json_file
@@ -19,10 +22,6 @@ from ..tiny import embedded_name
 _VERSION = version("countdown-selfplay")  # of the metadata: the package's own name would be a circle of imports
 _EXAMPLE = Problem((3, 5, 7), 22)
 _SHOWN = {"objective": "objective", "learning_rate": "learning rate", "beta": "KL coefficient"}
-_MOVES = (
-    "An answer is a sequence of moves. The code below samples one move; this plays a problem to its end:\n\n"
-    "```bash\ncountdown-selfplay ask --model {place} 3 5 7 --target 22\n```"
-)
 
 
 def card(
@@ -33,78 +32,37 @@ def card(
     tags: Sequence[str],
     *,
     base: str,
-    place: str,
-    said: str = "",
-    results: str = "",
-    command: str | None = None,
     prompt: Any = None,
     sampling: Mapping[str, Any] | None = None,
     library: str = "transformers",
+    **parts: Any,
 ) -> str:
     """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by `recorded`, the
-    domain's own account; `said`: a paragraph behind it. `base`: the folder or hub id of the weights before training;
-    `place`: of those after it. `results`: a table as text; `prompt`: one that the model knows, a text or a chat;
-    `sampling`: how it is asked."""
-    licence, embedded, on_hub = licence_of(base), embedded_name(base), is_hub_id(base)
-    head = {"library_name": library, "pipeline_tag": "text-generation"}
-    head |= {"license": licence} if licence else {}
-    head |= {"base_model": base} if on_hub else {}
-    recorded = dict(recorded)
-    rules = recorded.pop("rules", None)
-    rows = {**rows, **{name.replace("_", " "): value for name, value in recorded.items()}}
-    named = (
-        f"[{base}](https://huggingface.co/{base})" if on_hub else f"`{embedded or base}`" if base else "not recorded"
+    domain's own account. `base`: the folder or hub id of the weights before training. `prompt`: one that the model
+    knows, a text or a chat; `sampling`: how it is asked. `parts` of model_card.md: `place` of the weights; `results`,
+    a table as text; `said`, a paragraph behind the settings; `moves`: are answers sequences of them? `command`."""
+    head = ModelCardData(
+        library_name=library,
+        pipeline_tag="text-generation",
+        license=licence_of(base),
+        base_model=base if is_hub_id(base) else None,
+        tags=["trl", "countdown-selfplay", *tags],
     )
-    under = "" if rules is None else f" under these rules: `{rules}`"
-    whose = f", embedded in countdown-selfplay {_VERSION}" if embedded else ""
-    parts = [
-        "---",
-        *(f"{name}: {value}" for name, value in head.items()),
-        "tags:",
-        *(f"- {tag}" for tag in ("trl", "countdown-selfplay", *tags)),
-        "---",
-        f"# {title}\n",
-        f"{made}\n",
-        f"- Base model: {named}{whose}",
-        f"- Licence: {licence or 'that of the base model'}\n",
-        *([f"## Results\n\n{results}\n"] if results else []),
-        "## Training\n\n| setting | value |\n|---|---|",
-        *(f"| {name} | {value} |" for name, value in rows.items()),
-        *(["", said] if said else []),
-        *([f"\n```bash\n{command}\n```"] if command else []),
-        f"\n## Use\n\n```python\n{snippet(place, prompt, sampling or {}, library)}\n```\n",
-        f"Answers are judged by the verifier of the domain{under}.",
-    ]
-    return "\n".join(parts) + "\n"
+    # The tokenizer's template holds what the prompts were rendered with, and the model its end tokens.
+    how = {n: v for n, v in generation_settings(sampling or {}, [], 0).items() if not n.endswith("_token_id")}
+    settings = "".join(f", {name}={value!r}" for name, value in how.items() if value is not None)
+    settings += ", tokenizer=tokenizer" if "stop_strings" in how else ""
+    recorded = {name.replace("_", " "): value for name, value in recorded.items()}
+    parts |= {"title": title, "made": made, "rules": recorded.pop("rules", None), "rows": {**rows, **recorded}}
+    parts |= {"base": base, "embedded": embedded_name(base), "version": _VERSION}
+    parts |= {"prompt": prompt, "literal": repr(prompt), "settings": settings}
+    return ModelCard.from_template(head, str(Path(__file__).with_name("model_card.md")), **parts).content + "\n"
 
 
 def is_hub_id(model: str) -> bool:
     """Is it the name of a model on the hub, and neither of a folder nor of an embedded one?"""
     named = re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", model) is not None
     return named and embedded_name(model) is None and not Path(model).is_dir()
-
-
-def snippet(place: str, prompt: Any, sampling: Mapping[str, Any], library: str) -> str:
-    """Python that loads the model, and samples from it, as in training, if a prompt is known."""
-    auto = "AutoPeftModelForCausalLM" if library == "peft" else "AutoModelForCausalLM"
-    imports = [f"from peft import {auto}", "from transformers import AutoTokenizer"]
-    lines = imports if library == "peft" else [f"from transformers import {auto}, AutoTokenizer"]
-    lines += ["", f'model = {auto}.from_pretrained("{place}")']
-    lines += [f'tokenizer = AutoTokenizer.from_pretrained("{place}")']
-    if prompt is None:
-        return "\n".join(lines)
-    if isinstance(prompt, str):
-        lines.append(f'inputs = tokenizer({prompt!r}, return_tensors="pt")')
-    else:
-        chat = "add_generation_prompt=True, return_dict=True"
-        lines.append(f'inputs = tokenizer.apply_chat_template({prompt!r}, {chat}, return_tensors="pt")')
-    # The tokenizer's template holds what the prompts were rendered with, and the model its end tokens.
-    how = {n: v for n, v in generation_settings(sampling, [], 0).items() if not n.endswith("_token_id")}
-    given = "".join(f", {name}={value!r}" for name, value in how.items() if value is not None)
-    given += ", tokenizer=tokenizer" if "stop_strings" in how else ""
-    lines.append(f"output = model.generate(**inputs{given})")
-    lines.append('print(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True))')
-    return "\n".join(lines)
 
 
 def licence_of(base: str) -> str | None:
@@ -114,19 +72,13 @@ def licence_of(base: str) -> str | None:
     if embedded_name(base) is not None:
         return "apache-2.0"
     readme: Any = Path(base) / "README.md"
-    if not Path(base).is_dir():
-        from huggingface_hub import try_to_load_from_cache
-        from huggingface_hub.errors import HFValidationError
-
-        try:
+    try:
+        if not Path(base).is_dir():
             readme = try_to_load_from_cache(base, "README.md")
-        except HFValidationError:
-            return None
-    if not isinstance(readme, str | Path) or not Path(readme).is_file():
+        said = (metadata_load(readme) or {}).get("license") if isinstance(readme, str | Path) else None
+    except (OSError, ValueError, YAMLError):  # no name of a repository, no card, or a damaged one
         return None
-    head = Path(readme).read_text(encoding="utf-8", errors="replace").split("\n---", 1)[0]
-    found = re.search(r"^license:\s*(\S+)\s*$", head, re.MULTILINE)
-    return found[1] if found else None
+    return said if isinstance(said, str) else None
 
 
 def example_prompt(domain: Any, kind: str) -> Any:
@@ -196,7 +148,7 @@ def role_card(
         ("self-play",),
         base=base,
         place=place or str(folder),
-        said=_MOVES.format(place=place or folder) if "prover" in roles and recorded.get("answers") == "moves" else "",
+        moves="prover" in roles and recorded.get("answers") == "moves",
         results=results_of(evaluation, roles) if evaluation else "",
         command=described.get("command"),
         prompt=said.get("prompt"),

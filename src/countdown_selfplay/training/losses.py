@@ -6,9 +6,7 @@ from __future__ import annotations
 import torch
 
 from ..config import Role
-from ..objectives.base import LossInputs, Objective, checked_loss, first_B, of_completion
-from ..objectives.importance import truncated_weight
-from ..objectives.normalization import normalise
+from ..objectives.base import LossInputs, Objective, checked_loss, first_B, normalise, of_completion, truncated_weight
 from ..objectives.regularizers import KL_ESTIMATORS, EntropyCoefficient, entropy_bonus, kl_k3
 
 

@@ -18,8 +18,8 @@ from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
 from ..distributed.ddp import Engine
 from ..errors import GameError
-from ..evaluation.sampling import neutral_generation
 from ..generation.base import Sampler, Turns
+from ..policies.decode import neutral_generation
 from ..random_state import private_generator
 from .book import Book
 from .learners import Learner

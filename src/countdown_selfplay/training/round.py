@@ -15,7 +15,7 @@ from ..contract.round import Rollout, RoundResult, Turn
 from ..data.anchors import blank_columns, widened
 from ..errors import GameError
 from ..random_state import seed_from
-from ..rewards.prover.soft_overlong import overlong_charges
+from ..rewards.prover.length import overlong_charges
 from .book import Frame
 from .credit import credit, mark_imitated, token_counts
 from .progress import progress_along

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import logging
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import FileIO
 from pathlib import Path
 
 from accelerate import PartialState
 from accelerate.utils import gather_object
+from filelock import FileLock, Timeout
 
 from ..data.jsonl import json_file
 from ..distributed.launch import refuse_lone_process
@@ -24,7 +22,6 @@ from ..errors import DataError, RunFolderError
 logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
-_held: dict[Path, FileIO] = {}  # by this process: a command holds the folder that its trainer asks for again
 
 
 @contextmanager
@@ -33,8 +30,10 @@ def run_lock(output: str | Path) -> Iterator[None]:
     one finds the folder in use, each raises the same RunFolderError. The main one says how many there are."""
     refuse_lone_process()
     state, folder = PartialState(), Path(os.path.realpath(output))  # Path.resolve raises for a link to itself
-    mine = folder not in _held and state.is_main_process
-    problem = _acquire(folder) if mine else None
+    # One lock per path and process: a command holds the folder that its trainer asks for again.
+    lock = FileLock(folder / LOCK, timeout=0, thread_local=False, is_singleton=True, fallback_to_soft=False)
+    mine = state.is_main_process and not lock.is_locked
+    problem = _acquire(lock, folder) if mine else None
     if state.num_processes > 1:
         problem = next(filter(None, gather_object([problem])), None)
     if problem is not None:
@@ -44,40 +43,32 @@ def run_lock(output: str | Path) -> Iterator[None]:
     try:
         yield
     finally:
-        file = _held.pop(folder, None) if mine else None
-        if file is not None:
+        if mine:
             with suppress(OSError):  # a run that was refused leaves no folder
                 if [path.name for path in folder.iterdir()] == [LOCK]:
                     (folder / LOCK).unlink()
                     folder.rmdir()
-            file.close()
+            lock.release()
 
 
-def _acquire(folder: Path) -> str | None:
+def _acquire(lock: FileLock, folder: Path) -> str | None:
     """Take the lock; a sentence if another process has it."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = FileIO(path, "a+")
+        path.open("a").close()
     except OSError as error:
         return _unwritable(folder, error)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.acquire()
+    except Timeout:
+        cure = "wait for that run or stop it, or choose another folder"
+        return f"`output_dir` ({folder}) is in use by {_owner(path)}; {cure}."
     except OSError as error:
-        file.close()
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            logger.warning(
-                "%s has no file locks (%s): see to it that one run at a time uses it.", folder, error.strerror
-            )
-            return None
-        return (
-            f"`output_dir` ({folder}) is in use by {_owner(path)}; wait for that run or stop it, or choose another "
-            "folder."
-        )
+        logger.warning("%s has no file locks (%s): see to it that one run at a time uses it.", folder, error.strerror)
+        return None
     with suppress(OSError):  # the disk may be full: the lock holds without its owner's name
-        file.truncate(0)
-        file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}).encode())
-    _held[folder] = file
+        path.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
     return None
 
 

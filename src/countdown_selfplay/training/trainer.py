@@ -25,12 +25,12 @@ from ..data.anchors import run_anchors
 from ..distributed.choose import choose_engine
 from ..distributed.processes import advise_threads, processes_of
 from ..domains import domain_from
-from ..evaluation.sampling import evaluating
 from ..generation import Turns, make_sampler
 from ..objectives.base import Objective
 from ..policies import build_policies
 from ..policies.build import load_tokenizer
 from ..policies.compiled import compile_layers
+from ..policies.decode import evaluating
 from ..policies.forward import allow_padding_free
 from ..policies.lora import allow_mixed
 from ..policies.optimization import group_settings, optimizer_class, parameter_groups, role_schedule, tag_roles
@@ -69,6 +69,7 @@ from .round_player import RoundPlayer
 from .run_lock import make_folder
 from .states import refuse_class, stateful
 from .store import Store, may_save
+from .upload import push_trained
 
 
 class JointConjecturerProverTrainer(GRPOTrainer):
@@ -390,4 +391,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             check_saved(self.exports.write_last(Path(output_dir or self.args.output_dir)))
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Does nothing: exports.write_model_card writes one per role, and a checkpoint holds several models."""
+        """Does nothing: `save_model` writes one per role, and a checkpoint holds several models."""
+
+    def push_to_hub(self, commit_message: str | None = None, **kwargs: Any) -> list[str]:  # type: ignore[override]
+        """`save_model`, and then as `countdown-selfplay push`; `kwargs`: for `upload.push`. The repositories' ids."""
+        self.save_model()
+        return self.processes.together(lambda: push_trained(self.args, commit_message=commit_message, **kwargs))

@@ -219,7 +219,7 @@ def test_rounds_are_thinned_evenly(sizes, most, chosen):
 def test_an_older_run_says_what_was_not_recorded(tmp_path):
     """made_up_runs.py writes samples as releases before this page did: no advantage, moves, source or solve rate."""
     page = playground(load_run(write_run(tmp_path, "old", rounds=2)))
-    assert "advantages, the states of moves and where a problem is from were not recorded" in page
+    assert "Advantages, the states of moves and where a problem is from were not recorded" in page
     card = data_of(page)["rounds"][0]["problems"][0]["groups"][0]["cards"][-1]
     assert card["reward"] == 1.0 and "advantage" not in card
 

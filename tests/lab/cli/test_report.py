@@ -20,16 +20,11 @@ def test_one_run_gets_its_page_in_its_own_folder(tmp_path, capsys):
 
 
 def test_several_runs_get_one_page_in_the_working_folder(tmp_path, capsys, monkeypatch):
-    folders = [str(write_run(tmp_path, name)) for name in ("a", "b", "c")]
+    folders = [str(write_run(tmp_path, name, rounds=2)) for name in ("a", "b", "c")]
     monkeypatch.chdir(tmp_path)
-    assert main.main(["report", *folders]) == 0
-    assert "Self-play: 3 runs" in (tmp_path / "report.html").read_text()
-
-
-def test_the_output_may_be_named_and_its_folder_is_made(tmp_path):
-    folder = write_run(tmp_path, "demo")
-    assert main.main(["report", str(folder), "--output", str(tmp_path / "new" / "page.html")]) == 0
-    assert (tmp_path / "new" / "page.html").is_file() and not (folder / "report.html").exists()
+    for more, out in (([], "report.html"), (["--output", "new/page.html"], "new/page.html")):
+        assert main.main(["report", *folders, *more]) == 0
+        assert "Self-play: 3 runs" in (tmp_path / out).read_text()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +45,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, 
 
 
 def test_a_report_needs_no_torch(tmp_path):
-    folder = write_run(tmp_path, "demo")
+    folder = write_run(tmp_path, "demo", rounds=2)
     code = (
         "import sys\nfrom countdown_selfplay.cli.main import main\n"
         f"assert main(['report', {str(folder)!r}]) == 0\n"

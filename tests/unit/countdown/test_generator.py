@@ -97,16 +97,6 @@ def test_ranges_that_hold_too_few_are_one_clear_error(monkeypatch):
         generate_problems(3, few)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [({"n": -1}, "`n`"), ({"n": 2.0}, "`n`"), ({"n": 1, "split": "test"}, "`split`"),
-     ({"n": 1, "spec": ProblemSpec(operands=(7,))}, "`operands`")],
-)  # fmt: skip
-def test_wrong_arguments_are_named(arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        generate_problems(**arguments)
-
-
 def test_the_default_lists_do_not_change_between_versions():
     """Data sets and shots of prompts are made from seeds: a change here changes them all."""
     assert [p.key for p in generate_problems(3)] == ["14,17,39=70", "26,50,52=13", "2,10,17,62=54"]
@@ -133,8 +123,3 @@ def test_a_changed_generator_is_noticed(monkeypatch):
             heldout_problems()
     finally:
         generator._frozen.cache_clear()
-
-
-def test_a_stratum_that_does_not_exist_is_named():
-    with pytest.raises(DataError, match="3, 4, 5, 6 operands, not of 7"):
-        heldout_problems(7)

@@ -6,7 +6,6 @@ from fractions import Fraction
 import pytest
 
 from countdown_selfplay.countdown import Problem, Reason, Rules, verify, verify_batch
-from countdown_selfplay.errors import ConfigError
 
 BARE = Rules(answer_format="bare")
 
@@ -124,23 +123,3 @@ def test_a_batch_is_one_verdict_each_and_insists_on_equal_lengths():
     assert [v.correct for v in verify_batch(["3+4", "3+4"], problems, BARE)] == [True, False]
     with pytest.raises(ValueError):
         verify_batch(["3+4"], problems, BARE)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"answer_rule": "best"}, "answer_rule"),
-        ({"answer_format": "xml"}, "answer_format"),
-        ({"max_chars": 0}, "max_chars"),
-        ({"max_chars": 5000}, "max_chars"),
-        ({"max_chars": 256.0}, "max_chars"),
-        ({"use_all": 1}, "use_all"),
-        ({"score_wrong": float("nan")}, "score_wrong"),
-        ({"score_wrong": "0.1"}, "score_wrong"),
-        ({"score_tagged": float("inf")}, "score_tagged"),
-        ({"answer": "last"}, "answer"),
-    ],
-)
-def test_wrong_rules_name_the_field(values, message):
-    with pytest.raises(ConfigError, match=message):
-        Rules.from_dict(values)

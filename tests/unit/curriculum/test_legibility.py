@@ -1,10 +1,10 @@
-# Tests: curriculum/legibility.py
+# Tests: curriculum/guard.py
 """The judgement on a run's first rounds, from metrics alone."""
 
 import pytest
 
 from countdown_selfplay.contract.metric import Metric, for_players
-from countdown_selfplay.curriculum.legibility import Legibility
+from countdown_selfplay.curriculum.guard import Legibility
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides.judge import Judge
 

@@ -1,4 +1,4 @@
-# Tests: games/rungs.py
+# Tests: games/health.py
 """What a round logs of the rungs of its problems, in a game whose answers are episodes of written moves."""
 
 from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
@@ -6,8 +6,8 @@ from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseProposer, Proposal
 from countdown_selfplay.evaluation.episodes import CollectingRound, Player
+from countdown_selfplay.games.health import rung_health
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
-from countdown_selfplay.games.rungs import rung_health
 from countdown_selfplay.testing import ScriptedRound
 
 PROPOSED = [Stair(1, 2), Stair(2, 2), Stair(3, 3), Stair(4, 12), None]

@@ -1,4 +1,4 @@
-# Tests: objectives/base.py, objectives/normalization.py, objectives/groups.py
+# Tests: objectives/base.py
 """The expectation of each estimator against autograd on a policy over three answers, all outcomes listed."""
 
 from itertools import product

@@ -1,4 +1,4 @@
-# Tests: rewards/learning_progress.py, games/progress.py
+# Tests: rewards/learning_progress.py, games/propose_and_solve.py
 """Learning progress (2609.30063) by hand, and what a game hands to it."""
 
 import math
@@ -9,7 +9,7 @@ import torch
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import RewardError
-from countdown_selfplay.games.progress import progress_of
+from countdown_selfplay.games.propose_and_solve import progress_of
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
 from countdown_selfplay.rewards.learning_progress import needs_progress
 from countdown_selfplay.testing import ScriptedRound

@@ -1,4 +1,4 @@
-# Tests: rewards/prover/soft_overlong.py, rewards/prover/checked.py
+# Tests: rewards/prover/length.py, rewards/prover/checked.py
 """The soft overlong charge: equation 13 of DAPO by hand, and against TRL's own."""
 
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.rewards.prover.checked import default_reward_funcs
-from countdown_selfplay.rewards.prover.soft_overlong import make_soft_overlong
+from countdown_selfplay.rewards.prover.length import make_soft_overlong
 
 
 def test_the_charge_grows_over_the_last_share_of_the_budget():
@@ -25,12 +25,6 @@ def test_the_values_are_those_of_trl(share, length):
     ids = [[1] * n for n in range(length + 3)]
     theirs = get_soft_overlong_punishment(length, max(1, round(share * length)))(ids)
     assert make_soft_overlong(share, length)([""] * len(ids), ids) == pytest.approx(theirs)
-
-
-@pytest.mark.parametrize(("share", "length"), [(0.0, 10), (-0.2, 10), (1.1, 10), (float("nan"), 10), (0.2, 0)])
-def test_a_charge_that_makes_no_sense_is_refused(share, length):
-    with pytest.raises(ConfigError):
-        make_soft_overlong(share, length)
 
 
 def test_the_configuration_switches_it_on(tmp_path):

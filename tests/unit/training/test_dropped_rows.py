@@ -24,8 +24,7 @@ class ByToken(RLOO):
     normalization = "token"
 
     def loss(self, inputs):
-        from countdown_selfplay.objectives.base import LossOutput
-        from countdown_selfplay.objectives.normalization import normalise
+        from countdown_selfplay.objectives.base import LossOutput, normalise
 
         return LossOutput(normalise(-inputs.advantages_B[:, None] * inputs.logps_BT, inputs, "token"))
 

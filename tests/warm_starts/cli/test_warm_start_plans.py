@@ -34,7 +34,7 @@ def llama(tmp_path):
 def planned(capsys, *argv):
     """GiB of each part; without a launch file a dry run plans for one process on this machine's device."""
     assert main([*argv, "--dry_run"]) == 0
-    table = capsys.readouterr().out.partition("# Memory per process, estimated in GiB")[2].splitlines()
+    table = capsys.readouterr().out.partition("# Memory per process in GiB")[2].splitlines()
     found = {}
     for line in table[3:]:
         name, _, rest = line.partition("  ")
@@ -45,7 +45,7 @@ def planned(capsys, *argv):
 
 
 # Bytes a weight, by hand: float32 weights, gradients and two moments over 8; under DeepSpeed bf16 weights and
-# gradients and the optimizer's 4 + 8, of which ZeRO-2 keeps whole weights; DDP all on each, and its buckets.
+# gradients and the optimizer's 4 + 8, of which ZeRO-2 keeps whole weights; DDP all on each.
 @pytest.mark.parametrize(
     ("engine", "weights", "optimizer", "gradients"),
     [("fsdp2", 4 / 8, 8 / 8, 4 / 8), ("zero3", 2 / 8, 12 / 8, 2 / 8), ("zero2", 2, 12 / 8, 2 / 8), ("ddp", 4, 8, 4)],
@@ -60,38 +60,23 @@ def test_the_8b_recipe_of_iterated_play_by_engine(engine, weights, optimizer, gr
     assert found["KV cache"] == pytest.approx(cache / GIB, abs=0.001)
     for name, each in (("weights", weights), ("optimizer", optimizer), ("gradients", gradients)):
         assert found[name] == pytest.approx(each * WEIGHTS / GIB, abs=0.001), name
-    assert found.get("gradient buckets", 0) == pytest.approx(4 * WEIGHTS / GIB if engine == "ddp" else 0, abs=0.001)
-    assert (found["peak"] < 75) == (engine != "ddp")  # of an accelerator's 80 GB, which are 74.5 GiB
+    assert (found["at least"] < 75) == (engine != "ddp")  # of an accelerator's 80 GB, which are 74.5 GiB
 
 
-@pytest.mark.parametrize("sleeps", [False, True])
-def test_with_vllm_the_models_leave_the_device_and_the_engine_keeps_its_memory_unless_it_sleeps(sleeps, llama, capsys):
-    """At least bf16 weights and the cache of 16 texts, as above."""
+def test_with_vllm_the_models_leave_the_device(llama, capsys):
     launch = ["--accelerate_config", "zero3", "--num_processes", "8", "--generation_backend", "vllm"]
-    launch += ["--vllm_enable_sleep_mode", str(sleeps)]
     found = planned(capsys, "cdg", "--recipe", "llama-3.1-8b/iterated_cdg", "--model_name_or_path", llama, *launch)
-    least = 2 * WEIGHTS + 16 * (512 + 3 * 4096) * 32 * 1024 * 2 * 2
-    assert found["vLLM"] == pytest.approx(least / GIB, abs=0.001) and "weights, sampling" not in found
-    trained = sum(found[name] for name in ("weights", "optimizer", "gradients", "logits, training"))
-    both = trained + (0 if sleeps else found["vLLM"])
-    assert found["peak"] == pytest.approx(max(found["vLLM"], both), abs=0.01)
+    assert found["at least"] == pytest.approx(16 / 8 * WEIGHTS / GIB, abs=0.002)
+    assert set(found) == {"weights", "optimizer", "gradients", "at least"}
 
 
-def test_dpo_has_a_reference_beside_the_model(llama, capsys):
-    argv = ["cdg", "--recipe", "llama-3.1-8b/iterated_cdg", "--model_name_or_path", llama]
-    found = planned(capsys, *argv, "--accelerate_config", "fsdp2", "--num_processes", "8", "--algorithm", "dpo")
-    assert found["references"] == pytest.approx(4 / 8 * WEIGHTS / GIB, abs=0.001)
-
-
-@pytest.mark.parametrize(("command", "references"), [("sft", 0), ("ipo", 4 / 8)])
-def test_a_warm_start_samples_with_whole_weights_and_trains_shards(command, references, llama, capsys):
+@pytest.mark.parametrize("command", ["sft", "ipo"])
+def test_a_warm_start_trains_shards(command, llama, capsys):
     argv = [command, "--recipe", f"tiny/{command}", "--model_name_or_path", llama, "--accelerate_config", "fsdp2"]
     found = planned(capsys, *argv, "--demonstrations" if command == "sft" else "--problems", "20")
-    assert found["whole weights"] == pytest.approx(4 * WEIGHTS / GIB, abs=0.001)
-    assert found.get("references", 0) == pytest.approx(references * WEIGHTS / GIB, abs=0.001)
-    assert found["weights"] + found["optimizer"] + found["gradients"] == pytest.approx(2 * WEIGHTS / GIB, abs=0.002)
+    assert found["at least"] == pytest.approx(2 * WEIGHTS / GIB, abs=0.002)
 
 
 def test_a_model_that_is_not_here_is_said_to_have_no_estimate(capsys):
     assert main(["cdg", "--recipe", "llama-3.1-8b/iterated_cdg", "--dry_run"]) == 0
-    assert "No estimate: the config of 'meta-llama/Llama-3.1-8B-Instruct' cannot be read" in capsys.readouterr().out
+    assert "No figures: the config of 'meta-llama/Llama-3.1-8B-Instruct' cannot be read" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from ...data.run_files import checkpoint_folders
 from ...distributed.processes import Processes
 from ...domains import HELD_OUT_SEED, domain_from
 from ...errors import ConfigError
-from ...games.rungs import has_rungs
+from ...games.health import has_rungs
 from ...random_state import seed_from
 from ...training.trainer import JointConjecturerProverTrainer
 from .gates import Counts

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from ...errors import DataError
 from ...evaluation.load import Run, load_run, load_runs
-from .charts import SECTIONS, drawn, drawn_rungs
 from .page import page, save
-from .panels import added
+from .panels import drawn
 from .pictures import svg
-from .targets import SECTION, target_figures
 
 __all__ = ["Run", "load_run", "load_runs", "report", "write_report"]
 
@@ -39,7 +37,8 @@ def write_report(
     place that cannot be written. yardsticks: name -> rate, lines in the chart of the targets' cumulative solve rate.
     """
     runs = load_runs([Path(folder) for folder in run_dirs])
-    drawn_sections = _drawn(runs, yardsticks)
+    sections = drawn(runs, yardsticks)
+    drawn_sections = {name: {title: svg(one) for title, one in sections[name].items()} for name in sections}
     text = page(runs, drawn_sections, reload)
     out = Path(out)
     save(text, out)
@@ -49,17 +48,6 @@ def write_report(
         except OSError as error:
             raise DataError(f"{error.filename} cannot be written ({error.strerror}).") from error
     return out
-
-
-def _drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None) -> dict[str, dict[str, str]]:
-    """Section -> title -> SVG, in the order of SECTIONS."""
-    found = drawn(runs)
-    for more in (drawn_rungs(runs), {SECTION: target_figures(runs, yardsticks)}, added(runs)):
-        for section, figures in more.items():
-            found[section] = {**figures, **found.get(section, {})}
-    order = {section: i for i, section in enumerate(SECTIONS)}
-    sections = sorted(found, key=lambda section: order.get(section, order[""]))
-    return {section: {name: svg(figure) for name, figure in found[section].items()} for section in sections}
 
 
 def _write_plots(folder: Path, sections: Mapping[str, Mapping[str, str]]) -> None:

@@ -16,6 +16,7 @@ from ..compare import Comparison
 # Fields that differ between any two runs and say nothing about the setting.
 PLACES = frozenset({"output_dir", "run_name", "logging_dir", "project"})
 SEEDS = frozenset({"seed", "data_seed"})
+BAND = "Mean over the seeds of an arm, with the 95% t interval of the mean over seeds (of two seeds their range)."
 T_FROM = 3  # seeds from which a t interval is drawn; of two it would be 13 standard deviations wide
 
 
@@ -56,11 +57,8 @@ def over_seeds(values: Sequence[float]) -> Estimate:
 
 
 def band_text(arms: Sequence[RunArm]) -> str:
-    """What the bands are, in words; "" without one."""
-    counts = {len(arm.runs) for arm in arms if len(arm.runs) > 1}
-    parts = ["least to greatest of two seeds"] if 2 in counts else []
-    parts += ["95% t interval of the mean over seeds"] if max(counts, default=0) >= T_FROM else []
-    return f"Bold: mean over the seeds of an arm; shaded: {', '.join(parts)}." if parts else ""
+    """What the intervals over seeds are, in words; "" without one."""
+    return BAND if any(len(arm.runs) > 1 for arm in arms) else ""
 
 
 def _name(names: Sequence[str]) -> str:

@@ -4,9 +4,9 @@ with proposals and answers as they were written, one for each thing that happene
 from __future__ import annotations
 
 import json
-import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,21 +18,17 @@ from ...evaluation.findings import findings, verdict
 from ...evaluation.load import Run
 from ...games.critic_metrics import OF_RIGHT, OF_WRONG
 from ...options import is_number
-from . import panels, tables, targets
+from . import tables
 from .arms import arms_of, band_text, verdict_of_arms
-from .charts import MEASURED, PLAYED, hints, quiet, window_text
+from .charts import charts_of, is_quiet, window_text
+from .panels import MEASURED, PLAYED, hints
+from .targets import SOLVED
 
 LEADS = (
-    *(MEASURED, targets.SOLVED, "pass@k in training", "Mean pass rate", "Who wins", PLAYED),
+    *(MEASURED, SOLVED, "pass@k in training", "Mean pass rate", "Who wins", PLAYED),
     *("Solve rate of the problems", "Correct answers"),
 )
 """The picture beside the result: the first of these that a run has."""
-SHOWN = {
-    panels.RELIABILITY: "proposer/rate_at_",
-    targets.SOLVED: "targets/solve_rate",
-    targets.BEFORE: "targets/presolve_",
-}
-"""Title -> beginning of the names of the metrics in it."""
 OUTCOMES = (*OF_WRONG, *OF_RIGHT)
 GOOD = ("ok", "correct", "right", "corrected", "resisted", "kept")
 HEADINGS = {
@@ -51,32 +47,33 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     Equal runs give equal text: nothing here depends on the time or the machine. What runs and models wrote is escaped
     by the template."""
     arms = arms_of(runs)
-    result = {"Before and after": tables.results(runs)}
-    result["With and without the conjecturer"] = tables.against_control(runs)
-    curves, shown, judged = window_text(runs[0]), dict[str, tables.Table | None](), None
-    if len(runs) > 1:
-        found, said = tables.compared(arms)
-        judged = verdict_of_arms(found)
-        result |= {"Over training seeds": tables.gains(arms), "Comparison": tables.comparison(found, said)}
-        shown["Settings that differ"] = tables.differences(runs)
-        curves = f"Running means; a gap has no value. {band_text(arms)}"
-    shown["Early and late rounds of the pool"] = panels.windows(runs)
-    shown["Health of the curriculum"] = tables.health(runs)
-    shown["The critic game by iteration"] = panels.by_iteration(runs)
-    shown["Filters of the symbolic proposer"] = panels.filtering(runs)
+    (found, said), several = tables.compared(arms), len(runs) > 1
+    result = {
+        "Before and after": tables.results(runs),
+        "With and without the conjecturer": tables.against_control(runs),
+        "Over training seeds": tables.gains(arms),
+        "Comparison": tables.comparison(found, said),
+    }
+    shown = {
+        "Settings that differ": tables.differences(runs) if several else None,
+        "Early and late rounds of the pool": tables.windows(runs),
+        "Health of the curriculum": tables.health(runs),
+        "The critic game by iteration": tables.by_iteration(runs),
+        "Filters of the symbolic proposer": tables.filtering(runs),
+    }
     lead, charts = _lead(charts)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     return template("page.html.j2").render(
         title=f"Self-play: {names}",
         heads=[_head(run) for run in runs],
-        verdict=judged,
+        verdict=verdict_of_arms(found),
         result=result,
         lead=lead,
         tables=shown,
         charts=charts,
-        quiet=quiet(runs),
-        curves=curves,
-        hints={**hints(runs), **_explained(runs)},
+        quiet=[chart.title for chart in charts_of(runs) if is_quiet(chart, runs)],
+        curves=f"Running means; a gap has no value. {band_text(arms)}" if several else window_text(runs[0]),
+        hints=hints(runs),
         reload=reload,
     )
 
@@ -104,13 +101,6 @@ def save(text: str, out: Path) -> None:
         raise DataError(f"{error.filename or out} cannot be written ({error.strerror}).") from error
 
 
-def _explained(runs: Sequence[Run]) -> dict[str, str]:
-    """The definitions of the metrics that charts other than declared ones show."""
-    names = [name for run in runs for name in run.declared]
-    found = {title: next((name for name in names if name.startswith(start)), "") for title, start in SHOWN.items()}
-    return {title: tables.definition(name, runs) for title, name in found.items() if name}
-
-
 def _lead(
     charts: Mapping[str, Mapping[str, str]],
 ) -> tuple[tuple[str, str] | None, dict[str, dict[str, str]]]:
@@ -128,15 +118,8 @@ def _spent(run: Run) -> list[str]:
     covered = [step - before for before, step in pairwise(steps)]
     seconds = sum(row.get("step_time", 0) * count for row, count in zip(run.rounds, covered, strict=True))
     tokens = max((value for _, value in run.series("round/tokens")), default=0)
-    minutes, rest = divmod(round(seconds), 60)
-    time = (
-        f"{minutes // 60} h {minutes % 60} min"
-        if minutes >= 60
-        else f"{minutes} min {rest} s"
-        if minutes
-        else f"{rest} s"
-    )
-    return [f"{time} of rounds"] * (seconds > 0) + [f"{tokens:,.0f} tokens sampled"] * (tokens > 0)
+    time = f"{timedelta(seconds=round(seconds))} of rounds"
+    return [time] * (seconds > 0) + [f"{tokens:,.0f} tokens sampled"] * (tokens > 0)
 
 
 def _head(run: Run) -> dict[str, Any]:
@@ -159,11 +142,10 @@ def _head(run: Run) -> dict[str, Any]:
 
 def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
     """Cards of samples.jsonl under their headings, a heading for each player; {} if it is absent or empty."""
-    found = {}
+    found, order = {}, {kind: i for i, kind in enumerate(HEADINGS)}
     rows = [row for row in run.samples if row.get("reason") not in OUTCOMES]
-    players = dict.fromkeys(str(row.get("role")) for row in rows)
-    for player in sorted(players, key=lambda name: (_rank(name), name)):
-        kind = player.partition("/")[0]
+    players = {str(row.get("role")): str(row.get("role")).partition("/")[0] for row in rows}
+    for player, kind in sorted(players.items(), key=lambda one: (order.get(one[1], len(order)), one[0])):
         heading = HEADINGS.get(kind, f"Texts of {kind}") + (f" of {player}" if "/" in player else "")
         found[heading] = strata([row for row in rows if str(row.get("role")) == player], run.per_round)
     found["Transcripts"] = transcripts(run)
@@ -173,30 +155,17 @@ def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
 def strata(rows: list[dict[str, Any]], per_round: int = 1) -> list[dict[str, Any]]:
     """Of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the most
     frequent first with its share; of equals always the latest."""
-    chosen: list[tuple[str, dict[str, Any]]] = []
-    rewarded = sorted((row for row in rows if is_number(row.get("reward"))), key=lambda row: row["reward"])
+    labels = dict[int, list[str]]()
+    rewarded = sorted((row["reward"], i) for i, row in enumerate(rows) if is_number(row.get("reward")))
     if rewarded:
-        middle = statistics.median_low(row["reward"] for row in rewarded)
-        typical = [row for row in rewarded if row["reward"] == middle][-1]
-        chosen.append(("best reward", rewarded[-1]))
-        if typical is not rewarded[-1]:
-            chosen.append(("typical reward", typical))
-    counts = Counter(str(row.get("reason") or "no reason") for row in rows)
-    for reason, count in [pair for pair in counts.most_common() if pair[0] not in GOOD][:_REASONS]:
-        row = next(row for row in reversed(rows) if str(row.get("reason") or "no reason") == reason)
-        share = f"{reason}: {count} of {len(rows)} logged"
-        same = next((i for i, (_, other) in enumerate(chosen) if other is row), None)
-        if same is None:
-            chosen.append((share, row))
-        else:
-            chosen[same] = (f"{chosen[same][0]}; {share}", row)
-    return [{**_card(row, per_round), "stratum": stratum} for stratum, row in chosen]
-
-
-def _rank(player: str) -> int:
-    kinds = list(HEADINGS)
-    kind = player.partition("/")[0]
-    return kinds.index(kind) if kind in kinds else len(kinds)
+        middle = rewarded[(len(rewarded) - 1) // 2][0]
+        labels[rewarded[-1][1]] = ["best reward"]
+        labels.setdefault(max(i for reward, i in rewarded if reward == middle), ["typical reward"])
+    reasons = [str(row.get("reason") or "no reason") for row in rows]
+    for reason, count in [pair for pair in Counter(reasons).most_common() if pair[0] not in GOOD][:_REASONS]:
+        latest = max(i for i, own in enumerate(reasons) if own == reason)
+        labels.setdefault(latest, []).append(f"{reason}: {count} of {len(rows)} logged")
+    return [{**_card(rows[i], per_round), "stratum": "; ".join(own)} for i, own in labels.items()]
 
 
 def transcripts(run: Run) -> list[dict[str, Any]]:

@@ -1,115 +1,190 @@
-"""Tables and figures of single systems, beside the charts that their metrics declare: a pool's early and late rounds
-(Multimodal LLM Self-Play, table 2), the symbolic proposers' filters and reliability (Task Difficulty and Diversity),
-the critic game by iteration and its win rates (Wang et al., figure 4)."""
+"""The charts that no metric declares, as a table of panels: rungs, targets, the predictor of symbolic proposers, win
+rates of the critic game, solve rates of each round and of the held-out problems. With them `drawn`, all charts."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from ...contract.metric import SHARE
-from ...evaluation.load import Run, read_object
-from ...statistics.bootstrap import Estimate
+from ...evaluation.load import OWN, Run, read_object
 from ..critics.win_rates import checked_matrices, matrix_of
-from .arms import arms_of, over_seeds
-from .pictures import Curve, Figure, line_chart, matrix_map
-from .tables import Table, definition
+from .charts import charts_of, declared_in, figures, lines_of
+from .pictures import Curve, Figure, cells, shade_words
+from .tables import definition
+from .targets import BEFORE, SOLVED, target_figures
 
-WINDOW = 5
-"""Rounds at either end of a run that table 2 compares; half of them all in a shorter run."""
-_TIER = re.compile(r"prover_pass_rate_tier_(\d+)")
+SECTIONS = ("Rungs", "Pool", "Curriculum", "Prover", OWN, "", "Optimisation", "Texts and time", "Targets")
+"""Headings in the order of the page; those that it does not name are in place of "", systems' own ones last."""
+
+MEASURED, PLAYED = "Rungs: pass@1 on held-out problems", "Rungs: solve rate of what was played"
 RELIABILITY = "Reliability of the predictor"
-FILTERS = (  # metric, in words
-    ("proposer/raw", "candidates of a refresh"),
-    ("proposer/valid_rate", "valid, of the candidates"),
-    *((f"proposer/rejected_{why}", f"refused: {why.replace('_', ' ')}") for why in (
-        "out_of_range", "unsolvable", "trivial", "duplicate", "archived", "held_out",
-    )),
-    ("proposer/eligible_rate", "eligible, of the valid"),
-    *((f"proposer/refused_{why}", f"refused: {why.replace('_', ' ')}") for why in (
-        "too_hard", "too_easy", "low_diversity",
-    )),
-    ("proposer/selected", "selected of a refresh"),
-)  # fmt: skip
 MATRICES = {
     "corrected": "Wrong answers corrected",
     "resisted": "Misleading critiques rejected",
     "stands": "Right answers that stand",
 }
-_WORDS = {
-    "prover/correct_rate": "prover: first answers that are right",
-    "prover/success_rate": "prover: the right answer stands",
-    "prover/corrected_rate": "prover: wrong answers corrected",
-    "prover/resisted_rate": "prover: misleading critiques rejected",
-    "prover/kept_rate": "prover: right answers given anew",
-    "helpful/win_rate": "helpful critic wins",
-    "misleading/win_rate": "misleading critic wins",
-    "helpful/read_rate": "helpful critiques that can be read",
-    "misleading/read_rate": "misleading critiques that can be read",
-}
+OFTEN = 0.75  # of the answers: 12 of 16
+_COLUMNS = 60  # most columns of a heat map
+_MARKS = 20  # most marks of a map of rungs
+_MAPS = 8  # most runs of a comparison that have a heat map each
+_RUNG = re.compile(r"(?:eval_pass@1|round)/rung_(-?\d+)(?:_proposed|_played)?")
 
 
-def added(runs: Sequence[Run]) -> dict[str, dict[str, Figure]]:
-    """Figures by section; {} for other runs."""
-    found: dict[str, Figure] = {}
+def drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, dict[str, Figure]]:
+    """Every chart of one run, or of several in comparison, by section and title, in the order of SECTIONS."""
+    found: dict[str, dict[str, Figure]] = {"Curriculum": {}, "Prover": {}}
+    for chart in charts_of(runs):
+        found.setdefault(chart.section, {}).update(figures(chart, runs))
+    added = [(section, draw(runs), before) for section, draw, before in PANELS]
+    for section, own, before in (*added, ("Targets", target_figures(runs, yardsticks), True)):
+        declared = found.get(section, {})
+        if own:
+            found[section] = {**own, **declared} if before else {**declared, **own}
+    order = {section: i for i, section in enumerate(SECTIONS)}
+    return {name: found[name] for name in sorted(found, key=lambda one: order.get(one, order[""]))}
+
+
+def hints(runs: Sequence[Run]) -> dict[str, str]:
+    """Title of a chart -> the definitions of the metrics in it."""
+    found: dict[str, str] = {}
+    for chart in charts_of(runs):
+        texts = [definition(metric, runs) for metric, _ in chart.metrics]
+        found |= {f"{chart.title}: {pair[1]}": text for pair, text in zip(chart.metrics, texts, strict=True)}
+        found[chart.title] = "\n".join(texts)
+    shown = {RELIABILITY: "proposer/rate_at_", SOLVED: "targets/solve_rate", BEFORE: "targets/presolve_"}
+    for name in declared_in(runs):
+        found |= {title: definition(name, runs) for title, start in shown.items() if name.startswith(start)}
+    return found
+
+
+def rung_maps(runs: Sequence[Run]) -> dict[str, Figure]:
+    """A picture for each run that has rungs."""
+    found = {}
     for run in runs:
-        found |= matrices(run, f", {run.name}" if len(runs) > 1 else "")
-    return {"Symbolic proposer": reliability(runs), "Critic game": found}
+        if (data := rung_data(run)) is not None:
+            title = MEASURED if data.measured else PLAYED
+            title = title if len(runs) == 1 else f"{title}: {run.name}"
+            found[title] = rung_map(title, data)
+    return found
 
 
-def tiers_of(runs: Sequence[Run]) -> list[int]:
-    """The tiers that the runs log, from 0 on; [] for runs without."""
-    return sorted({int(match[1]) for run in runs for match in map(_TIER.fullmatch, run.names) if match})
+class RungMap(NamedTuple):
+    """rungs: ascending, the rows. starts: where each column begins, in rounds; end: where the last one ends. rates_CR:
+    share solved by column and rung, NaN where nothing is known; measured: on held-out problems, in the run's
+    evaluations, between which columns meet half-way. marks: rounds at which the shares are drawn; shares_MR: of the
+    proposals of the rounds around a mark those of each rung, a row of 0 where there was none."""
+
+    rungs: list[int]
+    starts: list[float]
+    end: float
+    rates_CR: np.ndarray
+    marks: list[float]
+    shares_MR: np.ndarray
+    measured: bool = True
 
 
-def windows(runs: Sequence[Run]) -> Table | None:
-    """Table 2: means over the first and the last WINDOW rounds, arms side by side, those of several seeds as a mean
-    with an interval; None for runs without tiers."""
-    tiers = tiers_of(runs)
-    width = min((width_of(run) for run in runs), default=0)
-    if not tiers or not width:
+def rung_map(title: str, data: RungMap) -> Figure:
+    """Rungs upwards over rounds: the share that is solved as shade, over it discs for what was proposed."""
+    legend = shade_words(data.rates_CR, "solved", "0% solved", "not measured")
+    edges = np.arange(len(data.rungs) + 1) - 0.5
+    return cells(
+        title, [*data.starts, data.end], edges, data.rates_CR.T, legend, labels=("round", "rung"), most=None,
+        names=((), data.rungs), discs=list(zip(data.marks, data.shares_MR, strict=True)),
+    )  # fmt: skip
+
+
+def rung_data(run: Run) -> RungMap | None:
+    """What the picture shows; None for a run whose problems are of one rung, or that logs none. A run that is not
+    evaluated while it trains shows the solve rates of its rounds, in which a rung's problems are those that were
+    chosen, and not all of it."""
+    logged = map(_RUNG.fullmatch, run.names.union(*run.others))
+    rungs = sorted({int(match[1]) for match in logged if match})
+    if len(rungs) < 2 or not run.rounds:
         return None
-    names = {"valid conjecture rate": "valid_conjecture_rate", "mean prover pass rate": "mean_prover_pass_rate"}
-    names |= {f"tier {k} pass rate": f"prover_pass_rate_tier_{k}" for k in tiers}
-    arms, rows = arms_of(runs), list[list[Any]]()
-    for words, metric in names.items():
-        found = [zip(*(ends(run, metric, width) for run in arm.runs), strict=True) for arm in arms]
-        cells = [_shown(values) for sides in found for values in sides]
-        rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
-    note = (
-        f"Means over the first and the last {width} rounds (Multimodal LLM Self-Play, table 2: .30 to .56, .16 to "
-        f".50, tier 1 .15 to .51). The problems are those of the round: a pass rate may rise because problems became "
-        f"easier."
-        + (" Several seeds: mean with a 95% t interval, of two least and greatest." if len(arms) < len(runs) else "")
-    )
-    head = [f"rounds 1 to {width}" if width > 1 else "round 1", f"last {width}"] * len(arms)
-    return Table(["", *head], rows, note, groups=[arm.name for arm in arms] if len(arms) > 1 else [])
+
+    def values(rows: Sequence[Mapping[str, float]], name: str, absent: float) -> np.ndarray:
+        return np.array([[row.get(name.format(rung), absent) for rung in rungs] for row in rows]).reshape(
+            -1, len(rungs)
+        )
+
+    proposed, played = (values(run.rounds, f"round/rung_{{}}_{what}", 0.0) for what in ("proposed", "played"))
+    steps, each, name = np.array(run.steps), run.per_round, "eval_pass@1/rung_{}"
+    rows = [row for row in run.others if any(name.format(rung) in row for rung in rungs)]
+    if measured := bool(rows):  # before them the evaluation before training
+        first = run.evaluation.get("before", {}).get("by_rung", {})
+        rows = [{"step": 0.0, **{name.format(rung): rate for rung, rate in first.items()}}] * bool(first) + rows
+        rows = [row for i, row in enumerate(rows) if i == 0 or row["step"] > rows[i - 1]["step"]]
+        at = [row["step"] for row in rows]
+        rates, starts = values(rows, name, np.nan), [at[0], *((a + b) / 2 for a, b in pairwise(at))]
+        occurs = np.isfinite(values(run.others, name, np.nan)).any(0) | ((proposed > 0) | (played > 0)).any(0)
+    else:
+        groups = _groups(len(steps), _COLUMNS)
+        solved = np.add.reduceat(played * values(run.rounds, "round/rung_{}_solve_rate", 0.0), groups)
+        counts = np.add.reduceat(played, groups)
+        rates, starts = np.where(counts > 0, solved / np.maximum(counts, 1e-9), np.nan), steps[groups].tolist()
+        occurs = ((proposed > 0) | (played > 0)).any(0)
+    groups = _groups(len(steps), _MARKS)
+    marks = np.add.reduceat(steps, groups) / np.diff([*groups, len(steps)]) / each
+    counts = np.add.reduceat(proposed, groups)
+    shares = (counts / np.maximum(counts.sum(1, keepdims=True), 1))[:, occurs]
+    end = steps[-1] / each + (0 if measured and starts[-1] < steps[-1] else 1)
+    shown = [rung for rung, there in zip(rungs, occurs, strict=True) if there]
+    rounds = [start / each for start in starts]
+    return RungMap(shown, rounds, float(end), rates[:, occurs], marks.tolist(), shares, measured)
 
 
-def width_of(run: Run) -> int:
-    """WINDOW, or so many rounds that the first and the last ones do not overlap; 0 for a single round."""
-    return min(WINDOW, max(run.steps, default=0) // run.per_round // 2)
+def _groups(count: int, most: int) -> np.ndarray:
+    """Where each of at most `most` groups of equally many rounds begins."""
+    return np.arange(0, count, max(1, -(-count // most)))
 
 
-def ends(run: Run, metric: str, width: int = WINDOW) -> tuple[float | None, float | None]:
-    """The metric's mean over the first and over the last `width` rounds; None where none of them has it."""
-    last = max(run.steps, default=0)
-    early = [value for step, value in run.series(metric) if step <= width * run.per_round]
-    late = [value for step, value in run.series(metric) if step > last - width * run.per_round]
-    first, second = (math.fsum(values) / len(values) if values else None for values in (early, late))
-    return first, second
+def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Rounds across, solve rate upwards, share of the round's problems as shade; rounds are put together where there
+    are many, and those with another number of bins than the last one are left out."""
+    found = {}
+    for run in runs if len(runs) <= _MAPS else ():
+        bins = len(run.histograms[max(run.histograms)]) if run.histograms else 1
+        counts = [row if len(row := run.histograms.get(step, [])) == bins else [0] * bins for step in run.steps]
+        if not np.any(counts):
+            continue
+        groups = _groups(len(counts), _COLUMNS)
+        counts_CB = np.add.reduceat(np.array(counts, dtype=float), groups)
+        total_C = counts_CB.sum(axis=1, keepdims=True)
+        shares_CB = np.where(total_C > 0, counts_CB / np.maximum(total_C, 1), np.nan)
+        title = "Solve rates of conjectured problems" if len(runs) == 1 else f"Solve rates: {run.name}"
+        rounds, edges = np.array([*run.steps]) / run.per_round, (np.arange(bins + 1) - 0.5) / (bins - 1)
+        legend = shade_words(shares_CB, "of the problems", "0%", "no problem played")
+        found[title] = cells(title, [*rounds[groups], rounds[-1] + 1], edges, shares_CB.T, legend, most=None)
+    return found
 
 
-def _shown(values: Sequence[float | None]) -> str | Estimate | None:
-    """One seed's value in words, that of several as a mean over those that have it."""
-    known = [value for value in values if value is not None]
-    if len(known) > 1:
-        return over_seeds(known)
-    return f"{known[0]:.3f}" if known else None
+def solve_counts(correct: Sequence[int], n: int) -> tuple[np.ndarray, str]:
+    """Shares of problems by right answers out of n, and in words those that were never and often solved: sharply
+    bimodal where little is between."""
+    counts = np.bincount(np.asarray(correct, dtype=int), minlength=n + 1)
+    shares = counts / counts.sum()
+    return shares, f"{shares[0]:.0%} never, {shares[int(np.ceil(OFTEN * n)) :].sum():.0%} often"
+
+
+def solve_count_chart(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Held-out problems by right answers, before and after training, of several runs after it; {} where nothing was
+    evaluated, or with different numbers of answers."""
+    wanted = [(runs[0], when, when) for when in ("before", "after")] if len(runs) == 1 else []
+    wanted = wanted or [(run, "after", run.name) for run in runs]
+    curves, sizes = [], set[int]()
+    for run, when, label in wanted:
+        side = run.evaluation.get(when, {})
+        if side.get("correct") and side["n"]:
+            shares, words = solve_counts(side["correct"], side["n"])
+            curves.append(Curve(f"{label}: {words}", np.arange(side["n"] + 1), shares))
+            sizes.add(side["n"])
+    title = "Held-out problems by right answers"
+    return lines_of(title, curves, y_range=(0,), x_label=f"right answers of {sizes.pop()}") if len(sizes) == 1 else {}
 
 
 def reliability(runs: Sequence[Run]) -> dict[str, Figure]:
@@ -122,61 +197,33 @@ def reliability(runs: Sequence[Run]) -> dict[str, Figure]:
         curves.append(Curve(run.name if len(runs) > 1 else "measured", np.arange(10) / 10 + 0.05, np.array(rate)))
     if all(np.isnan(one.y).all() for one in curves):
         return {}
-    ends = np.array([0.0, 1.0])
-    curves.append(Curve("calibrated", ends, ends))
-    return {RELIABILITY: line_chart(RELIABILITY, curves, y_range=SHARE, x_label="estimated solve rate")}
+    curves.append(Curve("calibrated", np.array([0.0, 1.0]), np.array([0.0, 1.0])))
+    return lines_of(RELIABILITY, curves, y_range=SHARE, x_label="estimated solve rate")
 
 
-def filtering(runs: Sequence[Run]) -> Table | None:
-    """The filter cascade, mean over the refreshes, runs side by side; None without a symbolic proposer."""
-    if not any(run.series("proposer/raw") for run in runs):
-        return None
-    rows = []
-    for metric, words in FILTERS:
-        refreshes = [len(run.series("proposer/raw")) for run in runs]
-        totals = [sum(value for _, value in run.series(metric)) for run in runs]  # a share that is not logged is 0
-        counted = metric in ("proposer/raw", "proposer/selected")
-        if any(totals):
-            rows.append([{"text": words, "hint": definition(metric, runs)}, *(
-                None if not n else f"{total / n:.4g}" if counted else f"{total / n:.1%}"
-                for total, n in zip(totals, refreshes, strict=True)
-            )])  # fmt: skip
-    note = (
-        "Means over the refreshes. Task Difficulty and Diversity: 65 to 70% valid; of these 100% eligible with UCB, "
-        "44.7% behind the hard band with 7 features (too hard 7.1%, too easy 20.4%, low diversity 27.8%) and 68.2% "
-        "with 13 (3.7%, 26.4%, 1.7%)."
-    )
-    return Table(["", *(run.name for run in runs)], rows, note)
-
-
-def matrices(run: Run, whose: str = "") -> dict[str, Figure]:
-    """Figure 4: provers of all iterations against critics of all iterations; {} without win_rates.json."""
+def matrices(runs: Sequence[Run]) -> dict[str, Figure]:
+    """Provers of all iterations against critics of all iterations (Wang et al., figure 4), of runs with
+    win_rates.json."""
     found: dict[str, Figure] = {}
-    raw = read_object(run.path / "win_rates.json", "the win rates of `eval --task win_rates`", checked_matrices)
-    for rate, words in MATRICES.items() if raw else ():
-        values = np.array(matrix_of(raw, rate), dtype=float)  # None becomes NaN
-        if np.isfinite(values).any():
-            title = f"{words}{whose}"
-            names = raw["provers"], raw["critics"]
-            found[title] = matrix_map(title, *names, values, "critics of iteration", "prover of iteration")
+    for run in runs:
+        raw = read_object(run.path / "win_rates.json", "the win rates of `eval --task win_rates`", checked_matrices)
+        for rate, words in MATRICES.items() if raw else ():
+            values = np.array(matrix_of(raw, rate), dtype=float)  # None becomes NaN
+            if np.isfinite(values).any():
+                title = words if len(runs) == 1 else f"{words}, {run.name}"
+                edges = [np.arange(size + 1) for size in values.shape]
+                found[title] = cells(
+                    title, edges[1], edges[0], values, (), labels=("critics of iteration", "prover of iteration"),
+                    names=(raw["critics"], raw["provers"]), inverted=True, written=True,
+                )  # fmt: skip
     return found
 
 
-def by_iteration(runs: Sequence[Run]) -> Table | None:
-    """Game success by role and iteration with intervals; None without an iterated run."""
-    iterated = [run for run in runs if run.iterations]
-    if not iterated:
-        return None
-    rows = []
-    for metric, words in _WORDS.items():
-        cells = [one.get(metric) for run in iterated for one in run.iterations]
-        if any(cell is not None for cell in cells):
-            rows.append([{"text": words, "hint": definition(metric, runs)}, *cells])
-    head = [f"iteration {one['iteration']}" for run in iterated for one in run.iterations]
-    note = (
-        "Each iteration is played by the models that the one before left. 95% intervals over problems; texts that the "
-        "token budget cut are not counted."
-    )
-    titles = [run.name for run in iterated] if len(iterated) > 1 else []
-    same = len({len(run.iterations) for run in iterated}) == 1
-    return Table(["", *head], rows, note, groups=titles if same else [])
+PANELS: tuple[tuple[str, Callable[[Sequence[Run]], dict[str, Figure]], bool], ...] = (
+    ("Curriculum", solve_rate_maps, False),
+    ("Prover", solve_count_chart, False),
+    ("Rungs", rung_maps, True),
+    ("Symbolic proposer", reliability, True),
+    ("Critic game", matrices, True),
+)
+"""Section, the function that draws, and whether its charts stand before the declared ones of the section."""

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib import rc_params_from_file, rcParams, style
@@ -87,72 +87,63 @@ def line_chart(
 
 
 @styled
-def heat_map(title: str, starts: Sequence[float], end: float, shares_CB: np.ndarray) -> Figure:
-    """Shares per bin over time: `starts` are the first rounds of the columns, `end` the round after the last one; bins
-    go from 0 to 1 upwards. The deepest shade is the greatest share; a column of NaN is grey."""
-    figure, axes = _axes(title, "round")
-    axes.grid(False)
-    none, grey = rcParams["figure.facecolor"], rcParams["grid.color"]
-    shades = LinearSegmentedColormap.from_list("shares", [none, "C0"]).with_extremes(bad=grey)
-    bins = shares_CB.shape[1]
-    bin_edges = (np.arange(bins + 1) - 0.5) / (bins - 1)
-    axes.pcolormesh([*starts, end], bin_edges, np.ma.masked_invalid(shares_CB.T), cmap=shades, vmin=0)
-    entries = [(none, "0%"), ("C0", f"{np.nanmax(shares_CB):.0%} of the problems")]
-    entries += [(grey, "no problem played")] if np.isnan(shares_CB).any() else []
-    _add_legend(figure, axes, [(Patch(facecolor=color, edgecolor=grey), words) for color, words in entries])
-    return figure
-
-
-@styled
-def rung_map(
+def cells(
     title: str,
-    rungs: Sequence[int],
-    starts: Sequence[float],
-    end: float,
-    rates_CR: np.ndarray,
-    marks: Sequence[float],
-    shares_MR: np.ndarray,
+    x_edges: Sequence[float],
+    y_edges: Sequence[float],
+    values_YX: np.ndarray,
+    legend: Sequence[tuple[str, str]],
+    *,
+    labels: tuple[str, str] = ("round", ""),
+    names: tuple[Sequence[Any], Sequence[Any]] = ((), ()),
+    colors: tuple[str, str] = ("figure.facecolor", "C0"),
+    missing: str = "grid.color",
+    most: float | None = 1,
+    inverted: bool = False,
+    written: bool = False,
+    discs: Sequence[tuple[float, np.ndarray]] = (),
 ) -> Figure:
-    """Rungs upwards over rounds: the share that is solved as shade, NaN grey; over it a disc at each of `marks`, whose
-    area is the rung's share of the proposals."""
-    figure, axes = _axes(title, "round")
+    """Values as shades from 0 to `most` (None: the greatest) between two `colors`, NaN in `missing`. `legend`: pairs
+    of colour and words. `names`: of columns and rows. `written`: with the percentages in the cells. `discs`: x and the
+    shares of the rows, which are their areas."""
+    figure, axes = _axes(title, labels[0])
     axes.grid(False)
-    axes.set_ylabel("rung")
-    none, grey = rcParams["figure.facecolor"], rcParams["grid.color"]
-    shades = LinearSegmentedColormap.from_list("shares", [none, "C0"]).with_extremes(bad=grey)
-    edges = np.arange(len(rungs) + 1) - 0.5
-    axes.pcolormesh([*starts, end], edges, np.ma.masked_invalid(rates_CR.T), cmap=shades, vmin=0)
-    axes.set_yticks(np.arange(len(rungs)), [str(rung) for rung in rungs])
-    for x, shares_R in zip(marks, shares_MR, strict=True):
-        some = np.flatnonzero(shares_R > 0)
-        axes.scatter(
-            [x] * len(some), some, _DISC * shares_R[some], color="C1", alpha=0.85, lw=0, zorder=3, clip_on=False
-        )
-    known = np.isfinite(rates_CR).any()
-    entries: list[tuple[Artist, str]] = [(Patch(facecolor=none, edgecolor=grey), "0% solved")]
-    entries += [(Patch(facecolor="C0", edgecolor=grey), f"{np.nanmax(rates_CR):.0%} solved")] if known else []
-    entries += [(Patch(facecolor=grey, edgecolor=grey), "not measured")] if np.isnan(rates_CR).any() else []
-    if shares_MR.any():
+    axes.set_ylabel(labels[1])
+    shades = LinearSegmentedColormap.from_list("shades", [_color(name) for name in colors])
+    shades = shades.with_extremes(bad=_color(missing))
+    axes.pcolormesh(x_edges, y_edges, np.ma.masked_invalid(values_YX), cmap=shades, vmin=0, vmax=most)
+    for axis, edges, words in ((axes.xaxis, x_edges, names[0]), (axes.yaxis, y_edges, names[1])):
+        if words:
+            axis.set_ticks(np.array(edges[:-1]) + 0.5, [str(word) for word in words])
+    for i, j in np.argwhere(np.isfinite(values_YX)) if written else ():
+        color = _color(
+            "figure.facecolor" if values_YX[i, j] > 0.6 else "text.color"
+        )  # on deep shades and on pale ones
+        axes.text(j + 0.5, i + 0.5, f"{values_YX[i, j]:.1%}", ha="center", va="center", color=color)
+    edge, entries = None if missing == "none" else _color("grid.color"), list[tuple[Artist, str]]()
+    entries += [(Patch(facecolor=_color(color), edgecolor=edge), words) for color, words in legend]
+    for x, shares_Y in discs:
+        some = np.flatnonzero(shares_Y > 0)
+        area = _DISC * shares_Y[some]
+        axes.scatter([x] * len(some), some, area, color="C1", alpha=0.85, lw=0, zorder=3, clip_on=False)
+    if any(shares_Y.any() for _, shares_Y in discs):
         disc = Line2D([], [], linestyle="", marker="o", color="C1", markersize=(_DISC / 2) ** 0.5)
         entries.append((disc, "half of the proposals"))
+    if inverted:
+        axes.invert_yaxis()
     _add_legend(figure, axes, entries)
     return figure
 
 
-@styled
-def mark_map(title: str, rows: Sequence[str], x_label: str, words: tuple[str, str]) -> Figure:
-    """A row per text of "0" and "1", the first at the top, a cell per character; `words`: what 0 and 1 are."""
-    figure, axes = _axes(title, x_label)
-    axes.grid(False)
-    cells = np.full((len(rows), max(map(len, rows))), np.nan)
-    for cell, row in zip(cells, rows, strict=True):
-        cell[: len(row)] = [float(mark) for mark in row]
-    shades = LinearSegmentedColormap.from_list("marks", ["C6", "C2"])
-    edges = np.arange(cells.shape[1] + 1) + 0.5, np.arange(len(rows) + 1) + 0.5
-    axes.pcolormesh(*edges, np.ma.masked_invalid(cells), cmap=shades, vmin=0, vmax=1)
-    axes.invert_yaxis()
-    _add_legend(figure, axes, [(Patch(facecolor=c), word) for c, word in zip(("C6", "C2"), words, strict=True)])
-    return figure
+def shade_words(values: np.ndarray, most: str, none: str, missing: str) -> list[tuple[str, str]]:
+    """Legend of shares: what the palest, the deepest and the grey shade are."""
+    found = [("figure.facecolor", none)]
+    found += [("C0", f"{np.nanmax(values):.0%} {most}")] if np.isfinite(values).any() else []
+    return [*found, *([("grid.color", missing)] if np.isnan(values).any() else [])]
+
+
+def _color(name: str) -> str:
+    return rcParams.get(name, name)
 
 
 class Bars(NamedTuple):
@@ -167,11 +158,11 @@ class Bars(NamedTuple):
 
 
 @styled
-def bar_chart(title: str, labels: Sequence[str], bars: Sequence[tuple[str, Sequence[float]]], x_label: str) -> Figure:
-    """See Bars."""
-    figure, axes = _axes(title, x_label)
-    _add_bars(axes, Bars(title, labels, bars, x_label))
-    _add_legend(figure, axes, [(Patch(facecolor=f"C{i}"), name) for i, (name, _) in enumerate(bars)])
+def bar_chart(panel: Bars) -> Figure:
+    """One panel as large as the other charts."""
+    figure, axes = _axes(panel.title, panel.x_label)
+    _add_bars(axes, panel)
+    _add_legend(figure, axes, [(Patch(facecolor=f"C{i}"), name) for i, (name, _) in enumerate(panel.bars)])
     return figure
 
 
@@ -201,26 +192,6 @@ def _add_bars(axes: Axes, panel: Bars) -> None:
     for x, (low, high) in zip(at, panel.intervals, strict=False):
         axes.vlines(x, low, high, color=rcParams["text.color"], linewidth=1)
     axes.set_xticks(at, panel.labels)
-
-
-@styled
-def matrix_map(title: str, rows: Sequence[str], columns: Sequence[str], shares: np.ndarray, x: str, y: str) -> Figure:
-    """Shares, shape (rows, columns), as shades from 0 to 1 with their percentage written in; NaN is grey. `x`, `y`:
-    what columns and rows are."""
-    figure, axes = _axes(title, x)
-    axes.grid(False)
-    none, grey = rcParams["figure.facecolor"], rcParams["grid.color"]
-    shades = LinearSegmentedColormap.from_list("shares", [none, "C0"]).with_extremes(bad=grey)
-    axes.pcolormesh(np.ma.masked_invalid(shares), cmap=shades, vmin=0, vmax=1)
-    axes.set_xticks(np.arange(len(columns)) + 0.5, columns)
-    axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
-    axes.set_ylabel(y)
-    axes.invert_yaxis()
-    for i, j in np.argwhere(np.isfinite(shares)):
-        color = none if shares[i, j] > 0.6 else rcParams["text.color"]  # on the deep shades and on the pale ones
-        axes.text(j + 0.5, i + 0.5, f"{shares[i, j]:.1%}", ha="center", va="center", color=color)
-    _add_legend(figure, axes, [])
-    return figure
 
 
 @styled

@@ -170,11 +170,9 @@ def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         kind = kind_of(row)
         title = REVISIONS if row.get("reason") in OUTCOMES else HEADINGS.get(kind, f"Texts of {kind}")
         found.setdefault(title, []).append(_card(row))
-    order = [*HEADINGS.values(), REVISIONS]
-    groups = []
-    for title in sorted(found, key=lambda one: order.index(one) if one in order else len(order)):
-        groups.append({"title": _label(title), **_shared(found[title])})
-    return groups
+    order = {title: i for i, title in enumerate([*HEADINGS.values(), REVISIONS])}
+    titles = sorted(found, key=lambda title: order.get(title, len(order)))
+    return [{"title": _label(title), **_shared(found[title])} for title in titles]
 
 
 def _shared(cards: list[dict[str, Any]]) -> dict[str, Any]:
@@ -196,18 +194,13 @@ def _card(row: Mapping[str, Any]) -> dict[str, Any]:
     if "/" in role:
         card["player"] = _label(role)
     if isinstance(moves, list) and all(isinstance(move, list) and len(move) == 2 for move in moves):
-        card["moves"] = [[_state(state), _label(text_of(text))] for state, text in moves]
+        lines = [(" ".join(map(str, s)) if isinstance(s, list) else text_of(s), text_of(text)) for s, text in moves]
+        card["moves"] = [[_label(state), _label(text)] for state, text in lines]
     return card
 
 
 def _pay(row: Mapping[str, Any]) -> dict[str, float]:
     return {name: row[name] for name in ("reward", "advantage", "solve_rate") if is_number(row.get(name))}
-
-
-def _state(state: Any) -> str:
-    """A state of an episode, plain data, in a line."""
-    words = " ".join(map(str, state)) if isinstance(state, list) else text_of(state)
-    return _label(words)
 
 
 def merged(cards: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -283,15 +276,9 @@ def _notes(run: Run, shown: int, logged: int) -> list[str]:
             f"below 5 MB; {logged - shown:,} are left out."
         )
     if not any("advantage" in row for row in run.samples):
-        notes.append(
-            "These samples were written by an older release, or by a game without them: advantages, the states of "
-            "moves and where a problem is from were not recorded."
-        )
+        notes.append("Advantages, the states of moves and where a problem is from were not recorded.")
     if run.iterations:
         notes.append("Of each iteration a few samples of every outcome are shown.")
     elif is_number(limit) and limit:
-        notes.append(
-            f"A run logs at most samples_per_log ({limit}) samples of each player and turn, those of its first "
-            "process, of the last round before each log; metrics are of all samples since the log before."
-        )
+        notes.append(f"Samples are at most samples_per_log ({limit}) of each player and turn; metrics are of all.")
     return notes

@@ -4,7 +4,9 @@ and differences."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +15,10 @@ from ...contract.metric import UNBOUNDED, Metric, range_text
 from ...errors import DataError
 from ...evaluation.findings import beyond, healthy_of, mean, subject
 from ...evaluation.load import Run
-from ...statistics.bootstrap import Interval
+from ...statistics.bootstrap import Estimate, Interval
 from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result, unknown_settings
 from .arms import PLACES, RunArm, arms_of, band_text, over_seeds
+from .charts import declared_in
 
 _RESAMPLES = 10_000
 _ALIKE = 1e-9  # a width that only rounding gives
@@ -34,23 +37,96 @@ class Table:
     groups: Sequence[str] = ()
 
 
-SETTING = (  # words, config fields: the first that is not None is shown
-    ("rounds", ("max_steps",)), ("seed", ("seed",)), ("policies", ("policy_sharing",)),
-    ("prover's objective", ("prover_objective",)), ("conjecturer's objective", ("conjecturer_objective",)),
-    ("conjecturer's reward", ("conjecturer_reward",)), ("its arguments", ("conjecturer_reward_kwargs",)),
-    ("anchor fraction", ("anchor_fraction",)), ("fill", ("fill",)),
-    ("prover's learning rate", ("prover_learning_rate", "learning_rate")),
-    ("conjecturer's learning rate", ("conjecturer_learning_rate", "learning_rate")),
-    ("prover's KL", ("prover_beta", "beta")), ("conjecturer's KL", ("conjecturer_beta", "beta")),
-    ("DPO's beta", ("beta",)), ("prover's entropy bonus", ("prover_entropy_coef", "entropy_coef")),
-    ("conjecturer's entropy bonus", ("conjecturer_entropy_coef", "entropy_coef")),
-    ("answers per problem", ("prover_num_generations", "num_generations")),
-    ("micro-batch", ("per_device_train_batch_size",)), ("prover's micro-batches", ("prover_micro_batches",)),
-    ("conjecturer's micro-batches", ("conjecturer_micro_batches",)), ("operands", ("operands",)),
-    ("greatest operand", ("number_high",)), ("greatest target", ("target_high",)),
-    ("prover's prompt", ("prover_prompt",)), ("answer rule", ("answer_rule",)),
-    ("length penalty", ("length_penalty",)),
+SETTING = (
+    "max_steps", "seed", "policy_sharing", "prover_objective", "conjecturer_objective", "conjecturer_reward",
+    "conjecturer_reward_kwargs", "anchor_fraction", "fill", "prover_learning_rate",
+    "conjecturer_learning_rate", "beta", "prover_beta", "conjecturer_beta", "prover_entropy_coef",
+    "conjecturer_entropy_coef", "prover_num_generations", "per_device_train_batch_size",
+    "prover_micro_batches", "conjecturer_micro_batches", "operands", "number_high", "target_high", "prover_prompt",
+    "answer_rule", "length_penalty",
 )  # fmt: skip
+"""Fields that the page shows first; a role's own one that is not set has the value of both roles'."""
+FILTERS = re.compile(r"proposer/(raw|valid_rate|rejected_.*|eligible_rate|refused_.*|selected)")
+TIERS = re.compile(r"valid_conjecture_rate|mean_prover_pass_rate|prover_pass_rate_tier_\d+")
+WINDOW = 5
+"""Rounds at either end of a run that are compared; half of them all in a shorter run."""
+
+
+def labelled(runs: Sequence[Run], names: Iterable[str], cells: Callable[[str], Sequence[Any]]) -> list[list[Any]]:
+    """A row for each metric that has a cell, under its words, with its definition as a hint."""
+    rows = [[label(name, runs), *cells(name)] for name in names]
+    return [row for row in rows if any(cell is not None for cell in row[1:])]
+
+
+def label(name: str, runs: Sequence[Run]) -> dict[str, str]:
+    """The metric in words, with its definition as a hint."""
+    metric = next(run.declared[name] for run in runs if name in run.declared)
+    return {"text": re.sub("^(the )?(share of )?", "", subject(metric)), "hint": definition(name, runs)}
+
+
+def windows(runs: Sequence[Run]) -> Table | None:
+    """Of a pool the means over the first and the last WINDOW rounds (Multimodal LLM Self-Play, table 2), arms side by
+    side, those of several seeds as a mean with an interval."""
+    arms, width = arms_of(runs), min((width_of(run) for run in runs), default=0)
+    names = sorted(name for name in declared_in(runs) if TIERS.fullmatch(name))
+    if not width or not any(name.startswith("prover_pass") for name in names):
+        return None
+
+    def cells(name: str) -> list[Any]:
+        found = [zip(*(ends(run, name, width) for run in arm.runs), strict=True) for arm in arms]
+        return [_shown(values) for sides in found for values in sides]
+
+    head = [f"rounds 1 to {width}" if width > 1 else "round 1", f"last {width}"] * len(arms)
+    rows, titles = labelled(runs, names, cells), [arm.name for arm in arms] if len(arms) > 1 else []
+    return Table(["", *head], rows, f"Means over the rounds. {band_text(arms)}", groups=titles)
+
+
+def width_of(run: Run) -> int:
+    """WINDOW, or so many rounds that the first and the last ones do not overlap; 0 for a single round."""
+    return min(WINDOW, max(run.steps, default=0) // run.per_round // 2)
+
+
+def ends(run: Run, metric: str, width: int = WINDOW) -> tuple[float | None, float | None]:
+    """The metric's mean over the first and over the last `width` rounds; None where none of them has it."""
+    last, span, series = max(run.steps, default=0), width * run.per_round, run.series(metric)
+    sides = [v for step, v in series if step <= span], [v for step, v in series if step > last - span]
+    first, second = (math.fsum(values) / len(values) if values else None for values in sides)
+    return first, second
+
+
+def _shown(values: Sequence[float | None]) -> str | Estimate | None:
+    """One seed's value in words, that of several as a mean over those that have it."""
+    known = [value for value in values if value is not None]
+    if len(known) > 1:
+        return over_seeds(known)
+    return f"{known[0]:.3f}" if known else None
+
+
+def filtering(runs: Sequence[Run]) -> Table | None:
+    """The filter cascade of a symbolic proposer, mean over the refreshes, runs side by side."""
+
+    def cells(name: str) -> list[Any]:
+        refreshes = [len(run.series("proposer/raw")) for run in runs]
+        totals = [sum(value for _, value in run.series(name)) for run in runs]  # a share that is not logged is 0
+        form = ".4g" if name in ("proposer/raw", "proposer/selected") else ".1%"
+        found = [format(total / n, form) if n else None for total, n in zip(totals, refreshes, strict=True)]
+        return found if any(totals) else []
+
+    rows = labelled(runs, filter(FILTERS.fullmatch, declared_in(runs)), cells)
+    return Table(["", *(run.name for run in runs)], rows, "Means over the refreshes.") if rows else None
+
+
+def by_iteration(runs: Sequence[Run]) -> Table | None:
+    """Game success by role and iteration with intervals; None without an iterated run."""
+    iterated = [run for run in runs if run.iterations]
+    if not iterated:
+        return None
+    played = [one for run in iterated for one in run.iterations]
+    rows = labelled(iterated, declared_in(iterated), lambda name: [one.get(name) for one in played])
+    head = [f"iteration {one['iteration']}" for one in played]
+    note = "95% intervals over problems; texts that the token budget cut are not counted."
+    same = len(iterated) > 1 and len({len(run.iterations) for run in iterated}) == 1
+    return Table(["", *head], rows, note, groups=[run.name for run in iterated] if same else [])
 
 
 def results(runs: Sequence[Run]) -> Table | None:
@@ -70,9 +146,7 @@ def results(runs: Sequence[Run]) -> Table | None:
 def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
     sizes = {(found["after"]["problems"], found["after"]["n"]) for found in evaluated}
     parts = [f"{problems} held-out problems, {n} answers each" for problems, n in sorted(sizes, key=str) if n]
-    note = "; ".join(parts) + ". " if parts else ""
-    note += "In brackets 95% intervals; those of pass@k resample problems, paired for differences; "
-    note += "the conjecturer's samples before and after are independent. "
+    note = f"{'; '.join(parts) + '. ' if parts else ''}In brackets 95% intervals, paired for differences of pass@k. "
     cut = max(found[when]["truncated_rate"] or 0 for found in evaluated for when in ("before", "after"))
     if cut > 0.01:
         note += f"Up to {cut:.1%} of the answers were cut at the token limit and count as wrong."
@@ -87,10 +161,7 @@ def against_control(runs: Sequence[Run]) -> Table | None:
     names = dict.fromkeys(name for run in controlled for name in run.control["difference"])
     sides = [run.control[side] for run in controlled for side in ("control", "run", "difference")]
     rows = [[f"prover {name}", *(side.get(name) for side in sides)] for name in names]
-    note = (
-        "After training; the run without a conjecturer had as many samples of the prover, the same anchors and the "
-        "same start. In brackets 95% intervals, paired over the held-out problems for differences."
-    )
+    note = "After training, on as many samples of the prover. In brackets 95% intervals, paired for differences."
     head = ["", *["without", "with", "difference"] * len(controlled)]
     return Table(head, rows, note, groups=[run.name for run in controlled] if len(runs) > 1 else [])
 
@@ -98,37 +169,33 @@ def against_control(runs: Sequence[Run]) -> Table | None:
 def health(runs: Sequence[Run]) -> Table | None:
     """Mean, maximum and share of rounds above 0 of each metric with a range, a word or a subject, runs side by side
     (Allen and Ståblein, table 4), with the range in which it is healthy and whether the run was."""
-    rows, judged = [], False
-    for metric in _judged(runs):
-        cells: list[Any] = []
-        ranges = []
+
+    def cells(name: str) -> list[Any]:
+        ranges, found = list[str](), list[Any]()
         for run in runs:
-            values = [value for _, value in run.series(metric.name)]
+            values = [value for _, value in run.series(name)]
             if not values:
-                cells += [None, None, None]
+                found += [None, None, None]
                 continue
-            shown: Any = f"{round(mean(run, metric.name) or 0.0, 3):.4g}"
-            declared = run.declared[metric.name]
-            bounds = healthy_of(run, declared)
+            shown: Any = f"{round(mean(run, name) or 0.0, 3):.4g}"
+            bounds = healthy_of(run, run.declared[name])
             if bounds != UNBOUNDED:
                 ranges.append(range_text(bounds))
-                shown = {"text": shown, "tick": beyond(run, declared) is None}
+                shown = {"text": shown, "tick": beyond(run, run.declared[name]) is None}
             positive = sum(value > 0 for value in values) / len(run.rounds)
-            cells += [shown, f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
-        judged = judged or bool(ranges)
-        words = subject(metric).removeprefix("the ").removeprefix("share of ")
-        name = {"text": words, "hint": definition(metric.name, runs)}
-        rows.append([name, {"text": " or ".join(dict.fromkeys(ranges))}, *cells])
-    groups = [run.name for run in runs] if len(runs) > 1 else []
+            found += [shown, f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
+        return [{"text": " or ".join(dict.fromkeys(ranges))}, *found]
+
+    rows = labelled(runs, [metric.name for metric in _judged(runs)], cells)
     head = ["", "healthy", *["mean", "max", "rounds > 0"] * len(runs)]
+    judged = any(row[1]["text"] for row in rows)
     if not judged:
         head, rows = [head[0], *head[2:]], [[row[0], *row[2:]] for row in rows]
     note = (
-        "Shares of proposals, problems, answers or rounds, where a row does not say otherwise. Means are over the "
-        "rounds that have the value (a starved round has no solve rate); the share of rounds above 0 is of all logged "
-        "rounds. ✓: inside the healthy range over the run and in its last fifth; ✗: not."
+        "Means are over the rounds that have the value; the share of rounds above 0 is of all logged rounds. ✓: "
+        "inside the healthy range over the run and in its last fifth; ✗: not."
     )
-    return Table(head, rows, note, 1 + judged, groups) if rows else None
+    return Table(head, rows, note, 1 + judged, [run.name for run in runs] if len(runs) > 1 else []) if rows else None
 
 
 def _judged(runs: Sequence[Run]) -> list[Metric]:
@@ -149,14 +216,11 @@ def definition(metric: str, runs: Sequence[Run]) -> str:
 
 
 def setting(run: Run) -> dict[str, str]:
-    """The main settings: word and value."""
-    found = {}
-    for words, fields in SETTING:
-        if not _acts(run, fields[0]):
-            continue
-        value = next((run.config[name] for name in fields if run.config.get(name) is not None), None)
-        if value is not None:
-            found[words] = plain(value)
+    """The main settings that are read in the run."""
+    own = {name: run.config.get(name) for name in SETTING if _acts(run, name)}
+    shared = {name: run.config.get(re.sub("^(prover|conjecturer)_", "", name)) for name in own}
+    both = {name: shared[name] if value is None else value for name, value in own.items()}
+    found = {name: plain(value) for name, value in both.items() if value is not None}
     device = run.environment.get("device")
     return found if device is None else {**found, "device": f"{device} x {run.environment.get('processes', 1)}"}
 
@@ -184,15 +248,13 @@ def whole_config(run: Run) -> Table:
 
 def differences(runs: Sequence[Run]) -> Table:
     """Settings in which the runs differ, one column per arm; what differs within an arm (seeds) in one cell."""
-    arms = arms_of(runs)
-    rows = []
+    arms, rows = arms_of(runs), []
     for name in sorted({name for run in runs for name in run.config} - PLACES):
         cells = [[plain(run.config[name]) if name in run.config else "–" for run in arm.runs] for arm in arms]
         if len({value for cell in cells for value in cell}) > 1:
             rows.append([name, *(", ".join(dict.fromkeys(cell)) for cell in cells)])
-    if not rows:
-        return Table([], [], "All runs have the same settings.")
-    return Table(["field", *(arm.name for arm in arms)], rows, labels=len(arms) + 1)
+    note = "" if rows else "All runs have the same settings."
+    return Table(["field", *(arm.name for arm in arms)], rows, note, labels=len(arms) + 1)
 
 
 def plain(value: Any) -> str:
@@ -221,12 +283,8 @@ def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
         return str(error), ""
     sizes = [len(result.keys) for arm in loaded for result in arm.results]
     common = len(aligned[0].results[0].keys)
-    said = ""
-    if any(size != common for size in sizes):
-        said = (
-            f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
-            f"{common} that all have in common."
-        )
+    said = f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
+    said = "" if set(sizes) == {common} else f"{said}{common} that all have in common."
     return compare_arms(aligned, resamples=_RESAMPLES), " ".join([said, *unknown_settings(loaded)]).strip()
 
 
@@ -254,8 +312,7 @@ def gains(arms: Sequence[RunArm]) -> Table | None:
             known = [run.evaluation["difference"][name] for run in arm.runs if name in run.evaluation["difference"]]
             cells.append(_over_seeds(known) if len(known) == len(arm.runs) else None)
         rows.append([name, *cells])
-    note = band_text(several).replace("Bold: mean over the seeds of an arm; shaded", "In brackets")
-    return Table(["after minus before", *(arm.name for arm in several)], rows, note) if rows else None
+    return Table(["after minus before", *(arm.name for arm in several)], rows, band_text(several)) if rows else None
 
 
 def _over_seeds(known: Sequence[Interval]) -> Interval:

@@ -16,9 +16,9 @@ from ...proposers.targets_metrics import BINS, LAST_SOLVED, STORIES
 from ...statistics.solved import FIRST_SOLVED
 from ..scaling import Points, fits_on_halves, fits_without_tails
 from .arms import arms_of, over_seeds
-from .pictures import Curve, Figure, bar_chart, line_chart, mark_map
+from .charts import lines_of
+from .pictures import Bars, Curve, Figure, bar_chart, cells
 
-SECTION = "Targets"
 SOLVED, BEFORE = "Cumulative solve rate of the targets", "Trainable synthetic problems before a target is solved"
 
 MOST = 2000
@@ -45,26 +45,25 @@ def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None =
 
 def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
     """Figure 1, right: mean over the seeds of an arm, with their interval as a band."""
-    title, curves = SOLVED, []
+    curves = []
     for arm in arms_of(runs):
         label = arm.name if len(runs) > 1 else "solved so far"
         curves.append(over_generations(label, [solved_by(run) for run in arm.runs]))
     ends_at = np.array([min(curve.x[0] for curve in curves), max(curve.x[-1] for curve in curves)])
-    lines = [Curve(name, ends_at, np.full(2, rate)) for name, rate in yardsticks.items()]
-    return {title: line_chart(title, [*curves, *lines], y_range=(0.0,), x_label="generations")}
+    curves += [Curve(name, ends_at, np.full(2, rate)) for name, rate in yardsticks.items()]
+    return lines_of(SOLVED, curves, y_range=(0.0,), x_label="generations")
 
 
 def _before_solved(runs: Sequence[Run]) -> dict[str, Figure]:
     """Figure 5, right, of the last round that logged it: ten tenths of the rounds before a target was solved."""
-    title, curves = BEFORE, []
+    curves = []
     for arm in arms_of(runs):
         rows = [[run.series(f"targets/presolve_{k}") for k in range(BINS)] for run in arm.runs]
         known = [[series[-1][1] for series in row] for row in rows if all(row)]
         if known:
             label = arm.name if len(runs) > 1 else "share of rounds"
             curves.append(Curve(label, np.arange(1, BINS + 1), np.mean(known, axis=0)))
-    x_label = "tenth of the rounds before"
-    return {title: line_chart(title, curves, y_range=(0.0,), x_label=x_label)} if curves else {}
+    return lines_of(BEFORE, curves, y_range=(0.0,), x_label="tenth of the rounds before")
 
 
 def solved_by(run: Run, metric: str = "targets/solve_rate") -> Series:
@@ -93,8 +92,7 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
     """Mean over the seeds of an arm, with their interval as a band."""
     x, rate_RX = on_one_grid(curves)
     ends = [over_seeds(column.tolist()) for column in rate_RX.T] if len(rate_RX) > 1 else []
-    low = np.array([max(end.low, 0.0) for end in ends]) if ends else None
-    high = np.array([min(end.high, 1.0) for end in ends]) if ends else None
+    low, high = (np.clip([getattr(end, side) for end in ends], 0, 1) if ends else None for side in ("low", "high"))
     return Curve(label, x, rate_RX.mean(0), None, low, high)
 
 
@@ -127,7 +125,7 @@ def beyond_baseline(runs: Sequence[Run]) -> dict[str, Figure]:
         own = [(run, known[id(run)]) for run in arm.runs]
         curves.append(over_generations(arm.name, [_solved_of(run, first, hard) for run, first in own]))
     title = f"Of the {len(hard)} targets that the baseline never solved"
-    return {title: line_chart(title, curves, y_range=(0.0,), x_label="generations")}
+    return lines_of(title, curves, y_range=(0.0,), x_label="generations")
 
 
 def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Series:
@@ -147,8 +145,15 @@ def stories(runs: Sequence[Run]) -> dict[str, Figure]:
         rows = list(told.values())[-LAST_SOLVED:]
         if any("1" in row for row in rows):  # without a conjecturer that sees the target there are none
             title = f"The {len(rows)} targets solved last" + (f": {run.name}" if len(runs) > 1 else "")
-            words = ("no suitable problem", "suitable for training")
-            found[title] = mark_map(title, rows, "time that it was played before it was solved", words)
+            marks = np.full((len(rows), max(map(len, rows))), np.nan)
+            for cells_X, row in zip(marks, rows, strict=True):
+                cells_X[: len(row)] = [float(mark) for mark in row]
+            x_edges, y_edges = (np.arange(size + 1) + 0.5 for size in marks.T.shape)
+            found[title] = cells(
+                title, x_edges, y_edges, marks, [("C6", "no suitable problem"), ("C2", "suitable for training")],
+                labels=("time that it was played before it was solved", ""), colors=("C6", "C2"), missing="none",
+                inverted=True,
+            )  # fmt: skip
     return found
 
 
@@ -175,7 +180,7 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
             if fit.converged:
                 curves.append(Curve(f"without the last {share:.0%}: {fit.asymptote:.3f}", x, fit(x)))
         title = f"Fits without the end of the run{name}"
-        found[title] = line_chart(title, curves, y_range=(0.0,), x_label=SINCE)
+        found |= lines_of(title, curves, y_range=(0.0,), x_label=SINCE)
         halves = sorted(fits_on_halves(points), key=lambda fit: fit.asymptote or 0.0)
         if len(halves) > 1:
             values = np.array([fit.asymptote for fit in halves], dtype=float)
@@ -183,7 +188,7 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
             ends = [(f"highest: {values[-1]:.3f}", halves[-1]), (f"lowest: {values[0]:.3f}", halves[0])]
             curves = [Curve(said, x, whole(x), dots=dots), *(Curve(label, x, fit(x)) for label, fit in ends)]
             title = f"Fits to halves of the points{name}"
-            found[title] = line_chart(title, curves, y_range=(0.0,), x_label=SINCE)
+            found |= lines_of(title, curves, y_range=(0.0,), x_label=SINCE)
     return found
 
 
@@ -202,22 +207,18 @@ def composition(run: Run) -> dict[str, Figure]:
     needs = {"+": "add", "-": "sub", "*": "mul", "/": "div", "fraction": "fraction"}
     kinds = {word: columns[f"needs_{name}"] == 1 for word, name in needs.items()}
     kinds["none of them"] = ~np.any(list(kinds.values()), axis=0)
-    limits = [1, 2, 3, 5, 9, np.inf]
-    words = ["1", "2", "3 to 4", "5 to 8", "9 or more"]
-    count_P = columns["solutions"]
-    levels = {
-        word: (count_P >= low) & (count_P < high)
-        for word, low, high in zip(words, limits[:-1], limits[1:], strict=True)
-    }
+    levels = {"1": (1, 1), "2": (2, 2), "3 to 4": (3, 4), "5 to 8": (5, 8), "9 or more": (9, np.inf)}
+    counts = {word: (columns["solutions"] >= a) & (columns["solutions"] <= b) for word, (a, b) in levels.items()}
     found: dict[str, Figure] = {}
     for title, groups, label in (
         ("What the targets need", kinds, "every solution needs"),
-        ("How many solutions the targets have", levels, "inequivalent solutions"),
+        ("How many solutions the targets have", counts, "inequivalent solutions"),
     ):
-        bars = [(name, [float((chosen & of).sum()) for of in groups.values()]) for name, chosen in (
-            ("targets", np.ones(len(keys), dtype=bool)), ("solved", solved_P),
-        )]  # fmt: skip
-        found[title] = bar_chart(title, list(groups), bars, label)
+        bars = [
+            ("targets", [float(of.sum()) for of in groups.values()]),
+            ("solved", [float((solved_P & of).sum()) for of in groups.values()]),
+        ]
+        found[title] = bar_chart(Bars(title, list(groups), bars, label))
     return found
 
 

@@ -12,8 +12,7 @@ import torch
 from ...countdown import Rules
 from ...errors import RewardError
 from ..base import LARGEST_REWARD
-from .length import make_length_penalty
-from .soft_overlong import make_soft_overlong
+from .length import make_length_penalty, make_soft_overlong
 from .verifier import countdown_reward, make_countdown_reward, make_verdict_reward
 
 RewardFunc = Callable[..., Any]

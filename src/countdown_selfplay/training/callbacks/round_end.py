@@ -17,7 +17,7 @@ from transformers import TrainerCallback
 
 from ...config import Role
 from ...contract.metric import Metric
-from ...curriculum.legibility import Legibility
+from ...curriculum.guard import Legibility
 from ...distributed.processes import Processes
 from ...policies.optimization import bare, use_settings
 from ..book import Book, Loop, averaged_rounds, ends_round

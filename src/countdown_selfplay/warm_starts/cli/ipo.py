@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
     if script.dry_run:
         planned = launch_of(args) if launch is None else planned_for(launch)
         lines = batches(args, *_planned(script, args, evaluated), planned.processes)
-        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, True, planned)])
+        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, planned)])
         return 0
     from ..readers import scored_samples
     from ..training import run

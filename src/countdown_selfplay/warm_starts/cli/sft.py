@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
             said = f"about {rows} demonstrations; of the first {made.demonstrations} problems of {asked}: {said}"
         planned = planned if launch is None else planned_for(launch)
         lines = batches(args, said, rows, planned.processes)
-        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, False, planned)])
+        print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, planned)])
         check_starts(model.model_name_or_path, script.dataset_name)
         return 0
     from ..training import run

@@ -18,7 +18,7 @@ from ...asking import ready
 from ...contract.domain import Domain
 from ...contract.game import Game
 from ...contract.metric import for_players
-from ...curriculum.legibility import Legibility
+from ...curriculum.guard import Legibility
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, discard_lines, read_phases, write_atomically
 from ...distributed.choose import choose_engine

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from ...data.parquet import parquet_rows
+from ...data.jsonl import parquet_rows
 from ...errors import DataError
 from ...random_state import seed_from
 from ..filters import ScoredSample, make_preference_pairs

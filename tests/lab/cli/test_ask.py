@@ -1,4 +1,4 @@
-# Tests: cli/ask.py, evaluation/episodes.py
+# Tests: lab/cli/ask.py, evaluation/episodes.py
 """`countdown-selfplay ask`: one problem for a prover, proposals of a conjecturer, and folders that hold no model."""
 
 import json
@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from countdown_selfplay.cli.ask import asks_of, one_line
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import CountdownDomain, Problem, verify
 from countdown_selfplay.countdown.rules import Rules
 from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.lab.cli.ask import asks_of, one_line
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 BARE = Rules(answer_format="bare")

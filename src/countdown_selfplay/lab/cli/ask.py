@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..contract.domain import in_moves
-from ..countdown import CountdownDomain, Problem, solve
-from ..countdown.exact.solver import MAX_OPERANDS
-from ..data.jsonl import json_file
-from ..data.run_files import step_of
-from ..errors import ConfigError
-from ..evaluation.setting import find_run, roles_of, setting_of
-from ..evaluation.terminal import aligned
-from ..tiny import EMBEDDED, embedded_name
-from .plain import add_options, parser_of, positive, problem_of
+from ...cli.plain import add_options, parser_of, positive, problem_of
+from ...contract.domain import in_moves
+from ...countdown import CountdownDomain, Problem, solve
+from ...countdown.exact.solver import MAX_OPERANDS
+from ...data.jsonl import json_file
+from ...data.run_files import step_of
+from ...errors import ConfigError
+from ...evaluation.setting import find_run, roles_of, setting_of
+from ...evaluation.terminal import aligned
+from ...tiny import EMBEDDED, embedded_name
 
 EPILOG = """\
 examples: countdown-selfplay ask --model runs/tiny-joint/prover 3 5 7 --target 22
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
             f"`--answers` (moves) is for a prover that answers in moves, such as tiny-ladder, and '{options.model}' "
             "does not; leave it out."
         )
-    from ..evaluation.model import load_model, place_of
+    from ...evaluation.model import load_model, place_of
 
     asks = [] if options.role == "prover" else list(asks_of(domain, problem, proposer_of(options.model)))[: options.n]
     rows = [domain.propose_row(**ask) for ask in asks] if problem is None or asks else [domain.prove_row(problem)]
@@ -132,8 +132,8 @@ def answers(
     model: Any, tokenizer: Any, domain: CountdownDomain, problem: Any, options: argparse.Namespace, sampling: dict
 ) -> list[str]:
     """A table of answers and verdicts, and what the exact solver says."""
-    from ..evaluation.episodes import sample_episodes
-    from ..evaluation.sampling import sample_completions
+    from ...evaluation.episodes import sample_episodes
+    from ...evaluation.sampling import sample_completions
 
     if in_moves(domain):
         (played,) = sample_episodes(model, tokenizer, [problem], domain, options.n, **sampling)
@@ -163,8 +163,8 @@ def proposals(
     sampling: dict,
 ) -> list[str]:
     """A table of `n` proposals with the reasons of the gate and the exact solver's word."""
-    from ..curriculum.admission import examine
-    from ..evaluation.sampling import sample_completions
+    from ...curriculum.admission import examine
+    from ...evaluation.sampling import sample_completions
 
     each = -(-n // len(asks))
     drawn = sample_completions(model, tokenizer, prompts, each, **sampling)

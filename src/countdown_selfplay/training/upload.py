@@ -1,0 +1,201 @@
+"""Upload of a run's trained roles to the Hugging Face Hub: what goes up, its cards, and what the hub answers."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import HfApi, metadata_load, metadata_save
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
+
+from ..data.jsonl import json_file, json_shape
+from ..data.run_files import holds_model, read_phases
+from ..errors import ConfigError
+from ..packages import CALLED, absent_package
+from ..policies.adapters import base_of, name_base
+from ..policies.build import load_pretrained
+from ..tiny import embedded_name
+from .callbacks.run_folder import report_of
+from .cards import exported_roles, is_hub_id, results_of, role_card
+
+FOLDER = "push"
+
+_NOT_PUSHED = (
+    *(FOLDER, "README.md", ".*", "plots", "*.jsonl", "training_args.bin"),
+    *("checkpoint-*", "round_*", "previous-*", "abandoned-*"),  # other weights: of rounds, of earlier runs
+    *("runs", "wandb"),  # logs of trackers
+)
+"""Patterns of files and folders beside the weights that are no part of the model."""
+
+
+def push(
+    run: str | Path,
+    repo_id: str | None = None,
+    base_model: str | None = None,
+    private: bool | None = None,
+    dry_run: bool = False,
+    token: str | None = None,
+    **commit: Any,
+) -> list[str]:
+    """Write each role of the run in `run` to its folder push/<role> and, but for a dry run, upload it to the
+    repository `<repo_id>-<role>`; the repositories' ids. `repo_id`: by default the folder's name under that of the
+    token's owner; `base_model`: hub id of the weights that the run started from; `token`: by default the one that
+    `hf auth login` has stored; `commit`: for HfApi.upload_folder, such as `revision` or `commit_message`."""
+    run, api = Path(run), HfApi(token=token)
+    described, roles = finished_run(run)
+    name = repo_id or run.resolve().name
+    for option, said in (("repo_id", name), ("base_model", base_model)):
+        try:
+            validate_repo_id(said or name)
+        except HFValidationError as error:
+            raise ConfigError(f"`{option}` ({said}) cannot be a repository: {str(error).splitlines()[0]}") from None
+    if not dry_run:  # which also asks whether there is a token before anything is written
+        with hub_errors("; a dry run (`--dry_run`) only writes the folders"):
+            own = api.whoami()["name"]
+        name = name if "/" in name else f"{own}/{name}"
+    folders = {}
+    for role in roles:
+        repo = name if role == run else f"{name}-{role.name}"
+        folders[repo] = written(run, role, described, repo, base_model or "")
+        print(f"Wrote {folders[repo]} for {repo}")
+    for repo, folder in folders.items() if not dry_run else ():
+        with hub_errors(f"; the files for the upload are in '{folder}'"):
+            url = api.create_repo(repo, private=private, exist_ok=True)
+            if commit.get("revision"):
+                api.create_branch(repo, branch=commit["revision"], exist_ok=True)
+            api.upload_folder(repo_id=repo, folder_path=str(folder), **commit)
+        print(f"Uploaded {url}")
+    return list(folders)
+
+
+def push_trained(args: Any, **said: Any) -> list[str]:
+    """`push` of a trainer's run, where `said` leaves it open as its config says: `hub_model_id` and so on."""
+    of_config = {"repo_id": args.hub_model_id, "private": args.hub_private_repo, "token": args.hub_token}
+    return push(args.output_dir, **{**of_config, "revision": args.hub_revision, **said})
+
+
+def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
+    """run.json, and the folders of the trained roles; of a warm start the run itself. ConfigError without them."""
+    if not (run / "run.json").is_file():
+        inside = sorted(path.parent for path in run.glob("*/run.json")) if run.is_dir() else []
+        hint = f"; in it there are {', '.join(map(str, inside[:4]))}" if inside else ""
+        raise ConfigError(f"'{run}' is not the folder of a run (it has no run.json){hint}.")
+    described = json_file(run / "run.json", config=dict, domain=dict)
+    alone = holds_model(run)  # a warm start writes its card last
+    roles = exported_roles(run) if not alone else [run] if (run / "README.md").is_file() else []
+    if left := to_be_trained(run, described["config"]):
+        raise ConfigError(
+            f"The run in '{run}' is not finished: its last iteration has not trained {', '.join(left)}. Give the "
+            "command that began it once more; it goes on."
+        )
+    if not roles:
+        raise ConfigError(
+            f"The run in '{run}' is not finished: it has exported no role. Play it to its end with the command that "
+            "began it and --resume_from_checkpoint true; after a run in Python, trainer.save_model() writes "
+            "the roles."
+        )
+    return described, roles
+
+
+def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
+    """The roles of an iterated run that its last iteration has not trained yet; [] of another run."""
+    log = run / "iterations.jsonl"
+    if not log.exists():
+        return []
+    done = {line.get("role") for line in read_phases(log) if line["iteration"] >= config.get("iterations", 0)}
+    return [role for role in config.get("role_training", ()) if role not in done]
+
+
+def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: str = "") -> Path:
+    """The folder that goes up for a role: its files, a card that names the repository, evaluation and report. `base`:
+    hub id of what it started from, "" for what the run says."""
+    target = run / FOLDER / (role.name if role != run else "model")
+    shutil.rmtree(target, ignore_errors=True)
+    beside = shutil.ignore_patterns(*_NOT_PUSHED)
+    shutil.copytree(role, target, ignore=beside)
+    if (role / _ADAPTER[0]).is_file():
+        base = place_adapter(role, target, base)
+    path = run / "evaluation.json"
+    evaluation: dict[str, Any] | None = None
+    if path.exists() and role != run:
+        with json_shape(path, "the measurements before and after training", "move it away to push without") as found:
+            results_of(found, [role.name])
+        evaluation = found
+    if role == run:
+        here = described["config"].get("output_dir")  # as the snippet of the card names it
+        text = (run / "README.md").read_text(encoding="utf-8").replace(f'"{here}"', f'"{repo}"')
+    else:
+        text = role_card(target, described, evaluation, repo, base)
+    readme = target / "README.md"
+    readme.write_text(text, encoding="utf-8")
+    if base and role == run:
+        metadata_save(readme, {"base_model": base} | (metadata_load(readme) or {}))
+    report = run / "report.html"
+    drawn = (run / "metrics.jsonl").exists() and role != run and absent_package(CALLED["write_report"]) is None
+    if drawn and not report.exists():
+        report_of(run)
+    for file in (run / "run.json", path, report):
+        if file.exists():
+            shutil.copy(file, target)
+    for file in (*target.rglob("*.json"), *target.rglob("*.md"), *target.rglob("*.html")):
+        said = file.read_text(encoding="utf-8")
+        if (text := without_paths(said)) != said:
+            file.write_text(text, encoding="utf-8")
+    return target
+
+
+_ADAPTER = ("adapter_config.json", "adapter_model*")
+
+
+def place_adapter(role: Path, target: Path, base: str) -> str:
+    """Let the copy in `target` of an adapter load anywhere: it names its base on the hub, or is merged into one that
+    has no name there. `base`: that name, "" for what the adapter says; the name, or ""."""
+    own, _ = base_of(role / _ADAPTER[0])
+    if base:
+        name_base(target, base)
+        return base
+    if is_hub_id(own):
+        return own
+    said = embedded_name(own) or own
+    print(f"'{said}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
+    model = load_pretrained(str(role), {"dtype": "auto"}, told=False)
+    for pattern in _ADAPTER:
+        for file in target.glob(pattern):
+            file.unlink()
+    model.save_pretrained(target)
+    return ""
+
+
+_PATH = re.compile(r"""(?<=")/[^"\n]+(?=")|(?<=["'`\s=(>\[])/[^\s"'`<>()\[\],]+""")
+
+
+def without_paths(text: str) -> str:
+    """`text` with each file and folder of this machine by its last part, an embedded model by its name."""
+
+    def short(found: re.Match[str]) -> str:
+        path = Path(found[0])
+        here = len(path.parts) > 2 and Path(*path.parts[:2]).is_dir()
+        return (embedded_name(found[0]) or path.name) if here else found[0]
+
+    return _PATH.sub(short, text)
+
+
+@contextmanager
+def hub_errors(kept: str = "") -> Iterator[None]:
+    """ConfigError for an error of the hub's client, or of the library that speaks HTTP for it. `kept`: its end."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, OSError) and not type(error).__module__.startswith(_CLIENTS):
+            raise
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ConfigError(f"The hub refused or was out of reach: {said}{kept}.") from None
+
+
+_CLIENTS = ("huggingface_hub", "httpx", "httpcore", "requests", "urllib3")
+"""How the names of their modules begin: huggingface_hub 2 speaks HTTP with httpx2 and httpcore2."""
