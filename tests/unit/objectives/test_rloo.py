@@ -1,4 +1,4 @@
-# Tests: objectives/rloo.py, objectives/importance.py
+# Tests: objectives/rloo.py, objectives/base.py
 """Leave-one-out credit and the clamped sequence loss: numbers derived by hand beside the assertions."""
 
 import math
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.importance import sequence_weight
+from countdown_selfplay.objectives.base import sequence_weight
 
 from .toys import loss_inputs
 
