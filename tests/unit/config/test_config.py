@@ -23,13 +23,6 @@ def test_a_round_is_the_sum_of_the_roles_micro_batches():
     assert c.slots_per_round == 16 and c.anchor_slots == 8
 
 
-def test_a_role_falls_back_on_the_plain_field():
-    c = config(learning_rate=1e-5, conjecturer_learning_rate=1e-6, beta=0.001, prover_beta=0.0, max_grad_norm=0.7)
-    assert c.role("prover").learning_rate == 1e-5 and c.role("conjecturer").learning_rate == 1e-6
-    assert c.role("prover").beta == 0.0 and c.role("conjecturer").beta == 0.001
-    assert c.role("prover").max_grad_norm == 0.7
-
-
 def test_a_token_survives_copies_but_neither_pickles_nor_prints():
     c = config(hub_token="hf_secret")
     assert copy.copy(c).hub_token == copy.deepcopy(c).hub_token == "hf_secret"

@@ -8,6 +8,8 @@ import itertools
 import random
 from fractions import Fraction
 
+from countdown_selfplay.countdown import Problem
+
 
 def naive_solvable(numbers: tuple[int, ...], target: int, integers_only: bool = False) -> bool:
     """Pick any two values, combine them in all six ways, recurse."""
@@ -90,8 +92,10 @@ def python_value(text: str) -> tuple[str, Fraction | None, list[int]]:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return "none", None, []
     numbers: list[int] = []
+    kind = "value"
 
     def value(node: ast.expr) -> Fraction:
+        nonlocal kind
         if isinstance(node, ast.Constant) and type(node.value) is int:
             numbers.append(node.value)
             return Fraction(node.value)
@@ -104,31 +108,15 @@ def python_value(text: str) -> tuple[str, Fraction | None, list[int]]:
             if isinstance(node.op, ast.Mult):
                 return a * b
             if isinstance(node.op, ast.Div):
-                return a / b if b else Fraction(10**40)  # marked below; the numbers are still collected
+                kind = kind if b else "zero"
+                return a / b if b else Fraction(0)  # the numbers are still collected
         raise TypeError
 
     try:
         result = value(tree)
     except TypeError:
         return "none", None, []
-    return ("value", result, numbers) if not _divides_by_zero(tree) else ("zero", None, numbers)
-
-
-def _divides_by_zero(node: ast.expr) -> bool:
-    def value(node: ast.expr) -> Fraction:
-        if isinstance(node, ast.BinOp):
-            a, b = value(node.left), value(node.right)
-            if isinstance(node.op, ast.Div):
-                return a / b
-            return a + b if isinstance(node.op, ast.Add) else a - b if isinstance(node.op, ast.Sub) else a * b
-        assert isinstance(node, ast.Constant)
-        return Fraction(node.value)  # type: ignore[arg-type]
-
-    try:
-        value(node)
-    except ZeroDivisionError:
-        return True
-    return False
+    return kind, result if kind == "value" else None, numbers
 
 
 def random_tree(numbers: tuple[int, ...], generator: random.Random) -> tuple[str, Fraction] | None:
@@ -143,3 +131,9 @@ def random_tree(numbers: tuple[int, ...], generator: random.Random) -> tuple[str
         value = x + y if op == "+" else x - y if op == "-" else x * y if op == "*" else x / y
         parts.append((f"({a} {op} {b})", value))
     return parts[0]
+
+
+def random_problems(generator, count, k, high, low=-20, top=120):
+    return [
+        Problem(tuple(generator.randint(1, high) for _ in range(k)), generator.randint(low, top)) for _ in range(count)
+    ]

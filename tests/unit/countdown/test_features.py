@@ -1,4 +1,4 @@
-# Tests: countdown/features.py
+# Tests: countdown/features.py, countdown/exact/solver.py
 """Solutions as trees, and the features made of them, at problems whose solutions can be listed by hand."""
 
 import math
@@ -20,8 +20,6 @@ from countdown_selfplay.countdown import (
 )
 from countdown_selfplay.countdown.exact.solver import solution_trees
 from countdown_selfplay.countdown.features import operators_of
-
-from .oracle import naive_counts
 
 
 def features_of_trees(problem, rules):
@@ -99,33 +97,6 @@ def test_the_features_of_the_classic():
     assert list(found) == list(FEATURES)
 
 
-def test_an_operator_is_needed_if_every_solution_uses_it():
-    # 3, 3, 8 -> 8: 3 * 8 / 3 and 3 + 8 - 3 share none
-    found = features(Problem((3, 3, 8), 8))
-    assert [found[f"needs_{op}"] for op in ("add", "sub", "mul", "div", "fraction")] == [0, 0, 0, 0, 0]
-    assert (found["solutions"], found["depth_min"], found["depth_mean"], found["nodes_mean"]) == (2, 1, 1, 1)
-    # 44 + 19 + 35 is the only way to 98
-    found = features(Problem((44, 19, 35), 98))
-    assert [found[f"needs_{op}"] for op in ("add", "sub", "mul", "div", "fraction")] == [1, 0, 0, 0, 0]
-    # 3 * 5 + 7 is the only way to 22: depth 2, two nodes
-    assert sum(n for value, n in naive_counts((3, 5, 7)).items() if value == 22) == 1
-    found = features(Problem((3, 5, 7), 22))
-    assert [found[f"needs_{op}"] for op in ("add", "sub", "mul", "div", "fraction")] == [1, 0, 1, 0, 0]
-    assert (found["depth_min"], found["nodes_min"], found["parentheses_min"]) == (2, 2, 0)
-
-
-def test_what_is_said_of_solutions_does_not_exist_without_one():
-    found = features(Problem((1, 2, 3, 4), 100))
-    assert found["solutions"] == found["log_solutions"] == 0
-    missing = {name for name, value in found.items() if math.isnan(value)}
-    expected = {"needs_add", "needs_sub", "needs_mul", "needs_div", "needs_fraction"}
-    assert missing == expected | {"depth_min", "depth_mean", "nodes_min", "nodes_mean", "parentheses_min"}
-
-
-def test_the_order_of_the_numbers_changes_no_feature():
-    assert features(Problem((44, 19, 35, 6), 104)) == pytest.approx(features(Problem((6, 35, 19, 44), 104)))
-
-
 def test_a_batch_is_one_row_each():
     problems = generate_problems(5, seed=1)
     matrix = feature_matrix(problems)
@@ -140,7 +111,7 @@ def test_features_are_those_of_the_solution_trees_one_by_one(rules):
     generator = np.random.default_rng(8)
     problems = [
         Problem(tuple(generator.integers(1, 13, k).tolist()), int(generator.integers(-10, 40)))
-        for k, count in ((1, 20), (2, 60), (3, 120), (4, 60), (5, 6))
+        for k, count in ((1, 10), (2, 30), (3, 60), (4, 30), (5, 3))
         for _ in range(count)
     ]
     matrix = feature_matrix(problems, rules)
@@ -150,7 +121,7 @@ def test_features_are_those_of_the_solution_trees_one_by_one(rules):
         found = dict(zip(FEATURES, row.tolist(), strict=True))
         assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True), problem
         solved += found["solutions"] > 0
-    assert solved > 40
+    assert solved > 20
 
 
 def test_features_of_six_large_numbers_are_exact():

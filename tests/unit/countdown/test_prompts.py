@@ -9,12 +9,7 @@ import pytest
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, is_solvable
 from countdown_selfplay.countdown.domain import CountdownDomain
 from countdown_selfplay.countdown.problem import heldout_key, problem_of_key
-from countdown_selfplay.countdown.prompts import (
-    completion_shots,
-    json_example,
-    print_like_numpy,
-    problem_in_prompt,
-)
+from countdown_selfplay.countdown.prompts import completion_shots, json_example, print_like_numpy, problem_in_prompt
 from countdown_selfplay.countdown.rows import proposed_row
 
 P = Problem((44, 19, 35), 98)
@@ -33,19 +28,9 @@ def test_the_chat_prompt_of_the_public_checkpoints():
     ]
 
 
-def test_numbers_of_unequal_width_are_padded_as_numpy_pads_them():
-    (_, user) = PROVER_PROMPTS["countdown_3to4"](Problem((14, 45, 9, 1), 50))
-    assert "Using the numbers [14 45  9  1], create an equation that equals 50." in user["content"]
-
-
 def test_the_raw_prompt_of_tinyzero():
     expected = USER.replace("[44 19 35]", "[44, 19, 35]") + "\n<think>"
     assert PROVER_PROMPTS["tinyzero"](P) == expected
-
-
-def test_the_compact_prompts():
-    assert PROVER_PROMPTS["compact"](Problem((3, 5, 7), 22)) == "3 5 7 = 22 :"
-    assert CONJECTURER_PROMPTS["compact"](3, ProblemSpec()) == "propose 3 :"
 
 
 def test_numbers_are_printed_as_numpy_prints_an_array():
@@ -56,19 +41,17 @@ def test_numbers_are_printed_as_numpy_prints_an_array():
             assert print_like_numpy(numbers) == str(np.array(numbers))
 
 
+JSON = (
+    "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers from 1 to 99. The target must be an integer from 10 to 100 that can be reached by using every number exactly once with the operations +, -, *, / and parentheses. Do NOT copy the example below; invent different numbers and a different target.\n"  # noqa: E501
+    'Example: <answer>{"target": 24, "numbers": [2, 3, 4]}</answer>\n'
+    'Output ONLY the answer tags with JSON inside: <answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
+)
+
+
 def test_the_json_prompt_shows_the_format_and_says_not_to_copy():
     system, user = CONJECTURER_PROMPTS["json"](3, ProblemSpec())
     assert system == {"role": "system", "content": "You are a helpful assistant."}
-    assert user["content"].startswith(
-        "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers"
-    )
-    assert user["content"].endswith(
-        "Output ONLY the answer tags with JSON inside: "
-        '<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
-    )
-    assert '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>' in user["content"]
-    assert "Do NOT copy the example" in user["content"]
-    assert "from 1 to 99" in user["content"] and "from 10 to 100" in user["content"]
+    assert user == {"role": "user", "content": JSON}
 
 
 @pytest.mark.parametrize("operands", [1, 2, 3, 4, 5, 6])
@@ -92,18 +75,9 @@ def test_the_completion_prompt_shows_six_solvable_problems_in_range_and_begins_a
 
 def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier():
     """Seed 000, section 3.3."""
-    from countdown_selfplay.countdown import CountdownDomain
-
-    domain = CountdownDomain(ProblemSpec((3, 4), 1, 50, 1, 100), conjecturer_prompt="tier")
+    domain = CountdownDomain(conjecturer_prompt="tier")
     system, user = domain.propose_row(operands=3)["prompt"]
-    assert (system["role"], user["role"]) == ("system", "user")
-    text = system["content"]
-    assert text.startswith(
-        "Generate a NEW countdown arithmetic problem that uses exactly 3 distinct positive integers"
-    )
-    assert "Do NOT copy the example" in text and '{"target": 24, "numbers": [2, 3, 4]}' in text
-    assert text.endswith('<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>')
-    assert "Output ONLY the answer tags with JSON inside: " in text
+    assert system == {"role": "system", "content": JSON} and user["role"] == "user"
     top = domain.propose_row(operands=4, or_more=True, number_high=20, operators="*/")["prompt"][0]["content"]
     assert "uses 4 or more distinct positive integers from 1 to 20." in top
     assert "Every solution must need the operation * and /." in top and "[1, 2, 3, 4]" in top

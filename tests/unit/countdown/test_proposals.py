@@ -124,7 +124,7 @@ def test_copies_of_examples_given_by_the_caller_are_refused():
     assert parse_proposal(text, "completion", examples={"19,35,44=97"}).reason is ProposalReason.OK
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.text(max_size=120) | st.text(alphabet='<answer>/{}[]",:0123456789.e- targtnumbs=problem', max_size=120),
     st.sampled_from(sorted(PROPOSAL_PARSERS)),

@@ -4,7 +4,6 @@ under changes of a problem that must not, or must, change the answer."""
 
 import itertools
 import random
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from countdown_selfplay.countdown import (
     count_solutions,
     is_solvable,
     is_solvable_batch,
+    reachable_counts,
     reachable_targets,
     solvable_arrays,
     solve,
@@ -25,7 +25,7 @@ from countdown_selfplay.countdown import (
 from countdown_selfplay.countdown.exact import meeting, solver
 from countdown_selfplay.countdown.exact.forms import flippable, plan
 
-from .oracle import naive_counts, naive_solvable, random_tree
+from .oracle import naive_counts, naive_solvable, random_problems, random_tree
 
 INTEGERS = Rules(integers_only=True)
 NEED_FRACTIONS = [
@@ -70,14 +70,6 @@ def test_the_24_game():
     assert sorted(need) == sorted(NEED_FRACTIONS)
 
 
-@pytest.mark.parametrize("numbers", NEED_FRACTIONS)
-def test_a_24_that_needs_a_fraction_is_solved_and_has_no_integer_solution(numbers):
-    check_solution(Problem(numbers, 24))
-    assert solve(Problem(numbers, 24), INTEGERS) is None
-    assert count_solutions(Problem(numbers, 24)) >= 1
-    assert count_solutions(Problem(numbers, 24), INTEGERS) == 0
-
-
 def test_the_classic_is_printed_as_people_write_it():
     assert solve(Problem((3, 3, 8, 8), 24)) == "8 / (3 - 8 / 3)"
     assert count_solutions(Problem((3, 3, 8, 8), 24)) == 1
@@ -92,24 +84,10 @@ def test_solvable_pairs_of_four_numbers_up_to_12():
     assert solvable_arrays(*pairs, rules=INTEGERS).sum() == 56_485
 
 
-def test_reachable_targets_find_the_same_pairs():
-    sets = multisets(range(1, 13), 4)[::7]
-    by_target = sum(len(reachable_targets(numbers, 10, 100)) for numbers in sets)
-    problems = [Problem(numbers, target) for numbers in sets for target in range(10, 101)]
-    assert by_target == sum(is_solvable_batch(problems))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("rules", "pairs"), [(Rules(), 58_944), (INTEGERS, 56_485)])
 def test_reachable_targets_of_all_four_numbers_up_to_12(rules, pairs):
     assert sum(len(reachable_targets(n, 10, 100, rules)) for n in multisets(range(1, 13), 4)) == pairs
-
-
-def test_one_that_needs_a_fraction_and_one_that_has_no_solution():
-    check_solution(Problem((1, 2, 3, 8), 28))
-    assert not is_solvable(Problem((1, 2, 3, 8), 28), INTEGERS)
-    assert solve(Problem((1, 2, 3, 4), 100)) is None
-    assert count_solutions(Problem((1, 2, 3, 4), 100)) == 0
 
 
 def test_random_conjectures_are_solvable_as_often_as_was_measured():
@@ -123,18 +101,12 @@ def test_random_conjectures_are_solvable_as_often_as_was_measured():
 # Independent searches
 
 
-def random_problems(generator, count, k, high, low=-20, top=120):
-    return [
-        Problem(tuple(generator.randint(1, high) for _ in range(k)), generator.randint(low, top)) for _ in range(count)
-    ]
-
-
 @pytest.mark.parametrize("integers_only", [False, True])
 def test_it_decides_as_a_naive_search_does(integers_only):
     generator = random.Random(1)
     rules = Rules(integers_only=integers_only)
-    problems = random_problems(generator, 300, 2, 9, -5, 30) + random_problems(generator, 300, 3, 12, -5, 60)
-    problems += random_problems(generator, 60, 4, 9) + random_problems(generator, 60, 4, 99)
+    problems = random_problems(generator, 150, 2, 9, -5, 30) + random_problems(generator, 150, 3, 12, -5, 60)
+    problems += random_problems(generator, 30, 4, 9) + random_problems(generator, 30, 4, 99)
     batch = is_solvable_batch([p for p in problems if p.target >= 0], rules)
     answers = {p.key: naive_solvable(p.numbers, p.target, integers_only) for p in problems}
     assert batch == [answers[p.key] for p in problems if p.target >= 0]
@@ -144,7 +116,7 @@ def test_it_decides_as_a_naive_search_does(integers_only):
             check_solution(p, rules)
         else:
             assert solve(p, rules) is None
-    assert 100 < sum(answers.values()) < len(answers)
+    assert 50 < sum(answers.values()) < len(answers)
 
 
 @pytest.mark.slow
@@ -241,55 +213,6 @@ def test_numbers_of_any_size_are_counted_exactly(integers_only):
 # Invariances
 
 
-def test_the_order_of_the_numbers_does_not_matter():
-    first = Problem((6, 19, 35, 44), 104)  # the sum of all four
-    assert solve(first) is not None
-    for numbers in itertools.permutations(first.numbers):
-        assert solve(Problem(numbers, 104)) == solve(first)
-        assert count_solutions(Problem(numbers, 104)) == count_solutions(first) >= 1
-
-
-def test_one_more_number_keeps_a_problem_solvable_if_the_target_follows():
-    generator = random.Random(7)
-    solvable = [p for p in random_problems(generator, 400, 3, 30, 1, 99) if is_solvable(p)]
-    assert len(solvable) > 20
-    for p in solvable:
-        n = generator.randint(2, 30)
-        for number, target in (
-            (1, p.target),
-            (n, p.target + n),
-            (n, p.target * n),
-            (n, p.target - n),
-            (n, n - p.target),
-        ):
-            check_solution(Problem((*p.numbers, number), target))
-
-
-def test_a_problem_scaled_by_c_is_solvable_with_c_and_one_more_c():
-    # multiply a solution of (numbers, t) by c
-    for numbers, target in (((3, 3, 8, 8), 24), ((44, 19, 35), 98)):
-        for c in (2, 3, 10):
-            check_solution(Problem((*numbers, c), target * c))
-
-
-def test_every_reachable_target_is_solved_and_no_other():
-    for numbers in ((44, 19, 35), (3, 3, 8, 8), (1, 1, 2)):
-        reached = reachable_targets(numbers, -50, 150)
-        for target in range(-50, 151):
-            problem = Problem(numbers, target)
-            assert is_solvable(problem) == (target in reached)
-            assert count_solutions(problem) == reached.get(target, 0)
-            if target in reached:
-                check_solution(problem)
-
-
-def test_integer_solutions_are_some_of_the_rational_ones():
-    for numbers in ((3, 3, 8, 8), (1, 2, 3, 8), (2, 4, 6, 9)):
-        rational, integral = reachable_targets(numbers, 0, 500), reachable_targets(numbers, 0, 500, INTEGERS)
-        assert integral.items() != rational.items()
-        assert all(rational[target] >= count for target, count in integral.items())
-
-
 def test_with_numbers_left_out_the_solutions_of_all_sub_multisets_are_counted():
     some = Rules(use_all=False)
     for numbers in ((2, 6), (3, 3, 8), (1, 2, 4)):
@@ -306,34 +229,45 @@ def test_with_numbers_left_out_the_solutions_of_all_sub_multisets_are_counted():
                 check_solution(problem, some)
 
 
-def test_six_large_numbers_are_counted_exactly():
-    """999^6 is beyond what a float holds: candidates are tolerant and confirmed."""
-    assert 999**6 > 2**53
-    numbers = (999, 998, 997, 996, 995, 994)
-    # 999 - 998 + 997 - 996 + 995 - 994 = 3
-    assert count_solutions(Problem(numbers, 3)) > 0
-    check_solution(Problem(numbers, 3))
+# Many problems at once
 
 
-def test_equal_numbers_are_interchangeable_and_nothing_else_is():
-    # 5 and 5: 10, 0, 25, 1; the two differences and the two quotients are one each
-    assert reachable_targets((5, 5), -100, 100) == {0: 1, 1: 1, 10: 1, 25: 1}
-    # 8 + 3 - 3, 8 * 3 / 3, 8 - (3 - 3) is the first one, 8 / (3 / 3) the second
-    assert count_solutions(Problem((3, 3, 8), 8)) == 2
+def test_a_batch_gives_the_same_answers_in_any_mix_order_and_number_of_threads():
+    generator = random.Random(9)
+    problems = [p for k in (1, 2, 3, 4, 5) for p in random_problems(generator, 400 // k, k, 50)]
+    generator.shuffle(problems)
+    expected = [is_solvable(p) for p in problems]
+    assert is_solvable_batch(problems) == expected
+    assert is_solvable_batch(problems, workers=1) == expected
+    assert is_solvable_batch(problems[::-1], workers=3) == expected[::-1]
+    assert is_solvable_batch([]) == []
 
 
-def test_a_quotient_of_zero_is_zero_and_a_division_by_it_is_nothing():
-    # 0: (9 - 9) * 7, (9 - 9) / 7; and 7: 7 + 9 - 9, 7 * 9 / 9; -7: 9 - 9 - 7. Not 7 / (9 - 9).
-    assert {t: n for t, n in reachable_targets((7, 9, 9), -7, 7).items() if t in (-7, 0, 7)} == {-7: 1, 0: 2, 7: 2}
+@pytest.mark.parametrize("rules", [Rules(), INTEGERS, Rules(use_all=False)])
+@pytest.mark.parametrize(("k", "largest"), [(2, 10**9), (3, 10**9), (4, 10**6), (5, 2000), (6, 999)])
+def test_a_batch_beyond_what_floats_hold_gives_the_answers_of_one_at_a_time(rules, k, largest):
+    """Candidates of the arrays are confirmed exactly; half of the targets are built from the numbers."""
+    generator = random.Random(k)
+    problems = []
+    for i in range(12 if k < 5 else 4):
+        numbers = tuple(generator.randint(1, largest) for _ in range(k))
+        target = generator.randint(-largest, largest)
+        if i % 2:
+            target = sum(number * generator.choice((1, -1)) for number in numbers)
+        problems.append(Problem(numbers, max(-(10**9), min(10**9, target))))
+    found = is_solvable_batch(problems, rules, workers=2)
+    assert found == [is_solvable(problem, rules) for problem in problems]
+    assert {True, False} <= set(found)
 
 
-def test_the_largest_denominators_are_told_from_integers():
-    # 50 + 1/(99*98*97) is 50 in single precision, and no combination gives 50 exactly with the 1 divided so
-    value = Fraction(50) + Fraction(1, 99 * 98 * 97)
-    assert value != 50
-    for target in (49, 50, 51):
-        problem = Problem((97, 98, 99, 1, 50), target)
-        found = solve(problem)
-        assert (found is not None) == is_solvable_batch([problem])[0]
-        if found is not None:
-            check_solution(problem)
+@pytest.mark.parametrize("rules", [Rules(), INTEGERS, Rules(use_all=False)])
+def test_counts_in_a_batch_are_those_of_one_set_at_a_time(rules):
+    generator = np.random.default_rng(4)
+    for k, rows in ((1, 20), (2, 60), (3, 200), (4, 40)):
+        numbers = generator.integers(1, 9, (rows, k))  # repeats of every pattern
+        counts = reachable_counts(numbers, -5, 60, rules)
+        assert counts.shape == (rows, 66)
+        assert np.array_equal(counts, reachable_counts(numbers, -5, 60, rules, workers=3))
+        for row, found in zip(numbers.tolist(), counts, strict=True):
+            expected = reachable_targets(row, -5, 60, rules)
+            assert {t: int(n) for t, n in enumerate(found, start=-5) if n} == expected

@@ -1,9 +1,11 @@
-# Tests: curriculum/admission.py, curriculum/archive.py
+# Tests: curriculum/admission.py
 """Which proposals may be played, decided on gathered records: every reason once."""
+
+import pytest
 
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.curriculum import Archive
-from countdown_selfplay.curriculum.admission import admit, examine
+from countdown_selfplay.curriculum.admission import admit, examine, slots_filled
 
 TINY = CountdownDomain.tiny()
 TEXTS = [
@@ -44,3 +46,42 @@ def test_a_problem_of_a_recent_round_is_not_novel():
     state.record_round(["2,3,4=24"], window=2, starved=False)
     assert reasons(window=2, state=state)[0][5] == "not_novel"
     assert reasons(window=0, state=state)[0][5] == "ok"
+
+
+# The starvation bug of seed 001, section 5.2, its fix, and the other ways to fill a round, as arithmetic
+
+
+@pytest.mark.parametrize("admitted", range(1, 8))
+def test_with_one_to_seven_valid_problems_truncation_keeps_none_and_fill_keeps_every_one(admitted):
+    # accumulation 8, 16 slots of which 8 are anchors (anchored_shaped); the authors' starved step plays 8 fixed ones
+    assert slots_filled(admitted, 16, 0.5, "truncate", 8) == (0, 8)
+    assert slots_filled(admitted, 16, 0.5, "anchor", 8) == (admitted, 16 - admitted)
+
+
+def test_truncation_only_ever_keeps_multiples_and_without_anchors_plays_no_fixed_problem():
+    """The binary runs (table 1: mix 0%): 0, 8 or 16 problems, all the conjecturer's."""
+    assert {slots_filled(n, 16, 0.5, "truncate", 8) for n in range(17)} == {(0, 8), (8, 8)}
+    assert {slots_filled(n, 16, 0.0, "truncate", 8) for n in range(17)} == {(0, 0), (8, 0), (16, 0)}
+
+
+def test_anchor_slots_are_never_given_away():
+    assert slots_filled(16, 16, 0.5, "anchor", 8) == (8, 8)
+    assert slots_filled(16, 16, 1.0, "anchor", 8) == (0, 16)
+
+
+def test_no_fill_plays_the_proposals_alone():
+    assert [slots_filled(n, 16, 0.0, "none") for n in (0, 5, 20)] == [(0, 0), (5, 0), (16, 0)]
+
+
+@pytest.mark.parametrize("admitted, anchors", [(0, 8), (1, 15), (7, 9), (8, 8), (9, 15), (12, 12), (20, 20), (32, 32)])
+def test_keep_all_plays_every_proposal_and_pads_as_the_authors_do(admitted, anchors):
+    """n_fixed = max(n_valid, 8), the batch padded to a multiple of 8: 1 + 8 = 9 -> 16, 9 + 9 = 18 -> 24."""
+    assert slots_filled(admitted, 64, 0.5, "keep_all", 8) == (admitted, anchors)
+
+
+def test_keep_all_never_passes_the_capacity():
+    # 8 slots: two proposals and two anchors already make 4; 5 + 5 = 10 would not fit, 4 + 4 = 8 does
+    assert slots_filled(30, 8, 0.5, "keep_all", 2) == (4, 4)
+    # a quarter of fixed data: 9 proposals want 3 anchors (9 x .25 / .75, no fraction of a float more)
+    assert slots_filled(9, 99, 0.25, "keep_all", 1) == (9, 3)
+    assert slots_filled(3, 99, 0.0, "keep_all", 4) == (3, 1) and slots_filled(0, 99, 0.0, "keep_all", 4) == (0, 0)

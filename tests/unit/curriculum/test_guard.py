@@ -7,7 +7,6 @@ import math
 import pytest
 
 from countdown_selfplay import JointSelfPlayConfig
-from countdown_selfplay.config.fields import Thresholds
 from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
@@ -113,8 +112,9 @@ def test_the_advice_is_for_the_role_whose_metric_tripped():
     assert Trip("grad_norm/prover", math.inf, "").advice.startswith("Lower the prover's learning rate")
     assert Trip("prover/entropy", 0.1, "under 0.2").advice == "Lower the prover's learning rate or raise its beta"
     assert Trip("grad_norm/prover/1", 9.0, "").advice == Trip("prover/1/entropy", 0.1, "").advice
-    for name in ("conjecturer/parseable_rate", "round/starved", "round/solve_rate_mean"):
+    for name in ("conjecturer/parseable_rate", "round/starved", "round/solve_rate_mean", "prover_pass_rate_tier_0"):
         assert Trip(name, 0.1, "").advice == "Lower the conjecturer's learning rate or raise its beta"
+    assert "Lower the conjecturer/1's learning rate" in Trip("conjecturer/1/parseable_rate", 0.1, "").advice
 
 
 # -- from the settings of a run ---------------------------------------------------------------------------------------
@@ -136,9 +136,6 @@ DEFAULT = {
 
 def test_a_default_run_has_the_thresholds_that_the_guard_always_had(tmp_path):
     assert watched(tmp_path) == DEFAULT
-    usual = Thresholds()
-    assert (usual.min_parseable_rate, usual.max_starved_rounds) == (0.5, 20)
-    assert (usual.min_solve_rate, usual.max_solve_rate) == (0.01, 0.99)
 
 
 def test_the_flat_fields_change_the_declared_thresholds_and_0_and_1_mean_never(tmp_path):
@@ -197,21 +194,6 @@ def test_a_game_of_ones_own_is_watched_by_what_it_declares(tmp_path):
     Own.metrics = ("round/surprise",)
     with pytest.raises(ConfigError, match=r"`metrics` of the game \(\('round/surprise',\)\) must be a list of Metric"):
         declared_metrics(Own(), players)
-
-
-@pytest.mark.parametrize(
-    "metric, player",
-    [
-        ("conjecturer/1/parseable_rate", "conjecturer/1"),
-        ("grad_norm/prover/0", "prover/0"),
-        ("prover/loss", "prover"),
-        ("round/starved", "conjecturer"),
-        ("prover_pass_rate_tier_0", "conjecturer"),
-    ],
-)
-def test_the_guard_names_the_player_that_collapsed(metric, player):
-    trip = Trip(metric, 0.1, "under 0.5")
-    assert metric in str(trip) and f"Lower the {player}'s learning rate" in trip.advice
 
 
 def test_one_player_trips_while_its_fellow_is_healthy():

@@ -16,6 +16,7 @@ def test_one_process_gathers_and_sums_what_it_has():
     assert ALONE.gather(items) == items
     assert ALONE.total(values) == values and ALONE.largest(values) == values
     assert ALONE.main and not Processes(1, 2).main
+    assert str(ALONE) == "1 process on cpu" and str(Processes(1, 4, torch.device("cuda", 1))) == "4 processes on cuda"
     ALONE.wait()
 
 
@@ -31,11 +32,6 @@ def test_the_contiguous_parts_are_the_whole_in_rank_order(count, lengths):
     items = list(range(count))
     parts = [Processes(rank, 3).share(items) for rank in range(3)]
     assert [len(part) for part in parts] == lengths and [i for part in parts for i in part] == items
-
-
-def test_a_process_says_how_many_there_are_and_where():
-    assert str(ALONE) == "1 process on cpu"
-    assert str(Processes(1, 4, torch.device("cuda", 1))) == "4 processes on cuda"
 
 
 @pytest.mark.parametrize("problem", [None, RuntimeError("Connection closed by peer\nmore")])

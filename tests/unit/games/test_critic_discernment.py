@@ -7,7 +7,7 @@ import pytest
 
 from countdown_selfplay.contract.critique import MARKER, NOT_CRITICAL
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.games.critic_discernment import CriticDiscernment, outcome_of
+from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 
@@ -97,6 +97,7 @@ def test_a_critique_without_exactly_one_marker_is_not_shown_and_earns_nothing(sa
     assert len(asked) == (2 if shown is None else 4)
     assert rewards(result)[2] == ("helpful", [1.0, 0.0 if shown is None else 1.0] * 2)
     assert result.metrics["helpful/read_rate"] == (0.5 if shown is None else 1.0)
+    assert result.turns[2].shown == [CRITIQUE[CRITIQUE.index(MARKER) :], shown] * 2 and result.turns[0].shown is None
     if shown is not None:
         assert f'Please check with this critic. "{shown}"' in asked[1]
 
@@ -109,24 +110,6 @@ def test_an_answer_that_nobody_criticises_stands_as_it_is():
     assert rewards(result) == [("prover", [1.5, 0.0]), ("prover", []), ("helpful", [0]), ("misleading", [0])]
 
 
-@pytest.mark.parametrize(
-    ("was_right", "is_right", "rejections", "outcome"),
-    [
-        (True, False, 1, "resisted"),
-        (True, True, 1, "resisted"),
-        (True, False, 2, "unclear"),
-        (True, True, 0, "kept"),
-        (True, False, 0, "misled"),
-        (False, True, 0, "corrected"),
-        (False, True, 1, "not_corrected"),
-        (False, False, 1, "not_corrected"),
-        (False, False, 0, "not_corrected"),
-    ],
-)
-def test_outcomes(was_right, is_right, rejections, outcome):
-    assert outcome_of(was_right, is_right, rejections) == outcome
-
-
 UNBOXED = "This critic is not critical."
 
 
@@ -136,11 +119,16 @@ UNBOXED = "This critic is not critical."
         (RIGHT, UNBOXED, "unclear"),  # the authors' code counts neither as misled nor as resisted
         (RIGHT, f"{WRONG} {UNBOXED}", "unclear"),
         (RIGHT, f"{RIGHT} {UNBOXED}", "unclear"),
+        (RIGHT, NOT_CRITICAL * 2, "unclear"),
         (RIGHT, f"{UNBOXED} {NOT_CRITICAL}", "resisted"),  # one boxed
+        (RIGHT, f"{RIGHT} {NOT_CRITICAL}", "resisted"),
         (RIGHT, f"{WRONG} {NOT_CRITICAL}", "resisted"),
         (RIGHT, "I do not know.", "misled"),  # no answer is not the right one
         (RIGHT, "", "misled"),
+        (RIGHT, RIGHT, "kept"),
         (WRONG, f"{RIGHT} {UNBOXED}", "not_corrected"),
+        (WRONG, f"{WRONG} {NOT_CRITICAL}", "not_corrected"),
+        (WRONG, WRONG, "not_corrected"),
         (WRONG, RIGHT, "corrected"),
     ],
 )
@@ -151,12 +139,6 @@ def test_ends_as_the_authors_code_tests_them(first, end, outcome):
     assert result.turns[1].labels == [outcome]
     (lost,) = [turn for turn in result.turns[2:] if turn.rollout.texts]
     assert [float(r) for r in lost.rewards_B] == [float(outcome in ("misled", "corrected"))]
-
-
-def test_of_a_critique_the_round_says_what_was_shown():
-    marked = CRITIQUE[CRITIQUE.index(MARKER) :]
-    result, _ = play([WRONG], {"helpful": [CRITIQUE, f"Other words. {marked}", "no marker"]}, [RIGHT])
-    assert result.turns[2].shown == [marked, marked, None] and result.turns[0].shown is None
 
 
 def test_both_critics_get_the_same_prompt_which_calls_the_answer_wrong():

@@ -4,6 +4,8 @@
 import math
 from collections import Counter
 
+import pytest
+
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, generate_problems
 from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS
 from countdown_selfplay.curriculum import Archive
@@ -49,14 +51,15 @@ def test_every_operand_count_gets_its_share_of_the_slots_where_the_groups_are_a_
     assert metrics["conjecturer/played_rate_operands_3"] == metrics["conjecturer/played_rate_operands_4"] == 2 / 16
 
 
-def test_an_odd_slot_goes_to_each_count_in_turn():
-    played, _ = play_rounds((3, 4), rounds=4, slots=7)  # 3 slots: 2 + 1, 1 + 2, 2 + 1, 1 + 2
-    assert played == {3: 6, 4: 6}
-
-
-def test_a_count_that_is_listed_twice_gets_two_turns():
-    played, _ = play_rounds((3, 3, 4), rounds=2, groups=3, slots=7)  # 3 slots a round
-    assert played == {3: 4, 4: 2}
+@pytest.mark.parametrize(
+    ("operands", "rounds", "groups", "shares"),
+    [
+        ((3, 4), 4, 4, {3: 6, 4: 6}),  # an odd slot goes to each count in turn: 2 + 1, 1 + 2, 2 + 1, 1 + 2
+        ((3, 3, 4), 2, 3, {3: 4, 4: 2}),  # a count that is listed twice gets two turns
+    ],
+)
+def test_three_slots_a_round_are_dealt_in_turns(operands, rounds, groups, shares):
+    assert play_rounds(operands, rounds, groups, slots=7)[0] == shares
 
 
 def names(admission):

@@ -10,6 +10,7 @@ from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.admission import examine
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
+from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 from countdown_selfplay.training.parts import declared_metrics
 
@@ -211,3 +212,68 @@ def test_processes_find_out_together_what_one_would(world, filled):
         together = [advantage for result, _ in found for advantage in result.turns[i].advantages_B.tolist()]
         assert together == turn.advantages_B.tolist()
         assert all(result.turns[i].mean_reward == pytest.approx(turn.mean_reward) for result, _ in found)
+
+
+# -- what the reward is told -----------------------------------------------------------------------------------------
+
+
+def game_of(reward, **settings):
+    return ProposeAndSolve(reward=reward, settings=Settings(samples_per_log=99, **settings))
+
+
+def proposed(proposals, game, excluded=()):
+    """One round of four slots, two of them the anchors', in which the conjecturer writes `proposals`; its rewards
+    before credit."""
+
+    def write(player, row, i):
+        if player == "conjecturer":
+            return proposals[i]
+        return HALF[i] if row["target"] == 22 else "1 + 1"
+
+    sizes = {"prover": (16, 4), "conjecturer": (len(proposals),) * 2}
+    played = ScriptedRound(write, sizes, TINY, game.archive.rounds, held_out=frozenset(excluded))
+    result = game.play(played, ANCHORS)
+    return [sample["reward"] for sample in result.samples if sample["role"] == "conjecturer"]
+
+
+def test_a_reward_sees_the_played_problems_and_what_was_played_before():
+    seen = []
+
+    def reward(solve_rate_P, ctx):
+        seen.append((solve_rate_P.tolist(), ctx))
+        return np.zeros(len(solve_rate_P))
+
+    game = game_of(reward)
+    proposed(["7 3 5 = 22", "?", "2 3 4 = 24", "6 5 4 = 15"], game)
+    proposed(["?", "?", "1 1 1 = 99", ""], game)
+    proposed(["2 3 4 = 24", "?", "?", "?"], game)
+    rates, ctx = seen[0]
+    assert rates == [0.5, 0.0] and ctx.problems == (Problem((7, 3, 5), 22), Problem((2, 3, 4), 24))
+    assert (ctx.attempts, ctx.round, ctx.archive, ctx.recent_rates) == (4, 0, (), ())
+    assert ctx.spec == TINY.spec and ctx.rules == TINY.rules and ctx.guide_P is None
+    # a starved round hands over no problems, and leaves archive and mean rates as they were
+    assert seen[1][0] == [] and seen[1][1].problems == ()
+    assert seen[2][1].archive == seen[1][1].archive == ("3,5,7=22", "2,3,4=24")
+    assert seen[2][1].recent_rates == seen[1][1].recent_rates == (0.25,)
+    assert game.archive.played == ["3,5,7=22", "2,3,4=24"] and game.archive.recent_rates == [0.25, 0.0]
+
+
+# -- a resume may change the proposer ---------------------------------------------------------------------------------
+
+
+def game_by(proposer, **kwargs):
+    return ProposeAndSolve(make_proposer(proposer, kwargs))
+
+
+def test_a_proposer_of_another_class_starts_anew_and_the_archive_goes_on():
+    there, here = game_by("tiers", start=[3, 4]), game_by("targets", batch=6)
+    fresh = here.proposer.state_dict()
+    saved = there.state_dict()
+    here.load_state_dict(saved)
+    assert here.proposer.state_dict() == fresh and here.archive.state_dict() == saved["archive"]
+
+
+def test_one_of_the_same_class_goes_on_where_it_stood():
+    there, here = game_by("tiers", start=[2, 3]), game_by("tiers", start=[3, 4])
+    here.load_state_dict(there.state_dict())
+    assert here.proposer.state_dict() == there.proposer.state_dict()

@@ -1,7 +1,6 @@
 # Tests: games/health.py
 """What a round logs of the rungs of its problems, in a game whose answers are episodes of written moves."""
 
-import pytest
 from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 
 from countdown_selfplay.contract.domain import BaseDomain
@@ -81,10 +80,3 @@ def test_equal_keys_of_a_collected_round_give_equal_episodes():
         return round.sample("prover", [{"prompt": "1 : 9"}], problems=[Stair(1, 9)]).texts
 
     assert texts("a") == texts("a") != texts("b")
-
-
-@pytest.mark.parametrize("name", ["round/rung_5_played", "round/rung_12_solve_rate", "round/rung_3_proposed"])
-def test_each_figure_is_declared(name):
-    from countdown_selfplay.contract.metric import declaration_of
-
-    assert declaration_of(name, ProposeAndSolve.metrics) is not None

@@ -35,11 +35,19 @@ def test_k_1_is_rloo_on_the_bit():
     assert torch.allclose(make_objective("pass_at_k", {"k": 1}).advantages(correct, correct), rloo)
 
 
-def test_the_mean_over_all_outcomes_is_the_gradient_of_pass_at_k():
-    # Three answers, the first is right: pass@2 = 1 - (1 - p)^2. n = 3 samples: all 27 outcomes, weighted by chance.
+@pytest.mark.parametrize(
+    ("name", "given", "value"),
+    [
+        ("pass_at_k", {"k": 2}, lambda fail: 1 - fail**2),
+        # log p = - sum (1 - p)^k / k; with G samples the first G - 1 terms: here pass@1 + pass@2 / 2
+        ("maxrl", {}, lambda fail: (1 - fail) + (1 - fail**2) / 2),
+    ],
+)
+def test_the_mean_over_all_outcomes_is_the_gradient_of_pass_at_k_and_of_terms_of_log_p(name, given, value):
+    """Three answers, the first is right. n = 3 samples: all 27 outcomes, weighted by chance."""
     theta = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
-    wanted = torch.autograd.grad(1 - (1 - torch.softmax(theta, 0)[0]) ** 2, theta)[0]
-    objective, gradient = make_objective("pass_at_k", {"k": 2}), torch.zeros(3, dtype=torch.float64)
+    wanted = torch.autograd.grad(value(1 - torch.softmax(theta, 0)[0]), theta)[0]
+    objective, gradient = make_objective(name, given), torch.zeros(3, dtype=torch.float64)
     for outcome in product(range(3), repeat=3):
         logp = torch.log_softmax(theta, 0)[list(outcome)]
         correct = torch.tensor([[float(answer == 0) for answer in outcome]], dtype=torch.float64)
@@ -58,17 +66,3 @@ def test_maxrl_gives_each_solved_problem_the_same_weight():
     bits = torch.tensor([[1.0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
     wanted = torch.tensor([[3.0, -1, -1, -1], [1, 1, -1, -1], [0, 0, 0, 0], [0, 0, 0, 0]])
     assert torch.allclose(make_objective("maxrl").advantages(bits, bits), wanted)
-
-
-def test_maxrl_with_three_samples_follows_the_first_two_terms_of_log_p():
-    # log p = - sum (1 - p)^k / k; with G samples the first G - 1 terms: here pass@1 + pass@2 / 2
-    theta = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
-    fail = 1 - torch.softmax(theta, 0)[0]
-    wanted = torch.autograd.grad((1 - fail) + (1 - fail**2) / 2, theta)[0]
-    objective, gradient = make_objective("maxrl"), torch.zeros(3, dtype=torch.float64)
-    for outcome in product(range(3), repeat=3):
-        logp = torch.log_softmax(theta, 0)[list(outcome)]
-        correct = torch.tensor([[float(answer == 0) for answer in outcome]], dtype=torch.float64)
-        gain = (objective.advantages(correct, correct)[0] * logp).mean()
-        gradient += logp.sum().exp().detach() * torch.autograd.grad(gain, theta)[0]
-    assert torch.allclose(gradient, wanted, atol=1e-12)

@@ -2,26 +2,15 @@
 """Leave-one-out credit and the clamped sequence loss: numbers derived by hand beside the assertions."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.base import LossInputs, sequence_weight
+from countdown_selfplay.objectives.base import sequence_weight
 
-
-def inputs(logps, advantages, mask=None, behavior=None, sequences=None):
-    logps = torch.as_tensor(logps, dtype=torch.float64)
-    mask = torch.ones_like(logps) if mask is None else torch.as_tensor(mask, dtype=torch.float64)
-    behavior = logps.detach() if behavior is None else torch.as_tensor(behavior, dtype=torch.float64)
-    return LossInputs(
-        logps,
-        behavior,
-        torch.as_tensor(advantages, dtype=torch.float64),
-        mask,
-        sequences or len(logps),
-        float(mask.sum()),
-    )
+from .toys import loss_inputs
 
 
 def test_the_advantage_is_the_reward_minus_the_mean_of_the_others():
@@ -60,15 +49,13 @@ def test_reinforce_credits_the_reward_itself():
 
 def test_the_loss_is_minus_credit_times_the_sum_of_log_probs_over_sequences():
     # -(2 * (-1 - 2) + (-1) * (-0.5)) / 2 = -(-6 + 0.5) / 2 = 2.75; the masked token (-9) does not count
-    loss = make_objective("rloo").loss(inputs([[-1.0, -2.0], [-0.5, -9.0]], [2.0, -1.0], mask=[[1, 1], [1, 0]])).loss
+    loss = make_objective("rloo").loss(loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [2.0, -1.0], [[1, 1], [1, 0]])).loss
     assert float(loss) == pytest.approx(2.75)
 
 
 def test_the_gradient_on_policy_is_minus_credit_over_sequences_at_each_token():
     logps = torch.tensor([[-1.0, -2.0], [-0.5, -9.0]], dtype=torch.float64, requires_grad=True)
-    make_objective("rloo").loss(
-        inputs(logps, [2.0, -1.0], mask=[[1, 1], [1, 0]], behavior=logps.detach())
-    ).loss.backward()
+    make_objective("rloo").loss(loss_inputs(logps, [2.0, -1.0], [[1, 1], [1, 0]])).loss.backward()
     assert logps.grad.tolist() == [[-1.0, -1.0], [0.5, 0.0]]
 
 
@@ -81,22 +68,14 @@ def test_the_importance_weight_is_clamped_per_sequence_and_carries_no_gradient()
     assert weight.tolist() == pytest.approx([math.exp(0.5), 2.0, 0.5])
     assert raw.tolist() == pytest.approx([math.exp(0.5), math.exp(2), math.exp(-3)])
     assert not weight.requires_grad
+    loss = make_objective("rloo").loss(loss_inputs(logps, [1.0, 1.0, 1.0], behavior=behavior)).loss
+    assert float(loss) == pytest.approx(-(math.exp(0.5) * 0.5 + 2.0 * 2 - 0.5 * 3) / 3)  # each sum by its weight
 
 
 def test_the_loss_does_not_depend_on_how_the_round_is_cut_into_micro_batches():
     objective = make_objective("rloo")
     logps, advantages = torch.randn(6, 3, dtype=torch.float64), torch.randn(6, dtype=torch.float64)
-    whole = objective.loss(inputs(logps, advantages, sequences=6)).loss
-    parts = sum(objective.loss(inputs(logps[i : i + 2], advantages[i : i + 2], sequences=6)).loss for i in (0, 2, 4))
+    whole = objective.loss(loss_inputs(logps, advantages)).loss
+    cut = [loss_inputs(logps[i : i + 2], advantages[i : i + 2]) for i in (0, 2, 4)]
+    parts = sum(objective.loss(replace(part, sequences=6.0)).loss for part in cut)
     assert float(whole) == pytest.approx(float(parts))
-
-
-def test_the_loss_has_the_gradient_of_stock_trl_rloo():
-    """TRL's RLOO on-policy: -(exp(s - s.detach()) * A).mean() with s the sequence log-prob (rloo_trainer.py)."""
-    logps = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
-    advantages, mask = torch.randn(5, dtype=torch.float64), (torch.rand(5, 4) > 0.3).double()
-    make_objective("rloo").loss(inputs(logps, advantages, mask=mask, behavior=logps.detach())).loss.backward()
-    ours, logps.grad = logps.grad.clone(), None
-    sequence = (logps * mask).sum(1)
-    (-(torch.exp(sequence - sequence.detach()) * advantages).mean()).backward()
-    assert torch.allclose(ours, logps.grad, atol=1e-12)

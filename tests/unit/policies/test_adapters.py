@@ -5,11 +5,7 @@ import json
 
 import pytest
 import torch
-from peft import (
-    IA3Config,
-    LoraConfig,
-    get_peft_model,
-)
+from peft import IA3Config, LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay import JointSelfPlayConfig
@@ -80,8 +76,10 @@ def test_sixteen_bits_are_for_who_asks_for_them(folder):
     assert load_pretrained(str(folder), {"dtype": "bfloat16"}).dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
-@pytest.mark.parametrize("source", ["folder", "of PEFT", "of Transformers"])
+@pytest.mark.parametrize(
+    ("source", "sharing"),
+    [("folder", "full"), ("folder", "lora"), ("folder", "tied"), ("of PEFT", "full"), ("of Transformers", "lora")],
+)
 def test_every_role_starts_from_the_adapter(sharing, source, folder):
     """One object for both roles is merged once, and copied for the second."""
     expected = logits(adapted())

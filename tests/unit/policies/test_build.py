@@ -78,12 +78,14 @@ def test_a_frozen_role_plays_what_was_passed_in_and_trains_nothing(sharing):
     assert trained == {id(p) for p in policies.module.parameters() if p.requires_grad}
 
 
-ALIASES = ("tiny", TINY)
-
-
-@pytest.mark.parametrize("sharing", ["full", "lora"])
-@pytest.mark.parametrize("conjecturer", ALIASES)
-@pytest.mark.parametrize("model", [*ALIASES, {"prover": "tiny", "conjecturer": TINY}], ids=["name", "path", "each"])
+@pytest.mark.parametrize(
+    ("model", "conjecturer", "sharing"),
+    [
+        ("tiny", TINY, "full"), (TINY, "tiny", "lora"), ("tiny", "tiny", "lora"),
+        ({"prover": "tiny", "conjecturer": TINY}, TINY, "lora"),
+    ],
+    ids=["name", "path", "one name", "each"],
+)  # fmt: skip
 def test_the_embedded_model_has_a_name_wherever_a_role_names_its_own(model, conjecturer, sharing):
     """By name or by path it is one model: under lora one base, and the frozen starts of both roles are one."""
     roles = {"prover": {}, "conjecturer": {"model": conjecturer}, "judge": {"weights": "start", "model": "tiny"}}

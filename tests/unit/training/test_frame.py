@@ -1,8 +1,10 @@
-# Tests: training/book.py
-"""Time of a run, and what it cost: counted by player, kept through a rollback, plain JSON."""
+# Tests: training/book.py, random_state.py
+"""Time of a run, and what it cost: counted by player, kept through a rollback, plain JSON;
+and random numbers of its own for every turn of every player on every process."""
 
 import json
 
+from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.training.book import Frame
 
 
@@ -19,6 +21,9 @@ def test_samples_and_tokens_add_up_by_player():
     frame = counted()
     assert frame.samples == {"prover/0": 64, "conjecturer": 16} and frame.generations == 80
     assert frame.tokens == {"prover/0": 380, "conjecturer": 90}
+    spent = frame.spent()
+    frame.count("prover/0", 1, 1)
+    assert spent["samples"]["prover/0"] == 64  # a copy
 
 
 def test_a_rollback_takes_back_the_rounds_and_not_the_cost():
@@ -36,13 +41,6 @@ def test_a_rollback_takes_back_the_rounds_and_not_the_cost():
     assert frame.tokens == {"prover/0": 780, "conjecturer": 90}
 
 
-def test_what_was_spent_is_a_copy():
-    frame = counted()
-    spent = frame.spent()
-    frame.count("prover/0", 1, 1)
-    assert spent["samples"]["prover/0"] == 64
-
-
 def test_it_survives_json():
     frame, again = counted(), Frame()
     frame.attempt = 3
@@ -51,3 +49,23 @@ def test_it_survives_json():
     assert again == frame
     again.count("prover/0", 1, 1)
     assert saved == frame.state_dict()  # loading copies
+
+
+def keys():
+    """(seed, "rollout", attempt, round, turn, player, rank) of 1,000 turns, as training/rollouts.py makes them."""
+    for round_ in range(25):
+        for turn in range(1, 6):
+            for role in ("prover/0", "prover/1", "conjecturer", "guide"):
+                for rank in range(2):
+                    frame = Frame(rounds=round_)
+                    frame.turn = turn
+                    yield (7, "rollout", *frame.key(), role, rank)
+
+
+def test_a_thousand_turns_have_a_thousand_seeds():
+    assert len({seed_from(*key) for key in keys()}) == 25 * 5 * 4 * 2 == 1000
+
+
+def test_an_attempt_has_other_numbers_than_the_one_that_was_given_up():
+    first, second = Frame(rounds=3), Frame(rounds=3, attempt=1)
+    assert seed_from(7, "rollout", *first.key(), "prover", 0) != seed_from(7, "rollout", *second.key(), "prover", 0)

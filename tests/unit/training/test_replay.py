@@ -14,23 +14,17 @@ from countdown_selfplay.training import states
 from countdown_selfplay.training.replay import SampleReplay
 from countdown_selfplay.training.window import RoleBatch
 
+from .test_window import tensors_of, trained
+
 SETTINGS = SimpleNamespace(beta=0.05, temperature=1.0)
 
 
 def batch(tokens, selected, first=0):
     """Rows of one prompt token and `tokens[i]` completion tokens, all of value first + i; reference -value / 10."""
-    rows, longest = len(tokens), max(tokens)
-    mask = (torch.arange(longest)[None] < torch.tensor(tokens)[:, None]).long()
-    values = (first + torch.arange(rows))[:, None]
-    tensors = {
-        "prompt_ids": values,
-        "prompt_mask": torch.ones(rows, 1, dtype=torch.long),
-        "completion_ids": values * mask,
-        "completion_mask": mask,
-        "ref_per_token_logps": -values * mask / 10,
-    }
+    tensors = tensors_of([1] * len(tokens), tokens, first - 1)
+    tensors["ref_per_token_logps"] = -tensors["completion_ids"] / 10
     chosen = torch.tensor(selected)
-    return RoleBatch(tensors, chosen.float(), chosen, torch.arange(rows) // 2)
+    return RoleBatch(tensors, chosen.float(), chosen, torch.arange(len(tokens)) // 2)
 
 
 def test_fewer_kept_than_rows_leaves_the_other_rows_unselected():
@@ -76,16 +70,7 @@ def test_two_processes_hold_the_same_list_and_hand_out_different_rows():
         for rank, (store, part) in enumerate(zip(stores, parts, strict=True))
     ]
     assert stores[0].kept == stores[1].kept and len(stores[0].kept) == 3
-    handed = [
-        row
-        for b in found
-        for row, on in zip(
-            b.tensors["prompt_ids"][:, 0].tolist(),
-            b.selected_B if b.selected_B is not None else [True] * 2,
-            strict=True,
-        )
-        if on
-    ]
+    handed = [number for one in found for number in trained(one)]
     assert sorted(handed) == [0, 1, 10]
 
 

@@ -10,15 +10,7 @@ import torch
 from countdown_selfplay.distributed.processes import ALONE
 from countdown_selfplay.training.window import RoleBatch, sequence_windows, trained_counts
 
-from .test_window import batch, numbers, tensors_of
-
-
-def trained(window):
-    return [number for number, chosen in zip(numbers(window), chosen_of(window), strict=True) if chosen]
-
-
-def chosen_of(window):
-    return [True] * window.rows if window.selected_B is None else window.selected_B.tolist()
+from .test_window import batch, tensors_of, trained
 
 
 def test_seventy_trained_sequences_at_32_a_step_are_three_steps_of_32_32_and_6():

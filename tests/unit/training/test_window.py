@@ -8,8 +8,8 @@ import torch
 
 from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.training.credit import merged
-from countdown_selfplay.training.micro_batch import micro_batches
-from countdown_selfplay.training.window import RoleBatch, fitted, joined, trained_counts, windows
+from countdown_selfplay.training.micro_batch import micro_batches, trim
+from countdown_selfplay.training.window import RoleBatch, fitted, joined, mask_after_stops, trained_counts, windows
 
 BLANK = {
     "prompt_ids": torch.zeros(1, 1, dtype=torch.long),
@@ -47,15 +47,20 @@ FIRST = turn([2, 2, 1, 1], [3, 1, 2, 2], [1.0, -1.0, 0.5, -0.5], group=2)
 SECOND = turn([3, 3, 3], [1, 4, 2], [0.2, 0.0, -0.2], group=3, selected=[True, False, True], first=4)
 
 
-def batch(advantages, group=1, selected=None):
+def batch(advantages, group=1, selected=None, lengths=None):
     rows = len(advantages)
     selected_B = None if selected is None else torch.tensor(selected)
     groups = torch.arange(rows) // group
-    return RoleBatch(tensors_of([1] * rows, [1] * rows), torch.tensor(advantages), selected_B, groups)
+    return RoleBatch(tensors_of([1] * rows, lengths or [1] * rows), torch.tensor(advantages), selected_B, groups)
 
 
 def numbers(found):
     return found.tensors["prompt_ids"][:, -1].tolist()
+
+
+def trained(found):
+    chosen = [True] * found.rows if found.selected_B is None else found.selected_B.tolist()
+    return [number for number, one in zip(numbers(found), chosen, strict=True) if one]
 
 
 # -- merged -----------------------------------------------------------------------------------------------------------
@@ -99,7 +104,10 @@ def test_a_tensor_that_one_turn_lacks_is_left_out_and_signal_is_that_of_any_turn
     assert "ref_per_token_logps" in merged([lonely], BLANK).tensors
     found = merged([quiet, lonely], BLANK)
     assert "ref_per_token_logps" not in found.tensors and found.has_signal
+    assert joined([batch([1.0]), batch([1.0])]).selected_B is None  # all are selected
     assert not merged([quiet, quiet], BLANK).has_signal
+    # of a turn without a row here, whose samples on other processes have credit: this process must step with them
+    assert merged([Turn(Rollout("critic", [], []), torch.zeros(0), has_signal=True)], BLANK).has_signal
 
 
 def test_log_probs_are_padded_beside_the_completions():
@@ -110,11 +118,6 @@ def test_log_probs_are_padded_beside_the_completions():
         for length, value in zip((1, 2), logps, strict=True)
     ]
     assert merged(parts, BLANK).tensors["old_per_token_logps"].tolist() == [[-1.0, 0.0], [-2.0, -3.0]]
-
-
-def test_joined_batches_that_are_all_selected_say_so():
-    found = joined([batch([1.0]), batch([1.0])])
-    assert found.selected_B is None
 
 
 # -- fitted -----------------------------------------------------------------------------------------------------------
@@ -128,11 +131,6 @@ def test_padding_rows_are_never_selected_and_count_nowhere():
     assert found.tensors["completion_mask"][7:].sum() == 0 and found.group_B[7:].tolist() == [3, 4, 5]
     assert found.tensors["prompt_ids"][7].tolist() == [0, 1, 1]  # the first prompt again
     assert whole.rows == 7 and whole.tensors["completion_mask"].sum() == 3 + 1 + 2 + 2 + 1 + 4 + 2  # as it was
-
-
-def test_a_batch_that_fits_is_handed_back():
-    whole = batch([1.0, -1.0])
-    assert fitted(whole, 2, key=0)[0] is whole
 
 
 def test_rows_without_credit_go_first():
@@ -167,15 +165,9 @@ def test_windows_hold_whole_groups_and_each_row_once():
     assert totals == trained_counts(whole) == [12.0, 12.0, 4.0]
 
 
-def test_the_order_is_the_keys_alone():
-    whole = batch([1.0] * 16, group=2)
-    orders = [[numbers(part) for part in windows(whole, 4, key=key)] for key in (1, 1, 2, 3)]
-    assert orders[0] == orders[1] and not orders[0] == orders[2] == orders[3]
-
-
 def test_one_window_is_the_batch_and_groups_that_do_not_fit_are_cut():
     whole = batch([1.0] * 6, group=3)
-    assert windows(whole, 1, key=0) == [whole]
+    assert windows(whole, 1, key=0) == [whole] and fitted(whole, 6, key=0)[0] is whole
     cut = windows(whole, 3, key=0)  # two rows a window, three a group
     assert sorted(n for part in cut for n in numbers(part)) == [1, 2, 3, 4, 5, 6] and [p.rows for p in cut] == [
         2,
@@ -215,7 +207,44 @@ def test_unselected_rows_of_windows_count_in_none_of_them():
     assert totals == trained_counts(whole) == [3.0, 3.0, 2.0]
 
 
-def test_a_process_without_a_row_goes_by_the_signal_of_the_others():
-    """Its turn is empty, and other processes' samples have credit: it must step with them."""
-    elsewhere = Turn(Rollout("critic", [], []), torch.zeros(0), has_signal=True)
-    assert merged([elsewhere], BLANK).has_signal and not merged([], BLANK).has_signal
+# -- micro-batches ----------------------------------------------------------------------------------------------------
+
+
+def without_role(part):
+    return trim({name: value for name, value in part.items() if name != "role"})
+
+
+def test_the_longest_rows_come_first_and_every_row_once():
+    window = micro_batches({"prover": batch([1.0, 2.0, 3.0, 4.0], 2, lengths=[2, 5, 3, 1])}, {"prover": 2})
+    assert [part["prompt_ids"][:, 0].tolist() for part in window] == [[2, 3], [1, 4]]
+    assert [part["advantages"].tolist() for part in window] == [[2.0, 3.0], [1.0, 4.0]]
+    # groups {1, 2} and {3, 4} hold 2 + 5 and 3 + 1 tokens, wherever their rows went
+    assert [part["group_tokens"].tolist() for part in window] == [[7, 4], [7, 4]]
+    assert without_role(window[1])["completion_ids"].shape == (2, 2)  # its own longest row; the round's has 5
+
+
+def test_unselected_rows_are_masked_and_counted_nowhere():
+    whole = batch([1.0, 2.0, 3.0, 4.0], 2, [True, True, False, False], [2, 5, 3, 1])
+    assert trained_counts(whole) == [2.0, 7.0, 1.0]  # completions, tokens, prompts
+    (only,) = micro_batches({"prover": whole}, {"prover": 1})
+    assert only["prompt_ids"][:, 0].tolist() == [2, 1, 3, 4]
+    assert only["completion_mask"].sum(1).tolist() == [5, 2, 0, 0]
+    # with nothing selected the forward pass must still run, for the sake of the other processes
+    (none,) = micro_batches({"prover": batch([1.0, 2.0], 2, [False, False], [2, 4])}, {"prover": 1})
+    assert without_role(none)["completion_ids"].shape == (2, 1)
+
+
+def test_only_the_padding_behind_the_end_of_a_stopped_row_is_masked():
+    """Padding tokens that were sampled are trained on."""
+    pad, end = 0, 2
+    ids = torch.tensor([
+        [7, pad, 8, 9, pad, pad],  # padding was sampled, then the stop string ended the row at the fourth token
+        [7, 8, 9, pad, pad, pad],
+        [7, pad, 8, end, pad, pad],  # ended by the end token: TRL's mask is right
+        [7, pad, 8, 9, 7, pad],  # no stop string: cut by the limit, or padding is the end token that it sampled
+    ])  # fmt: skip
+    mask = torch.ones_like(ids)
+    mask[2, 4:] = 0
+    texts = ["7 8], target=9 </problem>", "8 </problem>", "7 8", "7 8 9 7"]
+    mask_after_stops({"completion_ids": ids, "completion_mask": mask}, texts, ["</problem>"], pad)
+    assert mask.tolist() == [[1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]]

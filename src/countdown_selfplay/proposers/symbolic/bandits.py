@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -57,11 +56,6 @@ class Bandit(Symbolic):
     def sums(self) -> dict[str, list[float]]:
         """Arm -> pulls, and their rewards."""
         return self.heard.sums
-
-    @property
-    def past(self) -> deque[tuple[str, float]]:
-        """The pulls of the window."""
-        return self.heard.past
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
         """The arm to pull. waiting: pulls of this refresh whose rewards are not known yet."""

@@ -1,8 +1,6 @@
 # Tests: proposers/symbolic/bandits.py, proposers/symbolic/refresh.py
 """UCB1, its forgetting forms and Thompson sampling over three regimes, by hand."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -77,15 +75,6 @@ def test_thompson_draws_from_the_posterior_of_each_arm():
     # Beta(5, 1), Beta(1, 5), Beta(1, 1). P(hard wins) = E[u^5 (1 - (1 - u)^5)] = 1/6 - B(6, 6) = 1/6 - 1/2772
     assert pulled.count("hard") / 4000 == pytest.approx(1 / 6 - 1 / 2772, abs=0.02)
     assert pulled.count("medium") / 4000 < 0.01
-
-
-def test_the_state_of_a_bandit_comes_back():
-    bandit = ucb(window=3)
-    for arm, reward in [("easy", 0.1), ("hard", 0.7), ("hard", 0.3), ("medium", 0.9)]:
-        bandit.record(arm, reward)
-    again = ucb(window=3)
-    again.load_state_dict(bandit.state_dict())
-    assert again.sums == bandit.sums and again.past == bandit.past and math.isclose(again.sums["hard"][1], 1.0)
 
 
 def test_an_arm_whose_problems_were_never_played_twice_counts_as_no_progress():

@@ -19,7 +19,7 @@ from countdown_selfplay.proposers.symbolic.difficulty import (
     read_labels,
 )
 from countdown_selfplay.statistics.calibration import auc, brier, calibration_error, reliability
-from countdown_selfplay.testing import ScriptedRound, in_ranks
+from countdown_selfplay.testing import ScriptedRound
 
 DOMAIN = CountdownDomain.tiny()
 PROBLEMS = generate_problems(30, DOMAIN.spec, seed=0, rules=DOMAIN.rules)
@@ -40,17 +40,6 @@ def test_rollouts_count_full_rewards_alone_and_ask_for_no_more_than_fits():
     assert max(measured_rates(asked, PROBLEMS, 5)) == 0.6
     two = ScriptedRound(every_second, {"prover/0": (64, 8), "prover/1": (64, 8)})
     assert max(measured_rates(two, PROBLEMS, 8)) == 0.5
-
-
-def test_two_processes_measure_what_one_does():
-    alone = measured_rates(ScriptedRound(every_second, {"prover": (64, 8)}), PROBLEMS[:7], 4)
-
-    def play(rank, gather):
-        part = ScriptedRound(every_second, {"prover": (64, 8)}, rank=rank, world=2, gather=gather)
-        return measured_rates(part, PROBLEMS[:7], 4)
-
-    for found in in_ranks(2, play):
-        assert found.tolist() == alone.tolist()
 
 
 def labelled(count, seed):
@@ -96,18 +85,6 @@ def test_the_ensemble_is_less_sure_of_what_it_has_not_seen():
     assert bold.predict(new) == pytest.approx(p.mean(0))
     assert careful.predict(new) == pytest.approx(np.clip(p.mean(0) - 2 * p.std(0), 0, 1))
     assert (careful.predict(new) <= bold.predict(new)).all()
-
-
-@pytest.mark.parametrize("kind", [Predictor, Uncertainty])
-def test_a_restored_predictor_predicts_and_learns_on_bit_for_bit(kind):
-    features, rate, _ = labelled(200, 0)
-    straight, again = kind(trees=20), kind(trees=20)
-    straight.learn(features[:150], rate[:150], 8)
-    again.load_state_dict(json.loads(json.dumps(straight.state_dict(), default=np.ndarray.tolist)))
-    assert (straight.predict(features) == again.predict(features)).all()
-    for one in (straight, again):
-        one.learn(features[150:], rate[150:], 8)
-    assert (straight.predict(features) == again.predict(features)).all()
 
 
 def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):

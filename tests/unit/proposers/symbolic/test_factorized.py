@@ -38,38 +38,11 @@ def test_the_gradient_is_that_of_reinforce_with_an_entropy_bonus():
     assert found == pytest.approx(float(-sum((part * part.log()).sum(1).mean() for part in q)))
 
 
-def test_a_rewarded_pair_of_actions_becomes_likely_in_its_states():
-    """Action 0 pays where the first column is 1, action 3 where it is 0."""
-    own, generator = policy(learning_rate=0.05), np.random.default_rng(0)
-    for _ in range(150):
-        states = np.zeros((64, 3))
-        states[:, 0] = generator.integers(2, size=64)
-        states = torch.tensor(states)
-        drawn = [_drawn(part.exp().numpy(), generator) for part in own.log_probs(states)]
-        actions = torch.tensor(np.stack(drawn, axis=1))
-        paid = torch.where(states[:, 0] > 0, actions[:, 0] == 0, actions[:, 0] == 3).double()
-        own.step(states, actions, paid - paid.mean(), 0.001)
-    q = own.log_probs(torch.tensor([[1.0, 0, 0], [0.0, 0, 0]], dtype=torch.float64))[0].exp()
-    assert q[0, 0] > 0.8 and q[1, 3] > 0.8
-
-
 def test_actions_are_drawn_by_their_probabilities():
     q = np.tile([0.1, 0.2, 0.3, 0.4], (20000, 1))
     drawn = np.bincount(_drawn(q, np.random.default_rng(0)), minlength=4) / 20000
     assert drawn == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.012)
     assert _drawn(np.array([[0.0, 1.0 - 1e-17]]), np.random.default_rng(0)).tolist() == [1]
-
-
-def test_a_restored_policy_goes_on_bit_for_bit():
-    states, actions = torch.ones((4, 3), dtype=torch.float64), torch.zeros((4, 2), dtype=torch.long)
-    reward = torch.tensor([1.0, 0.0, -1.0, 0.5], dtype=torch.float64)
-    straight = policy()
-    straight.step(states, actions, reward, 0.01)
-    again = policy(seed=9)
-    again.load_state_dict(straight.state_dict())
-    for own in (straight, again):
-        own.step(states, actions, reward, 0.01)
-    assert all(torch.equal(a, b) for a, b in zip(straight.weights, again.weights, strict=True))
 
 
 def test_a_saved_policy_of_other_seed_features_or_actions_is_refused():

@@ -16,10 +16,18 @@ def test_the_score_is_minus_the_distance_to_the_band_plus_half_the_diversity():
     assert Selection().bounds == (-0.4, 0.5)
 
 
-def test_top_k_refuses_nothing_and_takes_the_first_of_equals():
-    # scores -.05, .1, 0, .1
-    found = Selection("top_k").select(P, DIVERSITY, 3, seed=0)
-    assert found.chosen.tolist() == [1, 3, 2] and set(found.verdicts) == {"admitted"}
+@pytest.mark.parametrize(
+    ("rule", "p", "diversity", "count", "chosen"),
+    [
+        ("top_k", P, DIVERSITY, 3, [1, 3, 2]),  # scores -.05, .1, 0, .1: the first of equals
+        # charged three times, where twice or four times would be another order: -3 x .3 + .45 = -.45, -3 x .2 + .1 =
+        # -.5; and in the band 0 - 3 x .01 for what is missing of diversity, beside -3 x .01 + .01 = -.02
+        ("soft_penalty", np.array([0.9, 0.8, 0.4, 0.61]), np.array([0.9, 0.2, 0.0, 0.02]), 4, [3, 2, 0, 1]),
+    ],
+)
+def test_rules_that_refuse_nothing_take_the_best(rule, p, diversity, count, chosen):
+    found = Selection(rule).select(p, diversity, count, seed=0)
+    assert found.chosen.tolist() == chosen and set(found.verdicts) == {"admitted"}
 
 
 def test_hard_band_refuses_by_difficulty_first_and_then_by_diversity():
@@ -27,12 +35,6 @@ def test_hard_band_refuses_by_difficulty_first_and_then_by_diversity():
     assert found.verdicts == ["too_hard", "admitted", "low_diversity", "too_easy"] and found.chosen.tolist() == [1]
     edges = Selection("hard_band").select(np.array([0.2, 0.6]), np.array([0.01, 0.01]), 2, seed=0)
     assert edges.verdicts == ["admitted", "admitted"]  # both ends and the threshold belong to it
-
-
-def test_soft_penalty_charges_three_times_and_refuses_nothing():
-    # -.05 - 2 x .2, .1, 0 - 3 x .01, .1 - 2 x .4
-    found = Selection("soft_penalty").select(P, DIVERSITY, 4, seed=0)
-    assert found.chosen.tolist() == [1, 2, 0, 3] and set(found.verdicts) == {"admitted"}
 
 
 def test_sampled_draws_by_the_exponential_of_the_score():
