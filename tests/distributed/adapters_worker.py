@@ -20,15 +20,14 @@ if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # as in engine_worker.py
 
 from tests.distributed.two_processes import leave  # noqa: E402
-from tests.trainer.conftest import make_trainer  # noqa: E402
+from tests.trainer.conftest import make_trainer, ran  # noqa: E402
 
 
 def main(output, start, sharings):
     told = {}
     for sharing in sharings:
         folder = Path(output) / sharing
-        trainer = make_trainer(folder, model=start, policy_sharing=sharing, max_steps=1)
-        trainer.train()
+        trainer = ran(make_trainer(folder, model=start, policy_sharing=sharing, max_steps=1))
         told[sharing] = [[path.name, said, right] for path, said, right in trainer.exports.write_last(folder)]
         del trainer
     if os.environ.get("RANK", "0") == "0":

@@ -15,7 +15,7 @@ from tests.distributed.engine_worker import moved, weights, whole
 from tests.distributed.two_processes import leave
 from tests.distributed.worker import digest
 from tests.probe_games import memory, probe
-from tests.trainer.conftest import make_trainer, on_sample
+from tests.trainer.conftest import make_trainer, on_sample, ran
 from tests.trainer.test_round import LORA
 
 
@@ -37,8 +37,7 @@ def play(output, game, sharing, config, resume_at):
     on_sample(trainer, lambda role, found: turns.append((trainer.frame.rounds, role, len(found.rows), found.texts)))
     trainer.train()
     end, checkpoint = weights(trainer), f"checkpoint-{resume_at * trainer.args.steps_per_round}"
-    again = build(output / "resumed", game, sharing, config)
-    again.train(resume_from_checkpoint=str(output / "straight" / checkpoint))
+    again = ran(build(output / "resumed", game, sharing, config), str(output / "straight" / checkpoint))
     shared = {
         "processes": trainer.accelerator.num_processes,
         "engine": trainer.engine.name,

@@ -15,7 +15,7 @@ from countdown_selfplay.countdown.helping import HELP_PROMPTS
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from tests.distributed.two_processes import leave
 from tests.distributed.worker import digest
-from tests.trainer.conftest import on_sample, optimizer_state, remembered, weights
+from tests.trainer.conftest import on_sample, optimizer_state, ran, remembered, weights
 from tests.trainer.test_targets import targets
 
 # The embedded model was never shown `propose like ...`; what it knows stands in for it.
@@ -50,8 +50,7 @@ def main(output, resume_at, config):
 
     on_sample(trainer, see)
     trainer.train()
-    again = build(output / "resumed", config)
-    again.train(resume_from_checkpoint=str(output / "straight" / f"checkpoint-{resume_at}"))
+    again = ran(build(output / "resumed", config), str(output / "straight" / f"checkpoint-{resume_at}"))
     shared = {
         "processes": trainer.accelerator.num_processes,
         "chosen": chosen,

@@ -12,10 +12,7 @@ import pytest
 
 from .conftest import GPU
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="needs vLLM"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="needs vLLM")]
 
 WORKER = Path(__file__).parent / "vllm_worker.py"
 CACHE_BYTES = 256 * 2**20

@@ -9,6 +9,7 @@ from transformers import logging as transformers_logging
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.probe_games import memory
 
 transformers_logging.set_verbosity_error()
 torch.set_num_threads(1)
@@ -49,6 +50,22 @@ def make_trainer(output, *, model=None, trainer=None, **changes):
     return JointConjecturerProverTrainer(
         model=str(TINY_MODEL_PATH) if model is None else model, args=make_config(output, **changes), **(trainer or {})
     )
+
+
+def ran(trainer, resume=None):
+    """The trainer, whose run has ended."""
+    trainer.train(resume_from_checkpoint=resume)
+    return trainer
+
+
+def goes_on(straight, again, at):
+    """The run of `again`, from the checkpoint at step `at` of `straight`: it ends as that one, bit for bit."""
+    ran(again, str(Path(straight.args.output_dir) / f"checkpoint-{at}"))
+    assert equal(weights(straight), weights(again)) and equal(optimizer_state(straight), optimizer_state(again))
+    assert memory(straight) == memory(again) and straight.guard == again.guard
+    lines = [line for line in rounds(straight.args.output_dir) if line["step"] > at]
+    assert [line for line in rounds(again.args.output_dir) if line["step"] > at] == lines != []
+    return again
 
 
 def weights(trainer, name=None):

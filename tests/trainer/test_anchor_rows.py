@@ -10,6 +10,8 @@ from countdown_selfplay.countdown import Problem, generate_problems
 from countdown_selfplay.data.anchors import problem_keys
 from countdown_selfplay.tiny import TINY_SPEC
 
+from .conftest import ran
+
 ANCHORS = generate_problems(12, TINY_SPEC, seed=5)
 
 
@@ -27,8 +29,7 @@ def test_reward_functions_get_the_extra_columns_of_anchors_and_none_for_other_pr
         return [0.0] * len(completions)
 
     data = rows_of(ANCHORS, level=lambda i: 10 * i, tags=lambda i: ["a", str(i)])
-    trainer = build(max_steps=1, trainer={"reward_funcs": reward, "train_dataset": data})
-    trainer.train()
+    ran(build(max_steps=1, trainer={"reward_funcs": reward, "train_dataset": data}))
     assert len(seen) == 8  # 32 answers, 4 to each problem: some are conjectured, the others anchors
     own = {problem: (10 * i, ["a", str(i)]) for i, problem in enumerate(ANCHORS)}
     assert {seen[p] for p in seen if p not in own} == {(None, None)}
@@ -83,13 +84,7 @@ def test_a_row_out_of_range_is_said_once_with_the_field_that_it_is_beyond(build,
     )
     caplog.clear()
     with caplog.at_level(logging.WARNING):  # an evaluation may be harder than what is trained on
-        build(
-            "eval",
-            trainer={
-                "train_dataset": rows_of(ANCHORS),
-                "eval_dataset": rows_of(wide[12:]),
-            },
-        )
+        build("eval", trainer={"train_dataset": rows_of(ANCHORS), "eval_dataset": rows_of(wide[12:])})
     assert "out of range" not in caplog.text
 
 

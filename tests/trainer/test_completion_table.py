@@ -10,6 +10,8 @@ import pytest
 
 from countdown_selfplay.objectives.rloo import RLOO
 
+from .conftest import ran
+
 
 class Doubled(RLOO):
     """Not GRPO's credit, and not RLOO's either: the table must ask the objective."""
@@ -52,8 +54,7 @@ def test_the_table_holds_the_runs_own_rewards_and_advantages_per_role(build, cap
 
 
 def test_printing_a_few_completions_leaves_pythons_generator_as_it_was(build, capsys):
-    trainer = build(max_steps=1, log_completions=True, num_completions_to_print=2)
-    trainer.train()
+    trainer = ran(build(max_steps=1, log_completions=True, num_completions_to_print=2))
     capsys.readouterr()
     before = random.getstate()
     trainer.log({"loss": 0.0})

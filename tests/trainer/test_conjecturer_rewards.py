@@ -6,7 +6,7 @@ from pathlib import Path
 
 from countdown_selfplay.rewards import CONJECTURER_REWARDS, make_conjecturer_reward, refused_reward
 
-from .conftest import equal, make_config, remembered, rounds, weights
+from .conftest import equal, make_config, ran, remembered, rounds, weights
 
 ARGUMENTS = {
     "sum": {"terms": ["tent", {"name": "r_zero", "weight": 0.5}]},
@@ -64,10 +64,8 @@ def test_rewards_that_look_back_resume_bit_for_bit(build):
         max_steps=4, save_strategy="steps", save_steps=2, conjecturer_reward="sum", soft_overlong=0.5,
         conjecturer_reward_kwargs={"terms": ["adaptive_band", "difficulty_diversity", "solvability_aware"]},
     )  # fmt: skip
-    straight = build("straight", **changes)
-    straight.train()
-    resumed = build("resumed", **changes)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    straight = ran(build("straight", **changes))
+    resumed = ran(build("resumed", **changes), str(Path(straight.args.output_dir) / "checkpoint-2"))
     assert equal(weights(straight), weights(resumed)) and remembered(straight) == remembered(resumed)
     assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
     assert "prover/rewards/soft_overlong" in rounds(resumed.args.output_dir)[0]

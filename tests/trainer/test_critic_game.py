@@ -13,7 +13,7 @@ from countdown_selfplay.countdown.critique import CountdownCritique, steps_of
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.losses import RoleLoss
-from tests.trainer.conftest import equal, make_trainer, rounds, weights
+from tests.trainer.conftest import equal, make_trainer, ran, rounds, weights
 
 
 class Talkative(CountdownCritique):
@@ -68,8 +68,9 @@ def test_three_roles_learn_from_two_turns(straight):
 
 def test_a_resumed_run_is_the_straight_run(straight, tmp_path):
     trainer, _ = straight
-    again = make_trainer(tmp_path / "again", **GAME, save_strategy="no")
-    again.train(resume_from_checkpoint=f"{trainer.args.output_dir}/checkpoint-2")
+    again = ran(
+        make_trainer(tmp_path / "again", **GAME, save_strategy="no"), f"{trainer.args.output_dir}/checkpoint-2"
+    )
     assert equal(weights(again), weights(trainer))
     assert rounds(tmp_path / "again")[-2:] == rounds(trainer.args.output_dir)[-2:]
 
@@ -87,8 +88,7 @@ def test_the_supervised_term_is_a_mean_over_the_right_first_answers_tokens(tmp_p
 
     monkeypatch.setattr(RoleLoss, "__call__", watched)
     roles = {**GAME["roles"], "prover": {"sft_coef": 0.5, "objective": "grpo"}}
-    trainer = make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no")
-    trainer.train()
+    ran(make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no"))
     (line,) = rounds(tmp_path / "run")
     marked = sum(int(mask.any(1).sum()) for _, mask, _ in seen)
     right = line["prover/correct_rate"] * 16  # 8 questions x 2 answers
@@ -114,8 +114,7 @@ def test_the_supervised_term_reads_rows_that_the_objective_did_not_select(tmp_pa
 
     monkeypatch.setattr(RoleLoss, "__call__", watched)
     roles = {**GAME["roles"], "prover": {"sft_coef": 0.5, "objective": "reinforce_half"}}
-    trainer = make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no")
-    trainer.train()
+    trainer = ran(make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no"))
     (line,) = rounds(tmp_path / "run")
     assert {selected for *_, selected in marked} == {True, False}
     model, temperature = AutoModelForCausalLM.from_pretrained(TINY_MODEL_PATH), trainer.roles["prover"].temperature

@@ -5,7 +5,7 @@ import pytest
 
 from countdown_selfplay.errors import ConfigError
 
-from .conftest import equal, make_config, on_sample, rounds, weights
+from .conftest import equal, make_config, on_sample, ran, rounds, weights
 
 PURE = dict(max_steps=3, anchor_fraction=0.0, fill="none", learning_rate=1e-4)
 
@@ -49,8 +49,7 @@ def test_truncation_without_a_mix_plays_no_data(build):
 
 def test_keep_all_plays_every_admitted_proposal(build):
     """16 proposals, a half fixed, multiple of 4: at most 32 problems of 4 answers, 8 micro-batches of 16."""
-    trainer = build(max_steps=3, prover_micro_batches=8, fill="keep_all", truncate_multiple=4, learning_rate=1e-4)
-    trainer.train()
+    trainer = ran(build(max_steps=3, prover_micro_batches=8, fill="keep_all", truncate_multiple=4, learning_rate=1e-4))
     for line in rounds(trainer.args.output_dir):
         admitted = round(16 * line["conjecturer/admitted_rate"])
         assert line["round/conjectured_slots"] == admitted

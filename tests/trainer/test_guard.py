@@ -13,7 +13,7 @@ from countdown_selfplay.errors import CollapseError
 from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.rloo import RLOO
 
-from .conftest import equal, optimizer_state, rounds, weights
+from .conftest import equal, optimizer_state, ran, rounds, weights
 
 # A learning rate at which nothing collapses by itself within a few rounds: the damage below is the only collapse.
 GUARDED = dict(
@@ -97,8 +97,7 @@ def test_without_checkpoints_a_trip_says_what_to_set(build):
 
 
 def test_a_fresh_run_in_a_used_folder_cannot_fall_back_on_the_old_runs_checkpoints(build):
-    first = build(**GUARDED)
-    first.train()
+    ran(build(**GUARDED))
     second = build(**GUARDED, trainer={})
     damage(second, lambda state: state.rounds == 0 and state.attempt == 0)
     second.train()

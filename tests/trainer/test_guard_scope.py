@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from countdown_selfplay.errors import ConfigError
 
-from .conftest import equal, make_config, optimizer_state, rounds, weights
+from .conftest import equal, make_config, optimizer_state, ran, rounds, weights
 from .test_guard import GUARDED, damage
 
 ALONE = {**GUARDED, "guard_scope": "conjecturer", "max_steps": 7}
@@ -58,10 +58,8 @@ def test_the_conjecturer_alone_goes_back_to_the_last_checkpoint_known_to_be_good
 @pytest.mark.parametrize("sharing", ["full", "lora"])
 def test_a_resume_after_it_is_the_straight_run(build, sharing):
     settings = {"policy_sharing": sharing} if sharing == "lora" else {}
-    straight = broken(build, "run", **settings)
-    straight.train()
-    resumed = build("run", **{**ALONE, **settings})
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-6"))
+    straight = ran(broken(build, "run", **settings))
+    resumed = ran(build("run", **{**ALONE, **settings}), str(Path(straight.args.output_dir) / "checkpoint-6"))
     assert resumed.conjecturer_guard.rollbacks == 1
     assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
 

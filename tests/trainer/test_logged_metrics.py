@@ -15,7 +15,7 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.training.callbacks.progress import RoundProgress
 
-from .conftest import on_sample, rounds
+from .conftest import on_sample, ran, rounds
 
 EVAL = [{"numbers": [3, 5, 7], "target": 22}, {"numbers": [2, 4, 6], "target": 20}]
 
@@ -44,8 +44,7 @@ def test_lengths_and_cut_texts_are_counted_from_the_round_itself(build):
 
 
 def test_an_evaluation_between_two_logs_leaves_the_times_of_the_rounds_alone(build):
-    trainer = build(trainer={"eval_dataset": Dataset.from_list(EVAL)}, num_generations_eval=2, max_steps=1)
-    trainer.train()
+    trainer = ran(build(trainer={"eval_dataset": Dataset.from_list(EVAL)}, num_generations_eval=2, max_steps=1))
     trainer.model.train()
     trainer._metrics["train"]["time/round"] += [1.0, 3.0]
     trainer.evaluate()
@@ -58,11 +57,10 @@ def test_an_evaluation_between_two_logs_leaves_the_times_of_the_rounds_alone(bui
 
 
 def test_times_are_logged_for_every_log_of_a_run_that_evaluates_between_two(build):
-    trainer = build(
+    trainer = ran(build(
         trainer={"eval_dataset": Dataset.from_list(EVAL)}, num_generations_eval=2, max_steps=4, logging_steps=2,
         eval_strategy="steps", eval_steps=1,
-    )  # fmt: skip
-    trainer.train()
+    ))  # fmt: skip
     lines = [json.loads(x) for x in (Path(trainer.args.output_dir) / "metrics.jsonl").read_text().splitlines()]
     assert [("time/round" in x, "step_time" in x) for x in lines if "loss" in x] == [(True, True), (True, True)]
     assert not any("time/round" in x for x in lines if "eval_pass@1" in x)
@@ -91,8 +89,7 @@ def undeclared(trainer, declared):
 )  # fmt: skip
 def test_every_logged_metric_is_declared(build, settings):
     data = {name: Dataset.from_list(rows) for name, rows in settings.get("trainer", {}).items()}
-    trainer = build(**{"max_steps": 2, **settings, "trainer": data})
-    trainer.train()
+    trainer = ran(build(**{"max_steps": 2, **settings, "trainer": data}))
     players = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
     assert undeclared(trainer, for_players((*FRAME_METRICS, *LOG_METRICS, *ProposeAndSolve.metrics), players)) == []
 

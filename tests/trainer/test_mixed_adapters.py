@@ -19,7 +19,7 @@ from countdown_selfplay.policies.mixed_adapters import MixedRows
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.micro_batch import mixed_passes, side_by_side
 from tests.probe_games import POOL
-from tests.trainer.conftest import make_trainer, rounds, weights
+from tests.trainer.conftest import make_trainer, ran, rounds, weights
 from tests.trainer.test_critic_game import GAME
 from tests.trainer.test_shared_prefix import Counted, exact_head
 
@@ -356,8 +356,7 @@ def test_auto_mixes_on_a_cpu_over_small_bases(tmp_path, monkeypatch):
 
 def test_the_estimate_of_a_dry_run_is_the_size_of_the_tensors_that_a_mixed_pass_adds(tmp_path):
     """Copies of the adapters, whose gradient is the adapters' own: as many bytes as the estimate of `--dry_run`."""
-    trainer = make_trainer(tmp_path, **MIXED, **lora(), max_steps=1)
-    trainer.train()
+    trainer = ran(make_trainer(tmp_path, **MIXED, **lora(), max_steps=1))
     mixed = trainer.policies.mixed
     copies = sum(stacked.leaf.untyped_storage().nbytes() for stacked in mixed._stacked)
     estimate = estimate_of(str(TINY_MODEL_PATH), trainer.args, lora_rank=LORA.r)

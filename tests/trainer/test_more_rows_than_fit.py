@@ -8,7 +8,7 @@ import pytest
 from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.round import RoundResult
 
-from .conftest import make_trainer, rounds
+from .conftest import make_trainer, ran, rounds
 
 
 class Sparse(BaseGame):
@@ -28,18 +28,19 @@ def test_rows_without_credit_that_find_no_room_do_not_make_the_step_larger(tmp_p
     """64 samples, 16 of them with credit, in room for 32 and for 64."""
     found = []
     for batches in (2, 4):
-        trainer = make_trainer(
-            tmp_path / str(batches),
-            max_steps=1,
-            game=None,
-            roles={"prover": {"objective": objective}},
-            prover_micro_batches=batches,
-            conjecturer_micro_batches=None,
-            conjecturer_num_generations=None,
-            max_completion_length=6,
-            trainer={"game": Sparse()},
+        ran(
+            make_trainer(
+                tmp_path / str(batches),
+                max_steps=1,
+                game=None,
+                roles={"prover": {"objective": objective}},
+                prover_micro_batches=batches,
+                conjecturer_micro_batches=None,
+                conjecturer_num_generations=None,
+                max_completion_length=6,
+                trainer={"game": Sparse()},
+            )
         )
-        trainer.train()
         found.append(rounds(tmp_path / str(batches))[0])
     few, all_ = found
     assert (few["prover/trained_samples"], all_["prover/trained_samples"]) == (32, 64)

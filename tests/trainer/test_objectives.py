@@ -13,7 +13,7 @@ from countdown_selfplay.objectives.base import BaseObjective, LossOutput
 from countdown_selfplay.objectives.normalization import normalise
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
 
-from .conftest import equal, make_config, remembered, rounds, weights
+from .conftest import equal, make_config, ran, remembered, rounds, weights
 
 # Three objectives need the verifier's bit, which a proposal has not.
 PROVER = sorted(OBJECTIVES)
@@ -69,10 +69,8 @@ def test_an_objectives_memory_survives_a_restart_bit_for_bit(build, name):
         conjecturer_objective="rae" if name == "expert_iteration" else name,
         use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,
     )  # fmt: skip
-    straight = build("straight", **settings)
-    straight.train()
-    resumed = build("resumed", **settings)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    straight = ran(build("straight", **settings))
+    resumed = ran(build("resumed", **settings), str(Path(straight.args.output_dir) / "checkpoint-2"))
     assert equal(weights(straight), weights(resumed))
     assert remembered(straight) == remembered(resumed)
     assert straight.learners["prover"].loss.entropy == resumed.learners["prover"].loss.entropy
@@ -82,8 +80,7 @@ def test_an_objectives_memory_survives_a_restart_bit_for_bit(build, name):
 
 
 def test_a_checkpoint_of_another_objective_is_refused(build):
-    straight = build("straight", save_strategy="steps", save_steps=1, max_steps=1)
-    straight.train()
+    straight = ran(build("straight", save_strategy="steps", save_steps=1, max_steps=1))
     other = build("other", prover_objective="rest", max_steps=2)
     folder = str(Path(straight.args.output_dir) / "checkpoint-1")
     with pytest.raises(CheckpointError, match=r"prover_objective \(rloo there, rest here\)"):
@@ -94,8 +91,7 @@ def test_a_checkpoint_of_another_objective_is_refused(build):
 
 
 def test_expert_iteration_trains_on_the_correct_answers_of_the_last_three_rounds(build):
-    trainer = build(max_steps=5, prover_objective="expert_iteration", learning_rate=1e-4)
-    trainer.train()
+    trainer = ran(build(max_steps=5, prover_objective="expert_iteration", learning_rate=1e-4))
     lines = rounds(trainer.args.output_dir)
     correct = [round(32 * line["prover/correct_rate"]) for line in lines]  # a round has 32 answers
     for i, line in enumerate(lines):
@@ -110,8 +106,7 @@ def test_kl_as_a_reward_penalty_is_zero_in_the_first_round_and_bites_in_the_seco
     results = {}
     for name, changes in {"none": {}, "reward": {"beta": 0.5, "kl_in": "reward"}}.items():
         for steps in (1, 2):
-            trainer = build(f"{name}-{steps}", max_steps=steps, conjecturer_micro_batches=0, **changes)
-            trainer.train()
+            trainer = ran(build(f"{name}-{steps}", max_steps=steps, conjecturer_micro_batches=0, **changes))
             results[name, steps] = weights(trainer)
             if name == "reward":
                 assert rounds(trainer.args.output_dir)[0]["prover/kl"] == 0.0
@@ -123,8 +118,7 @@ def test_kl_as_a_reward_penalty_is_zero_in_the_first_round_and_bites_in_the_seco
 def test_the_adaptive_entropy_coefficient_rises_below_the_target_and_falls_above_it(build):
     """TRL's rule (Skywork-OR1): + delta after a round with an entropy of at most the target, else - delta."""
     common = dict(max_steps=3, use_adaptive_entropy=True, entropy_coef=0.01, entropy_coef_delta=0.002)
-    trainer = build(prover_entropy_target=50.0, conjecturer_entropy_target=0.0, **common)
-    trainer.train()
+    trainer = ran(build(prover_entropy_target=50.0, conjecturer_entropy_target=0.0, **common))
     lines = rounds(trainer.args.output_dir)
     assert [line["prover/entropy_coef"] for line in lines] == pytest.approx([0.012, 0.014, 0.016])
     assert [line["conjecturer/entropy_coef"] for line in lines] == pytest.approx([0.008, 0.006, 0.004])
@@ -205,7 +199,6 @@ def test_names_are_taken_where_objects_are_and_other_things_refused_at_once(buil
 
 def test_the_plain_countdown_reward_scores_by_the_runs_rules(build):
     """Bare answers have no tags: under the function's own rules every one of them would score 0."""
-    trainer = build(max_steps=1, trainer={"reward_funcs": [countdown_reward]})
-    trainer.train()
+    trainer = ran(build(max_steps=1, trainer={"reward_funcs": [countdown_reward]}))
     (line,) = rounds(trainer.args.output_dir)
     assert line["prover/rewards/countdown_reward"] == pytest.approx(line["prover/reward"]) != 0.0

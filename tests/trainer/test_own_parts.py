@@ -13,7 +13,7 @@ from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.rewards.tent import Tent
 
-from .conftest import rounds
+from .conftest import ran, rounds
 
 NO_MODEL = "no/such/model"  # what is refused before a model loads never looks for it
 
@@ -38,8 +38,7 @@ def test_what_is_no_part_is_refused_before_a_model_loads(build, extra, message):
 
 
 def test_a_plain_function_of_the_solve_rate_trains_the_conjecturer(build):
-    trainer = build(max_steps=1, trainer={"conjecturer_reward": lambda p: 1 - p})
-    trainer.train()
+    trainer = ran(build(max_steps=1, trainer={"conjecturer_reward": lambda p: 1 - p}))
     assert rounds(trainer.args.output_dir)[0]["conjecturer/signal"] == 1
 
 
@@ -208,11 +207,7 @@ class Odd(Plain):
             GameError,
             "`play` of Nothing returned a NoneType; it must return a RoundResult whose turns are what",
         ),
-        (
-            Rollouts,
-            GameError,
-            "`play` of Rollouts returned a Rollout; it must return a RoundResult whose turns are",
-        ),
+        (Rollouts, GameError, "`play` of Rollouts returned a Rollout; it must return a RoundResult whose turns are"),
         (
             OldTurns,
             GameError,
@@ -289,7 +284,6 @@ def test_a_reward_function_that_writes_into_the_completions_changes_no_verdict(b
 
     lines = []
     for name, functions in (("plain", [lambda completions, **kwargs: [0.0] * len(completions)]), ("spoilt", [spoil])):
-        trainer = build(name, max_steps=1, trainer={"reward_funcs": functions})
-        trainer.train()
+        trainer = ran(build(name, max_steps=1, trainer={"reward_funcs": functions}))
         lines.append(rounds(trainer.args.output_dir)[0]["prover/correct_rate"])
     assert lines[0] == lines[1] > 0

@@ -14,7 +14,7 @@ from countdown_selfplay.errors import CheckpointError, CollapseError, ConfigErro
 from countdown_selfplay.tiny import load_tiny_model
 from tests.probe_games import POOL
 
-from .conftest import equal, make_config, on_sample, remembered, rounds, weights
+from .conftest import equal, make_config, on_sample, ran, remembered, rounds, weights
 
 SAVED = {"save_strategy": "steps", "save_steps": 2}
 
@@ -70,8 +70,7 @@ def test_a_resume_is_the_straight_run_bit_for_bit(straight, build):
     trainer, _, folder = straight
     from .conftest import make_trainer
 
-    again = make_trainer(folder / "again", **POOL, **SAVED)
-    again.train(resume_from_checkpoint=str(folder / "straight" / "checkpoint-2"))
+    again = ran(make_trainer(folder / "again", **POOL, **SAVED), str(folder / "straight" / "checkpoint-2"))
     assert equal(weights(trainer), weights(again)) and remembered(trainer) == remembered(again)
     assert again.game.proposer.state_dict() == trainer.game.proposer.state_dict()
     assert rounds(folder / "again") == rounds(folder / "straight")[2:]
@@ -190,10 +189,7 @@ def test_all_kept_trains_on_every_answer_of_the_last_rounds(build):
 def test_token_accuracy_is_the_share_of_likeliest_tokens(build):
     """Counted again from the logits of the model before the step, on the right answers that it was trained on."""
     trainer = build(
-        max_steps=1,
-        prover_objective="expert_iteration",
-        conjecturer_micro_batches=0,
-        conjecturer_num_generations=None,
+        max_steps=1, prover_objective="expert_iteration", conjecturer_micro_batches=0, conjecturer_num_generations=None
     )
     found = []
     on_sample(trainer, lambda role, rollout: found.append(rollout))
@@ -231,7 +227,6 @@ def test_provers_may_differ_in_temperature_and_start(build, tmp_path):
 
 
 def test_a_pool_of_adapters_over_one_base_is_trained_and_measured_alike(build):
-    trainer = build(**{**POOL, "max_steps": 1, "policy_sharing": "lora"})
-    trainer.train()
+    trainer = ran(build(**{**POOL, "max_steps": 1, "policy_sharing": "lora"}))
     (line,) = rounds(trainer.args.output_dir)
     assert 0.5 < line["prover/0/token_accuracy"] <= 1 and line["prover/1/trained_samples"] > 0

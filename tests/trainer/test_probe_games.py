@@ -13,7 +13,7 @@ from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.data.run_files import ROLES_FILE
 from tests.probe_games import PROBES, TRAINED, memory, probe
 
-from .conftest import equal, make_trainer, on_sample, optimizer_state, rounds, weights
+from .conftest import equal, make_trainer, on_sample, optimizer_state, ran, rounds, weights
 from .test_round import LORA
 
 GAMES = [(name, "full") for name in PROBES] + [("pool", "lora"), ("pool", "tied"), ("debate", "lora"),
@@ -62,8 +62,10 @@ def test_every_trained_player_moves_and_nothing_frozen_does(played):
 
 def test_a_resume_is_the_straight_run_bit_for_bit(played, tmp_path):
     name, sharing, straight, *_ = played
-    again = make_trainer(tmp_path / "again", **settings(name, sharing))
-    again.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    again = ran(
+        make_trainer(tmp_path / "again", **settings(name, sharing)),
+        str(Path(straight.args.output_dir) / "checkpoint-2"),
+    )
     assert equal(everything(straight), everything(again))
     assert equal(optimizer_state(straight), optimizer_state(again))
     assert memory(straight) == memory(again) and memory(again)["frame"]["rounds"] == 4

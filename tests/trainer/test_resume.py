@@ -11,7 +11,7 @@ import torch
 from countdown_selfplay.data.anchors import problem_keys
 from countdown_selfplay.errors import CheckpointError
 
-from .conftest import equal, optimizer_state, remembered, rounds, weights
+from .conftest import equal, optimizer_state, ran, remembered, rounds, weights
 from .test_round import LORA, problems
 
 
@@ -24,10 +24,11 @@ SAVING = dict(save_strategy="steps", save_steps=2, beta=0.05, novelty_window=3, 
 
 @pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
 def test_a_resumed_run_equals_the_straight_run_bit_for_bit(build, sharing):
-    straight = build("straight", max_steps=4, **SAVING, **sharing_arguments(sharing))
-    straight.train()
-    resumed = build("resumed", max_steps=4, **SAVING, **sharing_arguments(sharing))
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    straight = ran(build("straight", max_steps=4, **SAVING, **sharing_arguments(sharing)))
+    resumed = ran(
+        build("resumed", max_steps=4, **SAVING, **sharing_arguments(sharing)),
+        str(Path(straight.args.output_dir) / "checkpoint-2"),
+    )
     assert resumed.state.global_step == 4
     assert equal(weights(straight), weights(resumed))
     assert equal(optimizer_state(straight), optimizer_state(resumed))
@@ -37,8 +38,7 @@ def test_a_resumed_run_equals_the_straight_run_bit_for_bit(build, sharing):
 
 
 def test_a_run_killed_in_the_middle_continues_in_its_folder(build):
-    straight = build("straight", max_steps=4, **SAVING)
-    straight.train()
+    straight = ran(build("straight", max_steps=4, **SAVING))
     killed = build("killed", max_steps=4, **SAVING)
 
     class Power(Exception):
@@ -71,13 +71,11 @@ def test_a_run_killed_in_the_middle_continues_in_its_folder(build):
 )
 def test_what_only_looks_leaves_the_trajectory_bit_identical(build, changes, capsys):
     changes = dict(changes)
-    plain = build("plain")
-    plain.train()
+    plain = ran(build("plain"))
     arguments = {"eval_dataset": problems(8)} if changes.pop("eval", False) else {}
     looking = build("looking", trainer=arguments, **changes)
     if arguments:  # a data set of held-out problems alone is also a filter on proposals
-        plain = build("plain", trainer=arguments)
-        plain.train()
+        plain = ran(build("plain", trainer=arguments))
     looking.train()
     assert equal(weights(plain), weights(looking))
     assert equal(optimizer_state(plain), optimizer_state(looking))
@@ -85,8 +83,7 @@ def test_what_only_looks_leaves_the_trajectory_bit_identical(build, changes, cap
 
 def test_the_global_random_state_has_no_say_in_the_trajectory(build):
     """Rollouts are seeded by (seed, attempt, round, rank, role): drawing global numbers in between changes nothing."""
-    quiet = build("quiet")
-    quiet.train()
+    quiet = ran(build("quiet"))
     noisy = build("noisy")
     played = noisy.game.play
 
@@ -110,8 +107,7 @@ def test_a_checkpoint_without_one_of_its_parts_is_refused_by_name(build, missing
 
 
 def test_a_checkpoint_of_another_engine_is_refused_by_name(build):
-    trainer = build(max_steps=2, **SAVING)
-    trainer.train()
+    trainer = ran(build(max_steps=2, **SAVING))
     folder = Path(trainer.args.output_dir) / "checkpoint-2"
     manifest = json.loads((folder / "complete.json").read_text())
     assert manifest["engine"] == "ddp" and manifest["optimizer"] == "optimizer.pt"
@@ -121,12 +117,10 @@ def test_a_checkpoint_of_another_engine_is_refused_by_name(build):
 
 
 def test_resume_takes_the_newest_complete_checkpoint_and_names_the_others(build, caplog):
-    trainer = build(max_steps=4, **SAVING)
-    trainer.train()
+    trainer = ran(build(max_steps=4, **SAVING))
     optimizer = Path(trainer.args.output_dir) / "checkpoint-4" / "optimizer.pt"
     optimizer.write_bytes(optimizer.read_bytes()[:100])  # a disk that was full
-    again = build(max_steps=4, **SAVING)
-    again.train(resume_from_checkpoint=True)
+    again = ran(build(max_steps=4, **SAVING), True)
     assert "Skipping checkpoint-4: optimizer.pt has 100 bytes" in caplog.text
     assert equal(weights(trainer), weights(again))
 
@@ -149,8 +143,7 @@ def test_a_save_that_dies_leaves_no_checkpoint_and_the_next_one_is_whole(build, 
     output = Path(trainer.args.output_dir)
     assert [p.name for p in sorted(output.glob("checkpoint-*"))] == ["checkpoint-0"]
     monkeypatch.setattr(Store, "_finish", finish)
-    again = build(max_steps=2, **SAVING)
-    again.train(resume_from_checkpoint=True)
+    ran(build(max_steps=2, **SAVING), True)
     assert defect(output / "checkpoint-2", 1) is None and not (output / ".incomplete").exists()
 
 
@@ -181,8 +174,7 @@ def test_a_token_is_in_no_file_and_no_text(build):
 def test_exported_policies_are_plain_folders_with_a_model_card(build, sharing, tmp_path):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    trainer = build(max_steps=2, **SAVING, **sharing_arguments(sharing))
-    trainer.train()
+    trainer = ran(build(max_steps=2, **SAVING, **sharing_arguments(sharing)))
     folders = trainer.exports.write(tmp_path / "exported")
     assert sorted(f.name for f in folders) == (["policy"] if sharing == "tied" else ["conjecturer", "prover"])
     assert [p.name for p in (tmp_path / "exported").iterdir() if p.is_file()] == []
@@ -196,8 +188,7 @@ def test_exported_policies_are_plain_folders_with_a_model_card(build, sharing, t
 
 
 def test_the_state_file_is_plain_json(build):
-    trainer = build(max_steps=2, **SAVING)
-    trainer.train()
+    trainer = ran(build(max_steps=2, **SAVING))
     state = json.loads((Path(trainer.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
     assert state["states"]["frame"]["state"]["rounds"] == 2
     assert state["states"]["frame"]["state"]["samples"] == {"prover": 2 * 32, "conjecturer": 2 * 16}
@@ -221,8 +212,7 @@ def test_the_cumulative_solve_rate_counts_the_data_sets_problems_and_survives_a_
     keys = problem_keys(straight.train_dataset, straight.domain)
     assert rates[-1] == len(solved & keys) / len(keys)
     assert [line["round/generations"] for line in lines] == [48, 96, 144, 192]  # 32 answers and 16 proposals a round
-    resumed = build("resumed", max_steps=4, **SAVING)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    resumed = ran(build("resumed", max_steps=4, **SAVING), str(Path(straight.args.output_dir) / "checkpoint-2"))
     assert [line["round/cumulative_solve_rate"] for line in rounds(resumed.args.output_dir)] == rates[2:]
 
 
@@ -230,8 +220,7 @@ def test_the_cumulative_solve_rate_counts_the_data_sets_problems_and_survives_a_
 def test_a_finished_run_is_not_played_on_and_its_exports_leave_with_it(build, sharing):
     settings = dict(policy_sharing=sharing, max_steps=2, save_strategy="steps", save_steps=2)
     extra = {"trainer": {"peft_config": LORA}} if sharing == "lora" else {}
-    straight = build("run", **settings, **extra)
-    straight.train()
+    straight = ran(build("run", **settings, **extra))
     again = build("run", **settings, **extra)
     assert not equal(weights(straight), weights(again))
     assert again.train(resume_from_checkpoint=True).global_step == 2

@@ -11,7 +11,7 @@ from peft import LoraConfig
 
 from countdown_selfplay.errors import DataError
 
-from .conftest import TIMES, equal, make_trainer, optimizer_state, remembered, rounds, weights
+from .conftest import TIMES, equal, make_trainer, optimizer_state, ran, remembered, rounds, weights
 from .test_round import problems
 
 # A round draws 12 anchors: (2 + 1) micro-batches x 16 rows / groups of 4. So 36 anchors are three rounds an epoch.
@@ -119,8 +119,7 @@ def test_a_finished_run_of_epochs_is_not_played_on_and_more_epochs_are(build, ep
         settings = dict(max_steps=-1, num_train_epochs=count, save_strategy="steps", save_steps=end)
         return build("run", trainer={"train_dataset": problems(3 * A_ROUND + 1)}, **settings)
 
-    whole = run(epochs)
-    whole.train()
+    whole = ran(run(epochs))
     again = run(epochs)
     assert again.train(resume_from_checkpoint=True).global_step == end == whole.state.max_steps
     assert equal(weights(whole), weights(again)) and remembered(whole) == remembered(again)
@@ -131,8 +130,7 @@ def test_a_finished_run_of_epochs_is_not_played_on_and_more_epochs_are(build, ep
 def test_the_first_log_after_a_resume_covers_the_rounds_that_it_covers_in_the_straight_run(build):
     """Logs at 3 and 6, checkpoint at 2: the log at 3 is of rounds 1 to 3, its loss (summed by the Trainer) too."""
     settings = dict(max_steps=6, save_strategy="steps", save_steps=2, logging_steps=3, beta=0.05)
-    whole = build("straight", **settings)
-    whole.train()
+    whole = ran(build("straight", **settings))
     resumed = build("resumed", **settings)
     folder = Path(whole.args.output_dir) / "checkpoint-2"
     losses = json.loads((folder / "selfplay_state.json").read_text())["loop"]["losses"]
@@ -147,8 +145,7 @@ def test_the_first_log_after_a_resume_covers_the_rounds_that_it_covers_in_the_st
 
 @pytest.mark.parametrize(("strategy", "logged"), [("steps", [3, 5]), ("no", [])])
 def test_the_last_rounds_are_logged_even_where_no_log_falls_on_the_end(build, strategy, logged):
-    trainer = build(max_steps=5, logging_steps=3, logging_strategy=strategy)
-    trainer.train()
+    trainer = ran(build(max_steps=5, logging_steps=3, logging_strategy=strategy))
     found = rounds(trainer.args.output_dir)
     assert [line["step"] for line in found] == logged
     if logged:  # 16 proposals and 32 answers a round

@@ -9,7 +9,7 @@ import torch
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 
-from .conftest import equal, weights
+from .conftest import equal, ran, weights
 
 
 def test_under_lora_a_base_per_model_is_trained_exported_and_resumed_bit_for_bit(build, tmp_path):
@@ -32,8 +32,7 @@ def test_under_lora_a_base_per_model_is_trained_exported_and_resumed_bit_for_bit
     bases = {r: json.loads((folder / r / "adapter_config.json").read_text())["base_model_name_or_path"] for r in
              ("prover", "conjecturer")}  # fmt: skip
     assert bases == {"prover": str(TINY_MODEL_PATH), "conjecturer": other}
-    resumed = build("resumed", max_steps=2, beta=0.02, **settings)
-    resumed.train(resume_from_checkpoint=str(folder / "checkpoint-1"))
+    resumed = ran(build("resumed", max_steps=2, beta=0.02, **settings), str(folder / "checkpoint-1"))
     assert equal(weights(resumed), weights(straight))
 
 

@@ -13,7 +13,7 @@ from countdown_selfplay.countdown import generate_problems
 from countdown_selfplay.errors import ConfigError, RewardError
 from countdown_selfplay.tiny import TINY_SPEC
 
-from .conftest import equal, make_config, rounds, weights
+from .conftest import equal, make_config, ran, rounds, weights
 
 LORA = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
 
@@ -48,8 +48,9 @@ def test_a_frozen_conjecturer_leaves_the_provers_first_update_as_it_was(build):
             {"conjecturer_objective": "reinforce", "conjecturer_beta": 0.1, "conjecturer_entropy_coef": 0.5},
         ]
     ):
-        trainer = build(f"run{i}", max_steps=1, seed=8, **changes)  # a first round in which both roles have a signal
-        trainer.train()
+        trainer = ran(
+            build(f"run{i}", max_steps=1, seed=8, **changes)
+        )  # a first round in which both roles have a signal
         updates.append((weights(trainer, "prover"), weights(trainer, "conjecturer")))
     for prover, _ in updates[1:]:
         assert equal(prover, updates[0][0])
@@ -101,8 +102,7 @@ def test_a_role_without_signal_is_left_alone_by_momentum_weight_decay_and_kl(bui
 
 
 def test_without_a_conjecturer_the_round_is_plain_rl_on_the_anchors(build):
-    trainer = build(conjecturer_micro_batches=0)
-    trainer.train()
+    trainer = ran(build(conjecturer_micro_batches=0))
     line = rounds(trainer.args.output_dir)[-1]
     assert line["round/anchor_slots"] == 8 and "round/starved" not in line  # 16 x 2 / 4 = 8 problems
     assert not any(name.startswith("conjecturer/") for name in line)
@@ -117,8 +117,7 @@ def test_the_kl_anchor_is_the_weights_that_were_passed_in(build):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
-    trainer = build(model=model, trainer={"processing_class": tokenizer}, beta=0.1, max_steps=2)
-    trainer.train()
+    trainer = ran(build(model=model, trainer={"processing_class": tokenizer}, beta=0.1, max_steps=2))
     first, second = rounds(trainer.args.output_dir)[:2]
     for role in ("prover", "conjecturer"):
         assert abs(first[f"{role}/kl"]) < 1e-7 and second[f"{role}/kl"] > 1e-6
@@ -126,17 +125,17 @@ def test_the_kl_anchor_is_the_weights_that_were_passed_in(build):
 
 @pytest.mark.parametrize("sharing", ["lora", "tied"])
 def test_the_kl_anchor_holds_for_shared_weights_too(build, sharing):
-    trainer = build(
-        policy_sharing=sharing, trainer={"peft_config": LORA} if sharing == "lora" else {}, beta=0.1, max_steps=3
+    trainer = ran(
+        build(
+            policy_sharing=sharing, trainer={"peft_config": LORA} if sharing == "lora" else {}, beta=0.1, max_steps=3
+        )
     )
-    trainer.train()
     lines = rounds(trainer.args.output_dir)
     assert abs(lines[0]["prover/kl"]) < 1e-7 and lines[2]["prover/kl"] > 1e-8
 
 
 def test_on_policy_importance_weights_are_exactly_one(build):
-    trainer = build(max_steps=1)
-    trainer.train()
+    trainer = ran(build(max_steps=1))
     line = rounds(trainer.args.output_dir)[0]
     assert line["prover/importance_weight"] == 1.0 and line["conjecturer/importance_clamped"] == 0.0
 
@@ -150,11 +149,10 @@ def test_an_infinite_reward_names_the_function_and_the_row(build):
 
 
 def test_roles_can_have_settings_of_their_own(build):
-    trainer = build(
+    trainer = ran(build(
         max_steps=2, prover_learning_rate=1e-3, conjecturer_learning_rate=5e-4, conjecturer_warmup_steps=2,
         conjecturer_temperature=0.7, conjecturer_max_completion_length=8,
-    )  # fmt: skip
-    trainer.train()
+    ))  # fmt: skip
     lines = rounds(trainer.args.output_dir)
     # the prover's schedule is constant; "constant" has no warm-up in transformers, so use what the group started from
     assert [line["lr/prover"] for line in lines] == [1e-3, 1e-3]
@@ -166,8 +164,7 @@ def test_the_run_folder_records_the_settings_as_they_were_given(build):
     import json
     from pathlib import Path
 
-    trainer = build(max_steps=1, max_grad_norm=0.7, conjecturer_max_grad_norm=0.3)
-    trainer.train()
+    trainer = ran(build(max_steps=1, max_grad_norm=0.7, conjecturer_max_grad_norm=0.3))
     config = json.loads(Path(trainer.args.output_dir, "run.json").read_text())["config"]
     assert (config["max_grad_norm"], config["conjecturer_max_grad_norm"]) == (0.7, 0.3)
     assert trainer.args.max_grad_norm == 0.7

@@ -19,7 +19,7 @@ from countdown_selfplay.training.callbacks.round_end import Terminated
 from countdown_selfplay.training.callbacks.run_folder import describe_run
 from countdown_selfplay.training.checkpoints import restore_replaced
 
-from .conftest import equal, make_config, rounds, weights
+from .conftest import equal, make_config, ran, rounds, weights
 from .test_round import LORA, problems
 from .test_run_integrity import BEST, EVERY, GUARD, Power, names, scoring, tripping_after
 
@@ -30,8 +30,7 @@ def test_a_rollback_of_a_run_that_began_from_a_rolled_back_one_samples_anew(buil
     tripping_after(build("first", max_steps=2, **EVERY, **GUARD), 1).train()
     start = str(tmp_path / "first" / "checkpoint-2")
     settings = dict(max_steps=3, **EVERY, **GUARD)
-    second = tripping_after(build("second", **settings), 3, attempt=1)
-    second.train(resume_from_checkpoint=start)
+    second = ran(tripping_after(build("second", **settings), 3, attempt=1), start)
     assert second.frame.attempt == 2
     record = json.loads((tmp_path / "second" / "rollbacks.jsonl").read_text())
     assert (record["to"], record["attempt"]) == ("checkpoint-2", 2)
@@ -59,12 +58,10 @@ def test_a_way_back_that_died_between_two_moves_is_finished_by_the_next_resume(b
 
 def test_a_checkpoint_that_was_set_aside_can_be_gone_on_from(build, tmp_path):
     """The whole run, with abandoned-1, moves to previous-1: the checkpoint is found there."""
-    straight = build(max_steps=2, **EVERY)
-    straight.train()
+    ran(build(max_steps=2, **EVERY))
     changed = dict(learning_rate=1e-4, allow_changed="learning_rate")
     build(max_steps=2, **EVERY, **changed).train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-1"))
-    again = build(max_steps=3, **EVERY)
-    again.train(resume_from_checkpoint=str(tmp_path / "run" / "abandoned-1" / "checkpoint-2"))
+    again = ran(build(max_steps=3, **EVERY), str(tmp_path / "run" / "abandoned-1" / "checkpoint-2"))
     assert again.state.global_step == 3 and names(tmp_path / "run") == ["checkpoint-3"]
     assert names(tmp_path / "run" / "previous-1" / "abandoned-1") == ["checkpoint-2"]
 
@@ -73,8 +70,7 @@ def test_a_checkpoint_under_another_name_is_resumed_and_rolled_back_to(build, tm
     build("first", max_steps=2, seed=8, **EVERY, **GUARD).train()
     kept = tmp_path / "kept"
     shutil.copytree(tmp_path / "first" / "checkpoint-2", kept)
-    second = tripping_after(build("second", max_steps=3, seed=8, **EVERY, **GUARD), 3)
-    second.train(resume_from_checkpoint=str(kept))
+    second = ran(tripping_after(build("second", max_steps=3, seed=8, **EVERY, **GUARD), 3), str(kept))
     assert second.state.global_step == 3 and second.frame.attempt == 1
 
 
@@ -82,8 +78,7 @@ def test_the_best_checkpoint_of_a_run_folder_that_was_moved_is_kept(build, tmp_p
     values, data = {1: 0.9, 2: 0.3, 3: 0.2}, {"eval_dataset": problems(4)}
     scoring(build(max_steps=2, save_total_limit=1, **BEST, trainer=data), values).train()
     (tmp_path / "run").rename(tmp_path / "moved")
-    again = scoring(build("moved", max_steps=3, save_total_limit=1, **BEST, trainer=data), values)
-    again.train(resume_from_checkpoint=True)
+    ran(scoring(build("moved", max_steps=3, save_total_limit=1, **BEST, trainer=data), values), True)
     assert names(tmp_path / "moved") == ["checkpoint-1", "checkpoint-3"]
     state = json.loads((tmp_path / "moved" / "checkpoint-3" / "trainer_state.json").read_text())
     assert state["best_model_checkpoint"] == str(tmp_path / "moved" / "checkpoint-1")
@@ -141,10 +136,10 @@ def test_parts_that_only_one_of_the_two_runs_was_given_are_compared(build, tmp_p
 
 
 def test_what_only_saves_memory_may_change_and_changes_no_number(build, tmp_path):
-    straight = build("straight", max_steps=2, **EVERY)
-    straight.train()
-    again = build("again", max_steps=2, gradient_checkpointing=True, **EVERY)
-    again.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-1"))
+    straight = ran(build("straight", max_steps=2, **EVERY))
+    again = ran(
+        build("again", max_steps=2, gradient_checkpointing=True, **EVERY), str(tmp_path / "straight" / "checkpoint-1")
+    )
     assert equal(weights(straight), weights(again))
     assert rounds(tmp_path / "straight")[1:] == rounds(tmp_path / "again")
 

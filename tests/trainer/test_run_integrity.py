@@ -18,7 +18,7 @@ from countdown_selfplay.training.callbacks.round_end import Terminated
 from countdown_selfplay.training.checkpoints import manifest_of
 from countdown_selfplay.training.run_lock import run_lock
 
-from .conftest import equal, make_trainer, remembered, rounds, weights
+from .conftest import equal, make_trainer, ran, remembered, rounds, weights
 from .test_round import LORA, problems
 
 EVERY = dict(save_strategy="steps", save_steps=1)
@@ -60,8 +60,7 @@ def names(folder):
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
     """Two rounds that nothing befell, each saved."""
-    trainer = make_trainer(tmp_path_factory.mktemp("straight") / "run", max_steps=2, **EVERY)
-    trainer.train()
+    trainer = ran(make_trainer(tmp_path_factory.mktemp("straight") / "run", max_steps=2, **EVERY))
     return trainer
 
 
@@ -77,8 +76,7 @@ ROLLED_BACK = dict(max_steps=4, **EVERY, **{**GUARD, "guard_window": 2})
 @pytest.fixture(scope="module")
 def rolled_back(tmp_path_factory):
     """Rounds 3 and 4 are bad, window 2: it trips at 4, goes back to 2 and plays both again."""
-    trainer = tripping_after(make_trainer(tmp_path_factory.mktemp("rolled") / "back", **ROLLED_BACK), 3, 4)
-    trainer.train()
+    trainer = ran(tripping_after(make_trainer(tmp_path_factory.mktemp("rolled") / "back", **ROLLED_BACK), 3, 4))
     return trainer
 
 
@@ -93,8 +91,7 @@ def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_ga
         killed.train()
     assert names(tmp_path / "killed") == ["checkpoint-0", "checkpoint-1", "checkpoint-2"]
     assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-3"]
-    again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
-    again.train(resume_from_checkpoint=True)
+    again = ran(tripping_after(build("killed", **ROLLED_BACK), 3, 4), True)
     assert equal(weights(rolled_back), weights(again))
     assert remembered(rolled_back) == remembered(again)
     assert again.frame.samples["prover"] == 6 * 32  # what the two rounds that were given up cost is still counted
@@ -115,8 +112,7 @@ def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_asid
         patch.setattr(Training, "go_back", dies)
         killed.train()
     assert names(tmp_path / "killed")[-1] == "checkpoint-3"  # unhealthy: of round 3, which the rollback gave up
-    again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
-    again.train(resume_from_checkpoint=True)
+    again = ran(tripping_after(build("killed", **ROLLED_BACK), 3, 4), True)
     assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-3"]
     assert equal(weights(rolled_back), weights(again)) and remembered(rolled_back) == remembered(again)
 
@@ -130,16 +126,17 @@ def test_going_back_to_an_earlier_checkpoint_sets_the_later_ones_aside(build, tm
         again.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-1"))
     assert names(tmp_path / "run") == ["checkpoint-2"]  # of the new trajectory; one is kept
     assert names(tmp_path / "run" / "abandoned-1") == ["checkpoint-3"]  # and one of the old
-    more = build(max_steps=3, **EVERY, **changed)
-    more.train(resume_from_checkpoint=True)
+    ran(build(max_steps=3, **EVERY, **changed), True)
     assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3]
     assert {line["lr/prover"] for line in rounds(tmp_path / "run")[1:]} == {1e-4}
 
 
 def test_a_trip_before_the_first_save_goes_back_to_the_checkpoint_elsewhere_that_the_run_began_from(build, tmp_path):
     build("first", max_steps=1, **EVERY, **GUARD).train()
-    second = tripping_after(build("second", max_steps=3, save_strategy="steps", save_steps=4, **GUARD), 2)
-    second.train(resume_from_checkpoint=str(tmp_path / "first" / "checkpoint-1"))
+    second = ran(
+        tripping_after(build("second", max_steps=3, save_strategy="steps", save_steps=4, **GUARD), 2),
+        str(tmp_path / "first" / "checkpoint-1"),
+    )
     assert second.state.global_step == 3 and second.frame.attempt == 1
     assert [line["step"] for line in rounds(tmp_path / "second")] == [2, 3]
     assert names(tmp_path / "first") == ["checkpoint-0", "checkpoint-1"]
@@ -155,8 +152,7 @@ def test_a_resume_from_elsewhere_sets_an_earlier_run_of_the_folder_aside(build, 
 def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build, straight, copied):
     folder = copied / "checkpoint-2"
     folder.rename(folder.with_name(".old-checkpoint-2"))
-    again = build(max_steps=2, **EVERY)
-    again.train(resume_from_checkpoint=True)
+    again = ran(build(max_steps=2, **EVERY), True)
     assert folder.is_dir() and equal(weights(straight), weights(again))
     assert json.loads((copied / "run.json").read_text())["resumes"] == []  # it was complete: no round was played again
 
@@ -188,8 +184,7 @@ def test_a_resumed_run_knows_its_best_checkpoint_and_keeps_it(build, tmp_path):
     best = str(tmp_path / "run" / "checkpoint-2")
     state = json.loads((tmp_path / "run" / "checkpoint-2" / "trainer_state.json").read_text())
     assert state["best_model_checkpoint"] == best
-    again = scoring(build(max_steps=4, save_total_limit=1, **BEST, trainer=data), values)
-    again.train(resume_from_checkpoint=True)
+    again = ran(scoring(build(max_steps=4, save_total_limit=1, **BEST, trainer=data), values), True)
     assert again.state.best_model_checkpoint == best and again.state.best_metric == 0.9
     # the newest and the best: at save_total_limit=1 the stock Trainer deletes the newest when training ends
     assert names(tmp_path / "run") == ["checkpoint-2", "checkpoint-4"]
@@ -205,8 +200,7 @@ def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path):
     for log in logs:
         whole = log.read_bytes() if log.exists() else b""
         log.write_bytes(whole + b'{"step": 3, "tri')  # killed in the middle of a write
-    again = tripping_after(build(max_steps=4, **settings))
-    again.train(resume_from_checkpoint=True)
+    ran(tripping_after(build(max_steps=4, **settings)), True)
     assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3, 4]
     for log in logs:
         torn = log.with_suffix(".discarded.jsonl").read_text().splitlines()[-1]
@@ -285,23 +279,20 @@ def test_other_data_is_refused_and_allowed_by_name(build, finished, tmp_path):
     with pytest.raises(CheckpointError, match=r"train_dataset \(2048 problems .* there, 41 problems .* here\)"):
         build("other", **settings, trainer=other).train(resume_from_checkpoint=str(finished))
     assert not (tmp_path / "other" / "metrics.jsonl").exists()
-    allowed = build("other", **settings, allow_changed="train_dataset", trainer=other)
-    allowed.train(resume_from_checkpoint=str(finished))
+    allowed = ran(build("other", **settings, allow_changed="train_dataset", trainer=other), str(finished))
     assert allowed.state.global_step == 3
 
 
 def test_cadence_trackers_paths_and_more_rounds_may_change_without_a_word(build, finished):
     free = dict(logging_steps=2, save_steps=3, save_total_limit=4, samples_per_log=1, eval_steps=7, run_name="other")
-    again = build("other", max_steps=3, save_strategy="steps", **free)
-    again.train(resume_from_checkpoint=str(finished))
+    again = ran(build("other", max_steps=3, save_strategy="steps", **free), str(finished))
     assert again.state.global_step == 3
 
 
 def test_a_changed_learning_rate_acts_and_run_json_keeps_both(build, finished, tmp_path):
     """The checkpoint's optimizer and schedule would bring the old one back."""
     changed = dict(prover_learning_rate=5e-4, weight_decay=0.1, allow_changed="learning_rate, weight_decay")
-    again = build("other", max_steps=3, **EVERY, **changed)
-    again.train(resume_from_checkpoint=str(finished))
+    again = ran(build("other", max_steps=3, **EVERY, **changed), str(finished))
     line = rounds(tmp_path / "other")[-1]
     assert line["lr/prover"] == 5e-4 and line["lr/conjecturer"] == 1e-3
     assert {group["weight_decay"] for group in again.optimizer.param_groups} == {0.0, 0.1}
@@ -385,8 +376,7 @@ def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp
     assert stop.value.code == 143 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert names(tmp_path / "ended") == ["checkpoint-1"]
     assert "Stopped after round 1 (SIGTERM)" in caplog.text and "resume_from_checkpoint=True" in caplog.text
-    again = build("ended", **settings)
-    again.train(resume_from_checkpoint=True)
+    again = ran(build("ended", **settings), True)
     assert equal(weights(straight), weights(again))
     assert rounds(straight.args.output_dir) == rounds(tmp_path / "ended")
 
@@ -416,8 +406,7 @@ def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build
     first = dying_at(build("again", max_steps=2, **EVERY), 1)
     with pytest.raises(Power):
         first.train(resume_from_checkpoint="auto")
-    second = build("again", max_steps=2, **EVERY)
-    second.train(resume_from_checkpoint="auto")
+    second = ran(build("again", max_steps=2, **EVERY), "auto")
     assert equal(weights(straight), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
     assert [entry["step"] for entry in json.loads((tmp_path / "again" / "run.json").read_text())["resumes"]] == [1]
 
@@ -428,8 +417,7 @@ def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, shari
 
     trainer = straight
     if sharing == "lora":
-        trainer = build(max_steps=1, policy_sharing=sharing, trainer={"peft_config": LORA})
-        trainer.train()
+        trainer = ran(build(max_steps=1, policy_sharing=sharing, trainer={"peft_config": LORA}))
     trainer.save_model(str(tmp_path / "saved"))
     tokens = torch.tensor([[1, 15, 16, 17]])
     for role in ("prover", "conjecturer"):

@@ -7,10 +7,7 @@ from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives.rloo import RLOO
-from countdown_selfplay.policies.forward import (
-    allow_padding_free,
-    scored_at,
-)
+from countdown_selfplay.policies.forward import allow_padding_free, scored_at
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.micro_batch import skips_idle_rows
 from tests.trainer.conftest import make_trainer, weights

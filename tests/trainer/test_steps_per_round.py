@@ -17,7 +17,7 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import load_tiny_model
 from tests.probe_games import memory, probe
 
-from .conftest import equal, make_config, optimizer_state, rounds, weights
+from .conftest import equal, make_config, optimizer_state, ran, rounds, weights
 from .test_round import LORA
 
 # 4 steps of 2 x 8 answers in 4 groups, and 1 x 8 proposals in 1 group: 64 and 32 a round.
@@ -158,31 +158,27 @@ SAVING = {**STEPS, "max_steps": 3, "save_strategy": "steps", "save_steps": 1, "b
 @pytest.mark.parametrize("sharing", ["full", "lora"])
 def test_rounds_are_counted_saved_between_and_resumed_bit_for_bit(build, sharing):
     extra = {"policy_sharing": sharing, "trainer": {"peft_config": LORA} if sharing == "lora" else {}}
-    straight = build("straight", **SAVING, **extra)
-    straight.train()
+    straight = ran(build("straight", **SAVING, **extra))
     folder = Path(straight.args.output_dir)
     names = sorted(path.name for path in folder.glob("checkpoint-*"))
     assert names == ["checkpoint-0", "checkpoint-12", "checkpoint-4", "checkpoint-8"]
     assert straight.state.global_step == 12 and straight.frame.rounds == 3
     lines = rounds(folder)
     assert [line["step"] for line in lines] == [4, 8, 12]
-    resumed = build("resumed", **SAVING, **extra)
-    resumed.train(resume_from_checkpoint=str(folder / "checkpoint-4"))
+    resumed = ran(build("resumed", **SAVING, **extra), str(folder / "checkpoint-4"))
     assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
     assert memory(straight) == memory(resumed)
     assert lines[1:] == rounds(resumed.args.output_dir)
 
 
 def test_logging_the_first_step_waits_for_the_end_of_its_round(build):
-    trainer = build(logging_first_step=True, logging_steps=2, **{**STEPS, "max_steps": 3})
-    trainer.train()
+    trainer = ran(build(logging_first_step=True, logging_steps=2, **{**STEPS, "max_steps": 3}))
     lines = rounds(trainer.args.output_dir)
     assert [line["step"] for line in lines] == [4, 8, 12] and all("prover/loss" in line for line in lines)
 
 
 def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(build):
-    straight = build("straight", **SAVING)
-    straight.train()
+    straight = ran(build("straight", **SAVING))
 
     class Signal(TrainerCallback):
         def on_step_end(self, args, state, control, **kwargs):
@@ -195,8 +191,7 @@ def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(build):
     assert found.value.code == 143 and ended.state.global_step == 8
     folder = Path(ended.args.output_dir)
     assert sorted(path.name for path in folder.glob("checkpoint-*")) == ["checkpoint-0", "checkpoint-8"]
-    again = build("ended", **{**SAVING, "save_steps": 3})
-    again.train(resume_from_checkpoint=True)
+    again = ran(build("ended", **{**SAVING, "save_steps": 3}), True)
     assert equal(weights(straight), weights(again))
 
 
@@ -205,8 +200,7 @@ def test_a_checkpoint_that_a_callback_wants_in_the_middle_of_a_round_is_not_writ
         def on_step_end(self, args, state, control, **kwargs):
             control.should_save = True
 
-    trainer = build(**{**STEPS, "save_strategy": "steps", "save_steps": 1}, trainer={"callbacks": [Eager()]})
-    trainer.train()
+    trainer = ran(build(**{**STEPS, "save_strategy": "steps", "save_steps": 1}, trainer={"callbacks": [Eager()]}))
     assert [path.name for path in Path(trainer.args.output_dir).glob("checkpoint-*")] == ["checkpoint-4"]
     assert "No checkpoint at step 1, in the middle of a round" in caplog.text
 
@@ -223,8 +217,7 @@ def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
     assert moved == [True] * 6
     (last,) = [line for line in rounds(straight.args.output_dir) if line["step"] == 6]
     assert last["prover/trained_samples"] == min(len(kept), 32)  # 2 steps of 2 x 8 rows
-    resumed = build("resumed", **{**SAVING, **changes})
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
+    resumed = ran(build("resumed", **{**SAVING, **changes}), str(Path(straight.args.output_dir) / "checkpoint-2"))
     assert equal(weights(straight), weights(resumed)) and resumed.learners["prover"].replay.kept == kept
 
 
@@ -237,8 +230,7 @@ def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name)
     start = weights(straight)
     straight.train()
     assert straight.state.global_step == 6 and not equal(start, weights(straight))
-    resumed = build("resumed", **probe(name, **settings))
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))
+    resumed = ran(build("resumed", **probe(name, **settings)), str(Path(straight.args.output_dir) / "checkpoint-4"))
     assert equal(weights(straight), weights(resumed)) and memory(straight) == memory(resumed)
 
 
@@ -301,14 +293,12 @@ def test_steps_of_trained_sequences_are_refused_where_they_cannot_be_taken(tmp_p
 def test_a_run_in_steps_of_trained_sequences_is_resumed_bit_for_bit(build):
     settings = {**SEQUENCES, "max_steps": 3, "save_strategy": "steps", "save_steps": 1}
     settings |= {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 2}
-    straight = build("straight", **settings)
-    straight.train()
+    straight = ran(build("straight", **settings))
     lines = rounds(straight.args.output_dir)
     assert [line["step"] for line in lines] == [16, 32, 48]
     # Warm-up counts rounds: over 2 x 16 steps, of which step s has rate s / 32; a round logs the mean of its steps.
     assert [line["lr/prover"] for line in lines] == pytest.approx([1e-3 * 7.5 / 32, 1e-3 * 23.5 / 32, 1e-3])
-    resumed = build("resumed", **settings)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-16"))
+    resumed = ran(build("resumed", **settings), str(Path(straight.args.output_dir) / "checkpoint-16"))
     assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
     assert memory(straight) == memory(resumed) and lines[1:] == rounds(resumed.args.output_dir)
 
@@ -316,11 +306,12 @@ def test_a_run_in_steps_of_trained_sequences_is_resumed_bit_for_bit(build):
 def test_carried_sequences_fill_every_step_and_a_remainder_outlives_a_resume(build):
     """Steps of exactly 5: over three rounds right answers to problems with s <= 1/2 are 5 x steps and a remainder."""
     settings = {**SEQUENCES, "max_steps": 3, "save_strategy": "steps", "save_steps": 1}
-    straight = build("straight", **settings, prover_objective_kwargs={"carry": True})
-    straight.train()
+    straight = ran(build("straight", **settings, prover_objective_kwargs={"carry": True}))
     lines = rounds(straight.args.output_dir)
     assert all(line["prover/trained_samples"] == 5 * line["prover/steps"] for line in lines)
     assert sum(line["prover/steps"] for line in lines) == sum(line["prover/new_answers"] for line in lines) // 5 > 3
-    resumed = build("resumed", **settings, prover_objective_kwargs={"carry": True})
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-16"))
+    resumed = ran(
+        build("resumed", **settings, prover_objective_kwargs={"carry": True}),
+        str(Path(straight.args.output_dir) / "checkpoint-16"),
+    )
     assert lines[1:] == rounds(resumed.args.output_dir) and equal(weights(straight), weights(resumed))

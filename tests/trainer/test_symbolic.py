@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import equal, optimizer_state, rounds, weights
+from .conftest import equal, optimizer_state, ran, rounds, weights
 
 COMMON = dict(candidates=32, refresh=2, keep=8)
 LEARNED = dict(difficulty="predictor", difficulty_kwargs={"least": 10, "trees": 10}, relabel_every=1, relabel=12)
@@ -42,8 +42,7 @@ def test_a_resumed_symbolic_run_equals_the_straight_run_bit_for_bit(build, name,
     before = weights(straight)
     straight.train()
     assert not equal(before, weights(straight))
-    resumed = build("resumed", **given)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-3"))
+    resumed = ran(build("resumed", **given), str(Path(straight.args.output_dir) / "checkpoint-3"))
     assert equal(weights(straight), weights(resumed))
     assert equal(optimizer_state(straight), optimizer_state(resumed))
     lines = rounds(straight.args.output_dir)

@@ -11,7 +11,7 @@ from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
 from countdown_selfplay.errors import CheckpointError, ConfigError
 
-from .conftest import equal, make_config, optimizer_state, rounds, weights
+from .conftest import equal, make_config, optimizer_state, ran, rounds, weights
 
 # 12 targets of which 6 are played, each with up to one problem: 12 problems x 4 answers in two steps.
 SGS = dict(
@@ -69,10 +69,8 @@ def test_stp_starts_when_a_target_is_solved_and_goes_on_bit_for_bit(build, monke
         conjecturer_objective="rest", conjecturer_objective_kwargs={"tau": 1.0, "rounds": 3},
     )  # fmt: skip
     saving = dict(save_strategy="steps", save_steps=2, **stp)
-    straight = build_sgs(build, **saving)
-    straight.train()
-    resumed = build_sgs(build, "resumed", **saving)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))
+    straight = ran(build_sgs(build, **saving))
+    resumed = ran(build_sgs(build, "resumed", **saving), str(Path(straight.args.output_dir) / "checkpoint-4"))
     assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
     left, right = (trainer.game.proposer for trainer in (straight, resumed))
     assert left.state_dict() == right.state_dict() and left.answers.keys() == left.solved.keys() != set()
@@ -144,8 +142,7 @@ def test_overlong_samples_of_both_roles_are_trained_away_from(build):
 
 def test_the_moments_begin_anew_in_each_round_if_that_is_asked(build, tmp_path):
     def taken(folder, **changes):
-        trainer = build_sgs(build, folder, max_steps=2, prover_objective="rloo", **changes)
-        trainer.train()
+        trainer = ran(build_sgs(build, folder, max_steps=2, prover_objective="rloo", **changes))
         return {float(state["step"]) for state in trainer.optimizer.state.values()}
 
     assert max(taken("anew", reset_optimizer="round")) <= 2 < max(taken("kept"))  # two rounds of up to two steps

@@ -12,7 +12,7 @@ from datasets import Dataset
 from countdown_selfplay.errors import ConfigError, DataError, RewardError
 from countdown_selfplay.tiny import load_tiny_model
 
-from .conftest import make_config, rounds, weights
+from .conftest import make_config, ran, rounds, weights
 from .test_round import LORA, problems
 
 
@@ -22,14 +22,15 @@ def test_gradient_checkpointing_changes_no_roles_gradient(build, sharing):
     extra = {"peft_config": LORA} if sharing == "lora" else {}
     lines, ends = [], []
     for checkpointing in (False, True):
-        trainer = build(
-            f"run-{checkpointing}",
-            max_steps=2,
-            policy_sharing=sharing,
-            gradient_checkpointing=checkpointing,
-            trainer=extra,
+        trainer = ran(
+            build(
+                f"run-{checkpointing}",
+                max_steps=2,
+                policy_sharing=sharing,
+                gradient_checkpointing=checkpointing,
+                trainer=extra,
+            )
         )
-        trainer.train()
         lines.append(rounds(trainer.args.output_dir)[0])
         ends.append(weights(trainer))
     for name in [name for name in lines[0] if name.startswith("grad_norm/")]:
@@ -80,8 +81,7 @@ def test_an_optimizer_without_a_roles_parameters_is_refused(build):
 
 def test_groups_need_not_divide_the_samples_of_both_roles_together(build):
     # 16 x 2 = 32 answers in groups of 32 (one problem), while the round has 48 samples: the loader repeats 16
-    trainer = build(max_steps=1, num_generations=16, prover_num_generations=32)
-    trainer.train()
+    trainer = ran(build(max_steps=1, num_generations=16, prover_num_generations=32))
     line = rounds(trainer.args.output_dir)[0]
     assert line["round/anchor_slots"] + line["round/conjectured_slots"] == 1
     assert trainer.roles["prover"].num_generations == 32
@@ -152,7 +152,9 @@ def test_a_rollback_counter_in_a_checkpoint_survives_a_new_folder(build):
     first = build("first", max_steps=2, save_strategy="steps", save_steps=1)
     first.frame.attempt = 2
     first.train()
-    second = build("second", max_steps=2, save_strategy="steps", save_steps=1)
-    second.train(resume_from_checkpoint=str(Path(first.args.output_dir) / "checkpoint-1"))
+    second = ran(
+        build("second", max_steps=2, save_strategy="steps", save_steps=1),
+        str(Path(first.args.output_dir) / "checkpoint-1"),
+    )
     state = json.loads((Path(second.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
     assert state["states"]["frame"]["state"]["attempt"] == 2

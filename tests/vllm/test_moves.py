@@ -10,7 +10,7 @@ from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfi
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 from countdown_selfplay.training.round_player import RoundPlayer
-from tests.trainer.conftest import equal, on_sample, rounds, weights
+from tests.trainer.conftest import equal, on_sample, ran, rounds, weights
 from tests.trainer.test_moves import SMALL
 
 from .conftest import VLLM
@@ -171,8 +171,7 @@ def test_the_same_seed_gives_the_same_episodes_with_kept_answers_and_demonstrati
     }
     found = []
     for name in ("a", "b"):
-        trainer = build(tmp_path / name, wide_prover, **again)
-        trainer.train()
+        trainer = ran(build(tmp_path / name, wide_prover, **again))
         found.append((weights(trainer), [answer.key for answer in trainer.learners["prover"].replay.kept]))
     assert equal(found[0][0], found[1][0]) and found[0][1] == found[1][1] and found[0][1]
     lines = rounds(tmp_path / "a")

@@ -20,7 +20,7 @@ from countdown_selfplay.countdown.verifier import MoveReason, Reason, Verdict
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from tests.trainer.conftest import make_trainer, rounds, weights
+from tests.trainer.conftest import make_trainer, ran, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
 from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver
@@ -163,8 +163,7 @@ def test_the_same_server_and_seed_give_the_same_samples(tmp_path, running):
 
 def test_a_second_run_on_the_same_server_does_not_get_the_first_runs_adapters(tmp_path, running):
     """Both count their versions from 1; the second starts where the first one stopped."""
-    first = build(tmp_path / "first", running.url)
-    first.train()
+    first = ran(build(tmp_path / "first", running.url))
     second = build(tmp_path / "second", running.url, max_steps=1)
     trained = weights(first)
     with torch.no_grad():
