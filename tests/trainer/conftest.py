@@ -1,10 +1,14 @@
 """A small joint run on the embedded tiny model: real rollouts, real rewards, real optimizer steps."""
 
 import json
+import os
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
 import torch
+from transformers import TrainerCallback
 from transformers import logging as transformers_logging
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
@@ -39,6 +43,7 @@ SMALL = dict(
     seed=3,
 )
 
+EVERY = dict(save_strategy="steps", save_steps=1)
 TIMES = ("time/", "step_time", "train_runtime", "per_second", "total_flos")
 
 
@@ -74,6 +79,16 @@ def weights(trainer, name=None):
     return {f"{n}:{key}": p.detach().clone() for n in names for key, p in trainer.policies.named_parameters(n)}
 
 
+class After(TrainerCallback):
+    """Calls `see` after each optimizer step."""
+
+    def __init__(self, see):
+        self.see = see
+
+    def on_step_end(self, args, state, control, **kwargs):
+        self.see()
+
+
 def equal(a, b):
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
@@ -86,6 +101,38 @@ def optimizer_state(trainer):
 def remembered(trainer):
     """What a run counts, and what its game remembers."""
     return {"frame": trainer.frame.state_dict(), "archive": trainer.game.archive.state_dict()}
+
+
+def results_of(trainer, before=None):
+    """A list that gets what the game returns, round by round; `before(round, anchors)` is called before each."""
+    results, play = [], trainer.game.play
+
+    def plays(round, anchors):
+        if before is not None:
+            before(round, anchors)
+        results.append(play(round, anchors))
+        return results[-1]
+
+    trainer.game.play = plays
+    return results
+
+
+def at_round(trainer, index, act, attempt=0):
+    """The trainer, which calls `act` before the round `index` of the attempt."""
+    results_of(trainer, lambda round, _: (round.index, trainer.frame.attempt) == (index, attempt) and act())
+    return trainer
+
+
+class Power(BaseException):
+    """The process dies here."""
+
+
+def die():
+    raise Power
+
+
+def sigterm():
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def on_sample(trainer, see):
@@ -119,3 +166,15 @@ def build(tmp_path):
         return make_trainer(tmp_path / folder, **kwargs)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def two_rounds(tmp_path_factory):
+    """Two rounds that nothing befell, each saved."""
+    return ran(make_trainer(tmp_path_factory.mktemp("two_rounds") / "run", max_steps=2, **EVERY))
+
+
+@pytest.fixture
+def copied(two_rounds, tmp_path):
+    """Their folder, to do something to: where `build` puts the run "run"."""
+    return Path(shutil.copytree(two_rounds.args.output_dir, tmp_path / "run"))

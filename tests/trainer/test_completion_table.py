@@ -10,7 +10,7 @@ import pytest
 
 from countdown_selfplay.objectives.rloo import RLOO
 
-from .conftest import ran
+from .conftest import ran, results_of
 
 
 class Doubled(RLOO):
@@ -31,8 +31,7 @@ def test_the_table_holds_the_runs_own_rewards_and_advantages_per_role(build, cap
     trainer = build(
         max_steps=2, seed=8, log_completions=True, trainer={"reward_funcs": length, "objectives": objectives}
     )
-    results, play = [], trainer.game.play
-    trainer.game.play = lambda round, anchors: results.append(play(round, anchors)) or results[-1]
+    results = results_of(trainer)
     trainer.train()
     for step, result in enumerate(results, 1):
         table = pandas.read_parquet(Path(trainer.args.output_dir, "completions", f"completions_{step:05d}.parquet"))

@@ -2,11 +2,10 @@
 """Every registered conjecturer reward trains on the tiny model, and those that look back resume bit for bit."""
 
 import math
-from pathlib import Path
 
 from countdown_selfplay.rewards import CONJECTURER_REWARDS, make_conjecturer_reward, refused_reward
 
-from .conftest import equal, make_config, ran, remembered, rounds, weights
+from .conftest import equal, goes_on, make_config, ran, rounds, weights
 
 ARGUMENTS = {
     "sum": {"terms": ["tent", {"name": "r_zero", "weight": 0.5}]},
@@ -20,7 +19,7 @@ TINY_ROUND = dict(
 
 
 class Relay:
-    """Every registered reward in turn, for two rounds each: one trainer instead of one per name."""
+    """Every registered reward in turn, for a round each: one trainer instead of one per name."""
 
     def __init__(self, config):
         self.rewards = []
@@ -33,7 +32,7 @@ class Relay:
         return self.rewards
 
     def __call__(self, solve_rate_P, ctx):
-        self.reward = self.rewards[ctx.round // 2]
+        self.reward = self.rewards[ctx.round]
         return self.reward(solve_rate_P, ctx)
 
     def invalid_reward(self, reason):
@@ -41,17 +40,16 @@ class Relay:
 
 
 def test_every_reward_plays_rounds_and_gives_the_conjecturer_a_signal(build, tmp_path):
-    changes = TINY_ROUND | dict(max_steps=2 * len(CONJECTURER_REWARDS), learning_rate=1e-5)
+    changes = TINY_ROUND | dict(max_steps=len(CONJECTURER_REWARDS), learning_rate=1e-5)
     relay = Relay(lambda **names: make_config(tmp_path / "names", **changes, **names))
     trainer = build(trainer={"conjecturer_reward": relay}, **changes)
     before = weights(trainer, "conjecturer")
     trainer.train()
     lines = rounds(trainer.args.output_dir)
-    assert len(lines) == 2 * len(CONJECTURER_REWARDS)
-    for i, name in enumerate(CONJECTURER_REWARDS):
-        own = lines[2 * i : 2 * i + 2]
-        assert all(math.isfinite(line["conjecturer/reward"]) for line in own), name
-        assert any(line["conjecturer/signal"] for line in own), name
+    assert len(lines) == len(CONJECTURER_REWARDS)
+    assert all(math.isfinite(line["conjecturer/reward"]) for line in lines)
+    silent = {name for name, line in zip(CONJECTURER_REWARDS, lines, strict=True) if not line["conjecturer/signal"]}
+    assert silent <= set(), silent
     assert (
         trainer.game.archive.played
         and trainer.game.archive.recent_rates
@@ -65,7 +63,5 @@ def test_rewards_that_look_back_resume_bit_for_bit(build):
         conjecturer_reward_kwargs={"terms": ["adaptive_band", "difficulty_diversity", "solvability_aware"]},
     )  # fmt: skip
     straight = ran(build("straight", **changes))
-    resumed = ran(build("resumed", **changes), str(Path(straight.args.output_dir) / "checkpoint-2"))
-    assert equal(weights(straight), weights(resumed)) and remembered(straight) == remembered(resumed)
-    assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
+    resumed = goes_on(straight, build("resumed", **changes), 2)
     assert "prover/rewards/soft_overlong" in rounds(resumed.args.output_dir)[0]

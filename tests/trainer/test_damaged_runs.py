@@ -3,7 +3,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from safetensors import SafetensorError
@@ -21,22 +20,8 @@ from countdown_selfplay.training.checkpoints import (
     step_in,
 )
 
-from .conftest import make_trainer, rounds
-from .test_run_integrity import EVERY, names
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """Two rounds, each saved."""
-    folder = tmp_path_factory.mktemp("damaged") / "run"
-    make_trainer(folder, max_steps=2, **EVERY).train()
-    return folder
-
-
-@pytest.fixture
-def copied(run, tmp_path):
-    return Path(shutil.copytree(run, tmp_path / "run"))
-
+from .conftest import EVERY, make_trainer, rounds
+from .test_run_integrity import names
 
 # run.json, which a resume does not need
 

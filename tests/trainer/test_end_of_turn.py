@@ -28,6 +28,8 @@ def test_an_end_of_turn_that_is_only_a_special_added_token_ends_every_text(build
     assert end_token_ids(model, tokenizer, chat=True) == [tokenizer.eos_token_id, turn]
     trainer = build(model=model, trainer={"processing_class": tokenizer}, **CHAT)
     assert trainer.eos_token_ids == [tokenizer.eos_token_id, turn]
+    with trainer.rollouts.acting_as("prover", 4):
+        assert set(trainer.generation_config.eos_token_id) == {tokenizer.eos_token_id, turn}
 
 
 @pytest.mark.parametrize("chat, special", [(False, True), (True, False)])

@@ -1,6 +1,7 @@
 # Tests: evaluation/sampling.py
 """A model's own generation_config bends no rollout and no evaluation, and is saved as it was."""
 
+import functools
 import json
 from pathlib import Path
 
@@ -40,21 +41,21 @@ def played(build, folder, own, sharing="full", **changes):
 
 
 @pytest.fixture(scope="module")
-def plain_texts(tmp_path_factory):
-    """Texts of a round of a model without settings, full weights."""
-    return played(make_trainer, tmp_path_factory.mktemp("plain"), {})[0]
+def plain(tmp_path_factory):
+    """Texts and pass@1 of a round of a model without settings, in each way of sharing weights."""
+    return functools.cache(lambda sharing: played(make_trainer, tmp_path_factory.mktemp(sharing), {}, sharing)[:2])
 
 
-@pytest.mark.parametrize("sharing, changes", [("full", {}), ("lora", {}), ("tied", {})])
-def test_rollouts_and_evaluation_are_those_of_a_model_without_settings_of_its_own(build, sharing, changes):
-    texts, rate, _ = played(build, "plain", {}, sharing, **changes)
-    bent_texts, bent_rate, trainer = played(build, "bent", BENT, sharing, **changes)
-    assert bent_texts == texts and bent_rate == rate
+@pytest.mark.parametrize("sharing", ["full", *(pytest.param(s, marks=pytest.mark.matrix) for s in ("lora", "tied"))])
+def test_rollouts_and_evaluation_are_those_of_a_model_without_settings_of_its_own(build, plain, sharing):
+    texts, rate, trainer = played(build, "bent", BENT, sharing)
+    assert (texts, rate) == plain(sharing)
     config = trainer.policies.module.generation_config
     assert {name: getattr(config, name) for name in BENT} == BENT
 
 
-def test_a_setting_of_the_run_acts_on_purpose(build, plain_texts):
+def test_a_setting_of_the_run_acts_on_purpose(build, plain):
+    plain_texts, _ = plain("full")
     assert played(build, "field", {}, min_p=0.3)[0] != plain_texts
     assert played(build, "kwargs", {}, generation_kwargs={"suppress_tokens": [20]})[0] != plain_texts
 

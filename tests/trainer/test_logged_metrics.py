@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from datasets import Dataset
 
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
@@ -54,17 +53,6 @@ def test_an_evaluation_between_two_logs_leaves_the_times_of_the_rounds_alone(bui
     evaluation, last = lines[-2:]
     assert "eval_pass@1" in evaluation and not any("time/" in name for name in evaluation)
     assert last["time/round"] == 2.0  # the mean of 1 and 3 seconds
-
-
-def test_times_are_logged_for_every_log_of_a_run_that_evaluates_between_two(build):
-    trainer = ran(build(
-        trainer={"eval_dataset": Dataset.from_list(EVAL)}, num_generations_eval=2, max_steps=4, logging_steps=2,
-        eval_strategy="steps", eval_steps=1,
-    ))  # fmt: skip
-    lines = [json.loads(x) for x in (Path(trainer.args.output_dir) / "metrics.jsonl").read_text().splitlines()]
-    assert [("time/round" in x, "step_time" in x) for x in lines if "loss" in x] == [(True, True), (True, True)]
-    assert not any("time/round" in x for x in lines if "eval_pass@1" in x)
-    assert torch.isfinite(torch.tensor([x["time/round"] for x in lines if "loss" in x])).all()
 
 
 STOCK = ("loss", "grad_norm", "learning_rate", "epoch", "step", "num_tokens", "train_", "total_flos", "eval_runtime")

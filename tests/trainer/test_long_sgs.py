@@ -9,8 +9,6 @@ import pytest
 
 from countdown_selfplay.countdown.helping import HELP_PROMPTS
 
-from .conftest import rounds
-
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 ROUNDS = 200
 
@@ -43,18 +41,3 @@ def test_memory_stays_flat_and_adam_keeps_its_state(bench, tmp_path, monkeypatch
     gained = [b["prover"] - a["prover"] for a, b in zip(watch.adam, watch.adam[1:], strict=False)]
     assert found["adam_never_reset"] and set(gained) <= {0.0, 1.0, 2.0} and found["adam_steps"]["prover"] > 10
     assert found["generations"] == sum(trainer.frame.samples.values()) >= ROUNDS * 6 * 4
-
-
-def test_generations_are_counted_across_resumes(bench, tmp_path):
-    """Six rounds in three parts: the count never begins anew, and ends where that of one run ends."""
-    saving = dict(save_strategy="steps", save_steps=2, save_total_limit=1)
-    straight, _ = bench.build(str(tmp_path / "straight"), 6, 12, 6, **saving)
-    straight.train()
-    for part in (2, 4, 6):
-        trainer, watch = bench.build(str(tmp_path / "parts"), part, 12, 6, **saving)
-        trainer.train(resume_from_checkpoint=part > 2)
-        assert len(watch.cpu) == 2  # rounds of this part
-    assert trainer.frame.state_dict() == straight.frame.state_dict()
-    counted = [line["round/generations"] for line in rounds(tmp_path / "parts")]
-    assert counted == [line["round/generations"] for line in rounds(tmp_path / "straight")] == sorted(set(counted))
-    assert bench.adam_steps(trainer) == bench.adam_steps(straight)

@@ -14,7 +14,7 @@ from countdown_selfplay.errors import CheckpointError, CollapseError, ConfigErro
 from countdown_selfplay.tiny import load_tiny_model
 from tests.probe_games import POOL
 
-from .conftest import equal, make_config, on_sample, ran, remembered, rounds, weights
+from .conftest import goes_on, make_config, make_trainer, on_sample, rounds, weights
 
 SAVED = {"save_strategy": "steps", "save_steps": 2}
 
@@ -22,8 +22,6 @@ SAVED = {"save_strategy": "steps", "save_steps": 2}
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
     """A run of four rounds with checkpoints, and what its players wrote."""
-    from .conftest import make_trainer
-
     folder, texts = tmp_path_factory.mktemp("pool"), []
     trainer = make_trainer(folder / "straight", **POOL, **SAVED)
     on_sample(trainer, lambda role, rollout: texts.append((trainer.frame.rounds, rollout)))
@@ -66,14 +64,9 @@ def test_the_tiers_follow_the_rates_by_the_papers_rule(straight):
     assert tier_config(folder / "straight" / "checkpoint-4")["tiers"] == [count[0], count[1]]
 
 
-def test_a_resume_is_the_straight_run_bit_for_bit(straight, build):
+def test_a_resume_is_the_straight_run_bit_for_bit(straight):
     trainer, _, folder = straight
-    from .conftest import make_trainer
-
-    again = ran(make_trainer(folder / "again", **POOL, **SAVED), str(folder / "straight" / "checkpoint-2"))
-    assert equal(weights(trainer), weights(again)) and remembered(trainer) == remembered(again)
-    assert again.game.proposer.state_dict() == trainer.game.proposer.state_dict()
-    assert rounds(folder / "again") == rounds(folder / "straight")[2:]
+    goes_on(trainer, make_trainer(folder / "again", **POOL, **SAVED), 2)
 
 
 def players(**counts):
@@ -224,9 +217,3 @@ def test_provers_may_differ_in_temperature_and_start(build, tmp_path):
     assert len(lengths["prover/0"]) < len(lengths["prover/1"])  # the cooler one repeats itself more
     with pytest.raises(ConfigError, match=r"has 1 mappings and `roles.prover.players` is 2"):
         make_config(tmp_path, **{**POOL, "roles": {"prover": {"players": 2, "each": [{}]}}})
-
-
-def test_a_pool_of_adapters_over_one_base_is_trained_and_measured_alike(build):
-    trainer = ran(build(**{**POOL, "max_steps": 1, "policy_sharing": "lora"}))
-    (line,) = rounds(trainer.args.output_dir)
-    assert 0.5 < line["prover/0/token_accuracy"] <= 1 and line["prover/1/trained_samples"] > 0

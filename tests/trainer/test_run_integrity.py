@@ -4,8 +4,6 @@
 import fcntl
 import json
 import multiprocessing
-import os
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -16,29 +14,13 @@ import torch
 from countdown_selfplay.errors import CheckpointError, CollapseError, ConfigError, RunFolderError
 from countdown_selfplay.training.callbacks.round_end import Terminated
 from countdown_selfplay.training.checkpoints import manifest_of
+from countdown_selfplay.training.rollbacks import Training
 from countdown_selfplay.training.run_lock import run_lock
 
-from .conftest import equal, make_trainer, ran, remembered, rounds, weights
-from .test_round import LORA, problems
+from .conftest import EVERY, Power, at_round, die, equal, make_trainer, ran, remembered, rounds, sigterm, weights
+from .test_round import problems
 
-EVERY = dict(save_strategy="steps", save_steps=1)
 GUARD = dict(guard=True, guard_window=1, guard_min_solve_rate=0.0, guard_max_solve_rate=1.0)
-
-
-class Power(BaseException):
-    """The process dies here."""
-
-
-def dying_at(trainer, step, attempt=0):
-    play = trainer.game.play
-
-    def dies(round, anchors):
-        if (round.index, trainer.frame.attempt) == (step, attempt):
-            raise Power
-        return play(round, anchors)
-
-    trainer.game.play = dies
-    return trainer
 
 
 def tripping_after(trainer, *steps, attempt=0):
@@ -57,19 +39,6 @@ def names(folder):
     return sorted(p.name for p in Path(folder).glob("checkpoint-*"))
 
 
-@pytest.fixture(scope="module")
-def straight(tmp_path_factory):
-    """Two rounds that nothing befell, each saved."""
-    trainer = ran(make_trainer(tmp_path_factory.mktemp("straight") / "run", max_steps=2, **EVERY))
-    return trainer
-
-
-@pytest.fixture
-def copied(straight, tmp_path):
-    """Its folder, to do something to."""
-    return Path(shutil.copytree(straight.args.output_dir, tmp_path / "run"))
-
-
 ROLLED_BACK = dict(max_steps=4, **EVERY, **{**GUARD, "guard_window": 2})
 
 
@@ -83,10 +52,11 @@ def rolled_back(tmp_path_factory):
 # -- trajectories that were given up ----------------------------------------------------------------------------------
 
 
+@pytest.mark.matrix
 def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_gave_up(build, tmp_path, rolled_back):
     """Killed in the first round of attempt 1, the resume must go on from checkpoint-2 with attempt 1, and end as the
     run that was not killed."""
-    killed = dying_at(tripping_after(build("killed", **ROLLED_BACK), 3, 4), 2, attempt=1)
+    killed = at_round(tripping_after(build("killed", **ROLLED_BACK), 3, 4), 2, die, attempt=1)
     with pytest.raises(Power):
         killed.train()
     assert names(tmp_path / "killed") == ["checkpoint-0", "checkpoint-1", "checkpoint-2"]
@@ -99,17 +69,13 @@ def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_ga
     assert len((tmp_path / "killed" / "rollbacks.jsonl").read_text().splitlines()) == 1
 
 
+@pytest.mark.matrix
 def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_aside_is_made_good(
     build, tmp_path, rolled_back
 ):
     killed = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
-    from countdown_selfplay.training.rollbacks import Training
-
-    def dies(*_):
-        raise Power
-
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Power):
-        patch.setattr(Training, "go_back", dies)
+        patch.setattr(Training, "go_back", lambda *_: die())
         killed.train()
     assert names(tmp_path / "killed")[-1] == "checkpoint-3"  # unhealthy: of round 3, which the rollback gave up
     again = ran(tripping_after(build("killed", **ROLLED_BACK), 3, 4), True)
@@ -121,7 +87,7 @@ def test_going_back_to_an_earlier_checkpoint_sets_the_later_ones_aside(build, tm
     """After it: the guard cannot roll forward into them, resume=True and rotation cannot meet them."""
     build(max_steps=3, **EVERY).train()
     changed = dict(learning_rate=1e-4, allow_changed="learning_rate")
-    again = dying_at(build(max_steps=3, **EVERY, save_total_limit=1, **changed), 2)
+    again = at_round(build(max_steps=3, **EVERY, save_total_limit=1, **changed), 2, die)
     with pytest.raises(Power):
         again.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-1"))
     assert names(tmp_path / "run") == ["checkpoint-2"]  # of the new trajectory; one is kept
@@ -142,18 +108,18 @@ def test_a_trip_before_the_first_save_goes_back_to_the_checkpoint_elsewhere_that
     assert names(tmp_path / "first") == ["checkpoint-0", "checkpoint-1"]
 
 
-def test_a_resume_from_elsewhere_sets_an_earlier_run_of_the_folder_aside(build, tmp_path, straight, copied):
-    elsewhere = Path(straight.args.output_dir) / "checkpoint-2"
+def test_a_resume_from_elsewhere_sets_an_earlier_run_of_the_folder_aside(build, tmp_path, two_rounds, copied):
+    elsewhere = Path(two_rounds.args.output_dir) / "checkpoint-2"
     build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(elsewhere))
     assert names(copied) == ["checkpoint-3"]
     assert names(copied / "previous-1") == ["checkpoint-1", "checkpoint-2"]
 
 
-def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build, straight, copied):
+def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build, two_rounds, copied):
     folder = copied / "checkpoint-2"
     folder.rename(folder.with_name(".old-checkpoint-2"))
     again = ran(build(max_steps=2, **EVERY), True)
-    assert folder.is_dir() and equal(weights(straight), weights(again))
+    assert folder.is_dir() and equal(weights(two_rounds), weights(again))
     assert json.loads((copied / "run.json").read_text())["resumes"] == []  # it was complete: no round was played again
 
 
@@ -176,18 +142,6 @@ BEST = dict(
     **EVERY, eval_strategy="steps", eval_steps=1, metric_for_best_model="pass@1", greater_is_better=True,
     num_generations_eval=2, learning_rate=0.0,
 )  # fmt: skip
-
-
-def test_a_resumed_run_knows_its_best_checkpoint_and_keeps_it(build, tmp_path):
-    values, data = {1: 0.1, 2: 0.9, 3: 0.3, 4: 0.2}, {"eval_dataset": problems(4)}
-    scoring(build(max_steps=2, save_total_limit=1, **BEST, trainer=data), values).train()
-    best = str(tmp_path / "run" / "checkpoint-2")
-    state = json.loads((tmp_path / "run" / "checkpoint-2" / "trainer_state.json").read_text())
-    assert state["best_model_checkpoint"] == best
-    again = ran(scoring(build(max_steps=4, save_total_limit=1, **BEST, trainer=data), values), True)
-    assert again.state.best_model_checkpoint == best and again.state.best_metric == 0.9
-    # the newest and the best: at save_total_limit=1 the stock Trainer deletes the newest when training ends
-    assert names(tmp_path / "run") == ["checkpoint-2", "checkpoint-4"]
 
 
 # -- logs -------------------------------------------------------------------------------------------------------------
@@ -260,8 +214,8 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def finished(straight):
-    return Path(straight.args.output_dir) / "checkpoint-2"
+def finished(two_rounds):
+    return Path(two_rounds.args.output_dir) / "checkpoint-2"
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -361,24 +315,18 @@ def test_a_full_disk_in_a_checkpoint_is_one_sentence_that_names_what_is_left(bui
 # -- how a run is ended -----------------------------------------------------------------------------------------------
 
 
-def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog, straight):
+def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog, two_rounds):
     settings = dict(max_steps=2, save_strategy="steps", save_steps=100)
     ended = build("ended", **settings)
-    play = ended.game.play
-
-    def told(round, anchors):
-        os.kill(os.getpid(), signal.SIGTERM)
-        return play(round, anchors)
-
-    ended.game.play = told
+    at_round(ended, 0, sigterm)
     with pytest.raises(Terminated) as stop:
         ended.train()
     assert stop.value.code == 143 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert names(tmp_path / "ended") == ["checkpoint-1"]
     assert "Stopped after round 1 (SIGTERM)" in caplog.text and "resume_from_checkpoint=True" in caplog.text
     again = ran(build("ended", **settings), True)
-    assert equal(weights(straight), weights(again))
-    assert rounds(straight.args.output_dir) == rounds(tmp_path / "ended")
+    assert equal(weights(two_rounds), weights(again))
+    assert rounds(two_rounds.args.output_dir) == rounds(tmp_path / "ended")
 
 
 def test_saving_in_the_middle_of_a_round_is_refused(build):
@@ -387,43 +335,19 @@ def test_saving_in_the_middle_of_a_round_is_refused(build):
 
 
 def test_ctrl_c_names_the_last_checkpoint_and_how_to_go_on(build, caplog):
-    trainer = build(max_steps=2, **EVERY)
-    play = trainer.game.play
-
-    def interrupted(round, anchors):
-        if round.index == 1:
-            raise KeyboardInterrupt
-        return play(round, anchors)
-
-    trainer.game.play = interrupted
     with pytest.raises(KeyboardInterrupt):
-        trainer.train()
+        at_round(build(max_steps=2, **EVERY), 1, lambda: signal.raise_signal(signal.SIGINT)).train()
     assert "Stopped after round 1 (KeyboardInterrupt): the newest checkpoint is" in caplog.text
     assert "checkpoint-1; resume with trainer.train(resume_from_checkpoint=True)" in caplog.text
 
 
-def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path, straight):
-    first = dying_at(build("again", max_steps=2, **EVERY), 1)
+def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path, two_rounds):
+    first = at_round(build("again", max_steps=2, **EVERY), 1, die)
     with pytest.raises(Power):
         first.train(resume_from_checkpoint="auto")
     second = ran(build("again", max_steps=2, **EVERY), "auto")
-    assert equal(weights(straight), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
+    assert equal(weights(two_rounds), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
     assert [entry["step"] for entry in json.loads((tmp_path / "again" / "run.json").read_text())["resumes"]] == [1]
-
-
-@pytest.mark.parametrize("sharing", ["full", "lora"])
-def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, sharing, straight):
-    from transformers import AutoModelForCausalLM
-
-    trainer = straight
-    if sharing == "lora":
-        trainer = ran(build(max_steps=1, policy_sharing=sharing, trainer={"peft_config": LORA}))
-    trainer.save_model(str(tmp_path / "saved"))
-    tokens = torch.tensor([[1, 15, 16, 17]])
-    for role in ("prover", "conjecturer"):
-        loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "saved" / role)
-        with torch.no_grad(), trainer.policies.active(role):
-            assert torch.allclose(loaded(tokens).logits, trainer.policies.module(tokens).logits, atol=1e-5)
 
 
 def test_what_is_given_up_by_a_guard_that_gives_up_is_said(build):

@@ -1,8 +1,6 @@
 # Tests: proposers/targets.py, guides/judge.py, training/callbacks/round_end.py
 """Self-guided self-play on the embedded model: real rounds with targets, guides, and overlong samples."""
 
-from pathlib import Path
-
 import pytest
 from datasets import Dataset
 
@@ -11,7 +9,7 @@ from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
 from countdown_selfplay.errors import CheckpointError, ConfigError
 
-from .conftest import equal, make_config, optimizer_state, ran, rounds, weights
+from .conftest import goes_on, make_config, ran, results_of, rounds, weights
 
 # 12 targets of which 6 are played, each with up to one problem: 12 problems x 4 answers in two steps.
 SGS = dict(
@@ -41,12 +39,7 @@ def test_a_run_stops_and_goes_on_bit_for_bit(build):
     straight = build_sgs(build, **saving)
     start = weights(straight)
     straight.train()
-    resumed = build_sgs(build, "resumed", **saving)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-4"))  # 2 rounds of 2 steps
-    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
-    left, right = (trainer.game.state_dict() for trainer in (straight, resumed))
-    assert left["proposer"] == right["proposer"] and left["archive"] == right["archive"]
-    assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
+    goes_on(straight, build_sgs(build, "resumed", **saving), 4)  # 2 rounds of 2 steps
     # what happened: all 12 targets were attempted, problems were played for the unsolved ones, both roles moved
     logged, proposer = rounds(straight.args.output_dir), straight.game.proposer
     assert len(proposer.known) == 12 and 0 < len(proposer.solved) < 12
@@ -70,10 +63,8 @@ def test_stp_starts_when_a_target_is_solved_and_goes_on_bit_for_bit(build, monke
     )  # fmt: skip
     saving = dict(save_strategy="steps", save_steps=2, **stp)
     straight = ran(build_sgs(build, **saving))
-    resumed = ran(build_sgs(build, "resumed", **saving), str(Path(straight.args.output_dir) / "checkpoint-4"))
-    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
-    left, right = (trainer.game.proposer for trainer in (straight, resumed))
-    assert left.state_dict() == right.state_dict() and left.answers.keys() == left.solved.keys() != set()
+    goes_on(straight, build_sgs(build, "resumed", **saving), 4)
+    assert straight.game.proposer.answers.keys() == straight.game.proposer.solved.keys() != set()
     logged = rounds(straight.args.output_dir)
     # the first round has nothing to show; from then on one problem is asked for each unsolved target of the six
     assert logged[0].get("round/conjectured_slots", 0) == 0 and straight.frame.samples["conjecturer"] > 0
@@ -125,13 +116,11 @@ def test_a_judge_is_sampled_and_never_trained(build):
 
 def test_overlong_samples_of_both_roles_are_trained_away_from(build):
     # Every completion of 5 tokens or more of 10 is charged: the credit of both roles is below 0 then.
-    seen = []
     changes = dict(max_completion_length=10, soft_overlong=0.5, overlong="replace", max_steps=1)
     trainer = build_sgs(build, **changes)
-    play = trainer.game.play
-    trainer.game.play = lambda *given: (seen.append(play(*given)), seen[-1])[1]
+    results = results_of(trainer)
     trainer.train()
-    for turn in seen[0].turns:
+    for turn in results[0].turns:
         lengths = turn.rollout.tensors["completion_mask"].sum(1)
         chosen = turn.selected_B if turn.selected_B is not None else lengths > 0
         charged = (lengths > 5) & chosen
