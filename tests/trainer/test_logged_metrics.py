@@ -1,9 +1,12 @@
-# Tests: contract/frame_metrics.py, games/metrics.py, training/book.py
+# Tests: contract/frame_metrics.py, games/metrics.py, training/book.py, training/callbacks/guard.py
 """What a round logs about its texts and its times, checked against numbers counted another way."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from datasets import Dataset
@@ -12,6 +15,7 @@ from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric, declaration_of, for_players
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
+from countdown_selfplay.training.callbacks.guard import alert
 from countdown_selfplay.training.callbacks.progress import RoundProgress
 
 from .conftest import on_sample, ran, rounds
@@ -127,3 +131,63 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, m
 def test_an_unknown_metric_in_guard_trips_is_refused_before_a_model_loads(build):
     with pytest.raises(ConfigError, match=r"names 'round/solve_rate', .* Did you mean 'round/solve_rate_std'"):
         build(model="/no/such/model", guard_trips={"round/solve_rate": [0.1, 0.9]})
+
+
+# What reaches a tracker: the guard's actions as alerts of trackio, and what the roles wrote as its table.
+
+
+PLAY = """
+import sys
+from countdown_selfplay.cli.main import main
+sizes = ["--per_device_train_batch_size", "16", "--prover_micro_batches", "2", "--conjecturer_num_generations", "16"]
+sizes += ["--prover_num_generations", "8", "--max_steps", "4", "--save_steps", "1", "--eval_problems", "0"]
+guard = ["--guard_window", "2", "--guard_max_rollbacks", "1", "--guard_trips", '{"prover/reward_std": [9, 10]}']
+guard += ["--logging_steps", "1"]
+tracked = ["--report_to", "trackio", "--project", "alerts", "--run_name", "r", "--log_completions", "true"]
+code = main(["joint", "--output_dir", "run", *sizes, *guard, *tracked])
+from trackio.sqlite_storage import SQLiteStorage
+import trackio, json
+trackio.finish()
+found = {"code": code, "alerts": SQLiteStorage.get_alerts("alerts"), "logs": SQLiteStorage.get_logs("alerts", "r")}
+print("FOUND" + json.dumps(found, default=str))
+"""
+
+
+def test_an_alert_goes_to_trackio_of_the_main_process_alone_and_only_where_its_run_has_begun(monkeypatch, caplog):
+    said, current = [], SimpleNamespace(get=lambda: "a run")
+    trackio = ModuleType("trackio")
+    trackio.alert, trackio.AlertLevel = lambda **words: said.append(words), lambda level: f"level {level}"
+    trackio.context_vars = SimpleNamespace(current_run=current)
+    monkeypatch.setitem(sys.modules, "trackio", trackio)
+
+    def to(*report_to):
+        return SimpleNamespace(report_to=list(report_to))
+
+    alert(to("wandb"), True, "no", "tracker")
+    alert(to("trackio"), False, "no", "main process")
+    alert(to("wandb", "trackio"), True, "Rolled back", "why", "error")
+    current.get = lambda: None
+    alert(to("trackio"), True, "no", "run")
+    assert said == [{"title": "Rolled back", "text": "why", "level": "level error"}]
+    del trackio.context_vars  # as of another version: a rollback goes on
+    alert(to("trackio"), True, "no", "alerts")
+    assert "trackio took no alert (AttributeError" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_rollback_and_the_texts_of_a_run_are_in_trackios_own_database(tmp_path):
+    """A range that no two rounds meet: after round 2 the run goes back, and the second time it ends. Round 1 is logged
+    each time."""
+    pytest.importorskip("trackio", reason="trackio is not installed; `pip install trackio`")
+    env = {**os.environ, "TRACKIO_DIR": str(tmp_path / "trackio"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", PLAY], capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert "FOUND" in done.stdout, done.stderr[-2000:]
+    found = json.loads(done.stdout.partition("FOUND")[2])
+    assert found["code"] == 2
+    titles = {one["level"]: one["title"].rpartition("-")[0] or one["title"] for one in found["alerts"]}
+    assert titles == {"error": "The run has collapsed", "warn": "Rolled back to checkpoint"}
+    assert len(found["alerts"]) == 2
+    assert any("prover/reward_std" in one["text"] for one in found["alerts"])
+    assert any(name.endswith("prover/reward") for row in found["logs"] for name in row)
+    tables = [value for row in found["logs"] for value in row.values() if isinstance(value, dict)]
+    assert any(table.get("_type") == "trackio.table" for table in tables)

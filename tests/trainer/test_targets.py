@@ -1,5 +1,9 @@
-# Tests: proposers/targets.py, guides/judge.py, training/callbacks/round_end.py
+# Tests: proposers/targets.py, guides/judge.py, training/callbacks/round_end.py, proposers/symbolic
 """Self-guided self-play on the embedded model: real rounds with targets, guides, and overlong samples."""
+
+import importlib
+import sys
+from pathlib import Path
 
 import pytest
 from datasets import Dataset
@@ -9,7 +13,7 @@ from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
 from countdown_selfplay.errors import CheckpointError, ConfigError
 
-from .conftest import goes_on, make_config, ran, results_of, rounds, weights
+from .conftest import equal, goes_on, make_config, ran, results_of, rounds, weights
 
 # 12 targets of which 6 are played, each with up to one problem: 12 problems x 4 answers in two steps.
 SGS = dict(
@@ -148,3 +152,71 @@ def test_what_cannot_be_played_is_said_before_or_in_the_first_round(build, tmp_p
         make_config(tmp_path, **SGS, guide_kwargs={"rounds": 2})
     with pytest.raises(ConfigError, match=r"12 targets and up to 12 synthetic problems"):
         build_sgs(build, proposer_kwargs={}).train()
+
+
+# 200 rounds of self-guided self-play on targets none of which gets solved (benchmarks/sgs_rounds.py).
+
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+ROUNDS = 200
+
+
+@pytest.fixture(scope="module")
+def bench():
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        yield importlib.import_module("sgs_rounds")
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+        for name in ("sgs_rounds", "flatness", "results", "contenders", "pacing"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.nightly
+def test_memory_stays_flat_and_adam_keeps_its_state(bench, tmp_path, monkeypatch):
+    # The embedded model was never shown `propose like ...`; what it knows stands in for it.
+    monkeypatch.setitem(HELP_PROMPTS, "compact", lambda target, spec: "propose 3 :")
+    changes = dict(logging_steps=10, operands=[2, 3, 4])
+    trainer, watch = bench.build(str(tmp_path / "run"), ROUNDS, 12, 6, **changes)
+    trainer.train()
+    found = bench.measured(trainer, watch)
+    assert found["rounds"] == ROUNDS and found["solved"] == 0 and len(watch.memory) == ROUNDS
+    proposer = trainer.game.proposer
+    # every target was played in every other round, and all of these are remembered
+    assert {len(marks) for marks in proposer.history.values()} == {ROUNDS // 2}
+    assert found["memory_slope_mib_per_round"] < 0.05, watch.memory[::20]
+    # Adam: one count from the first step to the last, in each round up by two steps at most
+    gained = [b["prover"] - a["prover"] for a, b in zip(watch.adam, watch.adam[1:], strict=False)]
+    assert found["adam_never_reset"] and set(gained) <= {0.0, 1.0, 2.0} and found["adam_steps"]["prover"] > 10
+    assert found["generations"] == sum(trainer.frame.samples.values()) >= ROUNDS * 6 * 4
+
+
+# Symbolic proposers in real runs of the tiny model: they train, and a resumed run is the straight run.
+
+
+COMMON = dict(candidates=32, refresh=2, keep=8)
+LEARNED = dict(difficulty="predictor", difficulty_kwargs={"least": 10, "trees": 10}, relabel_every=1, relabel=12)
+HARD = dict(played_labels=True, selection="hard_band", selection_kwargs={"low": 0.0, "high": 0.9})
+RUN = dict(
+    roles={"conjecturer": {"players": 0}}, conjecturer_micro_batches=0, conjecturer_num_generations=None, max_steps=5,
+    save_strategy="steps", save_steps=3, anchor_fraction=0.75, guard=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("ucb", {"difficulty": "rollout", "difficulty_kwargs": {"samples": 4}}),
+        ("factorized", LEARNED | HARD),
+    ],
+)
+def test_a_resumed_symbolic_run_equals_the_straight_run_bit_for_bit(build, name, more):
+    given = {**RUN, "proposer": name, "proposer_kwargs": {**COMMON, **more}}
+    straight = build("straight", **given)
+    before = weights(straight)
+    straight.train()
+    assert not equal(before, weights(straight))
+    goes_on(straight, build("resumed", **given), 3)
+    lines = rounds(straight.args.output_dir)
+    assert [line["step"] for line in lines if "proposer/raw" in line] == [1, 3, 5]
+    assert all(line["round/conjectured_slots"] == 2 for line in lines)  # a quarter of 32 / 4 slots
