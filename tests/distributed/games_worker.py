@@ -1,21 +1,10 @@
-"""One of two processes under an engine: the probe games, each straight and resumed.
+"""One of two processes under an engine: the probe games, each straight and resumed."""
 
-Started once per engine by test_games.py, never collected by pytest. Each process writes what it saw to
-<output>/rank<r>.json.
-"""
-
-import json
-import os
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.distributed.engine_worker import moved, weights, whole
-from tests.distributed.two_processes import leave
-from tests.distributed.worker import digest
 from tests.probe_games import memory, probe
-from tests.trainer.conftest import make_trainer, on_sample, ran
+from tests.trainer.conftest import digest, make_trainer, on_sample, ran
 from tests.trainer.test_round import LORA
 
 
@@ -65,9 +54,4 @@ def main(output, games, resume_at, config):
     output, found = Path(output), {}
     for name, (game, sharing, changes) in games.items():
         found[name] = play(output / name, game, sharing, {**config, **changes}, resume_at)
-    (output / f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
-    leave()
+    return found

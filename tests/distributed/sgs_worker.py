@@ -1,21 +1,11 @@
-"""One of two processes that play the recipe tiny/sgs, made small: straight, and resumed from its middle.
+"""One of two processes that play the recipe tiny/sgs, made small: straight, and resumed from its middle."""
 
-Started by test_sgs.py, never collected by pytest. Each process writes what it saw to <output>/rank<r>.json.
-"""
-
-import json
-import os
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown.helping import HELP_PROMPTS
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from tests.distributed.two_processes import leave
-from tests.distributed.worker import digest
-from tests.trainer.conftest import on_sample, optimizer_state, ran, remembered, weights
+from tests.trainer.conftest import digest, on_sample, optimizer_state, ran, remembered, weights
 from tests.trainer.test_targets import targets
 
 # The embedded model was never shown `propose like ...`; what it knows stands in for it.
@@ -40,7 +30,7 @@ def found(trainer):
 
 
 def main(output, resume_at, config):
-    output, rank = Path(output), os.environ["RANK"]
+    output = Path(output)
     config = {**config, "conjecturer_model": str(TINY_MODEL_PATH)}
     trainer, asked, chosen = build(output / "straight", config), [], []
 
@@ -57,9 +47,4 @@ def main(output, resume_at, config):
         "straight": found(trainer),
         "resumed": found(again),
     }
-    (output / f"rank{rank}.json").write_text(json.dumps({"shared": shared, "asked": asked}))
-
-
-if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
-    leave()
+    return {"shared": shared, "asked": asked}

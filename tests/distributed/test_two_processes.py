@@ -3,16 +3,15 @@
 for every engine and every way of sharing weights is in test_engines.py."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.distributed.two_processes import torchrun
+from tests.distributed import two_processes
+from tests.distributed.two_processes import ranks_of, torchrun
 from tests.trainer.conftest import rounds
 
 pytestmark = pytest.mark.distributed
 
-WORKER = Path(__file__).parent / "worker.py"
 SAVING = dict(save_strategy="steps", save_steps=2, max_steps=4, guard=True, novelty_window=3, beta=0.05)
 STATE = ("weights", "optimizer", "remembered", "guard", "memory")
 OBJECTIVES = dict(
@@ -24,8 +23,9 @@ OBJECTIVES = dict(
 def launch(output, resume=None, signal=None, options=(), environment=None, noise=None, **config):
     """A run of two processes under torchrun; `signal`, `noise`: see worker.py."""
     output.mkdir(parents=True, exist_ok=True)
-    job = json.dumps({"output": str(output), "resume": resume, "config": config, "signal": signal, "noise": noise})
-    return torchrun(WORKER, job, options, **(environment or {}))
+    job = {"resume": resume, "config": config, "signal": signal, "noise": noise}
+    job = json.dumps({"worker": "worker", "output": str(output), **job})
+    return torchrun(two_processes.__file__, job, options, **(environment or {}))
 
 
 def run(output, resume=None, **config):
@@ -46,10 +46,8 @@ def equal_ranks(output):
 
 def test_what_two_processes_exchange(tmp_path):
     """By hand: the lists in rank order, 0.1 + 0.1 and 1 + 10, and what process 0 returned or raised on both."""
-    process = torchrun(WORKER.with_name("processes_worker.py"), str(tmp_path))
-    assert process.returncode == 0, process.stderr[-3000:]
-    for rank in (0, 1):
-        assert json.loads((tmp_path / f"rank{rank}.json").read_text()) == {
+    for rank, found in enumerate(ranks_of("ddp", "processes_worker", tmp_path)):
+        assert found == {
             "gather": [0, 1, 1],
             "total": [0.2, 11.0],
             "largest": [1.0, 0.0],

@@ -3,7 +3,6 @@
 kept samples, a novelty window, an adaptive bonus, dropout, evaluation and logs that do not fall on checkpoints."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from peft import LoraConfig
 
 from countdown_selfplay.errors import DataError
 
-from .conftest import TIMES, equal, make_trainer, optimizer_state, ran, remembered, results_of, rounds, weights
+from .conftest import TIMES, equal, held, make_trainer, optimizer_state, ran, remembered, results_of, rounds, weights
 from .test_round import problems
 
 # A round draws 12 anchors: (2 + 1) micro-batches x 16 rows / groups of 4. So 36 anchors are three rounds an epoch.
@@ -36,23 +35,6 @@ def play(folder, kind, resume=None):
     trainer.anchors = {}
     results_of(trainer, lambda round, anchors: trainer.anchors.update({round.index: [p.key for p in anchors]}))
     return ran(trainer, resume)
-
-
-def memory(trainer):
-    return {
-        "remembered": remembered(trainer),
-        "guard": trainer.guard.state_dict(),
-        "objectives": {
-            role: one.objective.state_dict()
-            for role, one in trainer.learners.items()
-            if hasattr(one.objective, "state_dict")
-        },
-        "replays": {
-            role: [asdict(s) for s in one.replay.kept] for role, one in trainer.learners.items() if one.replay
-        },
-        "entropy": {role: one.loss.entropy.state_dict() for role, one in trainer.learners.items()},
-        "solve_rate": trainer.solve_rate.state_dict(),
-    }
 
 
 def lines(trainer, name, after):
@@ -83,7 +65,7 @@ def test_a_resume_at_any_round_of_three_epochs_equals_the_straight_run(straight,
     assert resumed.anchors == {k: v for k, v in whole.anchors.items() if k >= step}
     assert equal(weights(whole), weights(resumed))
     assert equal(optimizer_state(whole), optimizer_state(resumed))
-    assert memory(whole) == memory(resumed)
+    assert held(whole) == held(resumed)
     for name in ("metrics", "samples"):
         assert lines(whole, name, step) == lines(resumed, name, step)
 
@@ -95,7 +77,7 @@ def test_epochs_have_orders_of_their_own_and_each_plays_every_anchor_once(straig
     assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
     assert all(len(set(epoch)) == 3 * A_ROUND for epoch in epochs)
     assert set(epochs[0]) == set(epochs[1]) == set(epochs[2])
-    assert memory(whole)["replays"]["prover"] and whole.game.archive.last_played  # what the resumes have to bring back
+    assert held(whole)["replays"]["prover"] and whole.game.archive.last_played  # what the resumes have to bring back
 
 
 def test_data_that_a_run_cannot_count_is_refused_before_a_model_loads(build):
