@@ -24,18 +24,11 @@ def trl_batch(request, tmp_path_factory):
     """(name, TRL's trainer, one scored batch of it whose old log-probs were moved off the current ones)."""
     model, tokenizer = load_tiny_model()
     args = GRPOConfig(
-        output_dir=str(tmp_path_factory.mktemp("trl")),
-        loss_type=request.param,
-        scale_rewards="group" if request.param == "grpo" else "none",
-        per_device_train_batch_size=16,
-        num_generations=4,
-        max_completion_length=16,
-        beta=0.0,
-        bf16=False,
-        use_cpu=True,
-        report_to="none",
+        output_dir=str(tmp_path_factory.mktemp("trl")), loss_type=request.param,
+        scale_rewards="group" if request.param == "grpo" else "none", per_device_train_batch_size=16,
+        num_generations=4, max_completion_length=16, beta=0.0, bf16=False, use_cpu=True, report_to="none",
         gradient_checkpointing=False,
-    )
+    )  # fmt: skip
     rows = Dataset.from_list([{"prompt": f"{a} {a + 1} {a + 2} = {3 * a + 3} :"} for a in range(2, 6)])
     trainer = GRPOTrainer(model, varied_reward, args=args, train_dataset=rows, processing_class=tokenizer)
     trainer.current_gradient_accumulation_steps = 1
@@ -58,15 +51,9 @@ def test_the_loss_is_that_of_trl_to_float_precision(trl_batch):
     name, trainer, batch = trl_batch
     mask = batch["completion_mask"].float()
     inputs = LossInputs(
-        current_logps(trainer, batch),
-        batch["old_per_token_logps"],
-        batch["advantages"],
-        mask,
-        sequences=16.0,
-        tokens=float(mask.sum()),
-        groups=4.0,
-        length_cap=16,
-    )
+        current_logps(trainer, batch), batch["old_per_token_logps"], batch["advantages"], mask, sequences=16.0,
+        tokens=float(mask.sum()), groups=4.0, length_cap=16,
+    )  # fmt: skip
     ours = make_objective(name).loss(inputs)
     theirs = trainer.compute_loss(trainer.model, batch)
     assert abs(theirs.item()) > 1e-4  # else the comparison would show nothing
@@ -105,14 +92,11 @@ def test_the_correction_for_another_sampler_is_that_of_trl(trl_batch, mode):
     logps = [(torch.randn(len(ids), generator=generator) * 0.2 - 6.0).tolist() for ids in completions]
     logps[3][1] = None
     settings = {
-        "use_vllm": True,
-        "vllm_importance_sampling_correction": True,
-        "vllm_generation": FixedSampler(completions, logps),
-        "_last_loaded_step": trainer.state.global_step,
-        "vllm_importance_sampling_mode": mode,
-        "vllm_importance_sampling_clip_min": 0.5,
+        "use_vllm": True, "vllm_importance_sampling_correction": True,
+        "vllm_generation": FixedSampler(completions, logps), "_last_loaded_step": trainer.state.global_step,
+        "vllm_importance_sampling_mode": mode, "vllm_importance_sampling_clip_min": 0.5,
         "vllm_importance_sampling_clip_max": 2.0,
-    }
+    }  # fmt: skip
     before = {key: getattr(trainer, key, None) for key in settings}
     try:
         for key, value in settings.items():
@@ -128,16 +112,9 @@ def test_the_correction_for_another_sampler_is_that_of_trl(trl_batch, mode):
     assert torch.allclose(weight, batch["importance_sampling_ratio"])
     assert weight.unique().numel() > 1
     inputs = LossInputs(
-        current_logps(trainer, batch),
-        old,
-        batch["advantages"],
-        mask.float(),
-        sequences=16.0,
-        tokens=float(mask.sum()),
-        groups=4.0,
-        length_cap=16,
-        correction=weight,
-    )
+        current_logps(trainer, batch), old, batch["advantages"], mask.float(), sequences=16.0,
+        tokens=float(mask.sum()), groups=4.0, length_cap=16, correction=weight,
+    )  # fmt: skip
     assert make_objective(name).loss(inputs).loss.item() == pytest.approx(theirs.item(), rel=1e-5, abs=1e-7)
 
 

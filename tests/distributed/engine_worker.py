@@ -87,16 +87,12 @@ def play(output, sharing, config, resume_at):
     trainer.train()
     end, wrapped = recorder.after[-1], type(trainer.model_wrapped)
     found = {
-        "processes": trainer.accelerator.num_processes,
-        "distributed_type": str(trainer.accelerator.distributed_type),
-        "wrapped": [cls.__name__ for cls in wrapped.__mro__],
-        "engine": trainer.engine.name,
+        "processes": trainer.accelerator.num_processes, "distributed_type": str(trainer.accelerator.distributed_type),
+        "wrapped": [cls.__name__ for cls in wrapped.__mro__], "engine": trainer.engine.name,
         "sharded": sum(hasattr(p, "full_tensor") or hasattr(p, "ds_tensor") for p in trainer.model.parameters()),
-        "weights": digest(end),
-        "moved": moved(start, end),
-        "evaluated": {k: v for k, v in trainer.evaluate().items() if "pass@" in k},
-        **state_of(trainer),
-    }
+        "weights": digest(end), "moved": moved(start, end),
+        "evaluated": {k: v for k, v in trainer.evaluate().items() if "pass@" in k}, **state_of(trainer),
+    }  # fmt: skip
     trainer.exports.write(output / "exported")
     torch.save(recorder.rollouts, output / f"rollouts{rank}.pt")
     if rank == 0:
@@ -128,11 +124,8 @@ def uneven(output, config, scenario):
     trainer.train()
     end = weights(trainer)
     found = {
-        "weights": digest(end),
-        "moved": moved(start, end),
-        "step": trainer.state.global_step,
-        **state_of(trainer),
-    }
+        "weights": digest(end), "moved": moved(start, end), "step": trainer.state.global_step, **state_of(trainer),
+    }  # fmt: skip
     if scenario == "flat":  # a checkpoint whose conjecturer has never taken a step
         again, _ = build(output / "resumed", "full", config, **extra)
         again.train(resume_from_checkpoint=str(output / "checkpoint-2"))

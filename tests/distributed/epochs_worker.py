@@ -14,13 +14,10 @@ def play(folder, anchors, config, resume=None):
     results_of(trainer, lambda round, anchors: played.update({round.index: [problem.key for problem in anchors]}))
     trainer.train(resume_from_checkpoint=resume)
     return {
-        "processes": trainer.accelerator.num_processes,
-        "weights": digest(weights(trainer)),
-        "optimizer": digest(optimizer_state(trainer)),
-        "memory": held(trainer),
-        "anchors": played,
+        "processes": trainer.accelerator.num_processes, "weights": digest(weights(trainer)),
+        "optimizer": digest(optimizer_state(trainer)), "memory": held(trainer), "anchors": played,
         "lines": lines(trainer, "metrics", 0) if trainer.is_world_process_zero() else None,
-    }
+    }  # fmt: skip
 
 
 def main(output, problems_an_epoch, resumes, config):

@@ -28,15 +28,11 @@ def play(output, game, sharing, config, resume_at):
     end, checkpoint = weights(trainer), f"checkpoint-{resume_at * trainer.args.steps_per_round}"
     again = ran(build(output / "resumed", game, sharing, config), str(output / "straight" / checkpoint))
     shared = {
-        "processes": trainer.accelerator.num_processes,
-        "engine": trainer.engine.name,
-        "steps": trainer.state.global_step,
-        "moved": moved(start, end),
-        "weights": digest(end),
-        "memory": memory(trainer),
-        "resumed": {"weights": digest(weights(again)), "memory": memory(again)},
+        "processes": trainer.accelerator.num_processes, "engine": trainer.engine.name,
+        "steps": trainer.state.global_step, "moved": moved(start, end), "weights": digest(end),
+        "memory": memory(trainer), "resumed": {"weights": digest(weights(again)), "memory": memory(again)},
         "frozen": [digest(frozen), digest(frozen_weights(trainer)), len(frozen)],
-    }
+    }  # fmt: skip
     if game == "tiers":
         shared["tiers"] = tiers(trainer)
     return {"shared": shared, "turns": turns}

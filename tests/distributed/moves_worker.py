@@ -26,14 +26,11 @@ def ended(output, config, resume=None):
     trainer.train(resume_from_checkpoint=resume)
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
     return {
-        "weights": digest(weights(trainer)),
-        "engine": trainer.engine.name,
+        "weights": digest(weights(trainer)), "engine": trainer.engine.name,
         "kept": [repr(answer.key) for answer in trainer.learners["prover"].replay.kept],
-        "owed": trainer.learners["prover"].replay.owed,
-        "rounds": [[row[name] for name in LOGGED] for row in rows],
-        "processes": trainer.processes.world,
-        "walked": list(walked),
-    }
+        "owed": trainer.learners["prover"].replay.owed, "rounds": [[row[name] for name in LOGGED] for row in rows],
+        "processes": trainer.processes.world, "walked": list(walked),
+    }  # fmt: skip
 
 
 def main(output, resume_at, config):

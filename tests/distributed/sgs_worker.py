@@ -21,12 +21,9 @@ def found(trainer):
     """What must be equal on both processes, and after a resume."""
     proposer = trainer.game.proposer
     return {
-        "weights": digest(weights(trainer)),
-        "optimizer": digest(optimizer_state(trainer)),
-        "remembered": remembered(trainer),
-        "targets": proposer.state_dict(),
-        "logged": proposer.logged(),
-    }
+        "weights": digest(weights(trainer)), "optimizer": digest(optimizer_state(trainer)),
+        "remembered": remembered(trainer), "targets": proposer.state_dict(), "logged": proposer.logged(),
+    }  # fmt: skip
 
 
 def main(output, resume_at, config):

@@ -20,15 +20,10 @@ CONFIG = dict(
 )
 TWO_STEPS = {"steps_per_round": 2, "prover_objective": "grpo"}
 GAMES = {
-    "pool": ("pool", "full", {}),
-    "tiers": ("tiers", "full", {}),
-    "debate": ("debate", "full", {"beta": 0.02}),
-    "frozen": ("frozen", "full", {}),
-    "symbolic": ("symbolic", "full", {}),
-    "pool_lora": ("pool", "lora", {}),
-    "frozen_lora": ("frozen", "lora", {"beta": 0.02}),
-    "debate_two_steps": ("debate", "full", TWO_STEPS),
-}
+    "pool": ("pool", "full", {}), "tiers": ("tiers", "full", {}), "debate": ("debate", "full", {"beta": 0.02}),
+    "frozen": ("frozen", "full", {}), "symbolic": ("symbolic", "full", {}), "pool_lora": ("pool", "lora", {}),
+    "frozen_lora": ("frozen", "lora", {"beta": 0.02}), "debate_two_steps": ("debate", "full", TWO_STEPS),
+}  # fmt: skip
 
 
 # Each engine meets each game, one and two steps a round, and full and lora weights; nightly plays the other cells.

@@ -46,15 +46,11 @@ def play(output, resume, config, signal=None, noise=None):
         noise_in(trainer, rank, noise)
     trainer.train(resume_from_checkpoint=resume)
     return {
-        "processes": trainer.accelerator.num_processes,
-        "distributed_type": str(trainer.accelerator.distributed_type),
-        "wrapped": type(trainer.model_wrapped).__name__,
-        "weights": digest(weights(trainer)),
-        "optimizer": digest(optimizer_state(trainer)),
-        "remembered": remembered(trainer),
-        "guard": trainer.guard.state_dict(),
-        "memory": held(trainer),
-    }
+        "processes": trainer.accelerator.num_processes, "distributed_type": str(trainer.accelerator.distributed_type),
+        "wrapped": type(trainer.model_wrapped).__name__, "weights": digest(weights(trainer)),
+        "optimizer": digest(optimizer_state(trainer)), "remembered": remembered(trainer),
+        "guard": trainer.guard.state_dict(), "memory": held(trainer),
+    }  # fmt: skip
 
 
 def fail(output):

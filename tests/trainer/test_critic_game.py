@@ -33,15 +33,10 @@ class Game(CountdownDomain):
 
 CRITIC = {"micro_batches": 1, "num_generations": 2}
 GAME = dict(
-    game="critic_discernment",
-    game_kwargs={"revisions": 2, "questions": 8},
-    conjecturer_micro_batches=None,
-    conjecturer_num_generations=None,
-    prover_micro_batches=3,
-    num_generations=2,
-    roles={"helpful": CRITIC, "misleading": CRITIC},
-    trainer={"domain": Game.tiny()},
-)
+    game="critic_discernment", game_kwargs={"revisions": 2, "questions": 8}, conjecturer_micro_batches=None,
+    conjecturer_num_generations=None, prover_micro_batches=3, num_generations=2,
+    roles={"helpful": CRITIC, "misleading": CRITIC}, trainer={"domain": Game.tiny()},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

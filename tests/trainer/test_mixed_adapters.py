@@ -147,15 +147,8 @@ def pool(players, **changes):
     }
     start |= {"frontier_low": 0.0, "frontier_high": 1.0}
     return {
-        **POOL,
-        **start,
-        "roles": roles,
-        "prover_micro_batches": None,
-        **MIXED,
-        **lora(),
-        "max_steps": 1,
-        **changes,
-    }
+        **POOL, **start, "roles": roles, "prover_micro_batches": None, **MIXED, **lora(), "max_steps": 1, **changes,
+    }  # fmt: skip
 
 
 def test_eight_players_share_a_pass(tmp_path):

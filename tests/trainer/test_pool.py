@@ -167,14 +167,9 @@ def test_all_kept_trains_on_every_answer_of_the_last_rounds(build):
     rounds hold more right answers than one round has rows."""
     kwargs = {"rounds": 3, "solved_limit": None, "all_kept": True}
     trainer = build(
-        max_steps=4,
-        prover_micro_batches=4,
-        prover_objective="expert_iteration",
-        prover_objective_kwargs=kwargs,
-        conjecturer_micro_batches=0,
-        conjecturer_num_generations=None,
-        learning_rate=0.0,
-    )
+        max_steps=4, prover_micro_batches=4, prover_objective="expert_iteration", prover_objective_kwargs=kwargs,
+        conjecturer_micro_batches=0, conjecturer_num_generations=None, learning_rate=0.0,
+    )  # fmt: skip
     assert trainer.args.gradient_accumulation_steps == 12
     right = []
     on_sample(trainer, lambda role, rollout: right.append(sum(v.correct for v in rollout.verdicts)))

@@ -202,15 +202,11 @@ def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
 
 
 CHANGES = {
-    "seed": dict(seed=77),
-    "learning_rate": dict(learning_rate=2e-3),
-    "conjecturer_reward": dict(conjecturer_reward="sgs"),
-    "answer_rule": dict(answer_rule="any"),
-    "prover_objective": dict(prover_objective="grpo"),
-    "beta": dict(beta=0.05),
-    "number_high": dict(number_high=11),
+    "seed": dict(seed=77), "learning_rate": dict(learning_rate=2e-3),
+    "conjecturer_reward": dict(conjecturer_reward="sgs"), "answer_rule": dict(answer_rule="any"),
+    "prover_objective": dict(prover_objective="grpo"), "beta": dict(beta=0.05), "number_high": dict(number_high=11),
     "max_steps": dict(max_steps=1),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -127,17 +127,10 @@ def played(tmp_path_factory):
         return [float(len(completions) == 8)] * len(completions)
 
     trainer = make_trainer(
-        tmp_path_factory.mktemp("two"),
-        max_steps=2,
-        game=None,
-        roles={"prover": {"objective": "rae"}},
-        conjecturer_micro_batches=None,
-        conjecturer_num_generations=None,
-        max_completion_length=4,
-        guard=False,
-        log_completions=True,
-        trainer={"game": game, "reward_funcs": count},
-    )
+        tmp_path_factory.mktemp("two"), max_steps=2, game=None, roles={"prover": {"objective": "rae"}},
+        conjecturer_micro_batches=None, conjecturer_num_generations=None, max_completion_length=4, guard=False,
+        log_completions=True, trainer={"game": game, "reward_funcs": count},
+    )  # fmt: skip
     rae = trainer.learners["prover"].objective
     observe = rae.observe
     rae.observe = lambda mean: (seen.append(mean), observe(mean))

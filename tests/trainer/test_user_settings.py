@@ -1,14 +1,19 @@
-# Tests: training/trainer.py, policies/forward.py
+# Tests: training/trainer.py, policies/forward.py, training/parts.py, policies/build.py, config/rules.py
 """What a user may bring along: checkpointing, precision, optimizers, small data, chats; and what is refused."""
 
+import logging
 import math
 
 import pytest
 import torch
 from datasets import Dataset
 
+from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError, DataError, RewardError
+from countdown_selfplay.policies.build import _one_tokenizer
 from countdown_selfplay.tiny import load_tiny_model
+from countdown_selfplay.training.parts import warn_of_lost_steps
+from tests.zoo.families import WORDS, tokenizer
 
 from .conftest import make_config, ran, rounds, weights
 from .test_round import LORA, problems
@@ -126,3 +131,49 @@ def test_a_guard_without_optimizer_states_is_refused(tmp_path):
 def test_a_dict_of_evaluation_sets_is_refused(build):
     with pytest.raises(ConfigError, match="`eval_dataset` is a dict"):
         build(trainer={"eval_dataset": {"a": problems(4)}})
+
+
+# A model, a tokenizer and a precision that do not fit are named in one sentence before a round is played.
+
+
+@pytest.mark.parametrize("dtype", ["float16", "torch.float16", "half", torch.float16])
+def test_float16_weights_are_refused_as_fp16_is(tmp_path, dtype):
+    with pytest.raises(ConfigError, match=r"`dtype` \(float16\) is not supported.*bfloat16 or float32"):
+        JointSelfPlayConfig(str(tmp_path), use_cpu=True, model_init_kwargs={"dtype": dtype})
+    JointSelfPlayConfig(str(tmp_path), use_cpu=True, model_init_kwargs={"dtype": "bfloat16"})
+
+
+def test_noise_on_embeddings_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"neftune_noise_alpha.*leave it unset"):
+        JointSelfPlayConfig(str(tmp_path), use_cpu=True, neftune_noise_alpha=5.0)
+
+
+def test_tokenizers_of_one_size_with_other_words_are_told_apart(tmp_path):
+    swapped = {word: i for i, word in enumerate([*WORDS[:6], *WORDS[6:][::-1]])}
+    tokenizer().save_pretrained(tmp_path / "a")
+    tokenizer().save_pretrained(tmp_path / "b")
+    other = (tmp_path / "c" / "tokenizer.json").parent
+    tokenizer().save_pretrained(other)
+    text = (other / "tokenizer.json").read_text().replace('"a": 16', f'"a": {swapped["a"]}')
+    (other / "tokenizer.json").write_text(text)
+    first, same, unlike = (str(tmp_path / name) for name in "abc")
+    assert _one_tokenizer([first, same], False) and not _one_tokenizer([first], False)
+    with pytest.raises(ConfigError, match=r"must share one tokenizer.*'a'"):
+        _one_tokenizer([first, unlike], False)
+    assert not _one_tokenizer([first, str(tmp_path)], False)  # sizes are compared where no tokenizer lies
+
+
+class Weights:
+    """Half of the weights are 1, whose neighbours in bfloat16 are 2^-8 below and 2^-7 above; half are 0."""
+
+    weight_names, module = ("one",), torch.nn.Linear(1, 1)
+
+    def named_parameters(self, name):
+        return [("weight", torch.tensor([1.0] * 6 + [0.0] * 4).bfloat16())]
+
+
+@pytest.mark.parametrize(("rate", "warned"), [(1e-6, True), (2.1e-3, False)])  # a step of 2^-9 = 1.95e-3 moves a 1
+def test_steps_that_round_away_are_named_by_their_share(rate, warned, caplog):
+    with caplog.at_level(logging.WARNING):
+        warn_of_lost_steps(Weights(), rate)
+    assert ("moves about 40% of them" in caplog.text) == warned

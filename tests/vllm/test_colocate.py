@@ -113,12 +113,9 @@ def test_models_that_were_passed_as_objects_are_the_ones_that_sample(tmp_path):
             parameter.mul_(1.1)
     trainer = build(tmp_path, "lora", max_steps=1)
     other = make_trainer(
-        tmp_path / "object",
-        model=model,
-        policy_sharing="lora",
-        trainer={"peft_config": LORA, "processing_class": trainer.processing_class},
-        **{**VLLM, "max_steps": 1},
-    )
+        tmp_path / "object", model=model, policy_sharing="lora",
+        trainer={"peft_config": LORA, "processing_class": trainer.processing_class}, **{**VLLM, "max_steps": 1},
+    )  # fmt: skip
     differences = watch_differences(other)
     other.train()
     assert max(differences["prover"] + differences["conjecturer"]) < 1e-4

@@ -19,23 +19,12 @@ pytestmark = pytest.mark.vllm
 
 GROUP, PROBLEMS = 4, 8
 CONFIG = {
-    **SMALL,
-    **VLLM,
-    "prover_samples_per_round": GROUP * PROBLEMS,
-    "prover_num_generations": GROUP,
-    "operands": [2, 3, 4],
-    "prover_objective": "rloo",
-    "prover_objective_kwargs": None,
-    "prover_sequences_per_step": 0,
-    "prover_demonstrations_per_step": 0,
-    "prover_sft_coef": 0.0,
-    "prover_micro_batches": 4,
-    "prover_max_completion_length": 8,
-    "conjecturer_model": None,
-    "steps_per_round": 1,
-    "max_steps": 2,
+    **SMALL, **VLLM, "prover_samples_per_round": GROUP * PROBLEMS, "prover_num_generations": GROUP,
+    "operands": [2, 3, 4], "prover_objective": "rloo", "prover_objective_kwargs": None, "prover_sequences_per_step": 0,
+    "prover_demonstrations_per_step": 0, "prover_sft_coef": 0.0, "prover_micro_batches": 4,
+    "prover_max_completion_length": 8, "conjecturer_model": None, "steps_per_round": 1, "max_steps": 2,
     "use_cpu": True,
-}
+}  # fmt: skip
 WIDE = 32  # of a head: vLLM's attention takes none of 16 on a CPU
 
 

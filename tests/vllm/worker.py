@@ -42,12 +42,9 @@ def main(output, config):
     on_sample(trainer, lambda role, found: texts.extend(found.texts))
     trainer.train()
     found = {
-        "processes": trainer.accelerator.num_processes,
-        "engine": trainer.engine.name,
-        "weights": digest(weights(trainer)),
-        "differences": differences,
-        "texts": texts,
-    }
+        "processes": trainer.accelerator.num_processes, "engine": trainer.engine.name,
+        "weights": digest(weights(trainer)), "differences": differences, "texts": texts,
+    }  # fmt: skip
     (Path(output) / f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(found))
 
 
