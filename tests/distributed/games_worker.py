@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.distributed.engine_worker import moved, weights, whole
-from tests.probe_games import memory, probe
-from tests.trainer.conftest import digest, make_trainer, on_sample, ran
+from tests.probe_games import probe
+from tests.trainer.conftest import digest, held, make_trainer, on_sample, ran
 from tests.trainer.test_round import LORA
 
 
@@ -30,7 +30,7 @@ def play(output, game, sharing, config, resume_at):
     shared = {
         "processes": trainer.accelerator.num_processes, "engine": trainer.engine.name,
         "steps": trainer.state.global_step, "moved": moved(start, end), "weights": digest(end),
-        "memory": memory(trainer), "resumed": {"weights": digest(weights(again)), "memory": memory(again)},
+        "memory": held(trainer), "resumed": {"weights": digest(weights(again)), "memory": held(again)},
         "frozen": [digest(frozen), digest(frozen_weights(trainer)), len(frozen)],
     }  # fmt: skip
     if game == "tiers":

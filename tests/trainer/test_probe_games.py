@@ -9,9 +9,9 @@ import torch
 
 from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.data.run_files import ROLES_FILE
-from tests.probe_games import TRAINED, memory, probe
+from tests.probe_games import TRAINED, probe
 
-from .conftest import After, equal, goes_on, make_trainer, on_sample, rounds, weights
+from .conftest import After, equal, goes_on, held, make_trainer, on_sample, rounds, weights
 from .test_round import LORA
 
 GAMES = [("pool", "full"), ("pool", "lora"), ("debate", "full"), ("symbolic", "full"), ("frozen", "lora")]
@@ -62,7 +62,7 @@ def test_every_trained_player_moves_and_nothing_frozen_does(played):
 def test_a_resume_is_the_straight_run_bit_for_bit(played, tmp_path):
     name, sharing, straight, *_ = played
     again = goes_on(straight, make_trainer(tmp_path / "again", **settings(name, sharing)), 2)
-    assert equal(everything(straight), everything(again)) and memory(again)["frame"]["rounds"] == 3
+    assert equal(everything(straight), everything(again)) and held(again)["frame"]["rounds"] == 3
 
 
 def test_every_players_metrics_are_logged_and_declared(played):

@@ -12,8 +12,8 @@ from countdown_selfplay.errors import ConfigError, GenerationError
 from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from tests.distributed.two_processes import launched_under
-from tests.probe_games import TRAINED, memory, probe
-from tests.trainer.conftest import equal, make_trainer, ran, rounds, weights
+from tests.probe_games import TRAINED, probe
+from tests.trainer.conftest import equal, held, make_trainer, ran, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
 
@@ -83,7 +83,7 @@ def test_each_player_of_a_probe_game_samples_with_its_own_weights_and_a_resume_i
         pushed = [line["conjecturer/weights_pushed"] for line in lines]
         assert pushed == ([0, 0, 0] if sharing == "lora" else [1, 1, 1])
     resumed = ran(player(tmp_path / "resumed"), str(tmp_path / "straight" / "checkpoint-2"))
-    assert equal(weights(straight), weights(resumed)) and memory(straight) == memory(resumed)
+    assert equal(weights(straight), weights(resumed)) and held(straight) == held(resumed)
 
 
 def test_without_the_push_the_second_role_samples_from_the_first_ones_weights_and_the_metric_shows_it(
