@@ -121,6 +121,7 @@ def in_both(tmp_path_factory):
     """(trainer, precision, how near): in float64, then in float32 with TRL's head. KL and entropy in the prover's
     loss; the conjecturer's is RLOO."""
     settings = dict(prover_beta=0.05, prover_entropy_coef=0.01, conjecturer_objective="rloo", **SETTINGS)
+    settings |= {"prover_objective": "expert_iteration"}  # the head also says which tokens are the likeliest
     tokenizer = {"processing_class": AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")}
     more = {"policy_sharing": "lora", "trainer": {**lora()["trainer"], **tokenizer}}
     double = make_trainer(tmp_path_factory.mktemp("double"), model=double_tiny(), **settings, **more)

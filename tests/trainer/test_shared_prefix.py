@@ -307,6 +307,7 @@ def loss_and_gradient(trainer, batches, shared):
 def plain(tmp_path_factory):
     """With KL and entropy in the loss, in float32; pass_at_k wants groups of more than 4."""
     settings = dict(prover_beta=0.05, prover_entropy_coef=0.01, num_generations=8)
+    settings |= {"prover_objective": "expert_iteration"}  # the head also says which tokens are the likeliest
     return make_trainer(tmp_path_factory.mktemp("plain"), **settings)
 
 
