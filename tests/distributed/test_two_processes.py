@@ -119,9 +119,6 @@ def test_two_processes_decide_alike_and_a_resume_is_exact(tmp_path):
         assert straight[name] == resumed[name], name
 
 
-# `guard_scope: conjecturer` on two processes: the conjecturer alone goes back, on both, and a resume is exact.
-
-
 def weights(folder, step, policy):
     return load_file(folder / f"checkpoint-{step}" / policy / "model.safetensors")
 

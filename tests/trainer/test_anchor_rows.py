@@ -85,9 +85,6 @@ def test_what_is_out_of_range_is_named(problem, words):
     assert TINY_SPEC.outside(problem) == words and TINY_SPEC.admits(problem) == (words is None)
 
 
-# Rounds that play nothing but the conjecturer's problems, or all of them: real steps on the tiny model.
-
-
 PURE = dict(max_steps=3, anchor_fraction=0.0, fill="none", learning_rate=1e-4)
 
 

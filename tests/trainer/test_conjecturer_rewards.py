@@ -77,9 +77,6 @@ def test_rewards_that_look_back_resume_bit_for_bit(build):
     assert "prover/rewards/soft_overlong" in rounds(resumed.args.output_dir)[0]
 
 
-# The prover's movement along its answers, against autograd; runs that are paid by it.
-
-
 PAID = dict(
     per_device_train_batch_size=16, conjecturer_num_generations=16, max_completion_length=12, anchor_fraction=0.0,
     conjecturer_reward="learning_progress", learning_rate=1e-4,

@@ -100,9 +100,6 @@ def test_a_run_that_is_killed_at_sixty_random_points_continues_bit_for_bit(playe
     print(f"{deaths} kills in {lives} runs, all continued bit for bit")
 
 
-# -- a full disk ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of its own in memory, whose size can be changed."""

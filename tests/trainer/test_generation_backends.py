@@ -50,9 +50,6 @@ def watch_differences(trainer):
     return found
 
 
-# -- what is refused -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "changes, message",
     [
@@ -114,9 +111,6 @@ def test_a_prompt_that_does_not_fit_with_its_completion_is_refused():
         check_lengths("prover", 49, 16, 64)
 
 
-# -- what an engine in the process draws from -------------------------------------------------------------------------
-
-
 def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
     """vLLM gives its requests their seeds from NumPy's generator where it samples with Triton, else it draws from
     torch's."""
@@ -134,9 +128,6 @@ def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
     assert (np.random.randint(2**31), float(torch.rand(()))) == expected
     assert draws("a", 0) == first
     assert first[0] != other[0] and first[1] != other[1]
-
-
-# -- which weights an engine holds -----------------------------------------------------------------------------------
 
 
 def test_the_fingerprint_sees_a_single_bit_and_an_exchange_and_nothing_else():

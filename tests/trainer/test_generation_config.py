@@ -81,9 +81,6 @@ def test_the_settings_are_back_after_an_error():
     assert Model.generation_config.to_dict() == before
 
 
-# The token that ends a chat turn is one and the same in the warm start, in training and in evaluation.
-
-
 CHAT = {"prover_prompt": "countdown_3to4", "conjecturer_prompt": "json", "max_completion_length": 8}
 
 

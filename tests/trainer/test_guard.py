@@ -109,9 +109,6 @@ def test_a_prover_that_is_not_finite_is_answered_with_advice_on_the_prover(build
         build(trainer={"objectives": {"prover": Broken()}}, **settings).train()
 
 
-# `guard_scope: conjecturer` (seed 001, section 3.2): the conjecturer alone goes back, and the run goes on.
-
-
 ALONE = {**GUARDED, "guard_scope": "conjecturer", "max_steps": 7}
 
 

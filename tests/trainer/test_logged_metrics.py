@@ -133,9 +133,6 @@ def test_an_unknown_metric_in_guard_trips_is_refused_before_a_model_loads(build)
         build(model="/no/such/model", guard_trips={"round/solve_rate": [0.1, 0.9]})
 
 
-# What reaches a tracker: the guard's actions as alerts of trackio, and what the roles wrote as its table.
-
-
 PLAY = """
 import sys
 from countdown_selfplay.cli.main import main

@@ -219,9 +219,6 @@ def test_provers_may_differ_in_temperature_and_start(build, tmp_path):
         make_config(tmp_path, **{**POOL, "roles": {"prover": {"players": 2, "each": [{}]}}})
 
 
-# A pool's memory on SmolLM2-135M: what more players cost where each is an adapter over one base.
-
-
 WORKER = Path(__file__).parent / "memory_worker.py"
 
 

@@ -142,9 +142,6 @@ def test_random_problems_are_refused_beside_a_conjecturer(tmp_path):
         make_config(tmp_path, random_fraction=0.5)
 
 
-# Real runs under roles that are not one model each with a group of several samples.
-
-
 def test_under_lora_a_base_per_model_is_trained_exported_and_resumed_bit_for_bit(build, tmp_path):
     model, tokenizer = load_tiny_model()
     with torch.no_grad():

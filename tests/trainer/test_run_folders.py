@@ -176,9 +176,6 @@ def test_a_resume_leaves_the_command_of_the_start_and_is_listed_with_its_own(tmp
 # Files of a run folder that something else damaged: one sentence, or what is not needed is passed over.
 
 
-# run.json, which a resume does not need
-
-
 def test_a_damaged_run_json_keeps_no_checkpoint_from_being_resumed_and_is_not_lost(copied, caplog):
     (copied / "run.json").write_text('{"resumes": [')
     make_trainer(copied, max_steps=2, **EVERY).train(resume_from_checkpoint=str(copied / "checkpoint-1"))
@@ -212,9 +209,6 @@ def test_of_a_checkpoint_with_a_damaged_manifest_the_one_before_is_taken(copied,
     assert "checkpoint-1; resume" in how_to_go_on(copied)
 
 
-# a checkpoint under another number
-
-
 def test_a_copy_under_a_higher_number_is_as_new_as_the_step_that_it_was_written_at(copied, tmp_path):
     """checkpoint-7 is of step 1: the newest is checkpoint-2, and at step 1 the one that is called so."""
     shutil.copytree(copied / "checkpoint-1", copied / "checkpoint-7")
@@ -235,9 +229,6 @@ def test_a_copy_under_a_higher_number_can_be_resumed_by_name(copied):
     assert [step_in(place / "checkpoint-3") for place in (copied, copied / "abandoned-2")] == [3, 1]
 
 
-# the note of a way back
-
-
 @pytest.mark.parametrize("text", ["{", "", "[]", "{}", '{"to": "1"}'])
 def test_a_damaged_note_of_a_way_back_is_one_sentence_and_moves_nothing(copied, text):
     (copied / GOING_BACK).write_text(text)
@@ -246,9 +237,6 @@ def test_a_damaged_note_of_a_way_back_is_one_sentence_and_moves_nothing(copied, 
     ):
         finish_going_back(copied)
     assert names(copied) == ["checkpoint-1", "checkpoint-2"]
-
-
-# what a fresh run leaves where it was
 
 
 def test_a_fresh_run_moves_the_exports_of_any_game_the_control_and_the_note_of_a_way_back(tmp_path):
@@ -267,9 +255,6 @@ def test_a_fresh_run_moves_the_exports_of_any_game_the_control_and_the_note_of_a
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / ROLES_FILE).write_text("{}")  # where no run was, it is what this one starts from
     assert set_run_aside(tmp_path) is None
-
-
-# a disk with a little room left
 
 
 def test_a_disk_on_which_the_weights_alone_do_not_fit_is_the_same_sentence(tmp_path, monkeypatch):

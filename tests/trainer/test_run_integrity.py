@@ -49,9 +49,6 @@ def rolled_back(tmp_path_factory):
     return trainer
 
 
-# -- trajectories that were given up ----------------------------------------------------------------------------------
-
-
 @pytest.mark.matrix
 def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_gave_up(build, tmp_path, rolled_back):
     """Killed in the first round of attempt 1, the resume must go on from checkpoint-2 with attempt 1, and end as the
@@ -123,9 +120,6 @@ def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build,
     assert json.loads((copied / "run.json").read_text())["resumes"] == []  # it was complete: no round was played again
 
 
-# -- the best and the newest healthy checkpoint -----------------------------------------------------------------------
-
-
 def scoring(trainer, values):
     evaluate = trainer.evaluate
 
@@ -144,9 +138,6 @@ BEST = dict(
 )  # fmt: skip
 
 
-# -- logs -------------------------------------------------------------------------------------------------------------
-
-
 def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path):
     settings = dict(save_strategy="steps", save_steps=2, **GUARD)
     tripping_after(build(max_steps=3, **settings)).train()
@@ -159,9 +150,6 @@ def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path):
     for log in logs:
         torn = log.with_suffix(".discarded.jsonl").read_text().splitlines()[-1]
         assert json.loads(torn) == {"torn": '{"step": 3, "tri'}
-
-
-# -- one run per folder -----------------------------------------------------------------------------------------------
 
 
 def hold(folder, held):
@@ -196,9 +184,6 @@ def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
     with (tmp_path / ".lock").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert kept.exists()
-
-
-# -- changed settings -------------------------------------------------------------------------------------------------
 
 
 CHANGES = {
@@ -266,9 +251,6 @@ def test_names_that_may_not_or_cannot_be_allowed_are_refused_before_a_model_load
         build(allow_changed="policy_sharing")
 
 
-# -- damage -----------------------------------------------------------------------------------------------------------
-
-
 def test_flipped_bytes_of_the_same_size_are_found(build, copied):
     path = copied / "checkpoint-2" / "model.safetensors"
     data = bytearray(path.read_bytes())
@@ -306,9 +288,6 @@ def test_a_full_disk_in_a_checkpoint_is_one_sentence_that_names_what_is_left(bui
     ):
         trainer.train()
     assert not (tmp_path / "run" / ".incomplete").exists()  # it would keep the disk full
-
-
-# -- how a run is ended -----------------------------------------------------------------------------------------------
 
 
 def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog, two_rounds):

@@ -154,9 +154,6 @@ def test_what_cannot_be_played_is_said_before_or_in_the_first_round(build, tmp_p
         build_sgs(build, proposer_kwargs={}).train()
 
 
-# 200 rounds of self-guided self-play on targets none of which gets solved (benchmarks/sgs_rounds.py).
-
-
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 ROUNDS = 200
 
@@ -189,9 +186,6 @@ def test_memory_stays_flat_and_adam_keeps_its_state(bench, tmp_path, monkeypatch
     gained = [b["prover"] - a["prover"] for a, b in zip(watch.adam, watch.adam[1:], strict=False)]
     assert found["adam_never_reset"] and set(gained) <= {0.0, 1.0, 2.0} and found["adam_steps"]["prover"] > 10
     assert found["generations"] == sum(trainer.frame.samples.values()) >= ROUNDS * 6 * 4
-
-
-# Symbolic proposers in real runs of the tiny model: they train, and a resumed run is the straight run.
 
 
 COMMON = dict(candidates=32, refresh=2, keep=8)

@@ -66,9 +66,6 @@ def test_printing_a_few_completions_leaves_pythons_generator_as_it_was(build, ca
     assert random.getstate() == before and "Step 1" in capsys.readouterr().out
 
 
-# Every answer is judged once, by the domain, and all who ask get that verdict.
-
-
 def test_the_domain_is_asked_once_per_answer_and_reward_functions_get_the_verdicts(build):
     domain, seen, played = CountingDomain(CountdownDomain.tiny()), [], Counter()
 
@@ -159,9 +156,6 @@ def test_the_table_of_completions_holds_every_turn(played):
         assert table["completion"].tolist() == texts and len(texts) == (32, 8)[step - 1]
         assert table["reward"].tolist() == [1.0] * 8 + [0.0] * (len(texts) - 8) == table["count"].tolist()
         assert table["advantage"].tolist() == pytest.approx([a for t in result.turns for a in t.advantages_B.tolist()])
-
-
-# A game that samples more than a role's micro-batches hold: the step is that of a run in which everything fits.
 
 
 class Sparse(BaseGame):

@@ -133,9 +133,6 @@ def test_a_dict_of_evaluation_sets_is_refused(build):
         build(trainer={"eval_dataset": {"a": problems(4)}})
 
 
-# A model, a tokenizer and a precision that do not fit are named in one sentence before a round is played.
-
-
 @pytest.mark.parametrize("dtype", ["float16", "torch.float16", "half", torch.float16])
 def test_float16_weights_are_refused_as_fp16_is(tmp_path, dtype):
     with pytest.raises(ConfigError, match=r"`dtype` \(float16\) is not supported.*bfloat16 or float32"):
