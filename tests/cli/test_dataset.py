@@ -113,12 +113,6 @@ def test_difficulty_and_operators_are_conditions(tmp_path, capsys):
         assert all("/" in text and "-" in text for text in all_solutions(problem_from_row(row, 0)))
 
 
-def test_an_empty_range_of_solution_counts_is_refused(tmp_path, capsys):
-    arguments = ["--count", "5", "--min_solutions", "5", "--max_solutions", "2"]
-    assert main(["dataset", str(tmp_path / "x.jsonl"), *arguments]) == 2
-    assert "`--min_solutions` (5) must not exceed `--max_solutions` (2)" in capsys.readouterr().err
-
-
 def test_excluded_problems_are_left_out_and_counted(tmp_path, capsys):
     first = tmp_path / "first.jsonl"
     assert main(["dataset", str(first), "--count", "15"]) == 0

@@ -137,38 +137,6 @@ def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--recipe", "tiny/defualt"], "Unknown recipe 'tiny/defualt'. Did you mean 'tiny/default'"),
-        (["--config", "nowhere.yaml"], "There is no config file 'nowhere.yaml'"),
-        (["--recipe", "tiny/default", "--config", "a.yaml"], "There is no config file 'a.yaml'"),
-        (["--config"], "`--config` needs a YAML file"),
-        (["--conjecturer_reward", "tnet"], "Did you mean 'tent'"),
-        (["--num_generations", "7"], "`num_generations` (7) must divide"),
-        (["--dataset_name", "nobody/nothing"], "Data set 'nobody/nothing' (split 'train') cannot be reached"),
-        (["--dataset_name", "absent.jsonl"], "There is no problem file 'absent.jsonl'"),
-        (
-            ["--recipe", "tiny/default", "--model_name_or_path", "no/model"],
-            "The model 'no/model' cannot be loaded: it is neither",
-        ),
-        (
-            ["--recipe", "tiny/default", "--model_name_or_path", "."],
-            "cannot be loaded: it is a folder without a model",
-        ),
-        (["--model_name_or_path", "tiny"], "the tokenizer has no chat template; set both to compact"),
-        (
-            ["--resume_from_checkpoint", "runs/none"],
-            "Cannot resume from runs/none: there is no such folder; pass true",
-        ),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(arguments, message, capsys, tmp_path):
-    assert main(["joint", "--output_dir", str(tmp_path), *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error and len(error.strip().splitlines()) == 1
-
-
 def test_a_run_folder_given_as_model_names_the_policies_inside(tmp_path, capsys):
     (tmp_path / "run" / "prover").mkdir(parents=True)
     (tmp_path / "run" / "prover" / "config.json").write_text("{}")
@@ -184,20 +152,6 @@ def test_problems_can_come_from_a_csv_file(tmp_path):
     path.write_text('nums,target\n"[1, 10, 6]",17\n"[2 3 4]",24\n')
     problems = [problem_from_row(row, i) for i, row in enumerate(load_problem_rows(str(path), "train"))]
     assert problems == [Problem((1, 10, 6), 17), Problem((2, 3, 4), 24)]
-
-
-def test_a_bad_row_of_a_data_set_names_row_and_column(tmp_path, capsys):
-    data = tmp_path / "problems.jsonl"
-    data.write_text('{"nums": [3, 5, 7], "target": 22}\n{"nums": [3, 5], "target": null}\n')
-    assert main(["joint", "--output_dir", str(tmp_path / "run"), "--dataset_name", str(data)]) == 2
-    assert "row 1, column 'target'" in capsys.readouterr().err
-
-
-def test_an_unknown_key_in_a_config_file_is_named(tmp_path, capsys):
-    config = tmp_path / "run.yaml"
-    config.write_text("model_name_or_path: tiny\nprover_learning_rat: 0.1\n")
-    assert main(["joint", "--config", str(config)]) == 2
-    assert "prover_learning_rat" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["joint", "rloo", "sft", "ipo"])
@@ -316,12 +270,6 @@ def test_a_plan_beyond_a_large_gpu_says_what_needs_less():
     for said, plan in plans.items():
         table = memory_table(plan)
         assert said in table and ("More than the 80 GB" in table) == bool(said)
-
-
-def test_what_transformers_refuses_is_one_line_and_exit_code_2(capsys, tmp_path):
-    assert main(["joint", "--output_dir", str(tmp_path), "--logging_steps", "0"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and "Transformers or TRL refuses these settings: logging strategy" in error
 
 
 def test_the_progress_line_can_be_switched_off(tmp_path, capsys, monkeypatch):

@@ -141,26 +141,6 @@ def test_launch_options_are_taken_out_and_the_rest_keeps_its_order():
     assert rest == ["--max_steps", "3", "--beta=0", "--seed", "1"]
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["--num_processes"], "`--num_processes` needs a value"),
-        (["--accelerate_config", "--seed"], "`--accelerate_config` needs a value"),
-        (["--num_processes", "0"], "`--num_processes` (0) must be a whole number of at least 1"),
-        (["--num_processes=two"], "`--num_processes` (two) must be a whole number of at least 1"),
-        (["--machine_rank", "-1"], "`--machine_rank` (-1) must be a whole number of at least 0"),
-    ],
-)
-def test_a_wrong_launch_option_names_itself_and_its_rule(argv, message):
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        launch.split_launch_options(argv)
-
-
-def test_an_unknown_accelerate_config_suggests_the_nearest():
-    with pytest.raises(ConfigError, match="Did you mean 'zero3'"):
-        launch.config_path("zero4")
-
-
 def test_a_named_config_is_launched_from_the_shipped_folder(monkeypatch):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: name == "deepspeed")
     monkeypatch.setattr(launch, "_accelerators", lambda: 4)
@@ -237,13 +217,6 @@ def test_deepspeed_on_a_cpu_is_told_so_by_the_name_of_its_config(given, passed):
     assert line[line.index("joint") + 1 :] == passed and environment == {}
 
 
-def test_a_config_file_that_is_no_mapping_is_refused(tmp_path):
-    path = tmp_path / "list.yaml"
-    path.write_text("- zero3\n")
-    with pytest.raises(ConfigError, match="must be a YAML mapping"):
-        launch.launch_command("joint", {"accelerate_config": str(path)}, [])
-
-
 def test_launch_options_are_refused_inside_a_launch(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "0")
     with pytest.raises(ConfigError, match="LOCAL_RANK is set"):
@@ -282,11 +255,6 @@ def test_a_trainer_command_leaves_the_process_group(monkeypatch):
     monkeypatch.setitem(sys.modules, "countdown_selfplay.cli.joint", types.SimpleNamespace(main=fake_joint))
     assert main.main(["joint"]) == 5
     assert not dist.is_initialized()
-
-
-def test_options_of_a_command_that_is_no_trainer_are_left_alone(monkeypatch, capsys):
-    assert main.main(["env", "--num_processes", "2"]) == 2
-    assert "Unrecognized arguments: --num_processes 2" in capsys.readouterr().err
 
 
 PROBE = """

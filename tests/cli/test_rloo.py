@@ -3,8 +3,6 @@
 
 import json
 
-import pytest
-
 from countdown_selfplay.cli.main import main
 
 SHORT = ["--max_steps", "2", "--eval_problems", "16", "--num_generations_eval", "4", "--disable_tqdm", "true"]
@@ -30,17 +28,3 @@ def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "prover: 64 x 4 x 1 = 256 samples = 16 problems x 16" in out
     assert "problems per round: 16, at least 16 anchors, up to 0 proposals" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--conjecturer_micro_batches", "1"], "`conjecturer_micro_batches` (1) must be 0 here"),
-        (["--prover_objective", "reinforce"], "`prover_objective` (reinforce) is not for rloo"),
-        (["--conjecturer_model_name_or_path", "tiny"], "`conjecturer_model_name_or_path` (tiny) is not for rloo"),
-    ],
-)
-def test_what_belongs_to_joint_is_refused(tmp_path, capsys, arguments, message):
-    assert main(["rloo", "--output_dir", str(tmp_path), *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1

@@ -10,7 +10,6 @@ from tests.toy_domain import Sums
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.domains import held_out_of, make_domain
-from countdown_selfplay.errors import ConfigError, UnknownNameError
 from countdown_selfplay.evaluation.roles import evaluate_conjecturer
 from countdown_selfplay.tiny import load_tiny_model
 
@@ -139,29 +138,6 @@ def test_a_conjecturers_rates_are_those_of_the_domains_facts():
 def test_a_domain_is_made_from_its_name_and_arguments():
     assert make_domain(SUMS, '{"high": 7}').high == 7 and make_domain(SUMS, None).high == 49
     assert make_domain("countdown").to_dict()["domain"] == "countdown"
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "error", "message"),
-    [
-        ("contdown", None, UnknownNameError, r"Unknown domain 'contdown'. Did you mean 'countdown'\?"),
-        ("no_such.module:Sums", None, ConfigError, "domain 'no_such.module:Sums' cannot be imported"),
-        ("tests.toy_domain:Sum", None, UnknownNameError, r"'tests.toy_domain' has no 'Sum'. Did you mean 'Sums'\?"),
-        (SUMS, {"hihg": 7}, ConfigError, "Domain 'tests.toy_domain:Sums' does not take hihg; it takes high."),
-        (SUMS, "[7]", ConfigError, r"`domain_kwargs` \('\[7\]'\) must be a JSON object"),
-        (SUMS, "high", ConfigError, "must be a JSON object"),
-    ],
-)
-def test_a_wrong_name_or_argument_is_one_sentence(name, arguments, error, message):
-    with pytest.raises(error, match=message):
-        make_domain(name, arguments)
-
-
-def test_countdown_takes_its_own_arguments(tmp_path):
-    from countdown_selfplay.config import JointSelfPlayConfig
-
-    with pytest.raises(ConfigError, match=r"`domain_kwargs` has high, .*Known names: .*number_high, .*operands"):
-        JointSelfPlayConfig(str(tmp_path), use_cpu=True, domain_kwargs='{"high": 7}')
 
 
 @pytest.mark.parametrize(

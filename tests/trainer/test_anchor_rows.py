@@ -8,10 +8,9 @@ from datasets import Dataset
 
 from countdown_selfplay.countdown import Problem, generate_problems
 from countdown_selfplay.data.anchors import problem_keys
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import TINY_SPEC
 
-from .conftest import equal, make_config, on_sample, ran, rounds, weights
+from .conftest import equal, on_sample, ran, rounds, weights
 
 ANCHORS = generate_problems(12, TINY_SPEC, seed=5)
 
@@ -132,16 +131,3 @@ def test_keep_all_plays_every_admitted_proposal(build):
         admitted = round(16 * line["conjecturer/admitted_rate"])
         assert line["round/conjectured_slots"] == admitted
         assert line["round/anchor_slots"] == -(-(admitted + max(admitted, 4)) // 4) * 4 - admitted
-
-
-def test_a_capacity_that_cannot_hold_all_is_refused_with_the_worst_case(tmp_path):
-    # 16 proposals and 16 anchors of 4 answers are 128 samples, 8 micro-batches of 16; 2 hold 8 problems
-    with pytest.raises(
-        ConfigError, match=r"`prover_micro_batches` \(2\) holds 8 problems.*may play 32: 16.*raise it to 8"
-    ):
-        make_config(tmp_path, fill="keep_all", truncate_multiple=4)
-
-
-def test_fixed_data_cannot_be_asked_for_where_none_is_played(tmp_path):
-    with pytest.raises(ConfigError, match=r"`anchor_fraction` \(0.5\).*fill=none plays none"):
-        make_config(tmp_path, fill="none")

@@ -10,7 +10,6 @@ from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.countdown.critique import CountdownCritique, steps_of
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.losses import RoleLoss
 from tests.trainer.conftest import goes_on, make_trainer, ran, rounds, weights
@@ -94,30 +93,3 @@ def test_the_supervised_term_reads_rows_that_the_objective_did_not_select(tmp_pa
         total -= float(logits.log_softmax(-1).gather(1, answer[:, None]).sum())
     tokens = sum(len(answer) for _, answer, _ in marked)
     assert line["prover/sft_loss"] == pytest.approx(total / tokens, rel=1e-4)
-
-
-def test_a_supervised_term_that_nothing_would_feed_is_refused(tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"`roles.helpful.sft_coef` \(0.5\) has no effect: the game .* marks no samples"
-    ):
-        make_trainer(
-            tmp_path / "a",
-            model="nowhere",
-            **{**GAME, "roles": {**GAME["roles"], "helpful": {**CRITIC, "sft_coef": 0.5}}},
-        )
-    with pytest.raises(
-        ConfigError, match=r"`prover_sft_coef` \(0.5\) has no effect beside `prover_objective`, which im"
-    ):
-        make_trainer(tmp_path / "b", model="nowhere", **GAME, prover_sft_coef=0.5, prover_objective="rest")
-    with pytest.raises(
-        ConfigError, match=r"`prover_sft_coef` \(-1(\.0)?\) must be a finite number of at least 0: 0 means"
-    ):
-        make_trainer(tmp_path / "c", model="nowhere", **GAME, prover_sft_coef=-1)
-
-
-def test_what_does_not_fit_is_refused_before_a_model_loads(tmp_path):
-    # 2 answers with 2 critiques of 4 revisions each: 2 + 16 samples; 16 fit into a micro-batch
-    with pytest.raises(ConfigError, match=r"`roles.prover.micro_batches` holds 16 samples .* may need 18"):
-        make_trainer(tmp_path / "a", model="nowhere", **{**GAME, "prover_micro_batches": 1, "game_kwargs": {}})
-    with pytest.raises(ConfigError, match="does not take revision; it takes eta, revisions"):
-        make_trainer(tmp_path / "b", model="nowhere", **{**GAME, "game_kwargs": {"revision": 4}})

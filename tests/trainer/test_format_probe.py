@@ -74,8 +74,3 @@ def test_a_legal_move_goes_on_or_leaves_one_number():
     verdicts = domain.moved(texts, [problem] * 6, [[3, 4]] * 6)
     assert [domain.was_legal(v) for v in verdicts] == [True, True, False, False, False, False]
     assert domain.moved(["3 * 4 = 12"], [Problem((3, 4, 2), 24)], [[3, 4, 2]]) == [[12, 2]]
-
-
-def test_a_negative_probe_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="format_probe"):
-        build(tmp_path, format_probe=-1)

@@ -50,36 +50,6 @@ def watch_differences(trainer):
     return found
 
 
-@pytest.mark.parametrize(
-    "changes, message",
-    [
-        ({"use_vllm": True}, r"`use_vllm` \(True\) is not read by the joint trainer.*generation_backend=vllm "),
-        ({"vllm_mode": "server"}, r"`vllm_mode` \(server\).*generation_backend=vllm_server"),
-        ({"use_transformers_continuous_batching": True}, "not read by the joint trainer.*use generation_backend=gen"),
-        ({"generation_backend": "sglang"}, "`generation_backend` .*must be one of generate, vllm"),
-        ({"vllm_engine_kwargs": {"dtype": "float32"}}, "is read under generation_backend=vllm only"),
-        ({"generation_backend": "vllm", "vllm_engine_kwargs": "eager"}, "must be a JSON object"),
-        ({"generation_backend": "vllm", "vllm_engine_kwargs": {"enable_lora": True}}, "must not hold enable_lora"),
-        ({"prover_vllm_server_base_url": "http://127.0.0.1:1"}, "is read under generation_backend=vllm_server only"),
-        (
-            {"generation_backend": "vllm_server", "vllm_request_timeout": -1.0},
-            r"`vllm_request_timeout` \(-1.0\) must be a finite number above 0: seconds",
-        ),
-        ({"generation_backend": "vllm_server", "vllm_request_timeout": 0.0}, "must be a finite number above 0"),
-        ({"vllm_tensor_parallel_size": 2}, "is read under generation_backend=vllm only"),
-        ({"generation_backend": "vllm", "vllm_group_port": 1}, "is read under generation_backend=vllm_server only"),
-        (
-            {"transformers_continuous_batching_config": {"num_blocks": 8}},
-            "`transformers_continuous_batching_config` .* is not read by the joint trainer",
-        ),
-        ({"vllm_importance_sampling_mode": "clip"}, "must be one of token_truncate"),
-    ],
-)
-def test_settings_that_would_be_skipped_are_refused(tmp_path, changes, message):
-    with pytest.raises(ConfigError, match=message):
-        make_config(tmp_path, **changes)
-
-
 @pytest.mark.skipif(_trl.vllm_installed(), reason="vLLM is installed here")
 def test_vllm_without_vllm_names_the_extra(build):
     with pytest.raises(MissingExtraError, match=r"needs vLLM.*countdown-selfplay\[vllm\]"):

@@ -10,11 +10,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from countdown_selfplay.errors import CollapseError, ConfigError
+from countdown_selfplay.errors import CollapseError
 from countdown_selfplay.objectives.base import LossOutput
 from countdown_selfplay.objectives.rloo import RLOO
 
-from .conftest import equal, goes_on, make_config, optimizer_state, ran, results_of, rounds, weights
+from .conftest import equal, goes_on, optimizer_state, ran, results_of, rounds, weights
 
 # A learning rate at which nothing collapses by itself within a few rounds: the damage below is the only collapse.
 GUARDED = dict(
@@ -170,17 +170,3 @@ def test_it_goes_back_as_often_as_it_falls_and_the_run_goes_on(build, caplog):
     assert trainer.state.global_step == 5 and trainer.conjecturer_guard.rollbacks == 4
     assert [line["conjecturer/rolled_back"] for line in rounds(Path(trainer.args.output_dir))] == [0, 1, 1, 1, 1]
     assert "rollback 4 of it); if it falls again, lower its learning rate or raise its beta" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        ({"policy_sharing": "tied"}, "the prover plays the same"),
-        ({"roles": {"conjecturer": {"weights": "prover"}}}, "the prover plays the same"),
-        ({"roles": {"conjecturer": {"weights": "start"}}}, "these are frozen"),
-        ({"save_strategy": "no"}, "leaves no checkpoint to restore"),
-    ],
-)
-def test_what_cannot_go_back_alone_is_refused(tmp_path, changes, words):
-    with pytest.raises(ConfigError, match=rf"`guard_scope` \(conjecturer\).*{words}"):
-        make_config(tmp_path, **{**ALONE, **changes})

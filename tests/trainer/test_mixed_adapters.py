@@ -11,7 +11,6 @@ import torch
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.planning.dry_run import estimate_of
 from countdown_selfplay.policies.lora import allow_mixed
@@ -334,12 +333,6 @@ def test_a_base_that_reads_mixed_rows_otherwise_is_found_out(tmp_path, caplog):
         allow_mixed(trainer.policies, "on", "ddp", False)
     assert trainer.policies.mixed is None and "hidden states differ" in caplog.text and len(caplog.records) == 1
     assert all(torch.equal(value, start[name]) for name, value in weights(trainer).items())
-
-
-@pytest.mark.parametrize("sharing", ["full", "tied"])
-def test_a_mixed_pass_without_adapters_is_refused_in_one_sentence(tmp_path, sharing):
-    with pytest.raises(ConfigError, match=rf"`mixed_adapters` \(on\).*'{sharing}'; set policy_sharing=lora"):
-        make_trainer(tmp_path, policy_sharing=sharing, mixed_adapters="on")
 
 
 def test_auto_mixes_on_a_cpu_over_small_bases(tmp_path, monkeypatch):

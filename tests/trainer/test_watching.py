@@ -166,27 +166,6 @@ def test_a_run_with_parts_of_a_users_own_and_its_control_on_as_many_samples(own,
     assert "With and without the conjecturer" in Path("run/report.html").read_text()
 
 
-@pytest.mark.parametrize(
-    "line, message",
-    [
-        ("--control true --eval_problems 0", "`control` (True) compares two runs on held-out problems"),
-        ("--control true --conjecturer_micro_batches 0", "and none is trained here"),
-        (
-            "--control true --early_stopping_patience 2 --eval_strategy steps --eval_steps 1",
-            "`early_stopping_patience` may end that; set one",
-        ),
-        ("--early_stopping_patience 2", "`early_stopping_patience` (2) counts evaluations, and `eval_strategy` is no"),
-        ("--report_every 0", "`report_every` (0) must be at least 1"),
-        ("--callbacks nowhere:Mine --eval_problems 0", "The callback 'nowhere:Mine' cannot be imported"),
-        ("--reward_funcs verifierr", "Unknown prover reward 'verifierr'. Did you mean 'verifier'?"),
-    ],
-)
-def test_wrong_wishes_are_one_sentence_before_a_model_loads(line, message, tmp_path, capsys):
-    assert main(["joint", "--output_dir", str(tmp_path / "out"), *line.split()]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1 and not (tmp_path / "out").exists()
-
-
 def test_a_run_ends_early_when_it_does_not_improve(build):
     often = dict(eval_strategy="steps", eval_steps=1, num_generations_eval=1, metric_for_best_model="eval_pass@1")
     trainer = build(max_steps=9, trainer={"eval_dataset": ROW, "callbacks": callbacks_of(None, 2)}, **often)

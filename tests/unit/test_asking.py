@@ -60,34 +60,6 @@ def test_a_system_message_that_is_refused_or_left_out_stands_in_the_users(templa
     assert text(AutoTokenizer.from_pretrained(tmp_path), ASKED) == text(asked, ASKED)
 
 
-@pytest.mark.parametrize(
-    ("template", "said"),
-    [
-        ("{{ raise_exception('never') }}", "system, user: TemplateError (never)"),
-        (TURNS + "{{ missing.names }}", "UndefinedError"),
-        ("{% for m in messages %}", "TemplateSyntaxError"),
-        (TURNS + "{{ 1 // 0 }}", "ZeroDivisionError"),
-        ("<fixed>", "leaves out the system's message ('Be brief.')"),
-        ("Be brief. 2 + 2 ?", "leaves out the system's message"),
-        (
-            TURNS.replace(
-                "{% for", "{% if messages | length > 2 %}{{ raise_exception('one turn') }}{% endif %}{% for"
-            ),
-            "one",
-        ),
-        (
-            TURNS + "{% if messages[-1].role == 'assistant' %}{{ raise_exception('no answers') }}{% endif %}",
-            "no answers",
-        ),
-        (None, "has no chat template"),
-    ],
-)
-def test_a_template_that_cannot_ask_is_a_sentence(template, said):
-    with pytest.raises(PromptError) as caught:
-        ready(tokenizer(template), [ASKED, TALK])
-    assert said in str(caught.value) and "\n" not in str(caught.value)
-
-
 def test_a_folded_template_is_tried_with_other_prompts_too():
     once = "{% if messages | length > 2 %}{{ raise_exception('one turn') }}{% endif %}" + REFUSES
     folded = ready(tokenizer(once), [ASKED])
@@ -117,12 +89,6 @@ def test_values_of_all_kinds_reach_the_template_as_they_are():
 def test_named_templates_are_all_changed():
     asked = ready(tokenizer({"default": REFUSES, "tool_use": REFUSES}), [ASKED])
     assert text(asked, ASKED) == text(asked, ASKED, chat_template="tool_use") == "<user>Be brief.\n\n2 + 2 ?<go>"
-
-
-@pytest.mark.parametrize("name", ["messages", "tokenize", "add_generation_prompt", "two words"])
-def test_what_is_no_variable_of_a_template_is_refused(name):
-    with pytest.raises(ConfigError, match=f"and {name} is none; leave it out"):
-        ready(tokenizer(TURNS), [ASKED], {name: True})
 
 
 def test_a_variable_that_the_template_does_not_read_is_said(caplog):
@@ -174,49 +140,7 @@ def test_generation_kwargs_holds_what_acts():
     assert check_generation_kwargs('{"min_new_tokens": 2}', "vllm") == {"min_new_tokens": 2}
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        *[({name: 0.1}, f"must not hold {name}") for name in ("temperature", "top_p", "top_k", "min_p", "seed")],
-        ({"max_new_tokens": 3}, "follows from max_completion_length"),
-        ({"num_return_sequences": 2}, "follows from num_generations"),
-        ({"stop_strings": ["x"]}, "follows from prover_stop and conjecturer_stop"),
-        *[({name: 1}, f"cannot hold {name}") for name in ("do_sample", "num_beams", "penalty_alpha", "nonsense")],
-        *[({name: 1}, f"cannot hold {name}") for name in ("guidance_scale", "forced_eos_token_id", "eos_token_id")],
-        ({"suppress_tokns": [5]}, "Did you mean 'suppress_tokens'?"),
-        ({"typical_p": 2}, "typical_p (2), which cannot be"),
-        *[({name: "x"}, f"{name} ('x'), which cannot be") for name in ACTING],
-        *[({name: None}, f"{name} (None), which cannot be") for name in ACTING],
-        ("[1]", "must be a JSON object"),
-    ],
-)
-def test_generation_kwargs_refuses_all_else(given, said):
-    with pytest.raises(ConfigError) as caught:
-        check_generation_kwargs(given)
-    assert said in str(caught.value) and "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"suppress_tokens": [99]},
-        {"begin_suppress_tokens": [-1]},
-        {"suppress_tokens": [1.5]},
-        {"bad_words_ids": [[3, 99]]},
-        {"sequence_bias": [[[99], 1.0]]},
-    ],
-)
-def test_tokens_that_the_model_does_not_have_are_refused(given):
-    with pytest.raises(ConfigError, match="the model's tokens are 0 to 98"):
-        check_token_ids(given, 99)
-
-
 def test_tokens_that_it_has_are_not_and_the_least_length_is_at_most_the_most():
     check_token_ids(ACTING, 99)
     with pytest.raises(ConfigError, match=r"`min_new_tokens` \(9\) .* must be at most the tokens of an answer, 8"):
         generation_settings({"max_new_tokens": 8, "generation_kwargs": {"min_new_tokens": 9}}, [1], 0)
-
-
-def test_generation_kwargs_under_vllm_are_those_that_an_evaluation_knows_too():
-    with pytest.raises(ConfigError, match=r"typical_p: it does not act in all .* under generation_backend=vllm"):
-        check_generation_kwargs({"typical_p": 0.5}, "vllm")

@@ -14,43 +14,6 @@ from countdown_selfplay.errors import DataError
 ROW = {"nums": [3, 4], "target": 7}
 LINE = json.dumps(ROW)
 
-NO_ROWS = {  # pyarrow's reader of JSON ends the process (SIGSEGV) on the first four
-    ("null.jsonl", b"null\n"): r"'.*null\.jsonl', line 1: this is not a JSON object \(it is null\)",
-    ("first.jsonl", b"null\n{}\n"): "line 1: this is not a JSON object",
-    ("list.json", f"[null, {LINE}]".encode()): r"row 0: this is not a JSON object \(it is null\)",
-    ("null.json", b"null"): r"does not hold a JSON object \(it is null\)",
-    ("second.jsonl", f"{LINE}\nnull\n".encode()): "line 2: this is not a JSON object",
-    ("numbers.json", b"[1, 2]"): r"row 0: this is not a JSON object \(it is a whole number\)",
-    ("text.jsonl", b'"a"\n'): r"line 1: this is not a JSON object \(it is a text\)",
-    ("cut.jsonl", f"{LINE}\n{LINE[:9]}".encode()): "line 2: this is not a JSON object",
-    ("zeros.jsonl", b"\0" * 100): "line 1: this is not a JSON object",
-    ("bytes.jsonl", bytes(range(256))): "cannot be read: it is not UTF-8 text",
-    ("deep.jsonl", b"[" * 100_000): "nested too deeply",
-    ("empty.jsonl", b""): "is empty: it holds no row",
-    ("objects.jsonl", b"{}\n{}\n"): "is empty: it holds no row",
-    ("list_empty.json", b"[]"): "is empty: it holds no row",
-    ("surrogate.jsonl", b'{"x": "\\ud800"}\n'): "cannot be read as json",
-    ("text.parquet", b"hello\n"): "cannot be read as parquet",
-    ("magic.parquet", b"PAR1" + b"\0" * 99 + b"PAR1"): "cannot be read as parquet",
-    ("empty.csv", b""): "is empty: it holds no row",
-    ("zeros.csv", b"\0" * 50): "cannot be read as csv",
-    ("quote.csv", b'nums,target\n"[3, 4],7\n'): "cannot be read as csv",
-}
-
-
-@pytest.mark.parametrize(("name", "data"), NO_ROWS, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_file_without_rows_is_one_sentence(tmp_path, name, data):
-    (tmp_path / name).write_bytes(data)
-    with pytest.raises(DataError, match=NO_ROWS[name, data]) as refused:
-        load_problem_rows(str(tmp_path / name))
-    assert "\n" not in str(refused.value) and name in str(refused.value)
-
-
-def test_a_folder_of_files_is_looked_at_before_it_is_handed_over(tmp_path):
-    (tmp_path / "train.jsonl").write_text("null\n")
-    with pytest.raises(DataError, match=r"train\.jsonl', line 1: this is not a JSON object \(it is null\)"):
-        load_problem_rows(str(tmp_path))
-
 
 def test_files_of_a_folder_that_are_no_data_are_not_looked_at(tmp_path):
     """As Hugging Face's cache and a list of notes beside the rows, which may be compressed."""

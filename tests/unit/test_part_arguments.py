@@ -10,7 +10,6 @@ import pytest
 from annotated_types import Ge, Gt, Lt, MinLen
 
 from countdown_selfplay.cli.help_part import KINDS, print_parts
-from countdown_selfplay.errors import ConfigError, UnknownNameError
 from countdown_selfplay.registry import Count, Registry, Share, annotations_of, described, fits
 
 
@@ -75,22 +74,6 @@ def test_an_annotation_is_put_in_words(hint, words):
     assert described(hint) == words
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, "Part 'mine' needs count; it takes count, share, kind, free."),
-        ({"count": 1, "shar": 1}, "does not take shar; it takes count, share, kind, free. Did you mean 'share'?"),
-        ({"count": True}, "`count` (True) of part 'mine' must be a whole number of at least 1."),
-        ({"count": 1, "share": 2}, "`share` (2) of part 'mine' must be a number from 0 to 1; leave it out for 0.5."),
-        ({"count": 1, "kind": "c"}, "`kind` ('c') of part 'mine' must be one of a, b; leave it out for a."),
-    ],
-)
-def test_a_wrong_argument_is_one_sentence_with_the_cure(given, message):
-    with pytest.raises(ConfigError) as caught:
-        PARTS.make("mine", given)
-    assert message in str(caught.value)
-
-
 def test_values_that_fit_are_handed_on_as_they_are():
     assert PARTS.make("mine", {"count": 2, "share": 1, "free": "any"}).given == (2, 1, "a", "any")
     assert PARTS.make("mine", {"count": 2}, share=0.25, other=3).given == (2, 0.25, "a", None)
@@ -114,10 +97,3 @@ def test_parts_are_printed_with_type_range_default_and_help(capsys):
     for kind in KINDS:
         print_parts(kind)
     assert "\noracle_rungs\n" in capsys.readouterr().out
-
-
-def test_an_unknown_kind_or_part_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"Unknown kind of part 'proposers'. Did you mean 'proposer'"):
-        print_parts("proposers")
-    with pytest.raises(UnknownNameError, match="Did you mean 'tiers'"):
-        print_parts("proposer", "tier")

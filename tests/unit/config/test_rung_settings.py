@@ -21,29 +21,6 @@ def test_rungs_are_the_operand_counts_of_the_run():
     assert config(proposer="policies", proposer_kwargs={"repair": True}).proposer_arguments == {"repair": True}
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (dict(shuffled_rewards=True, roles=NOBODY), r"`shuffled_rewards` \(True\) is the placebo .* there is none"),
-        (
-            dict(shuffled_rewards=True, roles={"conjecturer": {"weights": "start"}}),
-            r"`shuffled_rewards` \(True\) .* its weights are frozen; train one",
-        ),
-        (dict(shuffled_rewards="yes"), r"`shuffled_rewards` \('yes'\) must be true or false"),
-        ({**RUNGS, "anchor_fraction": 0.5}, r"`anchor_fraction` \(0.5\) leaves it fewer; set anchor_fraction to 0"),
-        ({**RUNGS, "roles": None}, r"set `roles.conjecturer.players` to 0"),
-        ({**RUNGS, "proposer_kwargs": {"rungs": [9]}}, "lists 9, and the domain's rungs are 3, 4"),
-        (
-            dict(proposer="policies", proposer_kwargs={"repair": 1}),
-            r"`repair` \(1\) of proposer .policies. must be true or false",
-        ),
-    ],
-)
-def test_what_would_do_nothing_or_something_else_is_refused(given, message):
-    with pytest.raises(ConfigError, match=message):
-        config(**given)
-
-
 def test_the_rungs_of_an_evaluation_that_is_off_are_no_fault():
     assert EvaluationArguments(eval_problems=0, eval_rungs=[3, 4]).eval_problems == 0
     for rungs, problems in (([3, 4], 1), ([], 0), ([], 8)):

@@ -38,31 +38,6 @@ def test_a_role_can_have_a_kl_of_its_own(tmp_path):
     assert found == [("k1", "sum"), ("k1", "mean")]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"prover_kl_estimator": "k2"}, r"`prover_kl_estimator` \('k2'\) must be one of k3, k1"),
-        ({"kl_in": "reward", "kl_reduction": "mean"}, r"`kl_reduction` \(mean\) is of the KL as a loss term"),
-        ({"length_penalty_floor": 0.0}, r"`length_penalty_floor` \(0.0\) bounds a penalty that is not charged"),
-        ({"eval_preset": "paper"}, r"`eval_preset` \('paper'\) must be one of training, joint_rloo, cdg"),
-        ({"guard_scope": "prover"}, r"`guard_scope` \('prover'\) must be one of run, conjecturer"),
-        ({"fill": "keep"}, r"`fill` \('keep'\) must be one of anchor, truncate, keep_all, none"),
-        ({"prover_stop": [")"]}, r"`prover_stop` \(\['\)'\]\) cuts what the prompt asks for, '<think>"),
-        ({"conjecturer_stop": "target"}, r"`conjecturer_stop` \(\['target'\]\) cuts what the prompt asks for"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_sentence(tmp_path, changes, message):
-    with pytest.raises(ConfigError, match=message):
-        config(tmp_path, **changes)
-
-
-@pytest.mark.parametrize("objective", ["reinforce_half", "expert_iteration", "maxrl"])
-@pytest.mark.parametrize("charge", ["length_penalty", "soft_overlong"])
-def test_a_charge_that_the_objective_would_ignore_is_refused(tmp_path, objective, charge):
-    with pytest.raises(ConfigError, match=rf"`{charge}` \(0.1\) has no effect on `prover_objective` \({objective}\)"):
-        config(tmp_path, prover_objective=objective, **{charge: 0.1})
-
-
 def test_shaped_maxrl_reads_the_charge(tmp_path):
     assert config(tmp_path, prover_objective="maxrl", prover_objective_kwargs={"shaped": True}, length_penalty=0.1)
 

@@ -13,9 +13,7 @@ from countdown_selfplay.countdown import (
     is_solvable_batch,
     reachable_counts,
     reachable_targets,
-    solvable_arrays,
 )
-from countdown_selfplay.errors import DataError
 
 INTEGERS = Rules(integers_only=True)
 
@@ -65,18 +63,3 @@ def test_counts_in_a_batch_are_those_of_one_set_at_a_time(rules):
         for row, found in zip(numbers.tolist(), counts, strict=True):
             expected = reachable_targets(row, -5, 60, rules)
             assert {t: int(n) for t, n in enumerate(found, start=-5) if n} == expected
-
-
-def test_arrays_are_checked_like_problems():
-    for numbers, targets, message in [
-        (np.ones((2, 7), int), np.ones(2, int), "1 to 6 numbers, got 7"),
-        (np.ones((2, 3)), np.ones(2, int), "integers is needed, got float64"),
-        (np.zeros((2, 3), int), np.ones(2, int), "must be positive"),
-        (np.ones(3, int), np.ones(2, int), "array of 2 dimensions"),
-        (np.full((2, 3), 10**10), np.ones(2, int), "within 1,000,000,000"),
-    ]:
-        with pytest.raises(DataError, match=message):
-            solvable_arrays(numbers, targets)
-    with pytest.raises(DataError, match="2 rows and 3 targets"):
-        solvable_arrays(np.ones((2, 3), int), np.ones(3, int))
-    assert solvable_arrays(np.zeros((0, 3), int), np.zeros(0, int)).shape == (0,)

@@ -20,7 +20,6 @@ from countdown_selfplay.countdown import (
 )
 from countdown_selfplay.countdown.exact.solver import solution_trees
 from countdown_selfplay.countdown.features import operators_of
-from countdown_selfplay.errors import DataError
 
 from .oracle import naive_counts
 
@@ -173,8 +172,3 @@ def test_the_matrix_depends_neither_on_the_order_of_the_problems_nor_on_the_numb
 def test_every_feature_is_documented():
     page = (Path(__file__).parents[3] / "docs" / "countdown.md").read_text(encoding="utf-8")
     assert [name for name in FEATURES if f"`{name}`" not in page] == []
-
-
-def test_too_many_numbers_are_one_clear_error():
-    with pytest.raises(DataError, match="1 to 6 numbers, got 7"):
-        features(Problem((1,) * 7, 7))

@@ -117,16 +117,6 @@ def test_ranges_that_hold_too_few_are_one_clear_error():
         generate_problems(3, few)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [({"n": -1}, "`n`"), ({"n": 2.0}, "`n`"), ({"n": 1, "split": "test"}, "`split`"),
-     ({"n": 1, "spec": ProblemSpec(operands=(7,))}, "`operands`")],
-)  # fmt: skip
-def test_wrong_arguments_are_named(arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        generate_problems(**arguments)
-
-
 def test_none_are_none():
     assert generate_problems(0) == []
 

@@ -48,8 +48,3 @@ def test_a_changed_generator_is_noticed(monkeypatch):
             heldout_problems()
     finally:
         generator._frozen.cache_clear()
-
-
-def test_a_stratum_that_does_not_exist_is_named():
-    with pytest.raises(DataError, match="3, 4, 5, 6 operands, not of 7"):
-        heldout_problems(7)

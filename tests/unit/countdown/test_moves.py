@@ -194,26 +194,6 @@ def test_stop_strings_that_cut_a_move_are_seen():
     assert TINY.cut_by("conjecturer", ["="]) == "3 5 7 = 22"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"answers": "turns"}, r"`answers` \('turns'\) must be one of whole, moves"),
-        ({"answers": "moves"}, r"`answers` \(moves\) needs a prompt .* `prover_prompt` is countdown_3to4"),
-        ({"prover_prompt": "compact_moves"}, r"`prover_prompt` \(compact_moves\) .* `answers` is whole"),
-        ({"rules": Rules(use_all=False)}, r"`use_all` \(False\)"),
-        ({"rules": Rules(answer_rule="any")}, r"`answer_rule` \(any\)"),
-        ({"admit_unsolvable": True}, r"`admit_unsolvable` \(True\)"),
-        ({"value_high": 0}, r"`value_high` \(0\)"),
-        ({"value_high": 50}, r"`number_high` \(99\) must not exceed `value_high` \(50\)"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(arguments, message):
-    if not {"answers", "prover_prompt"} & set(arguments):
-        arguments = {"answers": "moves", "prover_prompt": "moves", **arguments}
-    with pytest.raises(ConfigError, match=message):
-        CountdownDomain(**arguments)
-
-
 MOVES = dict(
     answers="moves", operands=[3, 4, 20], number_high=12, target_low=1, target_high=99,
     prover_prompt="compact_moves", conjecturer_prompt="compact_any",

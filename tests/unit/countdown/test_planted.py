@@ -110,20 +110,6 @@ def test_a_size_that_is_used_up_leaves_the_mix():
         planted_problems(500, spec, 0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n": -1}, "`n` .-1."),
-        ({"n": 1, "split": "test"}, "`split`"),
-        ({"n": 1, "value_high": 5}, "`number_high` .12. must not exceed `value_high` .5."),
-        ({"n": 1, "value_high": True}, "`value_high` .True. must be an integer"),
-    ],
-)
-def test_requests_that_cannot_be_met(arguments, message):
-    with pytest.raises(ConfigError, match=message):
-        planted_problems(**{"spec": SMALL, **arguments})
-
-
 def test_demonstrations_are_whole_right_episodes_of_the_training_side():
     exclude = {p.key for p in TINY.random(50, 1)}
     shown = TINY.demonstrations(300, 7, (2, 3, 3), exclude)
@@ -140,11 +126,6 @@ def test_demonstrations_are_whole_right_episodes_of_the_training_side():
         assert state.correct
     assert TINY.demonstrations(300, 7, (2, 3, 3), exclude) == shown
     assert {len(episode) + 1 for episode in TINY.demonstrations(20, 0)} == {3, 4}
-
-
-def test_whole_answers_are_not_demonstrated():
-    with pytest.raises(ConfigError, match=r"`demonstrations_per_step` needs .* and `answers` is whole; set it to 0"):
-        CountdownDomain(prover_prompt="compact").demonstrations(1, 0)
 
 
 def test_a_chat_models_demonstrations_stand_in_tags():

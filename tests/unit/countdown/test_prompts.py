@@ -16,7 +16,6 @@ from countdown_selfplay.countdown.prompts import (
     problem_in_prompt,
 )
 from countdown_selfplay.countdown.rows import proposed_row
-from countdown_selfplay.errors import UnknownNameError
 
 P = Problem((44, 19, 35), 98)
 
@@ -89,13 +88,6 @@ def test_the_completion_prompt_shows_six_solvable_problems_in_range_and_begins_a
     for shot, p in zip(shots, examples, strict=True):
         assert shot == f"<problem> numbers={list(p.numbers)}, target={p.target} </problem>"
         assert len(p.numbers) == operands and spec.admits(p) and is_solvable(p)
-
-
-def test_an_unknown_prompt_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match="Did you mean 'tinyzero'"):
-        PROVER_PROMPTS["tinyzro"]
-    with pytest.raises(UnknownNameError, match="Did you mean 'json'"):
-        CONJECTURER_PROMPTS["jsn"]
 
 
 def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier():

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from countdown_selfplay.countdown import Problem, ProposalReason, parse_proposal
 from countdown_selfplay.countdown.proposals import PROPOSAL_PARSERS
-from countdown_selfplay.errors import UnknownNameError
 
 P = Problem((44, 19, 35), 98)
 
@@ -123,11 +122,6 @@ def test_copies_of_examples_given_by_the_caller_are_refused():
     text = "44, 19, 35], target=98 </problem>"
     assert parse_proposal(text, "completion", examples={"19,35,44=98"}).reason is ProposalReason.COPIED_EXAMPLE
     assert parse_proposal(text, "completion", examples={"19,35,44=97"}).reason is ProposalReason.OK
-
-
-def test_an_unknown_style_is_an_error_of_the_caller():
-    with pytest.raises(UnknownNameError, match="Did you mean 'compact'"):
-        parse_proposal("", "compct")
 
 
 @settings(max_examples=1000, deadline=None)

@@ -4,7 +4,6 @@
 import json
 
 import pytest
-from datasets import Dataset
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, problem_from_row
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
@@ -76,26 +75,3 @@ def test_a_source_that_is_out_of_reach_is_one_line_that_names_the_alternatives(s
     assert "\n" not in message and source in message
     assert "countdown-selfplay dataset" in message
     assert ".jsonl" in message
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.jsonl", ""), ("a.jsonl", "\n \n"), ("a.json", ""), ("a.csv", ""), ("a.csv", "nums,target\n")],
-)
-def test_an_empty_file_is_called_empty_whatever_reads_it(tmp_path, name, content):
-    (tmp_path / name).write_text(content)
-    with pytest.raises(DataError) as caught:
-        load_problem_rows(str(tmp_path / name))
-    assert str(caught.value) == f"'{tmp_path / name}' is empty: it holds no row; pass a file with rows."
-    Dataset.from_dict({"question": [], "answer": []}).to_parquet(tmp_path / "empty.parquet")
-    with pytest.raises(DataError, match=r"empty.parquet' is empty: it holds no row"):
-        load_problem_rows(str(tmp_path / "empty.parquet"))
-
-
-def test_a_broken_file_is_one_line_that_names_it(tmp_path):
-    for ending, content in ((".jsonl", b"not json\n"), (".parquet", b"PAR1")):
-        path = tmp_path / f"broken{ending}"
-        path.write_bytes(content)
-        with pytest.raises(DataError, match=f"broken{ending}") as caught:
-            load_problem_rows(str(path))
-        assert "\n" not in str(caught.value) and "configuration" not in str(caught.value)

@@ -8,7 +8,6 @@ from fractions import Fraction
 import pytest
 
 from countdown_selfplay.countdown import DEFAULT_RULES, Problem, Reason, Rules, verify, verify_batch
-from countdown_selfplay.errors import ConfigError
 
 BARE = Rules(answer_format="bare")
 
@@ -147,23 +146,3 @@ def test_rules_and_verdicts_survive_json_and_pickle():
     assert Rules.from_dict({}) == DEFAULT_RULES
     verdict = verify("3+4", Problem((3, 4), 7), BARE)
     assert pickle.loads(pickle.dumps((rules, verdict))) == (rules, verdict)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"answer_rule": "best"}, "answer_rule"),
-        ({"answer_format": "xml"}, "answer_format"),
-        ({"max_chars": 0}, "max_chars"),
-        ({"max_chars": 5000}, "max_chars"),
-        ({"max_chars": 256.0}, "max_chars"),
-        ({"use_all": 1}, "use_all"),
-        ({"score_wrong": float("nan")}, "score_wrong"),
-        ({"score_wrong": "0.1"}, "score_wrong"),
-        ({"score_tagged": float("inf")}, "score_tagged"),
-        ({"answer": "last"}, "answer"),
-    ],
-)
-def test_wrong_rules_name_the_field(values, message):
-    with pytest.raises(ConfigError, match=message):
-        Rules.from_dict(values)

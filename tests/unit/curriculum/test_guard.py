@@ -178,32 +178,6 @@ def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path):
     assert str(trip) == "conjecturer/played_rate_operands_4 is 0.95, over 0.9 over the last 1 rounds"
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"prover/entropie": [0.1, None]}, "names 'prover/entropie', .*logs. Did you mean 'prover/entropy'?"),
-        ({"critic/entropy": [0.1, None]}, "names 'critic/entropy', which no round of this run logs"),
-        ({"time/round": [0, 9]}, "names 'time/round', .* times and evaluations are not among those"),
-        ("{", r"`guard_trips` \('\{'\) must be a JSON object, such as"),
-        ("[1]", "must be a JSON object, such as"),
-        ({"prover/entropy": 0.1}, r"`guard_trips` of 'prover/entropy' \(0.1\) must be a range .*: not two ends"),
-        ({"prover/entropy": [0.1]}, "not two ends"),
-        ({"prover/entropy": ["a", 1]}, "not numbers"),
-        ({"prover/entropy": [True, 1]}, "not numbers"),
-        (
-            {"prover/entropy": [2, 1]},
-            r"\(\[2, 1\]\) must be a range \[low, high\] with low <= high.*nothing lies between",
-        ),
-        ({"prover/entropy": [math.nan, 1]}, "nothing lies between"),
-        ({"prover/entropy": [math.inf, None]}, "nothing lies between"),
-    ],
-)
-def test_trips_of_unknown_metrics_and_malformed_ranges_are_one_sentence(tmp_path, given, message):
-    with pytest.raises(ConfigError, match=message) as refused:
-        watched(tmp_path, guard_trips=given)
-    assert "\n" not in str(refused.value)
-
-
 def test_a_game_of_ones_own_is_watched_by_what_it_declares(tmp_path):
     class Own(BaseGame):
         metrics = (

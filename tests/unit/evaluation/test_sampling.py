@@ -252,22 +252,6 @@ def test_a_tokenizer_without_padding_pads_with_the_end_token(tokenizer):
     assert model.calls[0]["config"].pad_token_id == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n": 0}, r"`n` \(0\) must be at least 1"),
-        ({"max_new_tokens": 0}, r"`max_new_tokens` \(0\), in a training command `max_completion_length`, must be at"),
-        ({"batch_size": 0}, r"`batch_size` \(0\), in a training command `per_device_eval_batch_size`, must be at"),
-        ({"temperature": -1.0}, r"`temperature` \(-1.0\) must be 0"),
-        ({"temperature": float("nan")}, "`temperature`"),
-        ({"top_p": 0.0}, r"`top_p` \(0.0\) must lie above 0"),
-    ],
-)
-def test_settings_out_of_range_name_the_field(tokenizer, changes, message):
-    with pytest.raises(ConfigError, match=message):
-        sample(Scripted([2]), tokenizer, **changes)
-
-
 def test_a_chat_prompt_without_template_and_a_model_without_end_are_refused(tokenizer):
     with pytest.raises(DataError, match="no chat template"):
         sample(Scripted([2]), tokenizer, [[{"role": "user", "content": "7"}]])

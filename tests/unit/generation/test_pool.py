@@ -6,13 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from peft import IA3Config, LoraConfig
+from peft import LoraConfig
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.distributed.processes import ALONE
-from countdown_selfplay.errors import ConfigError, GenerationError
 from countdown_selfplay.generation.base import Turns
 from countdown_selfplay.generation.colocate import Colocate
 from countdown_selfplay.generation.turns import (
@@ -20,7 +19,6 @@ from countdown_selfplay.generation.turns import (
     VLLMSampler,
     adapter_rank,
     adapter_state,
-    check_lengths,
     fingerprint,
 )
 from countdown_selfplay.policies.build import build_policies
@@ -69,19 +67,6 @@ def test_each_player_has_its_own_adapter_and_folder(policies, tmp_path):
     policies.module.save_pretrained(tmp_path / "checkpoint")
     found = {p.name for p in (tmp_path / "checkpoint").iterdir() if p.is_dir()}
     assert found == {"prover_0", "prover_1", "conjecturer"}
-
-
-@pytest.mark.parametrize(
-    ("adapter", "message"),
-    [
-        (IA3Config(), r"`peft_config` \(IA3Config\) is not a LoraConfig"),
-        (LoraConfig(use_dora=True), r"`use_dora` \(True\) is not known to vLLM's LoRA"),
-    ],
-)
-def test_an_adapter_that_vllm_does_not_serve_is_refused(adapter, message):
-    module = SimpleNamespace(peft_config={"prover": adapter})
-    with pytest.raises(ConfigError, match=message):
-        adapter_rank(SimpleNamespace(weight_names=("prover",), module=module))
 
 
 def test_the_active_player_is_switched_and_put_back(policies):
@@ -175,8 +160,3 @@ def test_under_full_each_players_model_and_the_frozen_one_can_be_pushed(tmp_path
         module = engine._module_of(name)
         assert print_ == fingerprint(module.parameters()) and print_
     assert len({id(engine._module_of(name)) for name in policies.weights_of.values()}) == 3
-
-
-def test_a_prompt_that_is_too_long_names_the_field_of_the_players_role():
-    with pytest.raises(GenerationError, match=r"prompt of the prover/1 .* lower prover_max_completion_length"):
-        check_lengths("prover/1", 49, 16, 64)

@@ -5,11 +5,10 @@ import numpy as np
 import pytest
 from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
 
-from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal
+from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.errors import ConfigError, RewardError, UnknownNameError
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games import ProposeAndSolve
-from countdown_selfplay.guides import check_guide, checked_scores, make_guide
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.guides.rubric import Rubric
 from countdown_selfplay.proposers.targets import Targets
@@ -81,51 +80,6 @@ def test_a_judge_reviews_what_was_solved_and_its_failures_count_as_the_mean():
     assert result.metrics["round/reward_r_guide"] == 5
     (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
     assert turn.advantages_B.tolist() == [0.0, 1.0, 1.0]
-
-
-class Answering(BaseGuide):
-    scale = (0.0, 8.0)
-
-    def __init__(self, scores):
-        self.scores = scores
-
-    def score(self, round, proposals, outcome):
-        return self.scores
-
-    def learn(self, round, outcome):
-        return []
-
-
-@pytest.mark.parametrize(
-    "scores, said",
-    [
-        ("good", "returned 'good'; `score` must return one number from 0 to 8, or NaN"),
-        (["good", "bad"], "returned"),
-        ([1.0], "for each of the 2 problems"),
-        (float("nan"), "returned 'nan'"),
-        ([1.0, 8.5], "gave 8.5 to 6,7=13"),
-        ([-1.0, 2.0], "gave -1 to 4,9=13"),
-        ([float("inf"), 2.0], "gave inf"),
-    ],
-)
-def test_what_is_no_score_is_refused_in_one_sentence(scores, said):
-    proposals, found = outcome([0.5, 0.5], (HARD, STEP), (FAR, SUM))
-    with pytest.raises(RewardError, match=said):
-        checked_scores(Answering(scores), round_of(), proposals, found)
-
-
-def test_names_and_roles_are_checked_before_a_model_loads():
-    assert make_guide("none") is None
-    with pytest.raises(UnknownNameError, match="Did you mean 'rubric'"):
-        make_guide("rubrik")
-    with pytest.raises(ConfigError, match=r"needs a role 'guide'.*weights: start"):
-        check_guide("`guide` (judge)", Judge(), {"prover": ["prover"]})
-    with pytest.raises(ConfigError, match=r"`roles.guide` is played by the guide `judge` alone"):
-        check_guide("`guide` (rubric)", Rubric(), {"guide": ["guide"]})
-    with pytest.raises(ConfigError, match="must be derived from BaseGuide"):
-        check_guide("`guide`", object(), {})
-    with pytest.raises(ConfigError, match="must have a method `score`"):
-        check_guide("`guide`", BaseGuide(), {})
 
 
 def test_a_guide_without_targets_says_what_is_missing():

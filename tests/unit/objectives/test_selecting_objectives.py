@@ -97,11 +97,3 @@ def test_expert_iteration_of_seed_000_has_no_limit_and_may_take_the_mean_over_to
     inputs = loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [1.0, 1.0], [[1, 1], [1, 0]])
     assert float(objective.loss(inputs).loss) == pytest.approx(3.5 / 3)
     assert float(make_objective("expert_iteration").loss(inputs).loss) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    "name, wrong", [("rest", {"rounds": 0}), ("rest", {"all_kept": True}), ("expert_iteration", {"rounds": 0})]
-)
-def test_rounds_that_keep_nothing_or_everything_are_refused(name, wrong):
-    with pytest.raises(Exception, match="rounds"):
-        make_objective(name, wrong)

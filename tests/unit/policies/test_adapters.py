@@ -6,21 +6,17 @@ import json
 import pytest
 import torch
 from peft import (
-    AdaLoraConfig,
     IA3Config,
-    LoHaConfig,
     LoraConfig,
-    PromptTuningConfig,
-    VeraConfig,
     get_peft_model,
 )
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.data.run_files import BASE
-from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.errors import DataError
 from countdown_selfplay.policies import build_policies
-from countdown_selfplay.policies.adapters import as_named, base_of, config_of, merged
+from countdown_selfplay.policies.adapters import as_named, base_of, config_of
 from countdown_selfplay.policies.build import load_pretrained, load_tokenizer, read_tokenizer
 from countdown_selfplay.tiny import LADDER_ASKED_PATH, TINY_MODEL_PATH, load_tiny_model
 
@@ -120,32 +116,6 @@ def test_a_base_has_a_name_if_its_weights_are_there(tmp_path):
     for nowhere in ("", "nobody/nothing-such", str(tmp_path)):
         half.name_or_path = half.config._name_or_path = nowhere
         assert not as_named(half)
-
-
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [
-        (LoHaConfig(r=4, target_modules=["q_proj"], **TASK), r"\(LoHaConfig\) is not a LoRA"),
-        (VeraConfig(r=8, target_modules=["q_proj"], **TASK), r"\(VeraConfig\) is not a LoRA"),
-        (IA3Config(**TASK), r"\(IA3Config\) is not a LoRA"),
-        (PromptTuningConfig(num_virtual_tokens=4, **TASK), r"\(PromptTuningConfig\) is not a LoRA"),
-        (AdaLoraConfig(total_step=9, **TASK), r"\(AdaLoraConfig\) is not a LoRA"),
-        ({"r": 4}, r"\(dict\) is not a LoRA"),
-        (LoraConfig(**LORA | {"task_type": "SEQ_CLS"}), r"of task_type SEQ_CLS\) is not a LoRA"),
-        (LoraConfig(**LORA | {"target_modules": ["lm_head"]}), "^`peft_config` puts an adapter on the LM head"),
-        (LoraConfig(**LORA | {"target_modules": ["embed_tokens"]}), "embeddings that are tied to the LM head"),
-        (LoraConfig(**LORA, init_lora_weights="pissa"), "init_lora_weights='pissa', which changes the base's"),
-    ],
-    ids=str,
-)
-def test_what_roles_cannot_train_is_one_sentence(config, says):
-    with pytest.raises(ConfigError, match=says):
-        build_policies(load_tiny_model()[0], ROLES, "lora", config)
-
-
-def test_soft_prompts_are_no_weights():
-    with pytest.raises(ConfigError, match="of the kind PROMPT_TUNING cannot be merged"):
-        merged(get_peft_model(load_tiny_model()[0], PromptTuningConfig(num_virtual_tokens=4, **TASK)))
 
 
 @pytest.mark.parametrize(

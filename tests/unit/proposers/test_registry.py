@@ -30,19 +30,6 @@ def test_a_name_is_a_class_that_is_imported_when_it_is_asked_for():
     assert proposer_class("policies") is Policies and isinstance(make_proposer("policies"), Policies)
 
 
-def test_an_unknown_name_suggests_the_nearest():
-    with pytest.raises(UnknownNameError, match=r"Unknown proposer 'polices'. Did you mean 'policies'"):
-        make_proposer("polices")
-
-
-def test_an_argument_that_it_does_not_take_is_named_with_those_that_it_does(ladder):
-    with pytest.raises(ConfigError, match=r"Proposer 'policies' does not take low; it takes repair."):
-        make_proposer("policies", {"low": 0.1})
-    with pytest.raises(ConfigError, match=r"Proposer 'ladder' does not take hgih, mid; it takes low."):
-        make_proposer("ladder", {"hgih": 1, "low": 0.1, "mid": 2})
-    assert make_proposer("ladder", {"low": 0.1}).low == 0.1
-
-
 def test_a_value_that_it_refuses_is_said_with_its_name(ladder):
     with pytest.raises(ConfigError, match=r"Proposer 'ladder': `low` \(-1\) must be at least 0."):
         make_proposer("ladder", {"low": -1})

@@ -1,11 +1,7 @@
 # Tests: proposers/__init__.py
 """Policies whose proposals are put right before they are played."""
 
-import pytest
-from tests.rung_domain import Numbered
-
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.testing import ScriptedRound, in_ranks
@@ -90,8 +86,3 @@ def test_the_player_is_credited_for_what_it_wrote():
     assert result.turns[-1].rewards_B.tolist() == [0.75, 0.0] and result.turns[-1].rollout.texts[0] == "1 1 1 = 99"
     assert result.metrics["proposer/repaired_rate"] == 0.5
     assert result.metrics["conjecturer/solvable_rate"] == 0.0 and result.metrics["conjecturer/admitted_rate"] == 0.5
-
-
-def test_a_domain_that_cannot_repair_is_refused_before_the_run():
-    with pytest.raises(ConfigError, match=r"`repair` \(true\) .* the domain Numbered has no `repaired`"):
-        make_proposer("policies", {"repair": True}).check({"conjecturer": ["conjecturer"]}, Numbered())

@@ -3,9 +3,6 @@
 
 import json
 
-import pytest
-
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.proposers.tiers import TierTracker
 
 
@@ -58,15 +55,3 @@ def test_the_state_is_json_and_goes_on_where_it_was():
     saved = tracker.state_dict()
     tracker.observe([0.1, 0.1])
     assert saved != tracker.state_dict()  # a copy
-
-
-@pytest.mark.parametrize(
-    "wrong, words",
-    [
-        (dict(low=0.7, high=0.2), r"`low` \(0.7\) and `high` \(0.2\)"),
-        (dict(high=1.5), "low < high <= 1"),
-    ],
-)
-def test_thresholds_that_cross_are_refused(wrong, words):
-    with pytest.raises(ConfigError, match=words):
-        TierTracker([0], top=1, **wrong)

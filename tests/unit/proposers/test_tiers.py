@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.config.changes import changed_settings
-from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
 from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
@@ -208,43 +207,6 @@ def test_a_refused_resume_tells_what_of_the_tiers_differs_alone():
             CheckpointError, match=r'proposer_kwargs \({"ceiling": 4} there, {"ceiling": 3, "window": 5} here\)'
         ):
             changed_settings(*pair, [], "checkpoint-2")
-
-
-@pytest.mark.parametrize(
-    "wrong, words",
-    [
-        (dict(start=[3, 7]), r"`start` \(\[3, 7\]\) of the tiers must list a rung for each tier, from 2 to 5"),
-        (dict(start=[]), "must list a rung for each tier"),
-        (dict(start=[3, 4, 4], floor=3, ceiling=4), r"has 3 tiers and there are 2 rungs \(\[3, 4\], operands\)"),
-        (dict(floor=5, ceiling=4), r"`floor` \(5\) of the tiers must be at most `ceiling` \(4\)"),
-        (dict(low=0.7, high=0.2), "0 <= low < high <= 1"),
-        (dict(axis="number_high"), "needs `levels`"),
-    ],
-)
-def test_settings_that_make_no_tiers_are_refused(wrong, words):
-    with pytest.raises(ConfigError, match=words):
-        tiers(**wrong)
-
-
-def test_tiers_and_players_must_fit():
-    three = {**PLAYERS, "conjecturer": ["conjecturer/0", "conjecturer/1", "conjecturer/2"]}
-    with pytest.raises(ConfigError, match="has 2 tiers and there are 3 conjecturers"):
-        tiers().check(three, DOMAIN)
-    with pytest.raises(ConfigError, match="neither a conjecturer nor a `min_valid`"):
-        tiers(min_valid=0).check({"conjecturer": []}, DOMAIN)
-    with pytest.raises(ConfigError, match=r"ask for 6 operands, and `operands` \(\[2, 3, 4, 5\]\)"):
-        tiers(ceiling=6).check(PLAYERS, DOMAIN)
-    with pytest.raises(ConfigError, match="`propose_row` refuses it"):
-        tiers(axis="number_high", levels=[5, 9], start=[5, 5]).check(PLAYERS, _Plain())
-
-
-class _Plain(BaseDomain):
-    """A domain that is asked for one thing alone."""
-
-    asks = ({"operands": 3},)
-
-    def propose_row(self, operands):
-        return {"prompt": "?"}
 
 
 def test_copies_of_the_worked_example_are_counted():

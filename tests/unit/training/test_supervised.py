@@ -10,7 +10,6 @@ import torch
 
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.distributed.processes import ALONE
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.training.learners import Demonstrations
 from countdown_selfplay.training.losses import RoleLoss
@@ -87,24 +86,3 @@ def test_rows_that_no_policy_sampled_are_in_no_term_that_reads_a_sampler_or_a_re
         shape = part["completion_ids"].shape
         loss(torch.full(shape, current), torch.zeros(()).expand(shape), part)
     assert float(loss.pop_sums()["kl"]) == pytest.approx(1 - math.log(2.0))
-
-
-@pytest.mark.parametrize(
-    "changes, said",
-    [
-        ({"prover_sft_coef": 0.0}, r"`prover_demonstrations_per_step` \(2\) has no effect with `prover_sft_coef` 0"),
-        ({"prover_demonstrations_per_step": -1}, "must be at least 0 demonstrations a step"),
-        (
-            {
-                "prover_demonstrations_per_step": 0,
-                "prover_sft_coef": 0.0,
-                "conjecturer_demonstrations_per_step": 2,
-                "conjecturer_sft_coef": 1.0,
-            },
-            "are right answers, and the conjecturer gives none",
-        ),
-    ],
-)
-def test_demonstrations_without_effect_are_refused(changes, said):
-    with pytest.raises(ConfigError, match=said):
-        JointSelfPlayConfig(**GIVEN | changes)

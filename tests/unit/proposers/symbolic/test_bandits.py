@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic import Scored
 from countdown_selfplay.proposers.symbolic.bandits import REGIMES
@@ -87,42 +86,6 @@ def test_the_state_of_a_bandit_comes_back():
     again = ucb(window=3)
     again.load_state_dict(bandit.state_dict())
     assert again.sums == bandit.sums and again.past == bandit.past and math.isclose(again.sums["hard"][1], 1.0)
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "message"),
-    [
-        ("ucb", {"discount": 0}, "`discount` \\(0\\)"),
-        ("ucb", {"window": 3, "discount": 0.9}, "both forget"),
-        ("ucb", {"reward": "luck"}, "must be one of score, progress; leave it out for score"),
-        ("ucb", {"exploration": -1}, "`exploration` \\(-1\\)"),
-        ("ucb", {"pulls": 0}, "`pulls` \\(0\\) of proposer 'ucb' must be a whole number of at least 1"),
-        ("ucb", {"candidates": 4}, r"`pulls` \(8\) of the bandit must be at most `candidates` \(4\)"),
-        ("mutation", {"candidates": 1.5}, "`candidates` \\(1.5\\)"),
-        (
-            "mutation",
-            {"archive_seeds": 2},
-            "`archive_seeds` \\(2\\) of proposer .* a number from 0 to 1",
-        ),
-        ("mutation", {"features": 21}, r"`features` \(21\) of proposer 'mutation' must be one of 7, 13"),
-        (
-            "mutation",
-            {"selection_kwargs": {"lo": 0.1}},
-            "does not take lo; it takes rule, low.* Did you mean 'low'",
-        ),
-        ("mutation", {"replay": {"size": 3}}, "'replay' does not take size; it takes capacity"),
-        ("mutation", {"difficulty": "guess"}, "Unknown difficulty 'guess'"),
-        ("mutation", {"difficulty_kwargs": {"k": 8}}, "Difficulty 'rollout' does not take k; it takes samples"),
-        ("factorized", {"baseline": 2}, "`baseline` \\(2\\) of proposer 'factorized' must be a number from 0 to 1"),
-        ("mutation", {"played_labels": 1}, "`played_labels` \\(1\\) of proposer 'mutation' must be true or false"),
-        ("mutation", {"played_labels": True}, "is for a difficulty that learns from labels, and rollout measures"),
-        ("mutation", {"features": "learned"}, r"`features` \('learned'\) of proposer 'mutation' must be one of 7, 13"),
-        ("mutation", {"arms": 3}, "Proposer 'mutation' does not take arms"),
-    ],
-)
-def test_bad_settings_are_refused_in_a_sentence(name, given, message):
-    with pytest.raises((ConfigError, KeyError), match=message):
-        make_proposer(name, given)
 
 
 def test_an_arm_whose_problems_were_never_played_twice_counts_as_no_progress():

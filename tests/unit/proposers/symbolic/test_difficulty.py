@@ -146,14 +146,6 @@ def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
         Predictor()
 
 
-@pytest.mark.parametrize(
-    "given", [{"trees": 0}, {"leaves": 1}, {"least": 3}, {"members": True}, {"learning_rate": -1}, {"confidence": "x"}]
-)
-def test_bad_settings_are_refused(given):
-    with pytest.raises(ConfigError, match="of difficulty 'predictor' must be"):
-        DIFFICULTIES.make("predictor", given)
-
-
 def test_platt_undoes_a_stretch_and_a_shift():
     logit = np.linspace(-4, 4, 400)
     rate = 1 / (1 + np.exp(-(0.5 * logit - 1)))

@@ -5,12 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from tests.toy_domain import Sums
 
 from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, solve
 from countdown_selfplay.countdown.mutations import CountdownMutations, Mutants
-from countdown_selfplay.errors import ConfigError, GameError
+from countdown_selfplay.errors import GameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
@@ -187,11 +186,6 @@ def test_seeds_come_from_the_archive_too_and_none_at_all_is_an_error():
     assert {problem.key for problem in seeds} <= kept
     with pytest.raises(GameError, match="has no seed task"):
         make_proposer("mutation", SMALL).propose(a_round(), [])
-
-
-def test_a_domain_without_mutations_is_refused():
-    with pytest.raises(ConfigError, match="Sums has no `mutations`"):
-        make_proposer("mutation", SMALL).propose(a_round(domain=Sums()), ANCHORS)
 
 
 def test_the_7_features_collapse_where_the_13_do_not():

@@ -4,8 +4,6 @@
 import numpy as np
 import pytest
 
-from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic.selection import ProblemReplay, Reservoir, Selection
 
 # too hard by .2, in the band, in the band and near the archive, too easy by .4 and new
@@ -43,22 +41,6 @@ def test_sampled_draws_by_the_exponential_of_the_score():
     first = [rule.select(p, diversity, 1, seed).chosen[0] for seed in range(4000)]
     assert np.mean(np.array(first) == 0) == pytest.approx(np.e / (1 + np.e), abs=0.025)
     assert sorted(rule.select(p, diversity, 2, 0).chosen) == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"selection": "best"}, r"`selection` \('best'\) .* must be one of top_k, hard_band"),
-        ({"selection_kwargs": {"low": 0.7}}, "must be an ascending band"),
-        ({"selection_kwargs": {"diversity": -1}}, r"`diversity` \(-1\) of symbolic setting 'selection_kwargs'"),
-        ({"selection_kwargs": {"temperature": 0}}, "a number above 0"),
-        ({"replay": {"capacity": 0}}, r"`capacity` \(0\) of symbolic setting 'replay' must be"),
-        ({"replay": {"softness": "soft"}}, "`softness`"),
-    ],
-)
-def test_bad_settings_are_refused(given, message):
-    with pytest.raises(ConfigError, match=message):
-        make_proposer("mutation", given)
 
 
 def test_the_reservoir_draws_evenly_from_three_strata_and_fills_up():

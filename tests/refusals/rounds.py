@@ -1,0 +1,66 @@
+"""What a trainer refuses of parts handed to it as objects, and what a round refuses of what they return."""
+
+from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.errors import CheckpointError, GameError, RewardError, UnknownNameError
+from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
+from countdown_selfplay.objectives.rloo import RLOO
+from countdown_selfplay.rewards.prover.verifier import countdown_reward
+from countdown_selfplay.rewards.tent import Tent
+from tests.refusals import own
+from tests.refusals.rows import row
+from tests.refusals.settings import untrained
+from tests.trainer.conftest import make_trainer
+
+PROVER_ALONE = dict(game=None, conjecturer_micro_batches=None, conjecturer_num_generations=None)
+NO_CONJECTURER = dict(conjecturer_num_generations=None, conjecturer_micro_batches=0)
+
+
+def played(parts=None, **settings):
+    make_trainer("run", trainer=parts, **{"max_steps": 1, **settings}).train()
+
+
+def own_round(game):
+    played({"game": game}, **PROVER_ALONE, max_steps=2, save_strategy="steps", save_steps=1)
+
+
+ROWS = [
+    row("objectives['prover']=RLOO", untrained, {"objectives": {"prover": RLOO}}),
+    row("objectives=prover,", untrained, {"objectives": RLOO()}),
+    row("objectives=critic;", untrained, {"objectives": {"critic": RLOO()}}),
+    row("=BaseObjective =prover's", untrained, {"objectives": {"prover": 3}}),
+    row("=Tent()", untrained, {"conjecturer_reward": Tent}),
+    *(row("=(solve_rate_P)", untrained, {"conjecturer_reward": reward}) for reward in (lambda: 1.0, lambda p, c,
+        more: p)),
+    row("=callable =3", untrained, {"conjecturer_reward": 3}),
+    row("=tnt ='tent'", untrained, {"conjecturer_reward": "tnt"}, error=UnknownNameError),
+    row("game=ProposeAndSolve", untrained, {"game": ProposeAndSolve}),
+    row("domain=CountdownDomain", untrained, {"domain": CountdownDomain}),
+    row("reward_funcs=Tent", untrained, {"reward_funcs": [Tent]}),
+    row("reward_funcs=1.0", untrained, {"reward_funcs": [1.0]}),
+    row("length_penalty=0.1", untrained, {"reward_funcs": countdown_reward}, length_penalty=0.1),
+    row("game=NoRoles", untrained, {"game": own.NoRoles()}, **PROVER_ALONE),
+    row("proposer=Proposes", untrained, {"game": ProposeAndSolve(own.Proposes)}),
+    row("proposer=RLOO", untrained, {"game": ProposeAndSolve(RLOO())}),
+    row("proposer=Proposes", untrained, {"game": ProposeAndSolve(own.Proposes())}, **NO_CONJECTURER),
+    row("roles.critic", untrained, {"game": own.Plain()}, roles={"critic": {}}, **PROVER_ALONE),
+    row("game=Forgetful", untrained, {"game": own.Forgetful()}, **PROVER_ALONE),
+    row("conjecturer_reward=tent", untrained, {"game": ProposeAndSolve(), "conjecturer_reward": "tent"}),
+    row("=game/count", untrained, {"game": own.Remembers({"count": {2: 1}})}, error=GameError, **PROVER_ALONE),
+    row("=game/set", untrained, {"game": own.Remembers({"set": {1}})}, error=GameError, **PROVER_ALONE),
+    row("state_dict=Remembers", untrained, {"game": own.Remembers({})}, error=GameError, **PROVER_ALONE),
+    row("=game/proposer/arms", untrained, {"game": ProposeAndSolve(own.Arms())}, error=GameError),
+    # rounds
+    row("play=Nothing", own_round, own.Nothing(), error=GameError),
+    row("play=Rollouts", own_round, own.Rollouts(), error=GameError),
+    row("=prover =(1)", own_round, own.OldTurns(), error=GameError),
+    row("=prover =(3,) =32", own_round, own.TooFew(), error=RewardError),
+    row("='critic' =prover", own_round, own.Stranger(), error=GameError),
+    row("=8, =4) =()", played, {"objectives": {"prover": own.Scalar()}}),
+    row("=8, =4) =NaN", played, {"objectives": {"prover": own.Infinite()}}),
+    row("select=prover", played, {"objectives": {"prover": own.SelectsByNumber()}}),
+    row("loss=PerRow", played, {"objectives": {"prover": own.PerRow()}}),
+    row("loss=Tensor", played, {"objectives": {"prover": own.BareLoss()}}),
+    row("=huge =1e+39 =0", played, {"reward_funcs": (own.huge,)}, error=RewardError),
+    row("=Explosive =inf =31", played, {"reward_funcs": own.Explosive()}, error=RewardError),
+    row("=runs/none", lambda: make_trainer("run").train(resume_from_checkpoint="runs/none"), error=CheckpointError),
+]  # fmt: skip

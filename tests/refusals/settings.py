@@ -1,0 +1,297 @@
+"""Settings that `JointSelfPlayConfig` refuses, before a model loads."""
+
+from math import inf, nan
+
+from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.cli.joint import build_arguments, main, parse
+from countdown_selfplay.config.starts import check_starts
+from countdown_selfplay.errors import DataError, PromptError, UnknownNameError
+from tests.refusals.rows import row
+from tests.trainer.conftest import make_config, make_trainer
+
+OWN = "tests.refusals.own:"
+NOBODY = {"conjecturer": {"players": 0}}
+RUNGS = dict(proposer="uniform_rungs", roles=NOBODY, anchor_fraction=0.0)
+START = {"weights": "start"}
+DEMONSTRATED = dict(prover_demonstrations_per_step=2, prover_sft_coef=3.0, prover_num_generations=4)
+CRITIC = {"micro_batches": 1, "num_generations": 2}
+CRITICS = dict(
+    game="critic_discernment", game_kwargs={"revisions": 2, "questions": 8}, conjecturer_micro_batches=None,
+    conjecturer_num_generations=None, prover_micro_batches=3, num_generations=2,
+    roles={"helpful": CRITIC, "misleading": CRITIC},
+)  # fmt: skip
+ALONE = dict(
+    max_steps=7, save_strategy="steps", save_steps=1, guard=True, guard_window=1, guard_max_rollbacks=2,
+    guard_scope="conjecturer",
+)  # fmt: skip
+SEQUENCES = dict(
+    max_steps=3, steps_per_round=16, per_device_train_batch_size=8, prover_micro_batches=1, sequences_per_step=5,
+    prover_objective="reinforce_half", conjecturer_num_generations=8, conjecturer_sequences_per_step=8,
+)  # fmt: skip
+SGS = dict(
+    proposer="targets", proposer_kwargs={"batch": 6}, conjecturer_reward="sgs", prover_objective="reinforce_half",
+    conjecturer_objective="reinforce_half", conjecturer_num_generations=1, steps_per_round=2, guide="rubric",
+)  # fmt: skip
+VLLM, SERVER = dict(generation_backend="vllm"), dict(generation_backend="vllm_server")
+
+
+def config(**settings):
+    return JointSelfPlayConfig(output_dir="run", use_cpu=True, report_to="none", **settings)
+
+
+def small(**settings):
+    return make_config("run", **settings)
+
+
+def untrained(parts=None, model="no/such/model", **settings):
+    """Refused before a model loads: nobody looks for it."""
+    return make_trainer("run", model=model, trainer=parts, **settings)
+
+
+def joint(line, command="joint"):
+    return parse([*line.split(), "--output_dir", "run", "--report_to", "none"], command)
+
+
+def pooled(*words):
+    return main([*words, "--output_dir", "run", "--report_to", "none"], command="pool")
+
+
+def arguments(line):
+    return build_arguments(*joint(line))
+
+
+def own_game(**roles):
+    return config(game=None, roles=roles)
+
+
+def of_kinds(kinds, **settings):
+    return config(**settings).with_kinds(kinds)
+
+
+def from_recipe(name, **changes):
+    return JointSelfPlayConfig.from_recipe(name, output_dir="run", **changes)
+
+
+ROWS = [
+    # numbers of a round
+    row("prover_num_generations=6 per_device_train_batch_size prover_micro_batches=(16) =4~or~8,", config,
+        per_device_train_batch_size=8, prover_micro_batches=2, prover_num_generations=6),
+    row("conjecturer_num_generations=3 per_device_train_batch_size", config, per_device_train_batch_size=8,
+        conjecturer_num_generations=3),
+    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(8) =~8,", config,
+        per_device_train_batch_size=8, prover_micro_batches=1, num_generations=7,
+        prover_objective="pass_at_k", prover_objective_kwargs={"k": 4}),
+    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(4);~change", config,
+        per_device_train_batch_size=4, prover_micro_batches=1, num_generations=7,
+        prover_objective="pass_at_k", prover_objective_kwargs={"k": 4}),
+    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(24) =~4~or~8,", config,
+        per_device_train_batch_size=8, prover_micro_batches=3, num_generations=7,
+        conjecturer_num_generations=None),
+    row("roles.prover.num_generations=5", config, roles={"prover": {"num_generations": 5}}),
+    *(row("prover_num_generations=1 ="+name, config, prover_objective=name, prover_num_generations=1)
+      for name in ("rloo", "grpo", "dr_grpo", "cispo", "maxrl", "reinforce_half")),
+    row("num_generations=4 prover_objective=pass_at_k", small, prover_objective="pass_at_k", num_generations=4),
+    row("gradient_accumulation_steps=4", config, gradient_accumulation_steps=4),
+    row("gradient_accumulation_steps=9", config, roles={"prover": {"players": 2}}, gradient_accumulation_steps=9),
+    row("steps_per_generation=None generation_batch_size=64", config, generation_batch_size=64),
+    row("num_iterations=2", config, num_iterations=2),
+    row("steps_per_round=0", config, steps_per_round=0),
+    row("save_steps=0", config, save_strategy="steps", save_steps=0),
+    row("eval_steps=0", config, eval_strategy="steps", eval_steps=0),
+    row("max_steps=0", config, max_steps=0),
+    row("sequences_per_step=9", small, **{**SEQUENCES, "sequences_per_step": 9}),
+    row("conjecturer_sequences_per_step=-1", small, **{**SEQUENCES, "conjecturer_sequences_per_step": -1}),
+    row("format_probe=-1", small, format_probe=-1),
+    row("export_every=-1", small, export_every=-1),
+    row("report_every=0", joint, "--report_every 0"),
+    # ranges
+    row("anchor_fraction=1.5", config, anchor_fraction=1.5),
+    row("anchor_fraction=0.97", small, anchor_fraction=0.97),
+    row("anchor_fraction=1.0", small, anchor_fraction=1.0),
+    row("conjecturer_learning_rate=-1e-05", config, conjecturer_learning_rate=-1e-5),
+    row("learning_rate=nan", config, learning_rate=nan),
+    row("conjecturer_temperature=0.0", config, conjecturer_temperature=0.0),
+    row("prover_temperature=inf", config, prover_temperature=inf),
+    row("temperature=0.0", config, temperature=0.0),
+    row("top_p=1.5", config, top_p=1.5),
+    row("conjecturer_top_k=-1", config, conjecturer_top_k=-1),
+    row("adam_beta2=nan", config, adam_beta2=nan),
+    row("weight_decay=-0.1", config, weight_decay=-0.1),
+    row("guard_min_entropy=inf", config, guard_min_entropy=inf),
+    row("seed=-1", config, seed=-1),
+    row("beta=-1.0", config, beta=-1.0),
+    row("entropy_coef=nan", config, entropy_coef=nan),
+    row("invalid_reward=nan", config, invalid_reward=nan),
+    row("unplayed_reward=10000000000000.0", config, unplayed_reward=1e13),
+    row("importance_clip_low=2.0", config, importance_clip_low=2.0),
+    row("operands=3", config, operands=3),
+    row("operands=[1]", config, operands=[1]),
+    row("target_low=50 target_high=20", config, target_low=50, target_high=20),
+    row("frontier_low=0.8 frontier_high", config, frontier_low=0.8, frontier_high=0.7),
+    row("anchor_fraction=half", config, game_kwargs={"anchor_fraction": "half"}),
+    row("shuffled_rewards=yes", config, shuffled_rewards="yes"),
+    # a value in a list of them
+    row("=tnet =tent", config, conjecturer_reward="tnet", error=UnknownNameError),
+    row("=rlo =rloo", config, prover_objective="rlo", error=UnknownNameError),
+    row("=countdown_3to5 =countdown_3to4", config, prover_prompt="countdown_3to5", error=UnknownNameError),
+    row("=propose_and_slove =propose_and_solve", config, game="propose_and_slove", error=UnknownNameError),
+    row("=polices =policies", config, proposer="polices", error=UnknownNameError),
+    row("=rubrik =rubric", config, proposer="targets", guide="rubrik", error=UnknownNameError),
+    row("=verifierr ='verifier'", arguments, "--reward_funcs verifierr", error=UnknownNameError),
+    row("=tiny/defualt =tiny/default", from_recipe, "tiny/defualt", error=UnknownNameError),
+    row("lerning_rate", from_recipe, "tiny/default", lerning_rate=1.0),
+    row("prover_kl_estimator=k2", config, prover_kl_estimator="k2"),
+    row("eval_preset=paper", config, eval_preset="paper"),
+    row("guard_scope=prover", config, guard_scope="prover"),
+    row("fill=keep", config, fill="keep"),
+    row("kl_in=rewards", config, kl_in="rewards"),
+    row("policy_sharing=shared", config, policy_sharing="shared"),
+    row("generation_backend=sglang", config, generation_backend="sglang"),
+    row("vllm_importance_sampling_mode=clip", config, vllm_importance_sampling_mode="clip"),
+    row("torch_compile_backend=inductorr", untrained, model=None, torch_compile_backend="inductorr"),
+    row("torch_compile_mode=max-autotun", untrained, model=None, torch_compile=True, torch_compile_mode="max-autotun"),
+    # settings that nothing would read, or that another one answers
+    row("loss_type=grpo", config, loss_type="grpo"),
+    row("fp16=True", config, fp16=True),
+    row("use_vllm=True", config, use_vllm=True),
+    row("vllm_mode=server", config, vllm_mode="server"),
+    row("use_transformers_continuous_batching=True", config, use_transformers_continuous_batching=True),
+    row("transformers_continuous_batching_config=num_blocks", config,
+        transformers_continuous_batching_config={"num_blocks": 8}),
+    row("vllm_engine_kwargs generation_backend", config, vllm_engine_kwargs={"dtype": "float32"}),
+    row("prover_vllm_server_base_url=http://127.0.0.1:1", config, prover_vllm_server_base_url="http://127.0.0.1:1"),
+    row("vllm_tensor_parallel_size=2", config, vllm_tensor_parallel_size=2),
+    row("vllm_group_port=1 generation_backend", config, **VLLM, vllm_group_port=1),
+    row("vllm_engine_kwargs=eager", config, **VLLM, vllm_engine_kwargs="eager"),
+    row("vllm_engine_kwargs=enable_lora =policy_sharing", config, **VLLM, vllm_engine_kwargs={"enable_lora": True}),
+    row("vllm_request_timeout=-1.0", config, **SERVER, vllm_request_timeout=-1.0),
+    row("vllm_request_timeout=0.0", config, **SERVER, vllm_request_timeout=0.0),
+    row("load_best_model_at_end=True", config, eval_strategy="steps", save_strategy="steps",
+        load_best_model_at_end=True),
+    row("save_only_model=True", config, save_strategy="steps", guard=True, save_only_model=True),
+    row("enable_jit_checkpoint=True", untrained, enable_jit_checkpoint=True),
+    row("neftune_noise_alpha=5.0", config, neftune_noise_alpha=5.0),
+    *(row("dtype=float16", config, model_init_kwargs={"dtype": name}) for name in ("float16", "torch.float16",
+        "half")),
+    row("ddp_find_unused_parameters=False", config, ddp_find_unused_parameters=False),
+    row("gradient_checkpointing_kwargs=use_reentrant", config, gradient_checkpointing=True,
+        gradient_checkpointing_kwargs={"use_reentrant": True}),
+    row("kl_reduction=mean", config, kl_in="reward", kl_reduction="mean"),
+    row("kl_in=reward prover_objective=maxrl", config, kl_in="reward", beta=0.1, prover_objective="maxrl"),
+    row("length_penalty_floor=0.0", config, length_penalty_floor=0.0),
+    *(row(f"{charge}=0.1 prover_objective={name}", config, prover_objective=name, **{charge: 0.1})
+      for name in ("reinforce_half", "expert_iteration", "maxrl") for charge in ("length_penalty", "soft_overlong")),
+    row("prover_entropy_target=0.3", config, prover_entropy_target=0.3),
+    row("conjecturer_objective=expert_iteration", config, conjecturer_objective="expert_iteration"),
+    row("control=True =eval_problems", joint, "--control true --eval_problems 0"),
+    row("control=True", joint, "--control true --conjecturer_micro_batches 0"),
+    row("control early_stopping_patience", joint,
+        "--control true --early_stopping_patience 2 --eval_strategy steps --eval_steps 1"),
+    row("early_stopping_patience=2 eval_strategy", joint, "--early_stopping_patience 2"),
+    row("=nowhere:Mine", arguments, "--callbacks nowhere:Mine --eval_problems 0"),
+    row("prover_micro_batches=2", small, fill="keep_all", truncate_multiple=4),
+    row("anchor_fraction=0.5", small, fill="none"),
+    row("random_fraction=0.5", small, random_fraction=0.5),
+    row("mixed_adapters=on", small, policy_sharing="full", mixed_adapters="on"),
+    row("mixed_adapters=on", small, policy_sharing="tied", mixed_adapters="on"),
+    row("guard_scope=conjecturer", small, **ALONE, policy_sharing="tied"),
+    row("guard_scope=conjecturer", small, **ALONE, roles={"conjecturer": {"weights": "prover"}}),
+    row("guard_scope=conjecturer =frozen", small, **ALONE, roles={"conjecturer": START}),
+    row("guard_scope=conjecturer", small, **{**ALONE, "save_strategy": "no"}),
+    row("prover_demonstrations_per_step=2 prover_sft_coef", config, **DEMONSTRATED | {"prover_sft_coef": 0.0}),
+    row("prover_demonstrations_per_step=-1", config, **DEMONSTRATED | {"prover_demonstrations_per_step": -1}),
+    row("conjecturer_demonstrations_per_step=2", config, conjecturer_demonstrations_per_step=2,
+        conjecturer_sft_coef=1.0),
+    row("prover_stop=) =</think>", config, prover_stop=[")"]),
+    row("conjecturer_stop=target =</problem>", config, conjecturer_stop="target"),
+    row("shuffled_rewards=True", config, shuffled_rewards=True, roles=NOBODY),
+    row("shuffled_rewards=True", config, shuffled_rewards=True, roles={"conjecturer": START}),
+    row("proposer=uniform_rungs anchor_fraction=0.5", config, **{**RUNGS, "anchor_fraction": 0.5}),
+    row("proposer=UniformRungs", config, **{**RUNGS, "roles": None}),
+    row("rungs=9,", config, **{**RUNGS, "proposer_kwargs": {"rungs": [9]}}),
+    *(row(f"=6 =20 ={name}", from_recipe, "tiny/ladder", proposer=name)
+      for name in ("mutation", "ucb", "thompson", "factorized")),
+    row("prover_learning_rate=1e-06 conjecturer_learning_rate=1e-07", config, policy_sharing="tied",
+        conjecturer_learning_rate=1e-7),
+    row("prover_temperature=1.0 conjecturer_temperature=0.7", config, policy_sharing="lora",
+        conjecturer_temperature=0.7),
+    row("proposer=None", pooled, "--recipe", "tiny/default"),
+    # files and folders
+    row("--config", joint, "--config"),
+    row("=nowhere.yaml", joint, "--config nowhere.yaml"),
+    row("=gone =--prepare", check_starts, "runs/pool-start/gone"),
+    row("=logging", joint, "--logging_steps 0"),
+    row("=no/such/model", untrained, error=DataError),
+    row("prover_prompt=countdown_3to4", untrained, model=None, prover_prompt="countdown_3to4", error=PromptError),
+    # mappings of parts
+    row("conjecturer_reward_kwargs=low=1", config, conjecturer_reward_kwargs="low=1"),
+    row("domain_kwargs=operands", config, domain_kwargs={"operand": [3]}),
+    row("domain_kwargs=high,", config, domain_kwargs='{"high": 7}'),
+    row("prover_objective_kwargs=k=2", config, prover_objective="pass_at_k", prover_objective_kwargs="k=2"),
+    row("k=2.0", config, prover_objective="pass_at_k", prover_objective_kwargs={"k": 2.0}),
+    row("=rloo =k", config, prover_objective="rloo", prover_objective_kwargs={"k": 2}),
+    row("low=3", config, prover_objective_kwargs={"low": 3}),
+    row("repair=1", config, proposer="policies", proposer_kwargs={"repair": 1}),
+    row("guide_kwargs=rounds guide", config, guide_kwargs={"rounds": 2}),
+    row("guide=judge", small, **{**SGS, "guide": "judge"}),
+    row("=rubric =rounds", small, **SGS, guide_kwargs={"rounds": 2}),
+    # games and proposers of one's own, by name
+    row("game=tests.refusals.own:NoRoles", config, game=OWN + "NoRoles"),
+    row("game=tests.refusals.own:EmptyRoles", config, game=OWN + "EmptyRoles"),
+    row("game=tests.refusals.own:NoPlay", config, game=OWN + "NoPlay"),
+    row("game=tests.refusals.own:Bare", config, game=OWN + "Bare"),
+    row("game=tests.refusals.own:Absent", config, game=OWN + "Absent", roles=NOBODY),
+    row("=tests.refusals.own:Duel =rounds", config, game=OWN + "Duel", roles={"critic": {}}, game_kwargs={"round": 2}),
+    row("rounds=0", config, game=OWN + "Duel", roles={"critic": {}}, game_kwargs={"rounds": 0}),
+    row("game_kwargs={rounds", config, game=OWN + "Duel", roles={"critic": {}}, game_kwargs="{rounds"),
+    row("game_kwargs=rounds game=None", config, game=None, roles={}, game_kwargs={"rounds": 2}),
+    row("proposer=tests.refusals.own:Mute", config, proposer=OWN + "Mute"),
+    row("proposer=tests.refusals.own:Bare", config, proposer=OWN + "Bare"),
+    row("proposer=tests.refusals.own:Critical", config, proposer=OWN + "Critical"),
+    row("proposer=policies", config, proposer="policies", roles=NOBODY),
+    row("roles.prover.micro_batches =16 =18", untrained, **CRITICS | {"prover_micro_batches": 1, "game_kwargs": {}}),
+    row("=critic_discernment =revisions", small, **CRITICS | {"game_kwargs": {"revision": 4}}),
+    row("roles.helpful.sft_coef=0.5", small, **CRITICS | {"roles": {**CRITICS["roles"], "helpful": {**CRITIC,
+        "sft_coef": 0.5}}}),
+    row("prover_sft_coef=0.5 prover_objective", small, **CRITICS, prover_sft_coef=0.5, prover_objective="rest"),
+    row("prover_sft_coef=-1.0", small, **CRITICS, prover_sft_coef=-1),
+    # roles
+    row("roles.provr={}", config, roles={"provr": {}}),
+    row("roles.prover.learning_rat=learning_rate", config, roles={"prover": {"learning_rat": 1}}),
+    row("roles={prover", config, roles="{prover"),
+    row("roles=prover", config, roles=["prover"]),
+    row("roles.prover=4", config, roles={"prover": 4}),
+    row("roles.prover.players=0", config, roles={"prover": {"players": 0}}),
+    row("prover_players=-1", config, prover_players=-1),
+    row("roles.guide.micro_batches=0", own_game, prover={}, guide={"micro_batches": 0}),
+    row("roles.prover.players=1.5", config, roles={"prover": {"players": 1.5}}),
+    row("roles.prover.each=1 roles.prover.players=2", config, roles={"prover": {"players": 2, "each": [{}]}}),
+    row("roles.prover.beta=much", config, roles={"prover": {"beta": "much"}}),
+    row("roles.conjecturer.top_p=1.5", config, roles={"conjecturer": {"top_p": 1.5}}),
+    row("roles.prover.stop=[1]", config, roles={"prover": {"stop": [1]}}),
+    row("roles.conjecturer.weights=prover", config, roles={"prover": {"weights": "conjecturer"},
+        "conjecturer": {"weights": "prover"}}),
+    row("prover_weights=prover", config, prover_weights="prover"),
+    row("conjecturer_weights=provers", config, conjecturer_weights="provers"),
+    row("roles.conjecturer.weights=prover", config, roles={"conjecturer": {"players": 2, "weights": "prover"}}),
+    row("roles.guide.objective=rest", own_game, prover={}, guide=START | {"objective": "rest"}),
+    row("conjecturer_learning_rate=1e-05 conjecturer_weights=start", config, conjecturer_weights="start",
+        conjecturer_learning_rate=1e-5),
+    row("roles=start", config, prover_weights="start", conjecturer_weights="start"),
+    row("prover_micro_batches=8", config, prover_weights="start", prover_num_generations=1),
+    row("conjecturer_model=x conjecturer_weights=prover", config, conjecturer_weights="prover", conjecturer_model="x"),
+    row("conjecturer_model=x", config, policy_sharing="tied", conjecturer_model="x"),
+    row("prover_learning_rate=1e-06 conjecturer_learning_rate=1e-07", config, conjecturer_weights="prover",
+        conjecturer_learning_rate=1e-7),
+    row("roles.prover.vllm_server_base_url=http://a", config, roles={"prover": {"vllm_server_base_url": "http://a"}}),
+    row("roles.x.objective_kwargs=k=4", own_game, prover={}, x={"objective_kwargs": "k=4"}),
+    row("allow_changed =beat =beta", config, allow_changed="roles.prover.beat"),
+    row("allow_changed =learning_rat =learning_rate", config, allow_changed="learning_rat"),
+    row("allow_changed=conjecturer_weights", config, allow_changed="conjecturer_weights"),
+    row("allow_changed=policy_sharing", config, allow_changed="policy_sharing"),
+    row("roles.misleading", of_kinds, ("prover", "helpful", "misleading"), game=None, roles={"prover": {},
+        "helpful": {}}),
+    row("conjecturer_beta=0.1", of_kinds, ("prover",), conjecturer_beta=0.1),
+    row("roles.helpful.players=0", of_kinds, ("prover", "helpful"), game=None, roles={"prover": {},
+        "helpful": {"players": 0}}),
+]  # fmt: skip
