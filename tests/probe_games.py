@@ -2,7 +2,6 @@
 turns, a role that is frozen, a proposer without a model; and the pool with tiers. Played by tests on one process, on
 two and with vLLM."""
 
-import json
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -161,9 +160,3 @@ def probe(name, **more):
     trainer = {"game": Debate()} if name == "debate" else {}
     settings = POOL if name == "tiers" else PROBES[name]
     return {**settings, **more, "trainer": {**trainer, **more.get("trainer", {})}}
-
-
-def memory(trainer):
-    """What frame and game remember, as plain values."""
-    state = {"frame": trainer.frame.state_dict(), "game": trainer.game.state_dict()}
-    return json.loads(json.dumps(state, default=lambda value: value.tolist()))

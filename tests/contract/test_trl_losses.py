@@ -6,7 +6,7 @@ Its CISPO is none of ours: it takes another mean and clips from above only."""
 import pytest
 import torch
 from datasets import Dataset
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import LossInputs, truncated_weight
@@ -23,18 +23,11 @@ def trl_batch(request, tmp_path_factory):
     """(name, TRL's trainer, one scored batch of it whose old log-probs were moved off the current ones)."""
     model, tokenizer = load_tiny_model()
     args = GRPOConfig(
-        output_dir=str(tmp_path_factory.mktemp("trl")),
-        loss_type=request.param,
-        scale_rewards="group" if request.param == "grpo" else "none",
-        per_device_train_batch_size=16,
-        num_generations=4,
-        max_completion_length=16,
-        beta=0.0,
-        bf16=False,
-        use_cpu=True,
-        report_to="none",
+        output_dir=str(tmp_path_factory.mktemp("trl")), loss_type=request.param,
+        scale_rewards="group" if request.param == "grpo" else "none", per_device_train_batch_size=16,
+        num_generations=4, max_completion_length=16, beta=0.0, bf16=False, use_cpu=True, report_to="none",
         gradient_checkpointing=False,
-    )
+    )  # fmt: skip
     rows = Dataset.from_list([{"prompt": f"{a} {a + 1} {a + 2} = {3 * a + 3} :"} for a in range(2, 6)])
     trainer = GRPOTrainer(model, varied_reward, args=args, train_dataset=rows, processing_class=tokenizer)
     trainer.current_gradient_accumulation_steps = 1
@@ -57,15 +50,9 @@ def test_the_loss_is_that_of_trl_to_float_precision(trl_batch):
     name, trainer, batch = trl_batch
     mask = batch["completion_mask"].float()
     inputs = LossInputs(
-        current_logps(trainer, batch),
-        batch["old_per_token_logps"],
-        batch["advantages"],
-        mask,
-        sequences=16.0,
-        tokens=float(mask.sum()),
-        groups=4.0,
-        length_cap=16,
-    )
+        current_logps(trainer, batch), batch["old_per_token_logps"], batch["advantages"], mask, sequences=16.0,
+        tokens=float(mask.sum()), groups=4.0, length_cap=16,
+    )  # fmt: skip
     ours = make_objective(name).loss(inputs)
     theirs = trainer.compute_loss(trainer.model, batch)
     assert abs(theirs.item()) > 1e-4  # else the comparison would show nothing
@@ -104,14 +91,11 @@ def test_the_correction_for_another_sampler_is_that_of_trl(trl_batch, mode):
     logps = [(torch.randn(len(ids), generator=generator) * 0.2 - 6.0).tolist() for ids in completions]
     logps[3][1] = None
     settings = {
-        "use_vllm": True,
-        "vllm_importance_sampling_correction": True,
-        "vllm_generation": FixedSampler(completions, logps),
-        "_last_loaded_step": trainer.state.global_step,
-        "vllm_importance_sampling_mode": mode,
-        "vllm_importance_sampling_clip_min": 0.5,
+        "use_vllm": True, "vllm_importance_sampling_correction": True,
+        "vllm_generation": FixedSampler(completions, logps), "_last_loaded_step": trainer.state.global_step,
+        "vllm_importance_sampling_mode": mode, "vllm_importance_sampling_clip_min": 0.5,
         "vllm_importance_sampling_clip_max": 2.0,
-    }
+    }  # fmt: skip
     before = {key: getattr(trainer, key, None) for key in settings}
     try:
         for key, value in settings.items():
@@ -127,14 +111,38 @@ def test_the_correction_for_another_sampler_is_that_of_trl(trl_batch, mode):
     assert torch.allclose(weight, batch["importance_sampling_ratio"])
     assert weight.unique().numel() > 1
     inputs = LossInputs(
-        current_logps(trainer, batch),
-        old,
-        batch["advantages"],
-        mask.float(),
-        sequences=16.0,
-        tokens=float(mask.sum()),
-        groups=4.0,
-        length_cap=16,
-        correction=weight,
-    )
+        current_logps(trainer, batch), old, batch["advantages"], mask.float(), sequences=16.0,
+        tokens=float(mask.sum()), groups=4.0, length_cap=16, correction=weight,
+    )  # fmt: skip
     assert make_objective(name).loss(inputs).loss.item() == pytest.approx(theirs.item(), rel=1e-5, abs=1e-7)
+
+
+# On the policy's own samples `rloo` has the gradient of TRL's RLOOTrainer with the KL switched off.
+
+
+def test_the_gradient_is_that_of_trl(tmp_path):
+    model, tokenizer = load_tiny_model()
+    args = RLOOConfig(
+        output_dir=str(tmp_path), per_device_train_batch_size=16, num_generations=4, max_completion_length=16,
+        beta=0.0, bf16=False, use_cpu=True, report_to="none", gradient_checkpointing=False, normalize_advantages=False,
+    )  # fmt: skip
+    rows = Dataset.from_list([{"prompt": f"{a} {a + 1} {a + 2} = {3 * a + 3} :"} for a in range(2, 6)])
+    trainer = RLOOTrainer(model, varied_reward, args=args, train_dataset=rows, processing_class=tokenizer)
+    trainer.current_gradient_accumulation_steps = 1
+    torch.manual_seed(0)
+    batch = trainer._generate_and_score_completions([{"prompt": rows[i // 4]["prompt"]} for i in range(16)])
+    theirs = torch.autograd.grad(trainer.compute_loss(model, batch), list(model.parameters()))
+
+    texts = tokenizer.batch_decode(batch["completion_ids"], skip_special_tokens=True)
+    objective = make_objective("rloo")
+    credit = objective.advantages(torch.tensor(varied_reward(texts)).reshape(4, 4)).reshape(-1)
+    assert torch.allclose(credit, batch["advantages"], atol=1e-5)
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+    logps = trainer._get_per_token_logps_and_entropies(model, ids, mask, batch["completion_ids"].size(1))[0]
+    trained = batch["completion_mask"].float()
+    loss = objective.loss(LossInputs(logps, logps.detach(), credit, trained, 16.0, float(trained.sum()))).loss
+    ours = torch.autograd.grad(loss, list(model.parameters()))
+    norm = torch.cat([g.flatten() for g in theirs]).norm()
+    assert norm > 1e-3
+    assert torch.cat([(a - b).flatten() for a, b in zip(ours, theirs, strict=True)]).norm() < 1e-4 * norm

@@ -1,35 +1,17 @@
 """One of two processes under an engine: every way of sharing weights, straight and resumed, and the uneven cases.
 
-Started once per engine by test_engines.py (`accelerate launch` or torchrun), never collected by pytest. Each process
-writes what it saw to <output>/rank<r>.json; the first one writes the whole weights after each round, and each process
-what it sampled, to <output>/<sharing>/*.pt.
+Started once per engine by test_engines.py. The first process writes the whole weights after each round, and each
+process what it sampled, to <output>/<sharing>/*.pt.
 """
 
 import dataclasses
-import json
-import os
-import sys
 from pathlib import Path
 
 import torch
+from transformers import TrainerCallback
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from tests.distributed import fsdp_on_cpu
-
-fsdp_on_cpu.turn_on()
-if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-    import deepspeed
-
-    # A faster collective for CPUs, which DeepSpeed would compile first (1 to 2 minutes); without it gloo does it all.
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-
-from transformers import TrainerCallback  # noqa: E402
-
-from tests.distributed.two_processes import leave  # noqa: E402
-from tests.distributed.worker import digest  # noqa: E402
-from tests.trainer.conftest import make_trainer, on_sample, remembered  # noqa: E402
-from tests.trainer.test_round import LORA, problems  # noqa: E402
+from tests.trainer.conftest import digest, make_trainer, on_sample, remembered
+from tests.trainer.test_round import LORA, problems
 
 
 def whole(parameter):
@@ -43,6 +25,8 @@ def whole(parameter):
         if value is not None:  # None: not trained
             return value.detach().float().clone()
     if hasattr(parameter, "ds_id"):
+        import deepspeed
+
         with deepspeed.zero.GatheredParameters([parameter]):
             return parameter.detach().clone()
     return parameter.detach().clone()
@@ -103,16 +87,12 @@ def play(output, sharing, config, resume_at):
     trainer.train()
     end, wrapped = recorder.after[-1], type(trainer.model_wrapped)
     found = {
-        "processes": trainer.accelerator.num_processes,
-        "distributed_type": str(trainer.accelerator.distributed_type),
-        "wrapped": [cls.__name__ for cls in wrapped.__mro__],
-        "engine": trainer.engine.name,
+        "processes": trainer.accelerator.num_processes, "distributed_type": str(trainer.accelerator.distributed_type),
+        "wrapped": [cls.__name__ for cls in wrapped.__mro__], "engine": trainer.engine.name,
         "sharded": sum(hasattr(p, "full_tensor") or hasattr(p, "ds_tensor") for p in trainer.model.parameters()),
-        "weights": digest(end),
-        "moved": moved(start, end),
-        "evaluated": {k: v for k, v in trainer.evaluate().items() if "pass@" in k},
-        **state_of(trainer),
-    }
+        "weights": digest(end), "moved": moved(start, end),
+        "evaluated": {k: v for k, v in trainer.evaluate().items() if "pass@" in k}, **state_of(trainer),
+    }  # fmt: skip
     trainer.exports.write(output / "exported")
     torch.save(recorder.rollouts, output / f"rollouts{rank}.pt")
     if rank == 0:
@@ -144,11 +124,8 @@ def uneven(output, config, scenario):
     trainer.train()
     end = weights(trainer)
     found = {
-        "weights": digest(end),
-        "moved": moved(start, end),
-        "step": trainer.state.global_step,
-        **state_of(trainer),
-    }
+        "weights": digest(end), "moved": moved(start, end), "step": trainer.state.global_step, **state_of(trainer),
+    }  # fmt: skip
     if scenario == "flat":  # a checkpoint whose conjecturer has never taken a step
         again, _ = build(output / "resumed", "full", config, **extra)
         again.train(resume_from_checkpoint=str(output / "checkpoint-2"))
@@ -162,9 +139,4 @@ def main(output, sharings, scenarios, resume_at, config):
         found[sharing] = play(output / sharing, sharing, config, resume_at)
     for scenario in scenarios:
         found[scenario] = uneven(output / scenario, config, scenario)
-    (output / f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
-    leave()
+    return found

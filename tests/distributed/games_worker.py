@@ -1,21 +1,10 @@
-"""One of two processes under an engine: the probe games, each straight and resumed.
+"""One of two processes under an engine: the probe games, each straight and resumed."""
 
-Started once per engine by test_games.py, never collected by pytest. Each process writes what it saw to
-<output>/rank<r>.json.
-"""
-
-import json
-import os
-import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.distributed.engine_worker import moved, weights, whole
-from tests.distributed.two_processes import leave
-from tests.distributed.worker import digest
-from tests.probe_games import memory, probe
-from tests.trainer.conftest import make_trainer, on_sample
+from tests.probe_games import probe
+from tests.trainer.conftest import digest, held, make_trainer, on_sample, ran
 from tests.trainer.test_round import LORA
 
 
@@ -37,18 +26,13 @@ def play(output, game, sharing, config, resume_at):
     on_sample(trainer, lambda role, found: turns.append((trainer.frame.rounds, role, len(found.rows), found.texts)))
     trainer.train()
     end, checkpoint = weights(trainer), f"checkpoint-{resume_at}"
-    again = build(output / "resumed", game, sharing, config)
-    again.train(resume_from_checkpoint=str(output / "straight" / checkpoint))
+    again = ran(build(output / "resumed", game, sharing, config), str(output / "straight" / checkpoint))
     shared = {
-        "processes": trainer.accelerator.num_processes,
-        "engine": trainer.engine.name,
-        "steps": trainer.state.global_step,
-        "moved": moved(start, end),
-        "weights": digest(end),
-        "memory": memory(trainer),
-        "resumed": {"weights": digest(weights(again)), "memory": memory(again)},
+        "processes": trainer.accelerator.num_processes, "engine": trainer.engine.name,
+        "steps": trainer.state.global_step, "moved": moved(start, end), "weights": digest(end),
+        "memory": held(trainer), "resumed": {"weights": digest(weights(again)), "memory": held(again)},
         "frozen": [digest(frozen), digest(frozen_weights(trainer)), len(frozen)],
-    }
+    }  # fmt: skip
     if game == "tiers":
         shared["tiers"] = tiers(trainer)
     return {"shared": shared, "turns": turns}
@@ -66,9 +50,4 @@ def main(output, games, resume_at, config):
     output, found = Path(output), {}
     for name, (game, sharing, changes) in games.items():
         found[name] = play(output / name, game, sharing, {**config, **changes}, resume_at)
-    (output / f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
-    leave()
+    return found

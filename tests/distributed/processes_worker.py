@@ -1,18 +1,11 @@
-"""One rank of two processes that exchange what they have; started by torchrun from test_two_processes.py."""
-
-import json
-import sys
-from pathlib import Path
+"""One of two processes that exchange what they have."""
 
 import torch.distributed
 from accelerate import Accelerator
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from countdown_selfplay.distributed.launch import leave_process_group
 from countdown_selfplay.distributed.processes import processes_of
 from countdown_selfplay.errors import DataError
-from tests.distributed.two_processes import leave
 
 
 def main(output):
@@ -37,9 +30,4 @@ def main(output):
         found |= {"error": str(error), "ran": ran}
     leave_process_group()
     found["left"] = not torch.distributed.is_initialized()
-    (Path(output) / f"rank{rank}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
-    leave()
+    return found

@@ -1,21 +1,11 @@
-"""One of two processes that play the recipe tiny/sgs, made small: straight, and resumed from its middle.
+"""One of two processes that play the recipe tiny/sgs, made small: straight, and resumed from its middle."""
 
-Started by test_sgs.py, never collected by pytest. Each process writes what it saw to <output>/rank<r>.json.
-"""
-
-import json
-import os
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown.helping import HELP_PROMPTS
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from tests.distributed.two_processes import leave
-from tests.distributed.worker import digest
-from tests.trainer.conftest import on_sample, optimizer_state, remembered, weights
+from tests.trainer.conftest import digest, on_sample, optimizer_state, ran, remembered, weights
 from tests.trainer.test_targets import targets
 
 # The embedded model was never shown `propose like ...`; what it knows stands in for it.
@@ -31,16 +21,13 @@ def found(trainer):
     """What must be equal on both processes, and after a resume."""
     proposer = trainer.game.proposer
     return {
-        "weights": digest(weights(trainer)),
-        "optimizer": digest(optimizer_state(trainer)),
-        "remembered": remembered(trainer),
-        "targets": proposer.state_dict(),
-        "logged": proposer.logged(),
-    }
+        "weights": digest(weights(trainer)), "optimizer": digest(optimizer_state(trainer)),
+        "remembered": remembered(trainer), "targets": proposer.state_dict(), "logged": proposer.logged(),
+    }  # fmt: skip
 
 
 def main(output, resume_at, config):
-    output, rank = Path(output), os.environ["RANK"]
+    output = Path(output)
     config = {**config, "conjecturer_model": str(TINY_MODEL_PATH)}
     trainer, asked, chosen = build(output / "straight", config), [], []
 
@@ -50,17 +37,11 @@ def main(output, resume_at, config):
 
     on_sample(trainer, see)
     trainer.train()
-    again = build(output / "resumed", config)
-    again.train(resume_from_checkpoint=str(output / "straight" / f"checkpoint-{resume_at}"))
+    again = ran(build(output / "resumed", config), str(output / "straight" / f"checkpoint-{resume_at}"))
     shared = {
         "processes": trainer.accelerator.num_processes,
         "chosen": chosen,
         "straight": found(trainer),
         "resumed": found(again),
     }
-    (output / f"rank{rank}.json").write_text(json.dumps({"shared": shared, "asked": asked}))
-
-
-if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
-    leave()
+    return {"shared": shared, "asked": asked}

@@ -7,18 +7,16 @@ One launch per engine (engine_worker.py) plays everything; each test looks at on
 """
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
 
-from tests.distributed.two_processes import launched_under
+from tests.distributed.two_processes import ranks_of
 from tests.trainer.conftest import make_trainer, on_sample
 from tests.trainer.test_round import LORA, problems
 
 pytestmark = pytest.mark.distributed
 
-WORKER = Path(__file__).parent / "engine_worker.py"
 ENGINES, SHARINGS, SCENARIOS = (
     ("ddp", "zero2", "zero3", "fsdp2"),
     ("full", "lora", "tied"),
@@ -36,12 +34,8 @@ CONFIG = dict(
 @pytest.fixture(scope="module", params=ENGINES)
 def launched(request, tmp_path_factory):
     engine, output = request.param, tmp_path_factory.mktemp(request.param)
-    if engine.startswith("zero"):
-        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
-    job = dict(output=str(output), sharings=SHARINGS, scenarios=SCENARIOS, resume_at=RESUME_AT, config=CONFIG)
-    process = launched_under(engine, WORKER, json.dumps(job))
-    assert process.returncode == 0, process.stderr[-4000:]
-    return engine, output, [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
+    job = dict(sharings=SHARINGS, scenarios=SCENARIOS, resume_at=RESUME_AT, config=CONFIG)
+    return engine, output, ranks_of(engine, "engine_worker", output, **job)
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)

@@ -2,16 +2,12 @@
 """Resumes in the second epoch and at its edge on two real processes, where accelerate's `set_epoch` does not reach the
 sampler. One launch (epochs_worker.py) plays everything."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from .two_processes import torchrun
+from .two_processes import ranks_of
 
 pytestmark = pytest.mark.distributed
 
-WORKER = Path(__file__).parent / "epochs_worker.py"
 # Two processes draw 2 x 12 anchors a round: 72 are three rounds an epoch. 3 is the edge, 4 inside the second epoch.
 AN_EPOCH, RESUMES = 72, (3, 4)
 CONFIG = dict(
@@ -22,11 +18,8 @@ CONFIG = dict(
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
-    output = tmp_path_factory.mktemp("epochs")
-    job = dict(output=str(output), problems_an_epoch=AN_EPOCH, resumes=RESUMES, config=CONFIG)
-    process = torchrun(WORKER, json.dumps(job))
-    assert process.returncode == 0, process.stderr[-3000:]
-    return [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
+    job = dict(problems_an_epoch=AN_EPOCH, resumes=RESUMES, config=CONFIG)
+    return ranks_of("ddp", "epochs_worker", tmp_path_factory.mktemp("epochs"), **job)
 
 
 def test_a_resume_in_the_second_epoch_equals_the_straight_run_on_both_ranks(ranks):

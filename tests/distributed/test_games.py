@@ -5,34 +5,25 @@ round may be two steps, and processes with different numbers of rows, or none, w
 One launch per engine (games_worker.py) plays all of them.
 """
 
-import json
-from pathlib import Path
-
 import pytest
 
 from tests.probe_games import TRAINED
 
 from .test_engines import ENGINES
-from .two_processes import launched_under
+from .two_processes import ranks_of
 
 pytestmark = pytest.mark.distributed
 
-WORKER = Path(__file__).parent / "games_worker.py"
 ROUNDS, RESUME_AT = 3, 2
 CONFIG = dict(
     max_steps=ROUNDS, save_strategy="steps", save_steps=RESUME_AT, max_grad_norm=1.0, gradient_checkpointing=True
 )
 TWO_STEPS = {"steps_per_round": 2, "prover_objective": "grpo"}
 GAMES = {
-    "pool": ("pool", "full", {}),
-    "tiers": ("tiers", "full", {}),
-    "debate": ("debate", "full", {"beta": 0.02}),
-    "frozen": ("frozen", "full", {}),
-    "symbolic": ("symbolic", "full", {}),
-    "pool_lora": ("pool", "lora", {}),
-    "frozen_lora": ("frozen", "lora", {"beta": 0.02}),
-    "debate_two_steps": ("debate", "full", TWO_STEPS),
-}
+    "pool": ("pool", "full", {}), "tiers": ("tiers", "full", {}), "debate": ("debate", "full", {"beta": 0.02}),
+    "frozen": ("frozen", "full", {}), "symbolic": ("symbolic", "full", {}), "pool_lora": ("pool", "lora", {}),
+    "frozen_lora": ("frozen", "lora", {"beta": 0.02}), "debate_two_steps": ("debate", "full", TWO_STEPS),
+}  # fmt: skip
 
 
 # Each engine meets each game, one and two steps a round, and full and lora weights; nightly plays the other cells.
@@ -54,14 +45,8 @@ LAUNCHES += [
 @pytest.fixture(scope="module", params=LAUNCHES)
 def launched(request, tmp_path_factory):
     engine, names = request.param
-    output = tmp_path_factory.mktemp(engine)
-    if engine.startswith("zero"):
-        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
-    games = {name: GAMES[name] for name in sorted(names)}
-    job = dict(output=str(output), games=games, resume_at=RESUME_AT, config=CONFIG)
-    process = launched_under(engine, WORKER, json.dumps(job))
-    assert process.returncode == 0, process.stderr[-4000:]
-    return engine, [json.loads((output / f"rank{r}.json").read_text()) for r in (0, 1)]
+    job = dict(games={name: GAMES[name] for name in sorted(names)}, resume_at=RESUME_AT, config=CONFIG)
+    return engine, ranks_of(engine, "games_worker", tmp_path_factory.mktemp(engine), **job)
 
 
 def test_processes_agree_learners_move_the_frozen_stay_and_a_resume_is_exact(launched):

@@ -2,17 +2,13 @@
 """Answers in moves on two processes, under DDP and FSDP2: they keep the same answers, take the same steps and end with
 the same weights, and a resumed run ends as the straight one bit for bit."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from ..trainer.test_moves import SMALL
-from .two_processes import launched_under
+from .two_processes import ranks_of
 
 pytestmark = pytest.mark.matrix
 
-WORKER = Path(__file__).parent / "moves_worker.py"
 CONFIG = {
     **SMALL,
     "conjecturer_num_generations": 4,
@@ -29,10 +25,7 @@ CONFIG = {
 
 def played(engine, output, resume_at, **changes):
     """What each process of a launch found; but for what each walked through, it must be the same."""
-    job = {"output": str(output), "resume_at": resume_at, "config": {**CONFIG, **changes}}
-    process = launched_under(engine, WORKER, json.dumps(job))
-    assert process.returncode == 0, process.stderr[-4000:]
-    return [json.loads((output / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    return ranks_of(engine, "moves_worker", output, resume_at=resume_at, config={**CONFIG, **changes})
 
 
 @pytest.fixture(scope="module")

@@ -2,18 +2,14 @@
 """The recipe tiny/sgs on two processes: they choose the same targets, count the same ones as solved, share the work
 out, and a resumed run ends as the straight one bit for bit."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from countdown_selfplay.countdown import Problem
 
-from .two_processes import torchrun
+from .two_processes import ranks_of
 
 pytestmark = pytest.mark.matrix
 
-WORKER = Path(__file__).parent / "sgs_worker.py"
 # 6 of 12 targets a round with up to 6 problems x 4 answers, on two processes, in up to two steps of 8 trained answers;
 # 4 rounds, 2 of them saved.
 CONFIG = dict(
@@ -32,10 +28,7 @@ def key_of(prompt):
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
-    output = tmp_path_factory.mktemp("sgs")
-    process = torchrun(WORKER, json.dumps({"output": str(output), "resume_at": 2, "config": CONFIG}))
-    assert process.returncode == 0, process.stderr[-4000:]
-    return [json.loads((output / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    return ranks_of("ddp", "sgs_worker", tmp_path_factory.mktemp("sgs"), resume_at=2, config=CONFIG)
 
 
 def test_both_processes_decide_alike_and_a_resume_is_bit_exact(ranks):

@@ -1,18 +1,22 @@
-# Tests: distributed/processes.py
+# Tests: distributed/processes.py, proposers/symbolic/refresh.py, training/rollbacks.py, training/callbacks/guard.py
 """Two real DDP processes over gloo: state that few runs have (kept samples, moving baselines) and resumes. What holds
 for every engine and every way of sharing weights is in test_engines.py."""
 
 import json
-from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
-from tests.distributed.two_processes import torchrun
+from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.config.recipes import recipe_fields
+from tests.distributed import two_processes
+from tests.distributed.two_processes import ranks_of, torchrun
 from tests.trainer.conftest import rounds
+from tests.trainer.test_guard import ALONE
 
 pytestmark = pytest.mark.distributed
 
-WORKER = Path(__file__).parent / "worker.py"
 SAVING = dict(save_strategy="steps", save_steps=2, max_steps=4, guard=True, novelty_window=3, beta=0.05)
 STATE = ("weights", "optimizer", "remembered", "guard", "memory")
 OBJECTIVES = dict(
@@ -24,8 +28,9 @@ OBJECTIVES = dict(
 def launch(output, resume=None, signal=None, options=(), environment=None, noise=None, **config):
     """A run of two processes under torchrun; `signal`, `noise`: see worker.py."""
     output.mkdir(parents=True, exist_ok=True)
-    job = json.dumps({"output": str(output), "resume": resume, "config": config, "signal": signal, "noise": noise})
-    return torchrun(WORKER, job, options, **(environment or {}))
+    job = {"resume": resume, "config": config, "signal": signal, "noise": noise}
+    job = json.dumps({"worker": "worker", "output": str(output), **job})
+    return torchrun(two_processes.__file__, job, options, **(environment or {}))
 
 
 def run(output, resume=None, **config):
@@ -46,10 +51,8 @@ def equal_ranks(output):
 
 def test_what_two_processes_exchange(tmp_path):
     """By hand: the lists in rank order, 0.1 + 0.1 and 1 + 10, and what process 0 returned or raised on both."""
-    process = torchrun(WORKER.with_name("processes_worker.py"), str(tmp_path))
-    assert process.returncode == 0, process.stderr[-3000:]
-    for rank in (0, 1):
-        assert json.loads((tmp_path / f"rank{rank}.json").read_text()) == {
+    for rank, found in enumerate(ranks_of("ddp", "processes_worker", tmp_path)):
+        assert found == {
             "gather": [0, 1, 1],
             "total": [0.2, 11.0],
             "largest": [1.0, 0.0],
@@ -85,3 +88,51 @@ def test_a_resume_in_another_number_of_processes_is_refused(straight, tmp_path):
     one = make_trainer(tmp_path / "one", **OBJECTIVES, **SAVING)
     with pytest.raises(CheckpointError, match="written by 2 processes and this run has 1"):
         one.train(resume_from_checkpoint=str(straight[0] / "checkpoint-2"))
+
+
+# The recipe tiny/symbolic_ours on two real processes: archive, buffer, predictor and bandit are the same on both,
+# and a resume is exact.
+
+
+# Of the recipe only these values are replaced: short rounds and refreshes, and a predictor that learns at once.
+SHORT = dict(
+    max_steps=4, save_strategy="steps", save_steps=3, per_device_train_batch_size=16, report_to="none",
+    conjecturer_num_generations=None, gradient_checkpointing=False,
+)  # fmt: skip
+FEW = dict(candidates=64, refresh=2, keep=12)
+
+
+def test_two_processes_decide_alike_and_a_resume_is_exact(tmp_path):
+    given = recipe_fields("tiny/symbolic_ours", {}, JointSelfPlayConfig)
+    given.pop("output_dir", None)
+    learner = {**(given["proposer_kwargs"].get("difficulty_kwargs") or {}), "least": 10, "trees": 10}
+    config = {**given, **SHORT, "proposer_kwargs": {**given["proposer_kwargs"], **FEW, "difficulty_kwargs": learner}}
+    straight = run(tmp_path / "straight", **config)  # of which it asserts that both processes hold the same
+    proposer = straight["memory"]["game"]["proposer"]
+    # Refreshes in rounds 0 and 2. 2 x 64 answers of 16 to a problem are 8 problems a round, of which some are played
+    # again in the next: at most 16 are labels at the second refresh, and as many wait for the third.
+    assert proposer["counts"]["refreshes"] == 2
+    assert 8 < len(proposer["difficulty"]["rates"]) <= 16 and 8 < len(proposer["played"]) <= 16
+    assert len(proposer["difficulty"]["trees"]) == 1 and 12 < len(proposer["archive"]["keys"]) <= 24
+    resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-3"), **config)
+    for name in STATE:
+        assert straight[name] == resumed[name], name
+
+
+def weights(folder, step, policy):
+    return load_file(folder / f"checkpoint-{step}" / policy / "model.safetensors")
+
+
+def test_a_rollback_of_the_conjecturer_alone_is_equal_on_both_ranks_and_a_resume_is_exact(tmp_path):
+    """In round 5 each process has a conjecturer of other noise: only one that went back on both is equal again. Its
+    proposals were sampled from checkpoint-4, so that the one before is taken."""
+    settings = {**ALONE, "save_steps": 1}
+    straight = run(tmp_path / "straight", noise=4, **settings)
+    assert straight["memory"]["conjecturer_guard"] == {"rollbacks": 1, "healthy": True}
+    assert [line["conjecturer/rolled_back"] for line in rounds(tmp_path / "straight")] == [0, 0, 0, 0, 1, 0, 0]
+    for policy, back in (("conjecturer", True), ("prover", False)):
+        then, now = (weights(tmp_path / "straight", step, policy) for step in (3, 5))
+        assert all(torch.equal(then[name], now[name]) for name in then) == back, policy
+    resumed = run(tmp_path / "resumed", str(tmp_path / "straight" / "checkpoint-5"), **settings)
+    for name in STATE:
+        assert straight[name] == resumed[name], name

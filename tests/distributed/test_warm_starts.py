@@ -65,15 +65,12 @@ def jobs(engine, folder):
     found = {
         "sft": ("sft", {**short, "eval_problems": 8, "eval_samples": 2}),
         "adapter": ("sft", {**short, "eval_problems": 0, "use_peft": True, "lora_r": 4}),
-        "bf16": ("sft", {**short, "eval_problems": 0, "bf16": True}),
-        "ipo": ("ipo", pairs),
-        "ipo_bf16": ("ipo", {**pairs, "bf16": True}),
-        "iterated": ("iterated", {**iterated, "roles": ROLES}),
-        "slow": ("iterated", slow),
-        "slow_bf16": ("iterated", {**slow, "bf16": True}),
+        "bf16": ("sft", {**short, "eval_problems": 0, "bf16": True}), "ipo": ("ipo", pairs),
+        "ipo_bf16": ("ipo", {**pairs, "bf16": True}), "iterated": ("iterated", {**iterated, "roles": ROLES}),
+        "slow": ("iterated", slow), "slow_bf16": ("iterated", {**slow, "bf16": True}),
         "cdg": ("cdg", {**TINY_CDG, "role_training": json.dumps(dict.fromkeys(ROLES, SMALL))}),
         "failing": ("failing", {}),
-    }
+    }  # fmt: skip
     return {name: run for name, run in found.items() if name in MORE.get(engine, ()) or name not in EXTRA}
 
 

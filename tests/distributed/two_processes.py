@@ -1,5 +1,11 @@
-"""What the tests with two real processes share: how the processes are started, and how a worker ends."""
+"""What the tests with two real processes share: how the processes are started, and how a worker ends.
 
+Started as a program it is one of the processes: `main(**job)` of a worker beside it, under any engine. What that
+returns goes to <output>/rank<r>.json.
+"""
+
+import importlib
+import json
 import os
 import subprocess
 import sys
@@ -33,6 +39,17 @@ def launched_under(engine, worker, job):
     return started([*map(str, command), str(worker), job], **on_cpu)
 
 
+def ranks_of(engine, worker, output, **job):
+    """What `main` of tests.distributed.<worker> returned on each of two processes under an engine."""
+    import pytest
+
+    if engine.startswith("zero"):
+        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
+    process = launched_under(engine, __file__, json.dumps({"worker": worker, "output": str(output), **job}))
+    assert process.returncode == 0, process.stderr[-4000:]
+    return [json.loads((Path(output) / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+
+
 def leave(code=0):
     """End a worker whose work is done, without the interpreter's shutdown: there a thread of gloo that got no turn on
     a busy core since the last collective ends the process by SIGABRT. The processes leave together, so that none
@@ -44,3 +61,14 @@ def leave(code=0):
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.distributed import fsdp_on_cpu
+
+    fsdp_on_cpu.turn_on()
+    job = json.loads(sys.argv[1])
+    found = importlib.import_module(f"tests.distributed.{job.pop('worker')}").main(**job)
+    Path(job["output"], f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
+    leave()

@@ -12,21 +12,14 @@ import pytest
 
 from .conftest import GPU
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="needs vLLM"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="needs vLLM")]
 
 WORKER = Path(__file__).parent / "vllm_worker.py"
 CACHE_BYTES = 256 * 2**20
 VLLM = dict(
-    generation_backend="vllm",
-    vllm_engine_kwargs={"enforce_eager": True, "kv_cache_memory_bytes": CACHE_BYTES},
-    vllm_max_model_length=64,
-    vllm_gpu_memory_utilization=0.1,
-    max_steps=3,
-    temperature=0.7,
-)
+    generation_backend="vllm", vllm_engine_kwargs={"enforce_eager": True, "kv_cache_memory_bytes": CACHE_BYTES},
+    vllm_max_model_length=64, vllm_gpu_memory_utilization=0.1, max_steps=3, temperature=0.7,
+)  # fmt: skip
 # Of the largest |sampler - trainer| log-prob in a rollout. float32: one may round products to TF32, the other
 # not; bf16 has 8 bits, and logits are of size 10.
 EXACT = {False: 0.02, True: 1.0}

@@ -46,12 +46,9 @@ def main(output, config, stale=False):
     after = weights(trainer)
     found = {
         "moved": sorted({key.partition(":")[0] for key in before if not torch.equal(before[key], after[key])}),
-        "names": sorted(trainer.policies.weight_names),
-        "device": trainer.accelerator.device.type,
-        "differences": differences,
-        "freed": freed,
-        "rounds": rounds(output),
-    }
+        "names": sorted(trainer.policies.weight_names), "device": trainer.accelerator.device.type,
+        "differences": differences, "freed": freed, "rounds": rounds(output),
+    }  # fmt: skip
     (Path(output) / "found.json").write_text(json.dumps(found))
 
 

@@ -165,6 +165,4 @@ ROWS = [
         "prover_learning_rat: 0.1\n"),
     row("--accelerate_config=list.yaml", written,
         lambda path: launch_command("joint", {"accelerate_config": str(path)}, []), "list.yaml", "- zero3\n"),
-    row("=zero2, =fsdp2", Launch, "zero4"),
-    row("=0", Launch, "ddp", 0),
 ]  # fmt: skip

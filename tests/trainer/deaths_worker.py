@@ -5,27 +5,18 @@ Started by test_deaths.py with a list of jobs as JSON on standard input; prints 
 which the process kills itself with SIGKILL (null: never). A run goes on from its newest checkpoint, if it has one.
 """
 
-import hashlib
 import json
 import os
 import signal
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.trainer.conftest import make_trainer, optimizer_state, remembered, rounds, weights
+from tests.trainer.conftest import digest, held, make_trainer, optimizer_state, rounds, weights
 from tests.trainer.test_round import LORA
 
 OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "shutil.rmtree"}
-
-
-def digest(tensors):
-    total = hashlib.blake2b(digest_size=16)
-    for name in sorted(tensors):
-        total.update(name.encode() + tensors[name].contiguous().numpy().tobytes())
-    return total.hexdigest()
 
 
 def killing_before(operation, folder):
@@ -66,13 +57,8 @@ def play(job):
         "weights": digest(weights(trainer)),
         # none where the life before had reached the end: there is nothing left to train
         "optimizer": digest(optimizer_state(trainer)) if trainer.optimizer is not None else None,
-        "remembered": remembered(trainer),
-        "guard": trainer.guard.state_dict(),
+        "held": held(trainer),
         "rounds": rounds(job["output"]),
-        "solve_rate": trainer.solve_rate.state_dict(),
-        "replays": {
-            role: [asdict(s) for s in one.replay.kept] for role, one in trainer.learners.items() if one.replay
-        },
         "operations": len(seen),
     }
     print(json.dumps(found), flush=True)

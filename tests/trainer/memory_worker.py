@@ -18,20 +18,12 @@ def main(model, players):
     torch.set_num_threads(1)
     role = {"players": players, "objective": "rloo", "num_generations": 4}
     args = JointSelfPlayConfig(
-        output_dir="unused",
-        policy_sharing="lora",
-        proposer="tiers",
-        proposer_kwargs={"start": [3] * players, "ceiling": 3, "min_valid": 2},
-        operands=[2, 3],
+        output_dir="unused", policy_sharing="lora", proposer="tiers",
+        proposer_kwargs={"start": [3] * players, "ceiling": 3, "min_valid": 2}, operands=[2, 3],
         roles={"prover": {**role, "micro_batches": 2}, "conjecturer": {**role, "micro_batches": 1}},
-        per_device_train_batch_size=4,
-        max_completion_length=16,
-        prover_prompt="compact",
-        conjecturer_prompt="compact",
-        gradient_checkpointing=False,
-        report_to="none",
-        use_cpu=True,
-    )
+        per_device_train_batch_size=4, max_completion_length=16, prover_prompt="compact", conjecturer_prompt="compact",
+        gradient_checkpointing=False, report_to="none", use_cpu=True,
+    )  # fmt: skip
     statm = Path("/proc/self/statm").read_text().split()
     before = int(statm[1]) * os.sysconf("SC_PAGE_SIZE")
     found = probe(args, {"model": model})

@@ -19,15 +19,8 @@ from ..cli.stand_in import DOMAIN, TEMPLATE, make_stand_in
 REFUSES = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + TEMPLATE
 THINKS = REFUSES + "{% if enable_thinking is defined and not enable_thinking %}EMPTY{% endif %}"
 NAMES = (
-    "do_sample",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "repetition_penalty",
-    "max_new_tokens",
-    "suppress_tokens",
-)
+    "do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_new_tokens", "suppress_tokens",
+)  # fmt: skip
 CHATS = dict(prover_prompt="countdown_3to4", conjecturer_prompt="json", number_high=99, target_low=10)
 
 

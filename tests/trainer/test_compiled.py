@@ -12,7 +12,7 @@ from torch._dynamo.utils import counters
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies.compiled import compile_layers
 from countdown_selfplay.policies.shared_prefix import SharedPrefix
-from tests.trainer.conftest import make_trainer, weights
+from tests.trainer.conftest import make_trainer, ran, weights
 from tests.trainer.test_mixed_adapters import gradients, lora, part
 from tests.trainer.test_shared_prefix import exact_head
 
@@ -121,8 +121,9 @@ def test_a_compiled_run_ends_where_a_plain_one_ends_and_generates_without_a_grap
 
     files = [load_file(tmp_path / name / "checkpoint-2" / "model.safetensors") for name in ("plain", "compiled")]
     assert files[0].keys() == files[1].keys()
-    again = make_trainer(tmp_path / "again", **{**saved, "max_steps": 3})
-    again.train(resume_from_checkpoint=str(tmp_path / "compiled" / "checkpoint-2"))
+    again = ran(
+        make_trainer(tmp_path / "again", **{**saved, "max_steps": 3}), str(tmp_path / "compiled" / "checkpoint-2")
+    )
     assert again.state.global_step == 3
 
 

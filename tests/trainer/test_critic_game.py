@@ -12,7 +12,7 @@ from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.countdown.critique import CountdownCritique, steps_of
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.losses import RoleLoss
-from tests.trainer.conftest import equal, make_trainer, rounds, weights
+from tests.trainer.conftest import goes_on, make_trainer, ran, rounds, weights
 
 
 class Talkative(CountdownCritique):
@@ -32,15 +32,10 @@ class Game(CountdownDomain):
 
 CRITIC = {"micro_batches": 1, "num_generations": 2}
 GAME = dict(
-    game="critic_discernment",
-    game_kwargs={"revisions": 2, "questions": 8},
-    conjecturer_micro_batches=None,
-    conjecturer_num_generations=None,
-    prover_micro_batches=3,
-    num_generations=2,
-    roles={"helpful": CRITIC, "misleading": CRITIC},
-    trainer={"domain": Game.tiny()},
-)
+    game="critic_discernment", game_kwargs={"revisions": 2, "questions": 8}, conjecturer_micro_batches=None,
+    conjecturer_num_generations=None, prover_micro_batches=3, num_generations=2,
+    roles={"helpful": CRITIC, "misleading": CRITIC}, trainer={"domain": Game.tiny()},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -66,40 +61,13 @@ def test_three_roles_learn_from_two_turns(straight):
 
 
 def test_a_resumed_run_is_the_straight_run(straight, tmp_path):
-    trainer, _ = straight
-    again = make_trainer(tmp_path / "again", **GAME, save_strategy="no")
-    again.train(resume_from_checkpoint=f"{trainer.args.output_dir}/checkpoint-2")
-    assert equal(weights(again), weights(trainer))
-    assert rounds(tmp_path / "again")[-2:] == rounds(trainer.args.output_dir)[-2:]
-
-
-def test_the_supervised_term_is_a_mean_over_the_right_first_answers_tokens(tmp_path, monkeypatch):
-    """Appendix B's term: its loss is recomputed from the marked rows of all micro-batches. Under GRPO, where all four
-    answers to a question earn alike, no advantage is left, and the term alone moves the weights."""
-    seen = []
-    call = RoleLoss.__call__
-
-    def watched(self, logps, entropies, batch):
-        if self.settings.role == "prover":
-            seen.append((logps.detach(), batch["sft_mask"], batch["completion_mask"]))
-        return call(self, logps, entropies, batch)
-
-    monkeypatch.setattr(RoleLoss, "__call__", watched)
-    roles = {**GAME["roles"], "prover": {"sft_coef": 0.5, "objective": "grpo"}}
-    trainer = make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no")
-    trainer.train()
-    (line,) = rounds(tmp_path / "run")
-    marked = sum(int(mask.any(1).sum()) for _, mask, _ in seen)
-    right = line["prover/correct_rate"] * 16  # 8 questions x 2 answers
-    assert marked == round(right) > 0
-    total = sum(float(-(logps * mask).sum()) for logps, mask, _ in seen)
-    assert line["prover/sft_loss"] == pytest.approx(total / sum(int(mask.sum()) for _, mask, _ in seen), rel=1e-5)
-    assert all(bool((mask <= whole).all()) for _, mask, whole in seen)
+    goes_on(straight[0], make_trainer(tmp_path / "again", **GAME, save_strategy="no"), 2)
 
 
 def test_the_supervised_term_reads_rows_that_the_objective_did_not_select(tmp_path, monkeypatch):
-    """REINFORCE^1/2 drops questions of which both answers are right. Their log-probs are taken again row by row,
-    without padding, by the model as transformers loads it: a run of one step has its weights still."""
+    """Appendix B's term, a mean over the tokens of right first answers. REINFORCE^1/2 drops questions of which both
+    are right. Their log-probs are taken again row by row, without padding, by the model as transformers loads it: a
+    run of one step has its weights still."""
     marked = []
     call = RoleLoss.__call__
 
@@ -113,10 +81,10 @@ def test_the_supervised_term_reads_rows_that_the_objective_did_not_select(tmp_pa
 
     monkeypatch.setattr(RoleLoss, "__call__", watched)
     roles = {**GAME["roles"], "prover": {"sft_coef": 0.5, "objective": "reinforce_half"}}
-    trainer = make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no")
-    trainer.train()
+    trainer = ran(make_trainer(tmp_path / "run", **{**GAME, "roles": roles, "max_steps": 1}, save_strategy="no"))
     (line,) = rounds(tmp_path / "run")
     assert {selected for *_, selected in marked} == {True, False}
+    assert len(marked) == round(line["prover/correct_rate"] * 16)  # 8 questions x 2 answers
     model, temperature = AutoModelForCausalLM.from_pretrained(TINY_MODEL_PATH), trainer.roles["prover"].temperature
     total = 0.0
     for prompt, answer, _ in marked:

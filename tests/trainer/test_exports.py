@@ -12,6 +12,8 @@ from countdown_selfplay.errors import ExportError
 from countdown_selfplay.policies.build import load_pretrained
 from countdown_selfplay.tiny import load_tiny_model
 
+from .conftest import ran
+
 IDS = torch.tensor([[1, 5, 9, 4, 7, 3]])
 
 
@@ -38,8 +40,7 @@ def test_adapters_over_a_changed_object_lie_beside_its_weights_and_can_be_moved(
     with torch.no_grad():
         model.model.norm.weight *= 0.5
     settings = dict(policy_sharing="lora", max_steps=1, save_strategy="steps", save_steps=1)
-    trainer = build("run", model=model, trainer={"processing_class": tokenizer}, **settings)
-    trainer.train()
+    trainer = ran(build("run", model=model, trainer={"processing_class": tokenizer}, **settings))
     moved(trainer)
     trainer.save_model()
     folder = tmp_path / "run"

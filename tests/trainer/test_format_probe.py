@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
 
-from .conftest import equal, optimizer_state, rounds, weights
+from .conftest import equal, optimizer_state, ran, rounds, weights
 from .test_moves import MODELS, build
 
 
@@ -46,8 +46,7 @@ def test_a_model_that_has_never_seen_the_format_is_refused_before_anything_is_pl
 
 def test_without_the_probe_it_may_train(untaught, tmp_path, monkeypatch):
     models(monkeypatch, untaught)
-    trainer = build(tmp_path, max_steps=1, format_probe=0)
-    trainer.train()
+    trainer = ran(build(tmp_path, max_steps=1, format_probe=0))
     assert trainer.frame.rounds == 1
 
 
@@ -61,10 +60,8 @@ def test_the_ladders_prover_passes_and_the_trajectory_is_that_without_a_probe(tm
 
 
 def test_a_resume_and_a_second_call_are_not_probed(untaught, tmp_path, monkeypatch):
-    trainer = build(tmp_path, max_steps=2, save_strategy="steps", save_steps=1)
-    trainer.train()
-    resumed = build(tmp_path, max_steps=3, save_strategy="steps", save_steps=1)
-    resumed.train(resume_from_checkpoint=True)
+    trainer = ran(build(tmp_path, max_steps=2, save_strategy="steps", save_steps=1))
+    resumed = ran(build(tmp_path, max_steps=3, save_strategy="steps", save_steps=1), True)
     assert not resumed.evaluator.format_probed and resumed.frame.rounds == 3
     monkeypatch.setattr(trainer.evaluator, "_first_moves", None)  # sampling would now fail
     trainer.evaluator.probe_format()

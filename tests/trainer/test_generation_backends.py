@@ -50,9 +50,6 @@ def watch_differences(trainer):
     return found
 
 
-# -- what is refused -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.skipif(_trl.vllm_installed(), reason="vLLM is installed here")
 def test_vllm_without_vllm_names_the_extra(build):
     with pytest.raises(MissingExtraError, match=r"needs vLLM.*countdown-selfplay\[vllm\]"):
@@ -84,9 +81,6 @@ def test_a_prompt_that_does_not_fit_with_its_completion_is_refused():
         check_lengths("prover", 49, 16, 64)
 
 
-# -- what an engine in the process draws from -------------------------------------------------------------------------
-
-
 def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
     """vLLM gives its requests their seeds from NumPy's generator where it samples with Triton, else it draws from
     torch's."""
@@ -104,9 +98,6 @@ def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
     assert (np.random.randint(2**31), float(torch.rand(()))) == expected
     assert draws("a", 0) == first
     assert first[0] != other[0] and first[1] != other[1]
-
-
-# -- which weights an engine holds -----------------------------------------------------------------------------------
 
 
 def test_the_fingerprint_sees_a_single_bit_and_an_exchange_and_nothing_else():

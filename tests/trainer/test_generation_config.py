@@ -1,15 +1,18 @@
-# Tests: evaluation/sampling.py
+# Tests: evaluation/sampling.py, training/parts.py
 """A model's own generation_config bends no rollout and no evaluation, and is saved as it was."""
 
+import functools
 import json
 from pathlib import Path
 
 import pytest
 from datasets import Dataset
 from peft import LoraConfig
+from tokenizers import AddedToken
 from tools.make_tiny_model.figures import held_out_problems
 from transformers import GenerationConfig
 
+from countdown_selfplay.evaluation.sampling import demonstration_ids, end_token_ids
 from countdown_selfplay.policies.decode import neutral_generation
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 
@@ -40,21 +43,21 @@ def played(build, folder, own, sharing="full", **changes):
 
 
 @pytest.fixture(scope="module")
-def plain_texts(tmp_path_factory):
-    """Texts of a round of a model without settings, full weights."""
-    return played(make_trainer, tmp_path_factory.mktemp("plain"), {})[0]
+def plain(tmp_path_factory):
+    """Texts and pass@1 of a round of a model without settings, in each way of sharing weights."""
+    return functools.cache(lambda sharing: played(make_trainer, tmp_path_factory.mktemp(sharing), {}, sharing)[:2])
 
 
-@pytest.mark.parametrize("sharing", ["full", *(pytest.param(n, marks=pytest.mark.matrix) for n in ("lora", "tied"))])
-def test_rollouts_and_evaluation_are_those_of_a_model_without_settings_of_its_own(build, sharing):
-    texts, rate, _ = played(build, "plain", {}, sharing)
-    bent_texts, bent_rate, trainer = played(build, "bent", BENT, sharing)
-    assert bent_texts == texts and bent_rate == rate
+@pytest.mark.parametrize("sharing", ["full", *(pytest.param(s, marks=pytest.mark.matrix) for s in ("lora", "tied"))])
+def test_rollouts_and_evaluation_are_those_of_a_model_without_settings_of_its_own(build, plain, sharing):
+    texts, rate, trainer = played(build, "bent", BENT, sharing)
+    assert (texts, rate) == plain(sharing)
     config = trainer.policies.module.generation_config
     assert {name: getattr(config, name) for name in BENT} == BENT
 
 
-def test_a_setting_of_the_run_acts_on_purpose(build, plain_texts):
+def test_a_setting_of_the_run_acts_on_purpose(build, plain):
+    plain_texts, _ = plain("full")
     assert played(build, "field", {}, min_p=0.3)[0] != plain_texts
     assert played(build, "kwargs", {}, generation_kwargs={"suppress_tokens": [20]})[0] != plain_texts
 
@@ -77,3 +80,34 @@ def test_the_settings_are_back_after_an_error():
         assert not hasattr(config, "mine")
         raise KeyError
     assert Model.generation_config.to_dict() == before
+
+
+CHAT = {"prover_prompt": "countdown_3to4", "conjecturer_prompt": "json", "max_completion_length": 8}
+
+
+def chat_tokenizer(special):
+    """The tiny tokenizer with a chat template whose turns end with an added token, as in Llama 3: its end of text is
+    another token, and `special` is said of the added token alone."""
+    model, tokenizer = load_tiny_model()
+    tokenizer.add_tokens([AddedToken("<|turn_end|>", special=special)])
+    model.resize_token_embeddings(len(tokenizer))
+    tokenizer.chat_template = "{% for m in messages %} {{ m.content }} <|turn_end|>{% endfor %}"
+    return model, tokenizer, tokenizer.convert_tokens_to_ids("<|turn_end|>")
+
+
+def test_an_end_of_turn_that_is_only_a_special_added_token_ends_every_text(build):
+    model, tokenizer, turn = chat_tokenizer(special=True)
+    assert turn not in tokenizer.all_special_ids  # the case at hand
+    taught = demonstration_ids(tokenizer, [{"role": "user", "content": "1"}], [{"role": "assistant", "content": "2"}])
+    assert taught["labels"][-1] == turn
+    assert end_token_ids(model, tokenizer, chat=True) == [tokenizer.eos_token_id, turn]
+    trainer = build(model=model, trainer={"processing_class": tokenizer}, **CHAT)
+    assert trainer.eos_token_ids == [tokenizer.eos_token_id, turn]
+    with trainer.rollouts.acting_as("prover", 4):
+        assert set(trainer.generation_config.eos_token_id) == {tokenizer.eos_token_id, turn}
+
+
+@pytest.mark.parametrize("chat, special", [(False, True), (True, False)])
+def test_a_plain_text_and_a_word_after_the_turn_end_with_the_end_of_text(chat, special):
+    model, tokenizer, _ = chat_tokenizer(special)
+    assert end_token_ids(model, tokenizer, chat) == [tokenizer.eos_token_id]

@@ -1,20 +1,23 @@
-# Tests: contract/frame_metrics.py, games/metrics.py, training/book.py
+# Tests: contract/frame_metrics.py, games/metrics.py, training/book.py, training/callbacks/guard.py
 """What a round logs about its texts and its times, checked against numbers counted another way."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
-import torch
 from datasets import Dataset
 
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric, declaration_of, for_players
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
+from countdown_selfplay.training.callbacks.guard import alert
 from countdown_selfplay.training.callbacks.progress import RoundProgress
 
-from .conftest import on_sample, rounds
+from .conftest import on_sample, ran, rounds
 
 EVAL = [{"numbers": [3, 5, 7], "target": 22}, {"numbers": [2, 4, 6], "target": 20}]
 
@@ -43,8 +46,7 @@ def test_lengths_and_cut_texts_are_counted_from_the_round_itself(build):
 
 
 def test_an_evaluation_between_two_logs_leaves_the_times_of_the_rounds_alone(build):
-    trainer = build(trainer={"eval_dataset": Dataset.from_list(EVAL)}, num_generations_eval=2, max_steps=1)
-    trainer.train()
+    trainer = ran(build(trainer={"eval_dataset": Dataset.from_list(EVAL)}, num_generations_eval=2, max_steps=1))
     trainer.model.train()
     trainer._metrics["train"]["time/round"] += [1.0, 3.0]
     trainer.evaluate()
@@ -54,18 +56,6 @@ def test_an_evaluation_between_two_logs_leaves_the_times_of_the_rounds_alone(bui
     evaluation, last = lines[-2:]
     assert "eval_pass@1" in evaluation and not any("time/" in name for name in evaluation)
     assert last["time/round"] == 2.0  # the mean of 1 and 3 seconds
-
-
-def test_times_are_logged_for_every_log_of_a_run_that_evaluates_between_two(build):
-    trainer = build(
-        trainer={"eval_dataset": Dataset.from_list(EVAL)}, num_generations_eval=2, max_steps=4, logging_steps=2,
-        eval_strategy="steps", eval_steps=1,
-    )  # fmt: skip
-    trainer.train()
-    lines = [json.loads(x) for x in (Path(trainer.args.output_dir) / "metrics.jsonl").read_text().splitlines()]
-    assert [("time/round" in x, "step_time" in x) for x in lines if "loss" in x] == [(True, True), (True, True)]
-    assert not any("time/round" in x for x in lines if "eval_pass@1" in x)
-    assert torch.isfinite(torch.tensor([x["time/round"] for x in lines if "loss" in x])).all()
 
 
 STOCK = ("loss", "grad_norm", "learning_rate", "epoch", "step", "num_tokens", "train_", "total_flos", "eval_runtime")
@@ -90,8 +80,7 @@ def undeclared(trainer, declared):
 )  # fmt: skip
 def test_every_logged_metric_is_declared(build, settings):
     data = {name: Dataset.from_list(rows) for name, rows in settings.get("trainer", {}).items()}
-    trainer = build(**{"max_steps": 2, **settings, "trainer": data})
-    trainer.train()
+    trainer = ran(build(**{"max_steps": 2, **settings, "trainer": data}))
     players = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
     assert undeclared(trainer, for_players((*FRAME_METRICS, *LOG_METRICS, *ProposeAndSolve.metrics), players)) == []
 
@@ -136,3 +125,60 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, m
     starved = written["round/starved"]
     assert (starved["in_a_row"], starved["healthy"], starved["panel"]["title"]) == (20, [0, 0], "Starved rounds")
     assert written["prover/loss"] == {"panel": {"title": "Loss", "section": "Optimisation", "label": "prover"}}
+
+
+PLAY = """
+import sys
+from countdown_selfplay.cli.main import main
+sizes = ["--per_device_train_batch_size", "16", "--prover_micro_batches", "2", "--conjecturer_num_generations", "16"]
+sizes += ["--prover_num_generations", "8", "--max_steps", "4", "--save_steps", "1", "--eval_problems", "0"]
+guard = ["--guard_window", "2", "--guard_max_rollbacks", "1", "--guard_trips", '{"prover/reward_std": [9, 10]}']
+guard += ["--logging_steps", "1"]
+tracked = ["--report_to", "trackio", "--project", "alerts", "--run_name", "r", "--log_completions", "true"]
+code = main(["joint", "--output_dir", "run", *sizes, *guard, *tracked])
+from trackio.sqlite_storage import SQLiteStorage
+import trackio, json
+trackio.finish()
+found = {"code": code, "alerts": SQLiteStorage.get_alerts("alerts"), "logs": SQLiteStorage.get_logs("alerts", "r")}
+print("FOUND" + json.dumps(found, default=str))
+"""
+
+
+def test_an_alert_goes_to_trackio_of_the_main_process_alone_and_only_where_its_run_has_begun(monkeypatch, caplog):
+    said, current = [], SimpleNamespace(get=lambda: "a run")
+    trackio = ModuleType("trackio")
+    trackio.alert, trackio.AlertLevel = lambda **words: said.append(words), lambda level: f"level {level}"
+    trackio.context_vars = SimpleNamespace(current_run=current)
+    monkeypatch.setitem(sys.modules, "trackio", trackio)
+
+    def to(*report_to):
+        return SimpleNamespace(report_to=list(report_to))
+
+    alert(to("wandb"), True, "no", "tracker")
+    alert(to("trackio"), False, "no", "main process")
+    alert(to("wandb", "trackio"), True, "Rolled back", "why", "error")
+    current.get = lambda: None
+    alert(to("trackio"), True, "no", "run")
+    assert said == [{"title": "Rolled back", "text": "why", "level": "level error"}]
+    del trackio.context_vars  # as of another version: a rollback goes on
+    alert(to("trackio"), True, "no", "alerts")
+    assert "trackio took no alert (AttributeError" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_rollback_and_the_texts_of_a_run_are_in_trackios_own_database(tmp_path):
+    """A range that no two rounds meet: after round 2 the run goes back, and the second time it ends. Round 1 is logged
+    each time."""
+    pytest.importorskip("trackio", reason="trackio is not installed; `pip install trackio`")
+    env = {**os.environ, "TRACKIO_DIR": str(tmp_path / "trackio"), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", PLAY], capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert "FOUND" in done.stdout, done.stderr[-2000:]
+    found = json.loads(done.stdout.partition("FOUND")[2])
+    assert found["code"] == 2
+    titles = {one["level"]: one["title"].rpartition("-")[0] or one["title"] for one in found["alerts"]}
+    assert titles == {"error": "The run has collapsed", "warn": "Rolled back to checkpoint"}
+    assert len(found["alerts"]) == 2
+    assert any("prover/reward_std" in one["text"] for one in found["alerts"])
+    assert any(name.endswith("prover/reward") for row in found["logs"] for name in row)
+    tables = [value for row in found["logs"] for value in row.values() if isinstance(value, dict)]
+    assert any(table.get("_type") == "trackio.table" for table in tables)

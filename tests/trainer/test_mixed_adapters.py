@@ -11,7 +11,7 @@ import torch
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
-from countdown_selfplay.objectives import OBJECTIVES
+from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies.lora import allow_mixed
 from countdown_selfplay.policies.mixed_adapters import MixedRows
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -110,29 +110,30 @@ def exactly(trainer):
     filled(trainer)
 
 
+MORE = ("critic", "kept")
 SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, prover_micro_batches=2)
 
 
-@pytest.mark.parametrize("name", sorted(OBJECTIVES))
-def test_gradients_of_each_objective_are_those_of_separate_passes(tmp_path, name):
-    """KL and entropy in the prover's loss; the conjecturer's loss is another one. In float64, then in float32 with
-    TRL's head."""
+@pytest.fixture(scope="module")
+def in_both(tmp_path_factory):
+    """(trainer, precision, how near): in float64, then in float32 with TRL's head. KL and entropy in the prover's
+    loss; the conjecturer's is RLOO."""
     settings = dict(prover_beta=0.05, prover_entropy_coef=0.01, conjecturer_objective="rloo", **SETTINGS)
+    settings |= {"prover_objective": "expert_iteration"}  # the head also says which tokens are the likeliest
     tokenizer = {"processing_class": AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")}
-    more = {**lora()["trainer"], **tokenizer}
-    trainer = make_trainer(
-        tmp_path / "double",
-        model=double_tiny(),
-        policy_sharing="lora",
-        prover_objective=name,
-        **settings,
-        trainer=more,
-    )
-    exactly(trainer)
-    compare(trainer, four(trainer, torch.float64), 1e-9)
-    trainer = make_trainer(tmp_path / "single", **MIXED, **settings, **lora())
-    filled(trainer)
-    compare(trainer, four(trainer), 1e-5)
+    more = {"policy_sharing": "lora", "trainer": {**lora()["trainer"], **tokenizer}}
+    double = make_trainer(tmp_path_factory.mktemp("double"), model=double_tiny(), **settings, **more)
+    exactly(double)
+    single = make_trainer(tmp_path_factory.mktemp("single"), **MIXED, **settings, **lora())
+    filled(single)
+    return (double, torch.float64, 1e-9), (single, torch.float32, 1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_gradients_of_each_objective_are_those_of_separate_passes(in_both, name):
+    for trainer, kind, within in in_both:
+        trainer.learners["prover"].loss.objective = make_objective(name)
+        compare(trainer, four(trainer, kind), within)
 
 
 def pool(players, **changes):
@@ -145,15 +146,8 @@ def pool(players, **changes):
     }
     start |= {"frontier_low": 0.0, "frontier_high": 1.0}
     return {
-        **POOL,
-        **start,
-        "roles": roles,
-        "prover_micro_batches": None,
-        **MIXED,
-        **lora(),
-        "max_steps": 1,
-        **changes,
-    }
+        **POOL, **start, "roles": roles, "prover_micro_batches": None, **MIXED, **lora(), "max_steps": 1, **changes,
+    }  # fmt: skip
 
 
 def test_eight_players_share_a_pass(tmp_path):
@@ -265,7 +259,9 @@ def test_absolute_positions_are_those_of_separate_passes(tmp_path):
     compare(trainer, four(trainer), 1e-5)
 
 
-@pytest.mark.parametrize("settings", ["pool", "critic", "kept"])
+@pytest.mark.parametrize(
+    "settings", ["pool", *(pytest.param(s, marks=pytest.mark.matrix) for s in ("critic", "kept"))]
+)
 def test_a_run_with_mixed_passes_ends_where_one_without_ends(tmp_path, settings):
     """A 2 x 2 pool; the critic game, of three roles; several micro-batches, some without credit. Each step of the
     optimizer moves by a clipped gradient: SGD, for Adam's first step is of one size whatever a tiny gradient is."""

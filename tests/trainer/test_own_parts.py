@@ -5,12 +5,11 @@ import pytest
 
 from countdown_selfplay.errors import DataError
 
-from .conftest import rounds
+from .conftest import ran, rounds
 
 
 def test_a_plain_function_of_the_solve_rate_trains_the_conjecturer(build):
-    trainer = build(max_steps=1, trainer={"conjecturer_reward": lambda p: 1 - p})
-    trainer.train()
+    trainer = ran(build(max_steps=1, trainer={"conjecturer_reward": lambda p: 1 - p}))
     assert rounds(trainer.args.output_dir)[0]["conjecturer/signal"] == 1
 
 
@@ -32,7 +31,6 @@ def test_a_reward_function_that_writes_into_the_completions_changes_no_verdict(b
 
     lines = []
     for name, functions in (("plain", [lambda completions, **kwargs: [0.0] * len(completions)]), ("spoilt", [spoil])):
-        trainer = build(name, max_steps=1, trainer={"reward_funcs": functions})
-        trainer.train()
+        trainer = ran(build(name, max_steps=1, trainer={"reward_funcs": functions}))
         lines.append(rounds(trainer.args.output_dir)[0]["prover/correct_rate"])
     assert lines[0] == lines[1] > 0

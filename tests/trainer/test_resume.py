@@ -2,101 +2,98 @@
 """Stop at a round and resume = straight run, bit for bit on the CPU; and nothing that only looks changes the
 trajectory."""
 
+import functools
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.data.anchors import problem_keys
 from countdown_selfplay.errors import CheckpointError
+from countdown_selfplay.training.checkpoints import defect
+from countdown_selfplay.training.store import Store
 
-from .conftest import equal, optimizer_state, remembered, rounds, weights
+from .conftest import (
+    Power,
+    at_round,
+    die,
+    equal,
+    goes_on,
+    make_trainer,
+    optimizer_state,
+    ran,
+    remembered,
+    results_of,
+    rounds,
+    weights,
+)
 from .test_round import LORA, problems
 
-
-def sharing_arguments(sharing):
-    return {"policy_sharing": sharing, "trainer": {"peft_config": LORA} if sharing == "lora" else {}}
-
-
 SAVING = dict(save_strategy="steps", save_steps=2, beta=0.05, novelty_window=3, guard=True)
+TOKEN = "hf_" + "s3cr3t" * 5
+
+
+def settings(sharing="full", **changes):
+    lora = {"peft_config": LORA} if sharing == "lora" else {}
+    extra = {"eval_dataset": problems(8), **lora}  # of held-out problems alone: also a filter on proposals
+    return {"max_steps": 4, **SAVING, "policy_sharing": sharing, "trainer": extra, **changes}
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """The run of four rounds with a way of sharing weights, once, and the `results` of its game."""
+
+    @functools.cache
+    def of(sharing="full"):
+        trainer = make_trainer(tmp_path_factory.mktemp(sharing) / "run", hub_token=TOKEN, **settings(sharing))
+        trainer.results = results_of(trainer)
+        return ran(trainer)
+
+    return of
+
+
+@pytest.fixture
+def copied(straight, tmp_path):
+    """A copy of the folder of the run with full weights, to do something to: where `build` puts the run "run"."""
+    return Path(shutil.copytree(straight().args.output_dir, tmp_path / "run"))
 
 
 @pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
-def test_a_resumed_run_equals_the_straight_run_bit_for_bit(build, sharing):
-    straight = build("straight", max_steps=4, **SAVING, **sharing_arguments(sharing))
-    straight.train()
-    resumed = build("resumed", max_steps=4, **SAVING, **sharing_arguments(sharing))
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
-    assert resumed.state.global_step == 4
-    assert equal(weights(straight), weights(resumed))
-    assert equal(optimizer_state(straight), optimizer_state(resumed))
-    assert remembered(straight) == remembered(resumed) and straight.game.archive.last_played
-    assert straight.guard == resumed.guard
-    assert rounds(straight.args.output_dir)[2:] == rounds(resumed.args.output_dir)
+def test_a_resumed_run_equals_the_straight_run_bit_for_bit(straight, build, sharing):
+    again = build("resumed", **settings(sharing))
+    assert not equal(weights(straight(sharing)), weights(again))
+    goes_on(straight(sharing), again, 2)
+    assert again.state.global_step == 4 and again.game.archive.last_played
 
 
-def test_a_run_killed_in_the_middle_continues_in_its_folder(build):
-    straight = build("straight", max_steps=4, **SAVING)
-    straight.train()
-    killed = build("killed", max_steps=4, **SAVING)
-
-    class Power(Exception):
-        pass
-
-    played = killed.game.play
-    killed.game.play = lambda round, anchors: (
-        played(round, anchors) if round.index < 3 else (_ for _ in ()).throw(Power())
-    )
+def test_a_run_killed_in_the_middle_continues_in_its_folder(straight, build):
     with pytest.raises(Power):
-        killed.train()
-    again = build("killed", max_steps=4, **SAVING)
-    again.train(resume_from_checkpoint="true")  # as the command line passes it
-    assert equal(weights(straight), weights(again))
-    assert rounds(straight.args.output_dir) == rounds(again.args.output_dir)
-    assert (
-        len(Path(again.args.output_dir, "metrics.discarded.jsonl").read_text().splitlines()) == 1
-    )  # round 3, played twice
+        at_round(build("killed", **settings()), 3, die).train()
+    again = ran(build("killed", **settings()), "true")  # as the command line passes it
+    assert equal(weights(straight()), weights(again))
+    assert rounds(straight().args.output_dir) == rounds(again.args.output_dir)
+    discarded = Path(again.args.output_dir, "metrics.discarded.jsonl").read_text().splitlines()
+    assert len(discarded) == 1  # round 3, played twice
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"eval_strategy": "steps", "eval_steps": 1, "num_generations_eval": 4, "eval": True},
-        {"log_completions": True, "num_completions_to_print": 2},
-        {"save_strategy": "steps", "save_steps": 1, "guard": True},
-        {"logging_steps": 3, "samples_per_log": 0},
-    ],
-    ids=["evaluation", "printing", "saving", "logging"],
-)
-def test_what_only_looks_leaves_the_trajectory_bit_identical(build, changes, capsys):
-    changes = dict(changes)
-    plain = build("plain")
-    plain.train()
-    arguments = {"eval_dataset": problems(8)} if changes.pop("eval", False) else {}
-    looking = build("looking", trainer=arguments, **changes)
-    if arguments:  # a data set of held-out problems alone is also a filter on proposals
-        plain = build("plain", trainer=arguments)
-        plain.train()
+LOOKING = {
+    "evaluation": dict(eval_strategy="steps", eval_steps=1, num_generations_eval=4),
+    "printing": dict(log_completions=True, num_completions_to_print=2, logging_steps=3, samples_per_log=0),
+}
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_what_only_looks_leaves_the_trajectory_bit_identical(straight, build, name, capsys):
+    """Nor do saving and the guard, which the straight run had, and global random numbers that are drawn in between:
+    rollouts are seeded by (seed, attempt, round, rank, role)."""
+    looking = build(**settings(save_strategy="no", guard=False, **LOOKING[name]))
+    results_of(looking, lambda *_: torch.rand(1000))
     looking.train()
-    assert equal(weights(plain), weights(looking))
-    assert equal(optimizer_state(plain), optimizer_state(looking))
-
-
-def test_the_global_random_state_has_no_say_in_the_trajectory(build):
-    """Rollouts are seeded by (seed, attempt, round, rank, role): drawing global numbers in between changes nothing."""
-    quiet = build("quiet")
-    quiet.train()
-    noisy = build("noisy")
-    played = noisy.game.play
-
-    def play(round, anchors):
-        torch.rand(1000)
-        return played(round, anchors)
-
-    noisy.game.play = play
-    noisy.train()
-    assert equal(weights(quiet), weights(noisy))
+    assert equal(weights(straight()), weights(looking))
+    assert equal(optimizer_state(straight()), optimizer_state(looking))
 
 
 @pytest.mark.parametrize("missing", ["optimizer.pt", "rng_state.pth", "selfplay_state.json", "complete.json"])
@@ -110,8 +107,7 @@ def test_a_checkpoint_without_one_of_its_parts_is_refused_by_name(build, missing
 
 
 def test_a_checkpoint_of_another_engine_is_refused_by_name(build):
-    trainer = build(max_steps=2, **SAVING)
-    trainer.train()
+    trainer = ran(build(max_steps=2, **SAVING))
     folder = Path(trainer.args.output_dir) / "checkpoint-2"
     manifest = json.loads((folder / "complete.json").read_text())
     assert manifest["engine"] == "ddp" and manifest["optimizer"] == "optimizer.pt"
@@ -120,26 +116,21 @@ def test_a_checkpoint_of_another_engine_is_refused_by_name(build):
         build(max_steps=4, **SAVING).train(resume_from_checkpoint=str(folder))
 
 
-def test_resume_takes_the_newest_complete_checkpoint_and_names_the_others(build, caplog):
-    trainer = build(max_steps=4, **SAVING)
-    trainer.train()
-    optimizer = Path(trainer.args.output_dir) / "checkpoint-4" / "optimizer.pt"
+def test_resume_takes_the_newest_complete_checkpoint_and_names_the_others(straight, copied, build, caplog):
+    optimizer = copied / "checkpoint-4" / "optimizer.pt"
     optimizer.write_bytes(optimizer.read_bytes()[:100])  # a disk that was full
-    again = build(max_steps=4, **SAVING)
-    again.train(resume_from_checkpoint=True)
+    again = ran(build(**settings()), True)
     assert "Skipping checkpoint-4: optimizer.pt has 100 bytes" in caplog.text
-    assert equal(weights(trainer), weights(again))
+    assert equal(weights(straight()), weights(again))
 
 
 def test_a_save_that_dies_leaves_no_checkpoint_and_the_next_one_is_whole(build, monkeypatch):
-    from countdown_selfplay.training.checkpoints import defect
-    from countdown_selfplay.training.store import Store
-
-    trainer = build(max_steps=2, **SAVING)
+    short = {**SAVING, "max_steps": 1, "save_steps": 1}
+    trainer = build(**short)
     finish = Store._finish
 
     def dies(store, folder, step):
-        if step == 2:
+        if step == 1:
             raise OSError("no space left on device")
         finish(store, folder, step)
 
@@ -149,9 +140,8 @@ def test_a_save_that_dies_leaves_no_checkpoint_and_the_next_one_is_whole(build, 
     output = Path(trainer.args.output_dir)
     assert [p.name for p in sorted(output.glob("checkpoint-*"))] == ["checkpoint-0"]
     monkeypatch.setattr(Store, "_finish", finish)
-    again = build(max_steps=2, **SAVING)
-    again.train(resume_from_checkpoint=True)
-    assert defect(output / "checkpoint-2", 1) is None and not (output / ".incomplete").exists()
+    ran(build(**short), True)
+    assert defect(output / "checkpoint-1", 1) is None and not (output / ".incomplete").exists()
 
 
 def test_a_resume_with_another_sharing_is_refused(build):
@@ -167,22 +157,16 @@ def test_there_must_be_something_to_resume_from(build):
         build(**SAVING).train(resume_from_checkpoint=True)
 
 
-def test_a_token_is_in_no_file_and_no_text(build):
-    token = "hf_" + "s3cr3t" * 5
-    trainer = build(max_steps=2, hub_token=token, **SAVING)
-    assert trainer.args.hub_token == token
-    trainer.train()
-    for path in Path(trainer.args.output_dir).rglob("*"):
-        assert not path.is_file() or token.encode() not in path.read_bytes(), path
-    assert token not in repr(trainer.args) and token not in str(trainer.args)
+def test_a_token_is_in_no_file_and_no_text(straight):
+    args = straight().args
+    assert args.hub_token == TOKEN and TOKEN not in repr(args) and TOKEN not in str(args)
+    for path in Path(args.output_dir).rglob("*"):
+        assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
 
 
 @pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
-def test_exported_policies_are_plain_folders_with_a_model_card(build, sharing, tmp_path):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    trainer = build(max_steps=2, **SAVING, **sharing_arguments(sharing))
-    trainer.train()
+def test_exported_policies_are_plain_folders_with_a_model_card(straight, sharing, tmp_path):
+    trainer = straight(sharing)
     folders = trainer.exports.write(tmp_path / "exported")
     assert sorted(f.name for f in folders) == (["policy"] if sharing == "tied" else ["conjecturer", "prover"])
     assert [p.name for p in (tmp_path / "exported").iterdir() if p.is_file()] == []
@@ -195,49 +179,31 @@ def test_exported_policies_are_plain_folders_with_a_model_card(build, sharing, t
         assert len(AutoTokenizer.from_pretrained(folder)) == len(trainer.processing_class)
 
 
-def test_the_state_file_is_plain_json(build):
-    trainer = build(max_steps=2, **SAVING)
-    trainer.train()
-    state = json.loads((Path(trainer.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
+def test_the_state_file_is_plain_json(straight):
+    state = json.loads((Path(straight().args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
     assert state["states"]["frame"]["state"]["rounds"] == 2
     assert state["states"]["frame"]["state"]["samples"] == {"prover": 2 * 32, "conjecturer": 2 * 16}
 
 
-def test_the_cumulative_solve_rate_counts_the_data_sets_problems_and_survives_a_restart(build):
-    """The rate never falls, ends at (distinct anchors ever solved) / (data set), and goes on where it stopped."""
-    straight = build("straight", max_steps=4, **SAVING)
-    solved, play = set(), straight.game.play
-
-    def spy(round, anchors):
-        result = play(round, anchors)
-        solved.update(key for key, count, _ in result.solved if count)
-        return result
-
-    straight.game.play = spy
-    straight.train()
-    lines = rounds(straight.args.output_dir)
+def test_the_cumulative_solve_rate_counts_the_data_sets_problems(straight):
+    """The rate never falls and ends at (distinct anchors ever solved) / (data set)."""
+    trainer = straight()
+    lines = rounds(trainer.args.output_dir)
     rates = [line["round/cumulative_solve_rate"] for line in lines]
     assert rates == sorted(rates) and rates[0] > 0
-    keys = problem_keys(straight.train_dataset, straight.domain)
+    keys = problem_keys(trainer.train_dataset, trainer.domain)
+    solved = {key for result in trainer.results for key, count, _ in result.solved if count}
     assert rates[-1] == len(solved & keys) / len(keys)
     assert [line["round/generations"] for line in lines] == [48, 96, 144, 192]  # 32 answers and 16 proposals a round
-    resumed = build("resumed", max_steps=4, **SAVING)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
-    assert [line["round/cumulative_solve_rate"] for line in rounds(resumed.args.output_dir)] == rates[2:]
 
 
 @pytest.mark.parametrize("sharing", ["full", "lora"])
-def test_a_finished_run_is_not_played_on_and_its_exports_leave_with_it(build, sharing):
-    settings = dict(policy_sharing=sharing, max_steps=2, save_strategy="steps", save_steps=2)
-    extra = {"trainer": {"peft_config": LORA}} if sharing == "lora" else {}
-    straight = build("run", **settings, **extra)
-    straight.train()
-    again = build("run", **settings, **extra)
-    assert not equal(weights(straight), weights(again))
-    assert again.train(resume_from_checkpoint=True).global_step == 2
-    assert equal(weights(straight), weights(again)) and remembered(straight) == remembered(again)
-    folder = Path(straight.args.output_dir)
-    assert again.state.global_step == 2 and not (folder / "checkpoint-3").exists()
-    straight.exports.write(folder)
-    build("run", **{**settings, "max_steps": 1}, **extra).train()
+def test_a_finished_run_is_not_played_on_and_its_exports_leave_with_it(straight, build, sharing, tmp_path):
+    folder = Path(shutil.copytree(straight(sharing).args.output_dir, tmp_path / "run"))
+    again = build(**settings(sharing))
+    assert again.train(resume_from_checkpoint=True).global_step == 4 == again.state.global_step
+    assert equal(weights(straight(sharing)), weights(again)) and not (folder / "checkpoint-5").exists()
+    assert remembered(straight(sharing)) == remembered(again)
+    again.exports.write(folder)
+    ran(build(**settings(sharing, max_steps=1)))
     assert (folder / "previous-1" / "prover").is_dir() and not (folder / "prover").exists()

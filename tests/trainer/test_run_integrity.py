@@ -4,8 +4,6 @@
 import fcntl
 import json
 import multiprocessing
-import os
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -16,29 +14,13 @@ import torch
 from countdown_selfplay.errors import CheckpointError, CollapseError, RunFolderError
 from countdown_selfplay.training.callbacks.round_end import Terminated
 from countdown_selfplay.training.checkpoints import manifest_of
+from countdown_selfplay.training.rollbacks import Training
 from countdown_selfplay.training.run_lock import run_lock
 
-from .conftest import equal, make_trainer, remembered, rounds, weights
+from .conftest import EVERY, Power, at_round, die, equal, make_trainer, ran, remembered, rounds, sigterm, weights
 from .test_round import LORA, problems
 
-EVERY = dict(save_strategy="steps", save_steps=1)
 GUARD = dict(guard=True, guard_window=1, guard_min_solve_rate=0.0, guard_max_solve_rate=1.0)
-
-
-class Power(BaseException):
-    """The process dies here."""
-
-
-def dying_at(trainer, step, attempt=0):
-    play = trainer.game.play
-
-    def dies(round, anchors):
-        if (round.index, trainer.frame.attempt) == (step, attempt):
-            raise Power
-        return play(round, anchors)
-
-    trainer.game.play = dies
-    return trainer
 
 
 def tripping_after(trainer, *steps, attempt=0):
@@ -57,44 +39,26 @@ def names(folder):
     return sorted(p.name for p in Path(folder).glob("checkpoint-*"))
 
 
-@pytest.fixture(scope="module")
-def straight(tmp_path_factory):
-    """Two rounds that nothing befell, each saved."""
-    trainer = make_trainer(tmp_path_factory.mktemp("straight") / "run", max_steps=2, **EVERY)
-    trainer.train()
-    return trainer
-
-
-@pytest.fixture
-def copied(straight, tmp_path):
-    """Its folder, to do something to."""
-    return Path(shutil.copytree(straight.args.output_dir, tmp_path / "run"))
-
-
 ROLLED_BACK = dict(max_steps=4, **EVERY, **{**GUARD, "guard_window": 2})
 
 
 @pytest.fixture(scope="module")
 def rolled_back(tmp_path_factory):
     """Rounds 3 and 4 are bad, window 2: it trips at 4, goes back to 2 and plays both again."""
-    trainer = tripping_after(make_trainer(tmp_path_factory.mktemp("rolled") / "back", **ROLLED_BACK), 3, 4)
-    trainer.train()
+    trainer = ran(tripping_after(make_trainer(tmp_path_factory.mktemp("rolled") / "back", **ROLLED_BACK), 3, 4))
     return trainer
 
 
-# -- trajectories that were given up ----------------------------------------------------------------------------------
-
-
+@pytest.mark.matrix
 def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_gave_up(build, tmp_path, rolled_back):
     """Killed in the first round of attempt 1, the resume must go on from checkpoint-2 with attempt 1, and end as the
     run that was not killed."""
-    killed = dying_at(tripping_after(build("killed", **ROLLED_BACK), 3, 4), 2, attempt=1)
+    killed = at_round(tripping_after(build("killed", **ROLLED_BACK), 3, 4), 2, die, attempt=1)
     with pytest.raises(Power):
         killed.train()
     assert names(tmp_path / "killed") == ["checkpoint-0", "checkpoint-1", "checkpoint-2"]
     assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-3"]
-    again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
-    again.train(resume_from_checkpoint=True)
+    again = ran(tripping_after(build("killed", **ROLLED_BACK), 3, 4), True)
     assert equal(weights(rolled_back), weights(again))
     assert remembered(rolled_back) == remembered(again)
     assert again.frame.samples["prover"] == 6 * 32  # what the two rounds that were given up cost is still counted
@@ -102,21 +66,16 @@ def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_ga
     assert len((tmp_path / "killed" / "rollbacks.jsonl").read_text().splitlines()) == 1
 
 
+@pytest.mark.matrix
 def test_a_kill_between_writing_a_rollback_down_and_setting_its_checkpoints_aside_is_made_good(
     build, tmp_path, rolled_back
 ):
     killed = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
-    from countdown_selfplay.training.rollbacks import Training
-
-    def dies(*_):
-        raise Power
-
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Power):
-        patch.setattr(Training, "go_back", dies)
+        patch.setattr(Training, "go_back", lambda *_: die())
         killed.train()
     assert names(tmp_path / "killed")[-1] == "checkpoint-3"  # unhealthy: of round 3, which the rollback gave up
-    again = tripping_after(build("killed", **ROLLED_BACK), 3, 4)
-    again.train(resume_from_checkpoint=True)
+    again = ran(tripping_after(build("killed", **ROLLED_BACK), 3, 4), True)
     assert names(tmp_path / "killed" / "abandoned-1") == ["checkpoint-3"]
     assert equal(weights(rolled_back), weights(again)) and remembered(rolled_back) == remembered(again)
 
@@ -125,43 +84,40 @@ def test_going_back_to_an_earlier_checkpoint_sets_the_later_ones_aside(build, tm
     """After it: the guard cannot roll forward into them, resume=True and rotation cannot meet them."""
     build(max_steps=3, **EVERY).train()
     changed = dict(learning_rate=1e-4, allow_changed="learning_rate")
-    again = dying_at(build(max_steps=3, **EVERY, save_total_limit=1, **changed), 2)
+    again = at_round(build(max_steps=3, **EVERY, save_total_limit=1, **changed), 2, die)
     with pytest.raises(Power):
         again.train(resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-1"))
     assert names(tmp_path / "run") == ["checkpoint-2"]  # of the new trajectory; one is kept
     assert names(tmp_path / "run" / "abandoned-1") == ["checkpoint-3"]  # and one of the old
-    more = build(max_steps=3, **EVERY, **changed)
-    more.train(resume_from_checkpoint=True)
+    ran(build(max_steps=3, **EVERY, **changed), True)
     assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3]
     assert {line["lr/prover"] for line in rounds(tmp_path / "run")[1:]} == {1e-4}
 
 
 def test_a_trip_before_the_first_save_goes_back_to_the_checkpoint_elsewhere_that_the_run_began_from(build, tmp_path):
     build("first", max_steps=1, **EVERY, **GUARD).train()
-    second = tripping_after(build("second", max_steps=3, save_strategy="steps", save_steps=4, **GUARD), 2)
-    second.train(resume_from_checkpoint=str(tmp_path / "first" / "checkpoint-1"))
+    second = ran(
+        tripping_after(build("second", max_steps=3, save_strategy="steps", save_steps=4, **GUARD), 2),
+        str(tmp_path / "first" / "checkpoint-1"),
+    )
     assert second.state.global_step == 3 and second.frame.attempt == 1
     assert [line["step"] for line in rounds(tmp_path / "second")] == [2, 3]
     assert names(tmp_path / "first") == ["checkpoint-0", "checkpoint-1"]
 
 
-def test_a_resume_from_elsewhere_sets_an_earlier_run_of_the_folder_aside(build, tmp_path, straight, copied):
-    elsewhere = Path(straight.args.output_dir) / "checkpoint-2"
+def test_a_resume_from_elsewhere_sets_an_earlier_run_of_the_folder_aside(build, tmp_path, two_rounds, copied):
+    elsewhere = Path(two_rounds.args.output_dir) / "checkpoint-2"
     build(max_steps=3, **EVERY).train(resume_from_checkpoint=str(elsewhere))
     assert names(copied) == ["checkpoint-3"]
     assert names(copied / "previous-1") == ["checkpoint-1", "checkpoint-2"]
 
 
-def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build, straight, copied):
+def test_a_checkpoint_whose_replacement_died_between_two_renames_is_found(build, two_rounds, copied):
     folder = copied / "checkpoint-2"
     folder.rename(folder.with_name(".old-checkpoint-2"))
-    again = build(max_steps=2, **EVERY)
-    again.train(resume_from_checkpoint=True)
-    assert folder.is_dir() and equal(weights(straight), weights(again))
+    again = ran(build(max_steps=2, **EVERY), True)
+    assert folder.is_dir() and equal(weights(two_rounds), weights(again))
     assert json.loads((copied / "run.json").read_text())["resumes"] == []  # it was complete: no round was played again
-
-
-# -- the best and the newest healthy checkpoint -----------------------------------------------------------------------
 
 
 def scoring(trainer, values):
@@ -182,22 +138,6 @@ BEST = dict(
 )  # fmt: skip
 
 
-def test_a_resumed_run_knows_its_best_checkpoint_and_keeps_it(build, tmp_path):
-    values, data = {1: 0.1, 2: 0.9, 3: 0.3, 4: 0.2}, {"eval_dataset": problems(4)}
-    scoring(build(max_steps=2, save_total_limit=1, **BEST, trainer=data), values).train()
-    best = str(tmp_path / "run" / "checkpoint-2")
-    state = json.loads((tmp_path / "run" / "checkpoint-2" / "trainer_state.json").read_text())
-    assert state["best_model_checkpoint"] == best
-    again = scoring(build(max_steps=4, save_total_limit=1, **BEST, trainer=data), values)
-    again.train(resume_from_checkpoint=True)
-    assert again.state.best_model_checkpoint == best and again.state.best_metric == 0.9
-    # the newest and the best: at save_total_limit=1 the stock Trainer deletes the newest when training ends
-    assert names(tmp_path / "run") == ["checkpoint-2", "checkpoint-4"]
-
-
-# -- logs -------------------------------------------------------------------------------------------------------------
-
-
 def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path):
     settings = dict(save_strategy="steps", save_steps=2, **GUARD)
     tripping_after(build(max_steps=3, **settings)).train()
@@ -205,15 +145,11 @@ def test_a_torn_last_line_of_a_log_is_no_obstacle(build, tmp_path):
     for log in logs:
         whole = log.read_bytes() if log.exists() else b""
         log.write_bytes(whole + b'{"step": 3, "tri')  # killed in the middle of a write
-    again = tripping_after(build(max_steps=4, **settings))
-    again.train(resume_from_checkpoint=True)
+    ran(tripping_after(build(max_steps=4, **settings)), True)
     assert [line["step"] for line in rounds(tmp_path / "run")] == [1, 2, 3, 4]
     for log in logs:
         torn = log.with_suffix(".discarded.jsonl").read_text().splitlines()[-1]
         assert json.loads(torn) == {"torn": '{"step": 3, "tri'}
-
-
-# -- one run per folder -----------------------------------------------------------------------------------------------
 
 
 def hold(folder, held):
@@ -268,24 +204,17 @@ def test_the_lock_of_one_process_can_be_taken_again_by_itself(tmp_path):
     assert kept.exists()
 
 
-# -- changed settings -------------------------------------------------------------------------------------------------
-
-
 CHANGES = {
-    "seed": dict(seed=77),
-    "learning_rate": dict(learning_rate=2e-3),
-    "conjecturer_reward": dict(conjecturer_reward="sgs"),
-    "answer_rule": dict(answer_rule="any"),
-    "prover_objective": dict(prover_objective="grpo"),
-    "beta": dict(beta=0.05),
-    "number_high": dict(number_high=11),
+    "seed": dict(seed=77), "learning_rate": dict(learning_rate=2e-3),
+    "conjecturer_reward": dict(conjecturer_reward="sgs"), "answer_rule": dict(answer_rule="any"),
+    "prover_objective": dict(prover_objective="grpo"), "beta": dict(beta=0.05), "number_high": dict(number_high=11),
     "max_steps": dict(max_steps=1),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def finished(straight):
-    return Path(straight.args.output_dir) / "checkpoint-2"
+def finished(two_rounds):
+    return Path(two_rounds.args.output_dir) / "checkpoint-2"
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -303,23 +232,20 @@ def test_other_data_is_refused_and_allowed_by_name(build, finished, tmp_path):
     with pytest.raises(CheckpointError, match=r"train_dataset \(2048 problems .* there, 41 problems .* here\)"):
         build("other", **settings, trainer=other).train(resume_from_checkpoint=str(finished))
     assert not (tmp_path / "other" / "metrics.jsonl").exists()
-    allowed = build("other", **settings, allow_changed="train_dataset", trainer=other)
-    allowed.train(resume_from_checkpoint=str(finished))
+    allowed = ran(build("other", **settings, allow_changed="train_dataset", trainer=other), str(finished))
     assert allowed.state.global_step == 3
 
 
 def test_cadence_trackers_paths_and_more_rounds_may_change_without_a_word(build, finished):
     free = dict(logging_steps=2, save_steps=3, save_total_limit=4, samples_per_log=1, eval_steps=7, run_name="other")
-    again = build("other", max_steps=3, save_strategy="steps", **free)
-    again.train(resume_from_checkpoint=str(finished))
+    again = ran(build("other", max_steps=3, save_strategy="steps", **free), str(finished))
     assert again.state.global_step == 3
 
 
 def test_a_changed_learning_rate_acts_and_run_json_keeps_both(build, finished, tmp_path):
     """The checkpoint's optimizer and schedule would bring the old one back."""
     changed = dict(prover_learning_rate=5e-4, weight_decay=0.1, allow_changed="learning_rate, weight_decay")
-    again = build("other", max_steps=3, **EVERY, **changed)
-    again.train(resume_from_checkpoint=str(finished))
+    again = ran(build("other", max_steps=3, **EVERY, **changed), str(finished))
     line = rounds(tmp_path / "other")[-1]
     assert line["lr/prover"] == 5e-4 and line["lr/conjecturer"] == 1e-3
     assert {group["weight_decay"] for group in again.optimizer.param_groups} == {0.0, 0.1}
@@ -334,9 +260,6 @@ def test_a_resume_in_place_adds_to_run_json_and_forgets_nothing(build, copied):
     second = json.loads((copied / "run.json").read_text())
     assert first["resumes"] == [] and second["started"] == first["started"]
     assert [entry["step"] for entry in second["resumes"]] == [2] and second["config"]["max_steps"] == 3
-
-
-# -- damage -----------------------------------------------------------------------------------------------------------
 
 
 def test_flipped_bytes_of_the_same_size_are_found(build, copied):
@@ -378,53 +301,33 @@ def test_a_full_disk_in_a_checkpoint_is_one_sentence_that_names_what_is_left(bui
     assert not (tmp_path / "run" / ".incomplete").exists()  # it would keep the disk full
 
 
-# -- how a run is ended -----------------------------------------------------------------------------------------------
-
-
-def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog, straight):
+def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp_path, caplog, two_rounds):
     settings = dict(max_steps=2, save_strategy="steps", save_steps=100)
     ended = build("ended", **settings)
-    play = ended.game.play
-
-    def told(round, anchors):
-        os.kill(os.getpid(), signal.SIGTERM)
-        return play(round, anchors)
-
-    ended.game.play = told
+    at_round(ended, 0, sigterm)
     with pytest.raises(Terminated) as stop:
         ended.train()
     assert stop.value.code == 143 and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert names(tmp_path / "ended") == ["checkpoint-1"]
     assert "Stopped after round 1 (SIGTERM)" in caplog.text and "resume_from_checkpoint=True" in caplog.text
-    again = build("ended", **settings)
-    again.train(resume_from_checkpoint=True)
-    assert equal(weights(straight), weights(again))
-    assert rounds(straight.args.output_dir) == rounds(tmp_path / "ended")
+    again = ran(build("ended", **settings), True)
+    assert equal(weights(two_rounds), weights(again))
+    assert rounds(two_rounds.args.output_dir) == rounds(tmp_path / "ended")
 
 
 def test_ctrl_c_names_the_last_checkpoint_and_how_to_go_on(build, caplog):
-    trainer = build(max_steps=2, **EVERY)
-    play = trainer.game.play
-
-    def interrupted(round, anchors):
-        if round.index == 1:
-            raise KeyboardInterrupt
-        return play(round, anchors)
-
-    trainer.game.play = interrupted
     with pytest.raises(KeyboardInterrupt):
-        trainer.train()
+        at_round(build(max_steps=2, **EVERY), 1, lambda: signal.raise_signal(signal.SIGINT)).train()
     assert "Stopped after round 1 (KeyboardInterrupt): the newest checkpoint is" in caplog.text
     assert "checkpoint-1; resume with trainer.train(resume_from_checkpoint=True)" in caplog.text
 
 
-def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path, straight):
-    first = dying_at(build("again", max_steps=2, **EVERY), 1)
+def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build, tmp_path, two_rounds):
+    first = at_round(build("again", max_steps=2, **EVERY), 1, die)
     with pytest.raises(Power):
         first.train(resume_from_checkpoint="auto")
-    second = build("again", max_steps=2, **EVERY)
-    second.train(resume_from_checkpoint="auto")
-    assert equal(weights(straight), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
+    second = ran(build("again", max_steps=2, **EVERY), "auto")
+    assert equal(weights(two_rounds), weights(second)) and not (tmp_path / "again" / "previous-1").exists()
     assert [entry["step"] for entry in json.loads((tmp_path / "again" / "run.json").read_text())["resumes"]] == [1]
 
 

@@ -4,6 +4,7 @@ counts, stops and goes on by rounds."""
 
 import json
 import os
+import shutil
 import signal
 from collections import defaultdict
 from itertools import pairwise
@@ -17,10 +18,9 @@ from countdown_selfplay.config.run_rules import refuse_unsupported
 from countdown_selfplay.errors import CheckpointError, ConfigError
 from countdown_selfplay.tiny import load_tiny_model
 from countdown_selfplay.training.checkpoints import COMPLETE
-from tests.probe_games import memory, probe
+from tests.probe_games import probe
 
-from .conftest import equal, make_config, optimizer_state, rounds, weights
-from .test_round import LORA
+from .conftest import equal, goes_on, make_config, make_trainer, ran, results_of, rounds, weights
 
 # 4 steps of 2 x 8 answers in 4 groups, and 1 x 8 proposals in 1 group: 64 and 32 a round.
 STEPS = dict(
@@ -84,13 +84,19 @@ def by_hand(samples, per_token):
     return {name: p.grad for name, p in model.named_parameters()}
 
 
-def test_the_first_step_has_the_gradient_of_a_round_of_exactly_its_rows(build):
-    trainer = build(max_grad_norm=0.0, seed=5, **STEPS)
-    watch = Watch().attach(trainer)
+@pytest.fixture(scope="module")
+def one_round(tmp_path_factory):
+    """A round of four steps without clips: what was watched, and each role's turn."""
+    trainer = make_trainer(tmp_path_factory.mktemp("round"), max_grad_norm=0.0, seed=5, **STEPS)
+    watch, results = Watch().attach(trainer), results_of(trainer)
     trainer.train()
-    first = watch.batches[0]
+    return watch, {turn.rollout.role: turn for turn in results[0].turns}
+
+
+def test_the_first_step_has_the_gradient_of_a_round_of_exactly_its_rows(one_round):
+    watch, _ = one_round
     for role, count, per_token in (("prover", 16, True), ("conjecturer", 8, False)):
-        samples = samples_of(first, role)
+        samples = samples_of(watch.batches[0], role)
         assert len(samples) == count and any(advantage for *_, advantage in samples)
         expected, found = by_hand(samples, per_token), watch.gradients[0][role]
         assert expected.keys() == found.keys() and max(g.abs().max() for g in expected.values()) > 1e-3
@@ -98,18 +104,8 @@ def test_the_first_step_has_the_gradient_of_a_round_of_exactly_its_rows(build):
             torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-6)
 
 
-def test_the_windows_are_the_rounds_samples_cut_between_groups(build):
-    trainer = build(**STEPS)
-    turns, play = {}, trainer.game.play
-
-    def remember(round, anchors):
-        result = play(round, anchors)
-        turns.update({turn.rollout.role: turn for turn in result.turns})
-        return result
-
-    trainer.game.play = remember
-    watch = Watch().attach(trainer)
-    trainer.train()
+def test_the_windows_are_the_rounds_samples_cut_between_groups(one_round):
+    watch, turns = one_round
     assert len(watch.batches) == 4
     for role, group in (("prover", 4), ("conjecturer", 8)):
         turn = turns[role]
@@ -150,10 +146,10 @@ def test_from_the_second_step_on_ratios_differ_from_one_and_clips_act(build, obj
 
 
 def test_a_learning_rate_of_zero_leaves_the_weights_through_all_steps(build):
-    trainer = build(prover_learning_rate=0.0, **{**STEPS, "max_steps": 2})
+    trainer = build(prover_learning_rate=0.0, **STEPS)
     start, watch = weights(trainer), Watch().attach(trainer)
     trainer.train()
-    assert len(watch.after) == 8
+    assert len(watch.after) == 4
     for after in watch.after:
         assert all(torch.equal(start[key], after[key]) for key in start if key.startswith("prover:"))
     assert not equal({k: v for k, v in start.items() if k.startswith("conj")}, weights(trainer, "conjecturer"))
@@ -162,34 +158,23 @@ def test_a_learning_rate_of_zero_leaves_the_weights_through_all_steps(build):
 SAVING = {**STEPS, "max_steps": 3, "save_strategy": "steps", "save_steps": 1, "beta": 0.05, "guard": True}
 
 
-@pytest.mark.parametrize("sharing", ["full", "lora"])
-def test_rounds_are_counted_saved_between_and_resumed_bit_for_bit(build, sharing):
-    extra = {"policy_sharing": sharing, "trainer": {"peft_config": LORA} if sharing == "lora" else {}}
-    straight = build("straight", **SAVING, **extra)
-    straight.train()
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """Three rounds of four steps, each saved."""
+    return ran(make_trainer(tmp_path_factory.mktemp("steps") / "run", logging_first_step=True, **SAVING))
+
+
+def test_rounds_are_counted_saved_between_and_resumed_bit_for_bit(straight, build):
     folder = Path(straight.args.output_dir)
     names = sorted(path.name for path in folder.glob("checkpoint-*"))
     assert names == ["checkpoint-0", "checkpoint-1", "checkpoint-2", "checkpoint-3"]
     assert straight.state.global_step == straight.frame.rounds == 3
     lines = rounds(folder)
-    assert [line["step"] for line in lines] == [1, 2, 3]
-    resumed = build("resumed", **SAVING, **extra)
-    resumed.train(resume_from_checkpoint=str(folder / "checkpoint-1"))
-    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
-    assert memory(straight) == memory(resumed)
-    assert lines[1:] == rounds(resumed.args.output_dir)
-
-
-def test_the_first_and_the_last_round_are_logged_beside_every_second(build):
-    trainer = build(logging_first_step=True, logging_steps=2, **{**STEPS, "max_steps": 3})
-    trainer.train()
-    lines = rounds(trainer.args.output_dir)
     assert [line["step"] for line in lines] == [1, 2, 3] and all("prover/loss" in line for line in lines)
+    goes_on(straight, build("resumed", **SAVING), 1)
 
 
-def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(build):
-    straight = build("straight", **SAVING)
-    straight.train()
+def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(straight, build):
 
     class Signal(TrainerCallback):
         def on_optimizer_step(self, args, state, control, **kwargs):
@@ -202,15 +187,13 @@ def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(build):
     assert found.value.code == 143 and ended.state.global_step == 2
     folder = Path(ended.args.output_dir)
     assert sorted(path.name for path in folder.glob("checkpoint-*")) == ["checkpoint-0", "checkpoint-2"]
-    again = build("ended", **{**SAVING, "save_steps": 3})
-    again.train(resume_from_checkpoint=True)
+    again = ran(build("ended", **{**SAVING, "save_steps": 3}), True)
     assert equal(weights(straight), weights(again))
 
 
-def test_a_checkpoint_that_counts_optimizer_steps_is_refused_in_one_sentence(build):
-    trainer = build("old", **SAVING)
-    trainer.train()
-    folder = Path(trainer.args.output_dir) / "checkpoint-1"
+def test_a_checkpoint_that_counts_optimizer_steps_is_refused_in_one_sentence(straight, build, tmp_path):
+    folder = tmp_path / "checkpoint-1"
+    shutil.copytree(Path(straight.args.output_dir) / "checkpoint-1", folder)
     manifest = json.loads((folder / COMPLETE).read_text())
     assert manifest.pop("counts") == "rounds"
     (folder / COMPLETE).write_text(json.dumps(manifest))
@@ -242,13 +225,11 @@ def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
     assert moved == [True] * 6
     *_, last = rounds(straight.args.output_dir)
     assert last["prover/trained_samples"] == min(len(kept), 32)  # 2 steps of 2 x 8 rows
-    resumed = build("resumed", **{**SAVING, **changes})
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
-    assert equal(weights(straight), weights(resumed)) and resumed.learners["prover"].replay.kept == kept
+    assert goes_on(straight, build("resumed", **{**SAVING, **changes}), 1).learners["prover"].replay.kept == kept
 
 
 @pytest.mark.parametrize(
-    "name", [*(pytest.param(name, marks=pytest.mark.matrix) for name in ("pool", "debate")), "frozen", "symbolic"]
+    "name", [*(pytest.param(name, marks=pytest.mark.matrix) for name in ("pool", "debate", "frozen")), "symbolic"]
 )
 def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name):
     settings = dict(steps_per_round=2, max_steps=3, save_strategy="steps", save_steps=2)
@@ -256,9 +237,7 @@ def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name)
     start = weights(straight)
     straight.train()
     assert straight.state.global_step == 3 and not equal(start, weights(straight))
-    resumed = build("resumed", **probe(name, **settings))
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-2"))
-    assert equal(weights(straight), weights(resumed)) and memory(straight) == memory(resumed)
+    goes_on(straight, build("resumed", **probe(name, **settings)), 2)
 
 
 # -- so many trained sequences a step ---------------------------------------------------------------------------------
@@ -272,17 +251,11 @@ SEQUENCES = {
 def test_the_steps_of_a_round_follow_the_sequences_with_credit(build):
     """128 answers a round in at most 16 steps of 5 trained ones; the conjecturer's 128 proposals in steps of 8."""
     trainer = build(max_grad_norm=0.0, seed=5, **SEQUENCES)
-    turns, play = {}, trainer.game.play
-
-    def remember(round, anchors):
-        result = play(round, anchors)
-        turns.update({turn.rollout.role: turn for turn in result.turns})
-        return result
-
-    trainer.game.play = remember
+    results = results_of(trainer)
     start, watch = weights(trainer), Watch().attach(trainer)
     trainer.train()
     assert len(watch.after) == 16 and trainer.state.global_step == trainer.frame.rounds == 1
+    turns = {turn.rollout.role: turn for turn in results[0].turns}
     (line,) = rounds(trainer.args.output_dir)
     moments = {group["role"]: trainer.optimizer.state[group["params"][0]] for group in trainer.optimizer.param_groups}
     for role, size in (("prover", 5), ("conjecturer", 8)):
@@ -317,29 +290,16 @@ def test_steps_of_trained_sequences_are_refused_where_they_cannot_be_taken(tmp_p
         make_config(tmp_path, **{**SEQUENCES, "conjecturer_sequences_per_step": -1})
 
 
-def test_a_run_in_steps_of_trained_sequences_is_resumed_bit_for_bit(build):
+def test_carried_sequences_fill_every_step_and_a_remainder_outlives_a_resume(build):
+    """Steps of exactly 5: over three rounds right answers to problems with s <= 1/2 are 5 x steps and a remainder."""
     settings = {**SEQUENCES, "max_steps": 3, "save_strategy": "steps", "save_steps": 1}
     settings |= {"lr_scheduler_type": "constant_with_warmup", "warmup_steps": 2}
-    straight = build("straight", **settings)
-    straight.train()
+    settings |= {"prover_objective_kwargs": {"carry": True}}
+    straight = ran(build("straight", **settings))
     lines = rounds(straight.args.output_dir)
     assert [line["step"] for line in lines] == [1, 2, 3]
     # Warm-up counts rounds: over 2 x 16 steps, of which step s has rate s / 32; a round logs the mean of its steps.
     assert [line["lr/prover"] for line in lines] == pytest.approx([1e-3 * 7.5 / 32, 1e-3 * 23.5 / 32, 1e-3])
-    resumed = build("resumed", **settings)
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
-    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
-    assert memory(straight) == memory(resumed) and lines[1:] == rounds(resumed.args.output_dir)
-
-
-def test_carried_sequences_fill_every_step_and_a_remainder_outlives_a_resume(build):
-    """Steps of exactly 5: over three rounds right answers to problems with s <= 1/2 are 5 x steps and a remainder."""
-    settings = {**SEQUENCES, "max_steps": 3, "save_strategy": "steps", "save_steps": 1}
-    straight = build("straight", **settings, prover_objective_kwargs={"carry": True})
-    straight.train()
-    lines = rounds(straight.args.output_dir)
     assert all(line["prover/trained_samples"] == 5 * line["prover/steps"] for line in lines)
     assert sum(line["prover/steps"] for line in lines) == sum(line["prover/new_answers"] for line in lines) // 5 > 3
-    resumed = build("resumed", **settings, prover_objective_kwargs={"carry": True})
-    resumed.train(resume_from_checkpoint=str(Path(straight.args.output_dir) / "checkpoint-1"))
-    assert lines[1:] == rounds(resumed.args.output_dir) and equal(weights(straight), weights(resumed))
+    goes_on(straight, build("resumed", **settings), 1)

@@ -1,34 +1,30 @@
-# Tests: training/trainer.py, policies/forward.py
+# Tests: training/trainer.py, policies/forward.py, training/parts.py, policies/build.py, config/rules.py
 """What a user may bring along: checkpointing, precision, optimizers, small data, chats; and what is refused."""
 
-import json
-from pathlib import Path
+import logging
 
 import pytest
 import torch
 from datasets import Dataset
 
 from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.policies.build import _one_tokenizer
 from countdown_selfplay.tiny import load_tiny_model
+from countdown_selfplay.training.parts import warn_of_lost_steps
+from tests.zoo.families import WORDS, tokenizer
 
-from .conftest import rounds, weights
+from .conftest import ran, rounds, weights
 from .test_round import LORA, problems
 
 
-@pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
+@pytest.mark.parametrize("sharing", ["lora", pytest.param("tied", marks=pytest.mark.matrix)])
 def test_gradient_checkpointing_changes_no_roles_gradient(build, sharing):
     """Backward runs the forward pass again, and must find the same adapter active as the first time."""
     extra = {"peft_config": LORA} if sharing == "lora" else {}
     lines, ends = [], []
     for checkpointing in (False, True):
-        trainer = build(
-            f"run-{checkpointing}",
-            max_steps=2,
-            policy_sharing=sharing,
-            gradient_checkpointing=checkpointing,
-            trainer=extra,
-        )
-        trainer.train()
+        settings = dict(max_steps=1, policy_sharing=sharing, gradient_checkpointing=checkpointing)
+        trainer = ran(build(f"run-{checkpointing}", **settings, trainer=extra))
         lines.append(rounds(trainer.args.output_dir)[0])
         ends.append(weights(trainer))
     for name in [name for name in lines[0] if name.startswith("grad_norm/")]:
@@ -79,8 +75,7 @@ def test_an_optimizer_without_a_roles_parameters_is_refused(build):
 
 def test_groups_need_not_divide_the_samples_of_both_roles_together(build):
     # 16 x 2 = 32 answers in groups of 32 (one problem), while the round has 48 samples: the loader repeats 16
-    trainer = build(max_steps=1, num_generations=16, prover_num_generations=32)
-    trainer.train()
+    trainer = ran(build(max_steps=1, num_generations=16, prover_num_generations=32))
     line = rounds(trainer.args.output_dir)[0]
     assert line["round/anchor_slots"] + line["round/conjectured_slots"] == 1
     assert trainer.roles["prover"].num_generations == 32
@@ -100,27 +95,37 @@ def test_trainable_tensors_of_no_role_are_refused(build):
         build(policy_sharing="lora", trainer={"peft_config": stray}).train()
 
 
-def test_training_stops_at_the_end_of_a_chat_turn_as_evaluation_does(build):
-    model, tokenizer = load_tiny_model()
-    turn = tokenizer.convert_tokens_to_ids("propose")  # stands for a chat template's end-of-turn token
-    tokenizer.add_special_tokens({"additional_special_tokens": ["propose"]})
-    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }} propose {% endfor %}"
-    trainer = build(model=model, trainer={"processing_class": tokenizer}, prover_prompt="countdown_3to4")
-    assert set(trainer.eos_token_ids) == {tokenizer.eos_token_id, turn}
-    with trainer.rollouts.acting_as("prover", 4):
-        assert set(trainer.generation_config.eos_token_id) == {tokenizer.eos_token_id, turn}
-
-
 def test_a_dict_of_evaluation_sets_is_refused(build):
     with pytest.raises(ConfigError, match="`eval_dataset` is a dict"):
         build(trainer={"eval_dataset": {"a": problems(4)}})
 
 
-def test_a_rollback_counter_in_a_checkpoint_survives_a_new_folder(build):
-    first = build("first", max_steps=2, save_strategy="steps", save_steps=1)
-    first.frame.attempt = 2
-    first.train()
-    second = build("second", max_steps=2, save_strategy="steps", save_steps=1)
-    second.train(resume_from_checkpoint=str(Path(first.args.output_dir) / "checkpoint-1"))
-    state = json.loads((Path(second.args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
-    assert state["states"]["frame"]["state"]["attempt"] == 2
+def test_tokenizers_of_one_size_with_other_words_are_told_apart(tmp_path):
+    swapped = {word: i for i, word in enumerate([*WORDS[:6], *WORDS[6:][::-1]])}
+    tokenizer().save_pretrained(tmp_path / "a")
+    tokenizer().save_pretrained(tmp_path / "b")
+    other = (tmp_path / "c" / "tokenizer.json").parent
+    tokenizer().save_pretrained(other)
+    text = (other / "tokenizer.json").read_text().replace('"a": 16', f'"a": {swapped["a"]}')
+    (other / "tokenizer.json").write_text(text)
+    first, same, unlike = (str(tmp_path / name) for name in "abc")
+    assert _one_tokenizer([first, same], False) and not _one_tokenizer([first], False)
+    with pytest.raises(ConfigError, match=r"must share one tokenizer.*'a'"):
+        _one_tokenizer([first, unlike], False)
+    assert not _one_tokenizer([first, str(tmp_path)], False)  # sizes are compared where no tokenizer lies
+
+
+class Weights:
+    """Half of the weights are 1, whose neighbours in bfloat16 are 2^-8 below and 2^-7 above; half are 0."""
+
+    weight_names, module = ("one",), torch.nn.Linear(1, 1)
+
+    def named_parameters(self, name):
+        return [("weight", torch.tensor([1.0] * 6 + [0.0] * 4).bfloat16())]
+
+
+@pytest.mark.parametrize(("rate", "warned"), [(1e-6, True), (2.1e-3, False)])  # a step of 2^-9 = 1.95e-3 moves a 1
+def test_steps_that_round_away_are_named_by_their_share(rate, warned, caplog):
+    with caplog.at_level(logging.WARNING):
+        warn_of_lost_steps(Weights(), rate)
+    assert ("moves about 40% of them" in caplog.text) == warned

@@ -16,12 +16,9 @@ import pytest
 CACHE_BYTES = 64 * 2**20  # of keys and values; an engine lives as long as its process
 ENGINE = {"enforce_eager": True, "kv_cache_memory_bytes": CACHE_BYTES}
 VLLM = dict(
-    generation_backend="vllm",
-    vllm_engine_kwargs=ENGINE,
-    vllm_max_model_length=64,
-    vllm_gpu_memory_utilization=0.1,
+    generation_backend="vllm", vllm_engine_kwargs=ENGINE, vllm_max_model_length=64, vllm_gpu_memory_utilization=0.1,
     max_steps=3,
-)
+)  # fmt: skip
 
 
 def own_port():

@@ -12,8 +12,8 @@ from countdown_selfplay.errors import ConfigError, GenerationError
 from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from tests.distributed.two_processes import launched_under
-from tests.probe_games import TRAINED, memory, probe
-from tests.trainer.conftest import equal, make_trainer, rounds, weights
+from tests.probe_games import TRAINED, probe
+from tests.trainer.conftest import equal, held, make_trainer, ran, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
 
@@ -50,8 +50,7 @@ def test_the_samplers_log_probs_are_the_trainers_for_each_role_after_several_upd
 
 def test_an_adapter_that_did_not_change_is_not_sent_again(tmp_path):
     """Both adapters start at zero; the conjecturer's stays there, and is sent once."""
-    trainer = build(tmp_path, "lora", conjecturer_learning_rate=0.0)
-    trainer.train()
+    ran(build(tmp_path, "lora", conjecturer_learning_rate=0.0))
     lines = rounds(tmp_path)
     assert [line["conjecturer/weights_pushed"] for line in lines] == [1, 0, 0]
     assert [line["prover/weights_pushed"] for line in lines] == [1, 1, 1]
@@ -83,9 +82,8 @@ def test_each_player_of_a_probe_game_samples_with_its_own_weights_and_a_resume_i
     if game == "frozen":
         pushed = [line["conjecturer/weights_pushed"] for line in lines]
         assert pushed == ([0, 0, 0] if sharing == "lora" else [1, 1, 1])
-    resumed = player(tmp_path / "resumed")
-    resumed.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-2"))
-    assert equal(weights(straight), weights(resumed)) and memory(straight) == memory(resumed)
+    resumed = ran(player(tmp_path / "resumed"), str(tmp_path / "straight" / "checkpoint-2"))
+    assert equal(weights(straight), weights(resumed)) and held(straight) == held(resumed)
 
 
 def test_without_the_push_the_second_role_samples_from_the_first_ones_weights_and_the_metric_shows_it(
@@ -101,10 +99,8 @@ def test_without_the_push_the_second_role_samples_from_the_first_ones_weights_an
 
 def test_a_resumed_run_is_the_straight_one_bit_for_bit(tmp_path):
     saving = dict(save_strategy="steps", save_steps=1, guard=True)
-    straight = build(tmp_path / "straight", **saving)
-    straight.train()
-    resumed = build(tmp_path / "resumed", **saving)
-    resumed.train(resume_from_checkpoint=str(tmp_path / "straight" / "checkpoint-1"))
+    straight = ran(build(tmp_path / "straight", **saving))
+    resumed = ran(build(tmp_path / "resumed", **saving), str(tmp_path / "straight" / "checkpoint-1"))
     assert equal(weights(straight), weights(resumed))
 
 
@@ -117,12 +113,9 @@ def test_models_that_were_passed_as_objects_are_the_ones_that_sample(tmp_path):
             parameter.mul_(1.1)
     trainer = build(tmp_path, "lora", max_steps=1)
     other = make_trainer(
-        tmp_path / "object",
-        model=model,
-        policy_sharing="lora",
-        trainer={"peft_config": LORA, "processing_class": trainer.processing_class},
-        **{**VLLM, "max_steps": 1},
-    )
+        tmp_path / "object", model=model, policy_sharing="lora",
+        trainer={"peft_config": LORA, "processing_class": trainer.processing_class}, **{**VLLM, "max_steps": 1},
+    )  # fmt: skip
     differences = watch_differences(other)
     other.train()
     assert max(differences["prover"] + differences["conjecturer"]) < 1e-4

@@ -10,7 +10,7 @@ from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfi
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 from countdown_selfplay.training.round_player import RoundPlayer
-from tests.trainer.conftest import equal, on_sample, rounds, weights
+from tests.trainer.conftest import equal, on_sample, ran, rounds, weights
 from tests.trainer.test_moves import SMALL
 
 from .conftest import VLLM
@@ -19,23 +19,12 @@ pytestmark = pytest.mark.vllm
 
 GROUP, PROBLEMS = 4, 8
 CONFIG = {
-    **SMALL,
-    **VLLM,
-    "prover_samples_per_round": GROUP * PROBLEMS,
-    "prover_num_generations": GROUP,
-    "operands": [2, 3, 4],
-    "prover_objective": "rloo",
-    "prover_objective_kwargs": None,
-    "prover_sequences_per_step": 0,
-    "prover_demonstrations_per_step": 0,
-    "prover_sft_coef": 0.0,
-    "prover_micro_batches": 4,
-    "prover_max_completion_length": 8,
-    "conjecturer_model": None,
-    "steps_per_round": 1,
-    "max_steps": 2,
+    **SMALL, **VLLM, "prover_samples_per_round": GROUP * PROBLEMS, "prover_num_generations": GROUP,
+    "operands": [2, 3, 4], "prover_objective": "rloo", "prover_objective_kwargs": None, "prover_sequences_per_step": 0,
+    "prover_demonstrations_per_step": 0, "prover_sft_coef": 0.0, "prover_micro_batches": 4,
+    "prover_max_completion_length": 8, "conjecturer_model": None, "steps_per_round": 1, "max_steps": 2,
     "use_cpu": True,
-}
+}  # fmt: skip
 WIDE = 32  # of a head: vLLM's attention takes none of 16 on a CPU
 
 
@@ -171,8 +160,7 @@ def test_the_same_seed_gives_the_same_episodes_with_kept_answers_and_demonstrati
     }
     found = []
     for name in ("a", "b"):
-        trainer = build(tmp_path / name, wide_prover, **again)
-        trainer.train()
+        trainer = ran(build(tmp_path / name, wide_prover, **again))
         found.append((weights(trainer), [answer.key for answer in trainer.learners["prover"].replay.kept]))
     assert equal(found[0][0], found[1][0]) and found[0][1] == found[1][1] and found[0][1]
     lines = rounds(tmp_path / "a")

@@ -20,7 +20,7 @@ from countdown_selfplay.countdown.verifier import MoveReason, Reason, Verdict
 from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from tests.trainer.conftest import make_trainer, rounds, weights
+from tests.trainer.conftest import make_trainer, ran, rounds, weights
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
 from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver
@@ -88,14 +88,9 @@ def running(tmp_path_factory):
 
 def settings(url, **changes):
     given = dict(
-        generation_backend="vllm_server",
-        vllm_server_base_url=url,
-        vllm_server_timeout=10.0,
-        vllm_request_retries=2,
-        vllm_retry_backoff=0.1,
-        policy_sharing="lora",
-        max_steps=3,
-    )
+        generation_backend="vllm_server", vllm_server_base_url=url, vllm_server_timeout=10.0, vllm_request_retries=2,
+        vllm_retry_backoff=0.1, policy_sharing="lora", max_steps=3,
+    )  # fmt: skip
     return {**given, **changes}
 
 
@@ -163,8 +158,7 @@ def test_the_same_server_and_seed_give_the_same_samples(tmp_path, running):
 
 def test_a_second_run_on_the_same_server_does_not_get_the_first_runs_adapters(tmp_path, running):
     """Both count their versions from 1; the second starts where the first one stopped."""
-    first = build(tmp_path / "first", running.url)
-    first.train()
+    first = ran(build(tmp_path / "first", running.url))
     second = build(tmp_path / "second", running.url, max_steps=1)
     trained = weights(first)
     with torch.no_grad():

@@ -7,9 +7,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from countdown_selfplay.errors import GenerationError
-from tests.distributed.engine_worker import weights  # it also turns FSDP2 on
-from tests.distributed.worker import digest
-from tests.trainer.conftest import make_trainer, on_sample
+from tests.distributed import fsdp_on_cpu
+from tests.distributed.engine_worker import weights
+from tests.trainer.conftest import digest, make_trainer, on_sample
 from tests.trainer.test_generation_backends import watch_differences
 from tests.trainer.test_round import LORA
 from tests.vllm.conftest import keep_plain_weights
@@ -42,14 +42,12 @@ def main(output, config):
     on_sample(trainer, lambda role, found: texts.extend(found.texts))
     trainer.train()
     found = {
-        "processes": trainer.accelerator.num_processes,
-        "engine": trainer.engine.name,
-        "weights": digest(weights(trainer)),
-        "differences": differences,
-        "texts": texts,
-    }
+        "processes": trainer.accelerator.num_processes, "engine": trainer.engine.name,
+        "weights": digest(weights(trainer)), "differences": differences, "texts": texts,
+    }  # fmt: skip
     (Path(output) / f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
+    fsdp_on_cpu.turn_on()
     main(**json.loads(sys.argv[1]))
