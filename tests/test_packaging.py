@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from countdown_selfplay.packages import absent_package
+from countdown_selfplay.packages import BESIDE, absent_package
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "countdown_selfplay"
@@ -247,11 +247,10 @@ def test_every_folder_of_tests_is_in_line_2_or_in_a_stage():
     """A new folder under tests/ is one of the default ones, or a target of the Makefile names it."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert [path for path in config["testpaths"] if not list(ROOT.glob(path))] == []
-    assert all(
-        any(path.startswith(f"tests/{name}/") for path in config["testpaths"])
-        for name in ("lab", "warm_starts", "worlds")
-    )
+    smoke = {name: [p for p in config["testpaths"] if p.startswith(f"tests/{name}/")] for name in BESIDE}
+    assert all(smoke.values())
+    absent = [path for path in config["testpaths"] if not list(ROOT.glob(path))]
+    assert absent == [path for name, paths in smoke.items() if absent_package(name) for path in paths]
     folders = {f"tests/{path.relative_to(ROOT / 'tests').parts[0]}" for path in (ROOT / "tests").rglob("*/test_*.py")}
     staged = set(re.findall(r"tests/\w+", makefile)) | {"tests/gpu"}
     assert folders - set(config["testpaths"]) <= staged

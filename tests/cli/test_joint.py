@@ -222,7 +222,11 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
     ("changes", "said", "printed"),
     [
         ("--domain nomodule:X", "The domain 'nomodule:X' cannot be imported", ""),
-        ('--domain countdown --domain_kwargs {"foo":1}', "Domain 'countdown' does not take foo; it takes", ""),
+        (
+            '--domain countdown --domain_kwargs {"foo":1}',
+            "`domain_kwargs` has foo, which is not one of its settings",
+            "",
+        ),
         ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
         ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
         (

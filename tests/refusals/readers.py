@@ -17,7 +17,6 @@ from countdown_selfplay.data.run_files import discard_lines, read_phases
 from countdown_selfplay.errors import DataError, GameError, PromptError
 from countdown_selfplay.evaluation import bootstrap_mean, majority_at_k, paired_bootstrap, pass_at_k, pass_at_k_array
 from countdown_selfplay.evaluation.sampling import sample_texts
-from countdown_selfplay.planning.memory import Launch
 from countdown_selfplay.policies.build import load_pretrained
 from countdown_selfplay.registry import Count, Registry, Share
 from countdown_selfplay.statistics.bootstrap import ratio_interval, wilson_interval

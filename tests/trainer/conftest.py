@@ -64,7 +64,7 @@ def weights(trainer, name=None):
 
 
 class After(TrainerCallback):
-    """Calls `see` after each optimizer step."""
+    """Calls `see` after each round."""
 
     def __init__(self, see):
         self.see = see

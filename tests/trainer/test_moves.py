@@ -80,7 +80,7 @@ def test_a_round_whose_episodes_all_end_with_their_first_move_says_so(tmp_path):
 def test_a_resumed_run_equals_the_straight_run_bit_for_bit(straight, tmp_path):
     trainer, _ = straight
     resumed = build(tmp_path, max_steps=4, save_strategy="steps", save_steps=2)
-    resumed.train(resume_from_checkpoint=str(Path(trainer.args.output_dir) / "checkpoint-6"))
+    resumed.train(resume_from_checkpoint=str(Path(trainer.args.output_dir) / "checkpoint-2"))
     assert equal(weights(trainer), weights(resumed)) and equal(optimizer_state(trainer), optimizer_state(resumed))
     first, second = trainer.learners["prover"].replay, resumed.learners["prover"].replay
     assert [a.key for a in first.kept] == [a.key for a in second.kept] and first.owed == second.owed
@@ -128,7 +128,7 @@ def test_kept_episodes_are_trained_on_without_reuse(objective, kwargs, tmp_path)
         assert (row["prover/trained_samples"], row["prover/steps"]) == (trained, min(-(-trained // 8), 3))
     assert rows[-1]["prover/replay_samples"] > 0
     resumed = build(tmp_path / "b", max_steps=3, save_strategy="steps", save_steps=2, **changes)
-    resumed.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-6"))
+    resumed.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-2"))
     assert (
         equal(weights(trainer), weights(resumed))
         and trainer.learners["prover"].replay.kept == resumed.learners["prover"].replay.kept
@@ -188,7 +188,7 @@ def test_self_guided_self_play_in_moves_resumes_bit_for_bit(tmp_path):
         save_steps=1,
     )  # fmt: skip
     trainers, data = [], Dataset.from_list([{"nums": nums, "target": target} for nums, target in FOUR])
-    for name, checkpoint in (("straight", None), ("resumed", str(tmp_path / "straight" / "checkpoint-3"))):
+    for name, checkpoint in (("straight", None), ("resumed", str(tmp_path / "straight" / "checkpoint-1"))):
         config = {**SMALL, "output_dir": str(tmp_path / name), **sgs}
         args = JointSelfPlayConfig.from_recipe("tiny/ladder", **config)
         models = {**MODELS, "conjecturer": str(LADDER_ASKED_PATH)}

@@ -331,24 +331,19 @@ def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build
     assert [entry["step"] for entry in json.loads((tmp_path / "again" / "run.json").read_text())["resumes"]] == [1]
 
 
-@pytest.mark.parametrize("sharing", ["full", "lora"])
-def test_save_model_writes_a_folder_per_policy_that_loads(build, tmp_path, sharing, straight):
+def test_save_model_writes_a_folder_per_adapter_that_loads_and_push_to_hub_says_where_each_would_go(build, tmp_path):
     from transformers import AutoModelForCausalLM
 
-    trainer = straight
-    if sharing == "lora":
-        trainer = build(max_steps=1, policy_sharing=sharing, trainer={"peft_config": LORA})
-        trainer.train()
+    trainer = ran(build(max_steps=1, policy_sharing="lora", trainer={"peft_config": LORA}))
     trainer.save_model(str(tmp_path / "saved"))
     tokens = torch.tensor([[1, 15, 16, 17]])
     for role in ("prover", "conjecturer"):
         loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "saved" / role)
         with torch.no_grad(), trainer.policies.active(role):
             assert torch.allclose(loaded(tokens).logits, trainer.policies.module(tokens).logits, atol=1e-5)
-    if sharing == "lora":
-        assert trainer.push_to_hub(repo_id="me/x", dry_run=True) == ["me/x-conjecturer", "me/x-prover"]
-        for role in ("prover", "conjecturer"):
-            assert f'from_pretrained("me/x-{role}")' in (tmp_path / "run" / "push" / role / "README.md").read_text()
+    assert trainer.push_to_hub(repo_id="me/x", dry_run=True) == ["me/x-conjecturer", "me/x-prover"]
+    for role in ("prover", "conjecturer"):
+        assert f'from_pretrained("me/x-{role}")' in (tmp_path / "run" / "push" / role / "README.md").read_text()
 
 
 def test_what_is_given_up_by_a_guard_that_gives_up_is_said(build):

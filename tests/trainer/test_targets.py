@@ -43,7 +43,7 @@ def test_a_run_stops_and_goes_on_bit_for_bit(build):
     straight = build_sgs(build, **saving)
     start = weights(straight)
     straight.train()
-    goes_on(straight, build_sgs(build, "resumed", **saving), 4)  # 2 rounds of 2 steps
+    goes_on(straight, build_sgs(build, "resumed", **saving), 2)
     # what happened: all 12 targets were attempted, problems were played for the unsolved ones, both roles moved
     logged, proposer = rounds(straight.args.output_dir), straight.game.proposer
     assert len(proposer.known) == 12 and 0 < len(proposer.solved) < 12
@@ -67,7 +67,7 @@ def test_stp_starts_when_a_target_is_solved_and_goes_on_bit_for_bit(build, monke
     )  # fmt: skip
     saving = dict(save_strategy="steps", save_steps=2, **stp)
     straight = ran(build_sgs(build, **saving))
-    goes_on(straight, build_sgs(build, "resumed", **saving), 4)
+    goes_on(straight, build_sgs(build, "resumed", **saving), 2)
     assert straight.game.proposer.answers.keys() == straight.game.proposer.solved.keys() != set()
     logged = rounds(straight.args.output_dir)
     # the first round has nothing to show; from then on one problem is asked for each unsolved target of the six
