@@ -224,7 +224,7 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
         ("--domain nomodule:X", "The domain 'nomodule:X' cannot be imported", ""),
         (
             '--domain countdown --domain_kwargs {"foo":1}',
-            "`domain_kwargs` has foo, which is not one of its settings",
+            "`domain_kwargs` has foo, which is not one of",
             "",
         ),
         ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
