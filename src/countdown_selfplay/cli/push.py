@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..data.run_files import check_run
 from .plain import parser_of, underscored
 
 EPILOG = """\
@@ -25,6 +26,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--private", action="store_true", help="make the repositories private")
     parser.add_argument("--dry_run", action="store_true", help="write RUN/push and upload nothing")
     options = parser.parse_args([underscored(argument) for argument in argv])
+    check_run(options.run)  # before what takes seconds to import
     from ..training.upload import push
 
     push(**vars(options))

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, RunFolderError
+from ..errors import ConfigError, DataError, RunFolderError
 from .jsonl import json_object, lacking
 
 logger = logging.getLogger(__name__)
@@ -168,6 +168,14 @@ def set_run_aside(output: Path) -> Path | None:
     if aside is not None:
         logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)
     return aside
+
+
+def check_run(folder: Path) -> None:
+    """ConfigError unless it is the folder of a run; with those that lie in it."""
+    if not (folder / "run.json").is_file():
+        inside = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
+        hint = f"; in it there are {', '.join(map(str, inside[:4]))}" if inside else ""
+        raise ConfigError(f"'{folder}' is not the folder of a run (it has no run.json){hint}.")
 
 
 def holds_model(folder: Path) -> bool:

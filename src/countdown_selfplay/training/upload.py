@@ -14,7 +14,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
 from ..data.jsonl import json_file, json_shape
-from ..data.run_files import holds_model, read_phases
+from ..data.run_files import check_run, holds_model, read_phases
 from ..errors import ConfigError
 from ..packages import CALLED, absent_package
 from ..policies.adapters import base_of, name_base
@@ -81,10 +81,7 @@ def push_trained(args: Any, **said: Any) -> list[str]:
 
 def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
     """run.json, and the folders of the trained roles; of a warm start the run itself. ConfigError without them."""
-    if not (run / "run.json").is_file():
-        inside = sorted(path.parent for path in run.glob("*/run.json")) if run.is_dir() else []
-        hint = f"; in it there are {', '.join(map(str, inside[:4]))}" if inside else ""
-        raise ConfigError(f"'{run}' is not the folder of a run (it has no run.json){hint}.")
+    check_run(run)
     described = json_file(run / "run.json", config=dict, domain=dict)
     alone = holds_model(run)  # a warm start writes its card last
     roles = exported_roles(run) if not alone else [run] if (run / "README.md").is_file() else []
