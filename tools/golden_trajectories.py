@@ -259,11 +259,14 @@ def weights(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def logged(folder: Path) -> Iterator[tuple[float, str, Any]]:
-    """Step, name and value of all that the run logged; of an iterated one by iteration, phase and role."""
+    """Round, name and value of all that the run logged; of an iterated one by iteration, phase and role. Trees before
+    8c69e7aa counted the optimizer steps of a round."""
+    run = json.loads((folder / "run.json").read_text()) if (folder / "run.json").exists() else {}
+    each = 1 if run.get("counts") == "rounds" else run.get("config", {}).get("steps_per_round") or 1
     for path in (folder / "metrics.jsonl", folder / "iterations.jsonl"):
         for line in path.read_text().splitlines() if path.exists() else ():
             record = json.loads(line)
-            step = record.pop("step") if "step" in record else record.pop("iteration")
+            step = record.pop("step") / each if "step" in record else record.pop("iteration")
             place = "/".join(record.pop(key) for key in ("phase", "role") if key in record)
             for name, value in sorted(leaves(record, place)):
                 yield step, name, value
