@@ -123,5 +123,5 @@ verify:
 nightly:
 	$(PYTHON) tools/ci_stages.py --clean
 	CI_ALL=1 CI_RUN_LIMITED=1 .ci/run
-	.venv/bin/python -m pytest -m "(slow or nightly) and not gpu and not vllm" tests
+	$(PYTHON) -m pytest -m "(slow or nightly) and not gpu and not vllm" tests
 	$(PYTHON) tools/ci_stages.py --write

@@ -33,7 +33,7 @@ CONTROL, NAMES = "trained", ("placebo", "progress")
 def build(name: str, seed: int, rounds: int, folder: Path) -> JointConjecturerProverTrainer:
     """The contestant's trainer as a job makes it, without measurements."""
     settings = settings_of(load_track("ladder"), entrant(name), seed, folder / name)
-    settings |= {"max_steps": rounds * int(settings.get("steps_per_round") or 1), "save_strategy": "no"}
+    settings |= {"max_steps": rounds, "save_strategy": "no"}
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(settings), encoding="utf-8")
     script, config, arguments = settings_from(file)
@@ -49,11 +49,10 @@ def measure(names: list[str], seed: int, rounds: int) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
         trainers = {name: build(name, seed, rounds, Path(folder)) for name in names}
-        steps = {name: trainer.args.steps_per_round for name, trainer in trainers.items()}
         paced = {name: Paced(trainer) for name, trainer in trainers.items()}
         for i in range(rounds):
             for name in names[i % len(names) :] + names[: i % len(names)]:
-                seconds[name].append(sum(paced[name].step()[1] for _ in range(steps[name])))
+                seconds[name].append(paced[name].step()[1])
         for runner in paced.values():
             runner.join()
     return seconds

@@ -54,8 +54,6 @@ class Watch(TrainerCallback):
         self.last = time.process_time()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.global_step % args.steps_per_round:
-            return
         now = time.process_time()
         self.cpu.append(now - self.last)
         self.memory.append(psutil.Process().memory_info().rss / 2**20)

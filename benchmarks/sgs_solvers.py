@@ -67,7 +67,8 @@ def main() -> None:
                 raise SystemExit(f"{folder} holds no whole checkpoint; play it with studies/sgs.py first.")
             after = evaluated(checkpoint / "prover", targets, n, kept / f"{arm}-{seed}-{checkpoint.name}-{n}.json")
             counts.append([after[key] for key in before])
-            steps = json.loads((folder / "run.json").read_text())["config"]["steps_per_round"]
+            run = json.loads((folder / "run.json").read_text())
+            steps = 1 if run.get("counts") == "rounds" else run["config"]["steps_per_round"]
             rounds.append(int(checkpoint.name.rpartition("-")[2]) // steps)
             first = json.loads((folder / "first_solved.json").read_text())["first_solved"]
             own = [key for key in before if first.get(key) is None]

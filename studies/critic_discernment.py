@@ -150,8 +150,6 @@ def online(arm: str, seed: int, folder: Path, start: str, budget: int, settings:
             self.whole = before.get(self.frame.rounds, 0.0)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            if state.global_step % args.steps_per_round:
-                return
             for role, count in self.frame.samples.items():
                 cut = trainer.book.rounds[-1].get(f"{role}/truncated_rate", 0.0)
                 self.whole += (count - self.counted.get(role, 0)) * (1 - cut)

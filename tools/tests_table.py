@@ -56,7 +56,10 @@ def main(names: list[str]) -> int:
         return 0
     asked = [name.removeprefix("src/countdown_selfplay/") for name in names]
     print("\n".join(dict.fromkeys(test for name in asked for test in known.get(name, []))))
-    return 0 if all(name in known for name in asked) else 1
+    untested = [name for name in asked if name not in known]
+    if untested:
+        print(f"No test file names {', '.join(untested)}.", file=sys.stderr)
+    return 1 if untested else 0
 
 
 if __name__ == "__main__":

@@ -289,8 +289,10 @@ def colocated_vllm(
             tensor_parallel_size=args.vllm_tensor_parallel_size,
             gpu_memory_utilization=args.vllm_gpu_memory_utilization,
             max_model_length=args.vllm_max_model_length,
-            max_num_seqs=min(max(map(args.capacity, args.all_roles)) // args.world_size, 1024)
-            * args.vllm_tensor_parallel_size,
+            # As many as are asked for at once; 4096 are the tokens that TRL lets a batch have.
+            max_num_seqs=min(
+                max(map(args.capacity, args.all_roles)) // args.world_size * args.vllm_tensor_parallel_size, 1024
+            ),
             enable_sleep_mode=args.vllm_enable_sleep_mode,
             model_impl=args.vllm_model_impl,
             trust_remote_code=args.trust_remote_code,

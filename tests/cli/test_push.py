@@ -72,7 +72,7 @@ def test_nothing_is_uploaded_without_a_token_or_a_network(played, capsys, monkey
     assert main(["push", str(played)]) == 2
     said = capsys.readouterr().err
     assert "no token found. You must provide a token or be logged in" in said and said.count("\n") == 1
-    assert "`--dry_run`" in said and not (played / "push").exists()
+    assert "a dry run only writes the folders" in said and not (played / "push").exists()
 
 
 class Hub:

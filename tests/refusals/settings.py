@@ -152,6 +152,8 @@ ROWS = [
     # settings that nothing would read, or that another one answers
     row("loss_type=grpo", config, loss_type="grpo"),
     row("fp16=True", config, fp16=True),
+    row("accelerator_config", config, accelerator_config={"gradient_accumulation_kwargs": {"num_steps": 3}}),
+    row("accelerator_config", config, accelerator_config={"split_batches": True}),
     row("use_vllm=True", config, use_vllm=True),
     row("vllm_mode=server", config, vllm_mode="server"),
     row("use_transformers_continuous_batching=True", config, use_transformers_continuous_batching=True),

@@ -131,8 +131,8 @@ class Power(BaseException):
     """The process dies here."""
 
 
-def die():
-    raise Power
+def die(error=Power):
+    raise error
 
 
 def sigterm():

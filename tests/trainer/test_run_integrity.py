@@ -317,7 +317,7 @@ def test_sigterm_ends_a_run_with_a_checkpoint_at_the_end_of_its_round(build, tmp
 
 def test_ctrl_c_names_the_last_checkpoint_and_how_to_go_on(build, caplog):
     with pytest.raises(KeyboardInterrupt):
-        at_round(build(max_steps=2, **EVERY), 1, lambda: signal.raise_signal(signal.SIGINT)).train()
+        at_round(build(max_steps=2, **EVERY), 1, lambda: die(KeyboardInterrupt)).train()
     assert "Stopped after round 1 (KeyboardInterrupt): the newest checkpoint is" in caplog.text
     assert "checkpoint-1; resume with trainer.train(resume_from_checkpoint=True)" in caplog.text
 

@@ -3,6 +3,7 @@
 hold."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -50,15 +51,15 @@ def test_the_parameters_are_those_of_models_that_were_built():
 def test_the_state_is_spread_as_the_engine_spreads_it(launch, weights, optimizer, gradients):
     lasting, training = state(launch, 12, 8)
     assert {name: size for name, (size, _) in {**lasting, **training}.items()} == {
-        "weights": weights, "optimizer": optimizer, "gradients": gradients
+        "weights": weights, "optimizer": optimizer, "gradients (training)": gradients
     }  # fmt: skip
 
 
 def test_the_cache_holds_keys_and_values_of_all_texts_of_the_greediest_role():
     """320 tokens and 200; two layers, 2 heads of 16, a key and a value of 4 or 2 bytes."""
     texts = [("prover", 8, 40), ("conjecturer", 4, 50)]
-    assert kv_cache(CONFIG, texts, False) == {"KV cache": (320 * 2 * 32 * 8, "prover: 8 texts of 40 tokens")}
-    assert kv_cache(CONFIG, texts, True)["KV cache"][0] == 320 * 2 * 32 * 4
+    assert kv_cache(CONFIG, texts, 4) == {"KV cache (sampling)": (320 * 2 * 32 * 8, "prover: 8 texts of 40 tokens")}
+    assert kv_cache(CONFIG, texts, 2)["KV cache (sampling)"][0] == 320 * 2 * 32 * 4
 
 
 def test_the_least_is_what_lasts_and_the_larger_half():
@@ -74,7 +75,8 @@ def said_of(launch=None, model=None, **changes):
            "prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 30, **changes},
     )  # fmt: skip
     table = memory_of(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH), launch or Launch())
-    return {line[:9].strip(): line[10:].split(maxsplit=1)[1] for line in table.splitlines()[2:-1]}
+    cells = (re.split(r"\s{2,}", line, maxsplit=2) for line in table.splitlines()[2:-2])
+    return {name: words for name, _, words in cells}
 
 
 def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
@@ -94,9 +96,9 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     lora = f"{(whole + 8 * adapted) / 1e6:.1f}M x 4 bytes", f"{8 * adapted / 1e6:.1f}M x 8 bytes"
     assert weights(roles=pool, policy_sharing="lora") == lora
     assert weights(model=ModelConfig(dtype="bfloat16"))[0] == f"{two:.1f}M x 2 bytes"
-    found = said_of(steps_per_round=3)["KV cache"]
-    assert found.startswith("prover: 24 texts of ") and said_of()["KV cache"] == found.replace("24", "8")
-    assert "KV cache" not in said_of(generation_backend="vllm")
+    found = said_of(steps_per_round=3)["KV cache (sampling)"]
+    assert found.startswith("prover: 24 texts of ") and said_of()["KV cache (sampling)"] == found.replace("24", "8")
+    assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
 
 
 PROBED = """

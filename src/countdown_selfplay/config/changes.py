@@ -26,8 +26,8 @@ PARTS = (
 _UPWARD = ("max_steps", "num_train_epochs")
 """May grow at any resume."""
 
-NEVER = ("policy_sharing", "roles", "players", "weights")
-"""May not change even if allowed: the weights of a checkpoint would mean something else."""
+NEVER = ("policy_sharing", "roles", "players", "weights", "steps_per_round")
+"""May not change even if allowed: the weights of a checkpoint, or its schedule, would mean something else."""
 
 _PREFIXES = ("logging_", "log_", "save_", "eval_", "hub_", "dataloader_", "trackio_")
 _FREE = """

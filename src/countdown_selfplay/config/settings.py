@@ -232,6 +232,7 @@ class SelfPlaySettings(
         else:
             slots = self.per_device_train_batch_size * self.steps_per_round * solver.micro_batches
             slots, each = slots // solver.num_generations, math.gcd(solver.num_generations, size)
+            each = 1 if size // each < slots else each  # a frozen prover's samples are not in the size
         return max(size // each, slots) * self.world_size
 
     @property

@@ -54,10 +54,10 @@ ROLE = (
     ),
     Metric(
         "{role}/signal",
-        "1 if any of the role's advantages differs from 0. 0: its gradients were dropped in this round "
-        "(`drop_signalless_gradients`).",
+        "Share of the round's optimizer steps in which any of the role's advantages differs from 0. In the others its "
+        "gradients were dropped (`drop_signalless_gradients`).",
         panel=HIDDEN,
-        subject="share of rounds with a signal for {role}",
+        subject="share of optimizer steps with a signal for {role}",
     ),
     Metric(
         "{role}/trained_samples",

@@ -261,7 +261,8 @@ def _conjecturers(evaluation: Mapping[str, Any]) -> str:
 
 
 def _unmeasured(run: Run) -> Judgement:
-    each, total, last = run.per_round, run.config.get("max_steps"), run.steps[-1] if run.steps else 0
+    each, total = run.per_round, run.config.get("max_steps")
+    last = run.steps[-1] // each if run.steps else 0
     if not last:
         return Judgement(UNFINISHED, "no round was logged yet.")
     ended = any("train_runtime" in row for row in run.others)
@@ -273,7 +274,7 @@ def _unmeasured(run: Run) -> Judgement:
         )
     scores = next((row for row in reversed(run.others) if "eval_pass@1" in row), None)
     said = "" if scores is None else f"; pass@1 was {scores['eval_pass@1']:.3f} at round {int(scores['step']) // each}"
-    return Judgement(UNFINISHED, f"round {last // each} of {total // each} is the last one that was logged{said}.")
+    return Judgement(UNFINISHED, f"round {last} of {total} is the last one that was logged{said}.")
 
 
 def _credit(run: Run, word: str) -> str:

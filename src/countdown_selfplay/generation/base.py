@@ -39,7 +39,7 @@ class Sampler(ABC):
     @abstractmethod
     def begin(self, role: str, step: int) -> dict[str, Any]:
         """Make the weights that sample those of `role`. Returns the attributes that TRL's trainer must have while the
-        role samples. `step`: its optimizer steps so far. Called by all processes."""
+        role samples. `step`: rounds so far. Called by all processes."""
 
 
 class Generate(Sampler):

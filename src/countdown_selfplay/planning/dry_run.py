@@ -161,10 +161,11 @@ def memory_of(
     prompts, texts = _prompt_tokens(path, args), []
     for role in roles:
         rows = args.per_device_train_batch_size * role.micro_batches * args.steps_per_round
-        asked = role.samples_per_round and -(-role.samples_per_round // args.world_size)
+        asked = role.samples_per_round and -(-role.samples_per_round // launch.processes)
         texts.append((role.role, asked or rows, prompts[role.kind] + role.max_completion_length))
-    half = size == 2 or (launch.bf16 and launch.kind in SHARDED)  # these cast the weights; autocast caches float32
-    return memory_table(lasting, kv_cache(config, texts, half), training)
+    whole_half = size == 2 or (launch.bf16 and launch.kind in SHARDED)  # these cast the weights
+    each = 2 if whole_half else 3 if launch.bf16 else 4  # autocast: float32 keys, for their rotation, and bf16 values
+    return memory_table(lasting, kv_cache(config, texts, each), training)
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:

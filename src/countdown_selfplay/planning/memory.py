@@ -82,23 +82,24 @@ def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4) -> 
         "weights": part(weights, size, 1 if launch.kind == "zero2" else spread),
         "optimizer": part(trained, moments, spread),
     }
-    return lasting, {"gradients": part(trained, size, spread)}
+    return lasting, {"gradients (training)": part(trained, size, spread)}
 
 
-def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], half: bool) -> Parts:
-    """Keys and values of the texts (who, how many, their tokens) of the one that needs most; `half`: in 2 bytes."""
+def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], each: int) -> Parts:
+    """Keys and values of the texts (who, how many, their tokens) of the one that needs most, of `each` bytes."""
     text = config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     width = heads * (getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads)
     who, number, tokens = max(texts, key=lambda one: one[1] * one[2])
-    size = float(text.num_hidden_layers * width * (4 if half else 8) * number * tokens)
-    return {"KV cache": (size, f"{who}: {number} texts of {tokens} tokens")}
+    size = float(text.num_hidden_layers * width * 2 * each * number * tokens)
+    return {"KV cache (sampling)": (size, f"{who}: {number} texts of {tokens} tokens")}
 
 
 def memory_table(lasting: Parts, sampling: Parts, training: Parts) -> str:
     """At most 80 columns wide."""
     rows = [(name, f"{size / GIB:.3f}", words) for name, (size, words) in {**lasting, **sampling, **training}.items()]
     halves = (sum(size for size, _ in (*lasting.values(), *half.values())) for half in (sampling, training))
-    least = ("at least", f"{max(halves) / GIB:.3f}", "the larger of sampling and training")
+    both = "the larger of sampling and training" if sampling else ""
+    least = ("at least", f"{max(halves) / GIB:.3f}", both)
     table = aligned([("part", "GiB", "how it comes about"), *rows, least])
     return f"{table}\nNot counted: references, logits, activations, buffers, CUDA."

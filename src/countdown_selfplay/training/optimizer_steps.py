@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from transformers import Trainer
+from transformers.optimization import GreedyLR
 
 from .micro_batch import WindowLoss
 
@@ -54,6 +55,7 @@ class OptimizerSteps:
         trl.control = callbacks.on_pre_optimizer_step(trl.args, trl.state, trl.control)
         trl.optimizer.step()
         trl.control = callbacks.on_optimizer_step(trl.args, trl.state, trl.control)
-        if not trl.accelerator.optimizer_step_was_skipped:
+        by_metric = isinstance(trl.lr_scheduler, (torch.optim.lr_scheduler.ReduceLROnPlateau, GreedyLR))
+        if not trl.accelerator.optimizer_step_was_skipped and not by_metric:
             trl.lr_scheduler.step()
         model.zero_grad()

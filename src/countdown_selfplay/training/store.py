@@ -181,7 +181,7 @@ class Store:
         """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]};
         CheckpointError if one must not. `state`: of the checkpoint, where it has been read."""
         state = states.read(folder) if state is None else state
-        each = self.args.steps_per_round
+        each = state.get("settings", {}).get("steps_per_round", 1)
         if each > 1 and manifest_of(folder).get("counts") != "rounds":
             raise CheckpointError(
                 f"Cannot resume from {folder}: it counts optimizer steps, {each} a round, and this version counts "

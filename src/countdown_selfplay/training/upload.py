@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import HfApi, metadata_load, metadata_save
+from huggingface_hub import HfApi, metadata_load, metadata_save, upload_folder
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
@@ -46,6 +47,8 @@ def push(
     repository `<repo_id>-<role>`; the repositories' ids. `repo_id`: by default the folder's name under that of the
     token's owner; `base_model`: hub id of the weights that the run started from; `token`: by default the one that
     `hf auth login` has stored; `commit`: for HfApi.upload_folder, such as `revision` or `commit_message`."""
+    if unknown := sorted(set(commit) - set(inspect.signature(upload_folder).parameters)):
+        raise ConfigError(f"push_to_hub does not take {', '.join(unknown)}; it takes those of HfApi.upload_folder.")
     run, api = Path(run), HfApi(token=token)
     described, roles = finished_run(run)
     name = repo_id or run.resolve().name
@@ -55,7 +58,7 @@ def push(
         except HFValidationError as error:
             raise ConfigError(f"`{option}` ({said}) cannot be a repository: {str(error).splitlines()[0]}") from None
     if not dry_run:  # which also asks whether there is a token before anything is written
-        with hub_errors("; a dry run (`--dry_run`) only writes the folders"):
+        with hub_errors("; a dry run only writes the folders"):
             own = api.whoami()["name"]
         name = name if "/" in name else f"{own}/{name}"
     folders = {}
@@ -190,7 +193,8 @@ def hub_errors(kept: str = "") -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, OSError) and not type(error).__module__.startswith(_CLIENTS):
             raise
-        said = " ".join(str(error).split())[:200] or type(error).__name__
+        said = " ".join(str(error).split()) or type(error).__name__
+        said = said if len(said) <= 200 else said[:200].rpartition(". ")[0] or said[:200].rpartition(" ")[0]
         raise ConfigError(f"The hub refused or was out of reach: {said}{kept}.") from None
 
 

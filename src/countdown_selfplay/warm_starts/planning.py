@@ -38,7 +38,7 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
     play: Parts = {}
     if settings.generation_backend == "generate":
         tokens = question + TURNS * settings.max_completion_length
-        play = kv_cache(config, [("a role", settings.per_device_eval_batch_size, tokens)], size == 2)
+        play = kv_cache(config, [("a role", settings.per_device_eval_batch_size, tokens)], size)
         words = f"{models} x {whole / 1e6:.1f}M x {size} bytes, whole"
         play["weights, sampling"] = (float(models * whole * size), words)
     lasting, gradients = state(launch, whole, whole)

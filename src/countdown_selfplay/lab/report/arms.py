@@ -14,7 +14,8 @@ from ...statistics.bootstrap import Estimate, t_interval
 from ..compare import Comparison
 
 # Fields that differ between any two runs and say nothing about the setting.
-PLACES = frozenset({"output_dir", "run_name", "logging_dir", "project"})
+DERIVED = ("generation_batch_size", "gradient_accumulation_steps", "steps_per_generation")
+PLACES = frozenset({"output_dir", "run_name", "logging_dir", "project", *DERIVED})
 SEEDS = frozenset({"seed", "data_seed"})
 BAND = "Mean over the seeds of an arm, with the 95% t interval of the mean over seeds (of two seeds their range)."
 T_FROM = 3  # seeds from which a t interval is drawn; of two it would be 13 standard deviations wide

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +54,9 @@ def charts_of(runs: Sequence[Run]) -> list[Chart]:
     return list(found.values())
 
 
-def is_quiet(chart: Chart, runs: Sequence[Run]) -> bool:
-    """Whether all its values are 0, so that it is not drawn."""
-    return not any(value for run in runs for metric, _ in chart.metrics for _, value in run.series(metric))
+def is_quiet(metrics: Iterable[tuple[str, str]], runs: Sequence[Run]) -> bool:
+    """Whether all values of a chart's metrics are 0, so that it is not drawn."""
+    return not any(value for run in runs for metric, _ in metrics for _, value in run.series(metric))
 
 
 def figures(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
@@ -68,7 +68,9 @@ def figures(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
     groups = [(chart.title, chart.metrics)] if single else []
     if not single and len(shown) <= _COMPARED:
         groups = [(chart.title if len(shown) == 1 else f"{chart.title}: {pair[1]}", (pair,)) for pair in shown]
-    for title, metrics in () if is_quiet(chart, runs) else groups:
+    for title, metrics in groups:
+        if is_quiet(metrics, runs):
+            continue
         names = {metric for metric, _ in metrics}
         if single:
             curves = [curve(runs, metric, label) for metric, label in metrics]

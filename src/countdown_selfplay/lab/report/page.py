@@ -71,7 +71,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
         lead=lead,
         tables=shown,
         charts=charts,
-        quiet=[chart.title for chart in charts_of(runs) if is_quiet(chart, runs)],
+        quiet=[chart.title for chart in charts_of(runs) if is_quiet(chart.metrics, runs)],
         curves=f"Running means; a gap has no value. {band_text(arms)}" if several else window_text(runs[0]),
         hints=hints(runs),
         reload=reload,

@@ -19,7 +19,12 @@ _KEPT = Panel("What the proposer keeps", (0,), _SECTION)
 
 
 SYMBOLIC = (
-    Metric("proposer/raw", "Candidates made in a refresh, before any filter.", panel=HIDDEN),
+    Metric(
+        "proposer/raw",
+        "Candidates made in a refresh, before any filter.",
+        panel=HIDDEN,
+        subject="candidates of a refresh",
+    ),
     Metric(
         "proposer/valid_rate",
         "Of these, the share that passed every symbolic check (Task Difficulty and Diversity: 65 to 70%). Low: most "
