@@ -23,6 +23,7 @@ from ..config.run_rules import check_progress, refuse_unsupported
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
 from ..data.anchors import run_anchors
+from ..data.run_files import check_run
 from ..distributed.choose import choose_engine
 from ..distributed.processes import advise_threads, processes_of
 from ..domains import domain_from
@@ -393,5 +394,6 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def push_to_hub(self, commit_message: str | None = None, **kwargs: Any) -> list[str]:  # type: ignore[override]
         """`save_model`, and then as `countdown-selfplay push`; `kwargs`: for `upload.push`. The repositories' ids."""
+        check_run(Path(self.args.output_dir))
         self.save_model()
         return self.processes.together(lambda: push_trained(self.args, commit_message=commit_message, **kwargs))
