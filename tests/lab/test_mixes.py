@@ -9,8 +9,7 @@ import four_runs
 import four_runs_curve
 import pytest
 from scipy import stats
-
-from .test_recipes_played import flags
+from tests.cli.test_recipes_played import flags
 
 SMALL = {
     "max_steps": "3",
