@@ -2,6 +2,8 @@
 """Answers in moves with vLLM in the training process: its log-probs lie beside the rows that they are of, and each
 later move is sampled once for each episode that goes on."""
 
+import itertools
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -74,12 +76,12 @@ class Rows:
         play = RoundPlayer.play
 
         def cut(player, rows):
-            window = play(player, rows)
-            for micro_batch in window:
+            windows = play(player, rows)
+            for micro_batch in itertools.chain(*windows):
                 for batch in micro_batch.get("parts", [micro_batch]):  # of several players under mixed_adapters
                     if batch["role"] == "prover":
                         self._compare(batch)
-            return window
+            return windows
 
         monkeypatch.setattr(RoundPlayer, "play", cut)
         on_sample(trainer, lambda role, rollout: role == "prover" and self.played.append(rollout))
