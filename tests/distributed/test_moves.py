@@ -30,7 +30,7 @@ def played(engine, output, resume_at, **changes):
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory):
-    return played("ddp", tmp_path_factory.mktemp("moves"), 6)
+    return played("ddp", tmp_path_factory.mktemp("moves"), 2)
 
 
 def end_alike(ranks, engine):
@@ -53,7 +53,7 @@ def test_both_processes_end_alike_and_a_resumed_run_ends_as_the_straight_one(ran
 def test_under_fsdp2_both_processes_walk_through_empty_micro_batches_together(ranks, tmp_path):
     """Two rounds of 3 windows of 2 micro-batches: a forward pass of each, for weights are gathered in it. They find
     what DDP's processes find in their first two rounds."""
-    found = played("fsdp2", tmp_path, 3, max_steps=2, save_steps=1)
+    found = played("fsdp2", tmp_path, 1, max_steps=2, save_steps=1)
     first = end_alike(found, "fsdp2")
     assert first["rounds"] == ranks[0]["straight"]["rounds"][:2]
     one, other = (rank["straight"]["walked"] for rank in found)

@@ -64,10 +64,11 @@ def dies_and_goes_on(player, straight, output, kills, lora=False):
     for kill in kills:
         found = player.play(output, kill=kill, lora=lora)
         assert found == {"killed": True} or "weights" in found, found  # it may end before that many operations
-    found = player.play(output, lora=lora)
+    found, whole = player.play(output, lora=lora), straight[lora]
+    if found["optimizer"] is None:  # nothing was left to train: there is no proposer, which the first round makes
+        found, whole = ({**one, "optimizer": None, "held": one["held"]["frame"]} for one in (found, whole))
     for name in SAME:
-        if name != "optimizer" or found[name] is not None:
-            assert found[name] == straight[lora][name], (name, kills)
+        assert found[name] == whole[name], (name, kills)
 
 
 # Shares of the operations of a whole run: of the first save, of the second, of rotation, of the rollback, of the last
