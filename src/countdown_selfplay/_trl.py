@@ -289,7 +289,7 @@ def colocated_vllm(
             tensor_parallel_size=args.vllm_tensor_parallel_size,
             gpu_memory_utilization=args.vllm_gpu_memory_utilization,
             max_model_length=args.vllm_max_model_length,
-            # As many as are asked for at once; 4096 are the tokens that TRL lets a batch have.
+            # As many as a turn asks for at once, and below the 4096 tokens that TRL lets a batch have.
             max_num_seqs=min(
                 max(map(args.capacity, args.all_roles)) // args.world_size * args.vllm_tensor_parallel_size, 1024
             ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
@@ -98,12 +99,12 @@ RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {
         "with --mixed_precision bf16).",
     ),
     (
-        lambda c: _of_accelerate(c, "gradient_accumulation_kwargs"),
+        attrgetter("accelerator_config.gradient_accumulation_kwargs"),
         "`accelerator_config` (gradient_accumulation_kwargs) must not be set: a Trainer step is a round, whose "
         "optimizer steps are the trainer's own; leave it out.",
     ),
     (
-        lambda c: _of_accelerate(c, "split_batches"),
+        attrgetter("accelerator_config.split_batches"),
         "`accelerator_config` (split_batches) must be false: each process reads the anchors of the whole round; leave "
         "it out.",
     ),
@@ -131,11 +132,6 @@ RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {
     ),
 )
 _UNSUPPORTED = ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns")
-
-
-def _of_accelerate(config: SelfPlaySettings, name: str) -> Any:
-    given: Any = config.accelerator_config
-    return given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
 
 
 def before_trl(config: SelfPlaySettings) -> None:

@@ -35,6 +35,12 @@ def test_precision_is_decided_by_the_device():
     assert config(bf16=True).bf16 is True
 
 
+def test_fp16_of_a_launcher_is_refused_as_that_of_a_setting(monkeypatch):
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
+    with pytest.raises(ConfigError, match=r"`fp16`.*--mixed_precision bf16"):
+        config()
+
+
 def test_a_resolved_config_can_be_read_again():
     c = config(per_device_train_batch_size=16)
     again = config(
