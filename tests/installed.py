@@ -12,7 +12,7 @@ PLACES += [{f"--{name}": place for name, place in CALLED.items()}]
 PLACES += [{name: model.folder.replace("/", ".") for name, model in MODELS.items()}]
 ABSENT = set().union(*map(absent_names, PLACES))
 """Commands, options, models and parts of packages that are not installed."""
-PAGE = set() if "lab" in MISSING else {"report.html", "plots"}
+PAGE = set() if "lab" in MISSING else {"report.html"}
 """What a run leaves beside its own files."""
 
 

@@ -27,6 +27,7 @@ def test_the_default_run_leaves_a_complete_run_folder(tmp_path, capsys, monkeypa
     assert "prover pass@1" in out and "conjecturer solvable" in out and "conjecturer solve rate" in out
     names = {path.name for path in tmp_path.iterdir()}
     assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", *PAGE} <= names
+    assert not PAGE or "plots" in names  # lab draws both
     assert {"prover", "conjecturer", "checkpoint-2"} <= names
     result = json.loads((tmp_path / "evaluation.json").read_text())
     assert result["before"]["prover"]["n"] == 4 and len(result["after"]["prover"]["correct"]) == 32
