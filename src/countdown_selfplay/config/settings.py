@@ -4,7 +4,6 @@ the other files here take a `SelfPlaySettings`; JointSelfPlayConfig adds that th
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -220,20 +219,6 @@ class SelfPlaySettings(
     def random_slots(self) -> int:
         """Slots of a round that get new problems from the exact solver."""
         return round(self.game_settings.random_fraction * self.slots_per_round)
-
-    @property
-    def loader_problems(self) -> int:
-        """Anchors that the data loader draws for a round; never fewer than the slots."""
-        solver, trained = self.solver, [s for s in self.all_roles.values() if s.trained]
-        size = self.per_device_train_batch_size * self.steps_per_round * sum(s.trained_micro_batches for s in trained)
-        if solver.samples_per_round is not None:
-            slots = max(solver.samples_per_round // solver.num_generations, 1)
-            each = next(n for n in range(max(size // slots, 1), 0, -1) if size % n == 0)
-        else:
-            slots = self.per_device_train_batch_size * self.steps_per_round * solver.micro_batches
-            slots, each = slots // solver.num_generations, math.gcd(solver.num_generations, size)
-            each = 1 if size // each < slots else each  # a frozen prover's samples are not in the size
-        return max(size // each, slots) * self.world_size
 
     @property
     def rounds_per_export(self) -> int:

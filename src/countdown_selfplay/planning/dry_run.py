@@ -224,7 +224,7 @@ def _planned_by_game(args: JointSelfPlayConfig, processes: int) -> tuple[int, di
     """What the game says of a round; None for one that says nothing, or that is an object which is not here."""
     if args.game is None:
         return None
-    anchors = args.loader_problems * processes // args.world_size
+    anchors = args.slots_per_round * processes // args.world_size
     capacity = {player: args.capacity(player) * processes // args.world_size for player in args.all_roles}
     group = {player: settings.num_generations for player, settings in args.all_roles.items()}
     named = game_class(args.game)
