@@ -61,8 +61,8 @@ class Turn:
     """(B) what was credited; NaN: not measured."""
     selected_B: torch.Tensor | None = None
     """(B) bools, the samples that the objective trains on; None: all."""
-    has_signal: bool = True
-    """Whether any advantage, on any process, differs from 0."""
+    imitated_B: torch.Tensor | None = None
+    """(B) bools, the samples of the supervised term (`sft_coef`); None: none."""
     group: int = 1
     """Samples that shared a baseline, side by side."""
     reward_sum: float = 0.0

@@ -202,7 +202,7 @@ class CollectingRound:
         imitate_B: Any = None,
     ) -> Turn:
         rewards = rollout.rewards_B if rewards_B is None else torch.as_tensor(rewards_B, dtype=torch.float)
-        return Turn(rollout, torch.zeros(len(rollout.texts)), rewards, has_signal=False, group=group or rollout.n)
+        return Turn(rollout, torch.zeros(len(rollout.texts)), rewards, group=group or rollout.n)
 
     def solved_limit(self, role: str) -> int | None:
         return None

@@ -1,9 +1,8 @@
-"""Credit of a player's samples (selection, advantages, signal), and a player's turns of a round as one batch."""
+"""Credit of a player's samples: selection and advantages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +11,6 @@ from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
 from ..errors import ConfigError, RewardError
 from ..objectives.base import Objective, checked_advantages, selected
-from .window import RoleBatch, joined
 
 
 def credit(
@@ -47,7 +45,7 @@ def credit(
             "divides them."
         )
     if objective is None:
-        return Turn(rollout, torch.zeros(count), rewards_B, has_signal=False, group=group)
+        return Turn(rollout, torch.zeros(count), rewards_B, group=group)
     needed = objective.needs_samples
     if group < needed:
         raise ConfigError(
@@ -75,28 +73,16 @@ def credit(
         advantages_PG = torch.where(charge_PG < 0, charge_PG.to(advantages_PG), advantages_PG)
     advantages_PG = advantages_PG * selected_PG
     known = ~torch.isnan(rewards_PG)
-    mine = (bool((advantages_PG != 0).any()), float(rewards_PG[known].double().sum()), int(known.sum()))
-    signals, sums, counts = zip(*gather([mine]), strict=True)
+    sums, counts = zip(*gather([(float(rewards_PG[known].double().sum()), int(known.sum()))]), strict=True)
     return Turn(
         rollout,
         advantages_PG.reshape(-1),
         rewards_B,
         selected_B=None if bool(selected_PG.all()) else selected_PG.reshape(-1),
-        has_signal=any(signals),
         group=group,
         reward_sum=sum(sums),
         reward_count=sum(counts),
     )
-
-
-def mark_imitated(rollout: Rollout, imitate_B: Any, gather: Callable[[list[Any]], list[Any]]) -> bool:
-    """Give the rollout `sft_mask`, the tokens of the supervised term; whether any process has one. Called by all
-    processes."""
-    chosen_B = one_per_sample(rollout, "imitated", imitate_B, torch.bool)
-    if rollout.texts:
-        mask = rollout.tensors["completion_mask"]
-        rollout.tensors["sft_mask"] = mask * chosen_B.to(mask.device)[:, None].to(mask.dtype)
-    return any(gather([bool(chosen_B.any())]))
 
 
 def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
@@ -108,60 +94,6 @@ def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype)
             f"{len(rollout.texts)} samples; pass one per sample, in the order of rollout.texts."
         )
     return found
-
-
-_KEPT = (
-    "prompt_ids",
-    "prompt_mask",
-    "completion_ids",
-    "completion_mask",
-    "old_per_token_logps",
-    "sampling_per_token_logps",
-    "ref_per_token_logps",
-    "sft_mask",
-)
-
-
-def merged(turns: Sequence[Turn], blank: dict[str, torch.Tensor]) -> RoleBatch:
-    """A player's turns as one batch; without a sample of its own one row of `blank`, which is not selected."""
-    parts, first = [], 0
-    for turn in turns:
-        count = turn.advantages_B.size(0)
-        if count:
-            rollout, groups_B = turn.rollout, torch.arange(count) // turn.group + first
-            if isinstance(rollout, Episodes):
-                parts.append(_episode_rows(rollout, turn, groups_B))
-            else:
-                tensors = _kept(rollout)
-                parts.append(RoleBatch(tensors, turn.advantages_B, turn.selected_B, groups_B, turn.has_signal))
-            first = int(groups_B[-1]) + 1
-    if not parts:
-        nothing = torch.zeros(1, dtype=torch.bool)
-        batch = RoleBatch(blank, torch.zeros(1), nothing, torch.zeros(1, dtype=torch.long))
-    else:
-        batch = parts[0] if len(parts) == 1 else joined(parts)
-    # Of all turns: where this process has no row of a role, others may have some, and all must step or hold together.
-    batch.has_signal = any(turn.has_signal for turn in turns)
-    return batch
-
-
-def _kept(rollout: Rollout) -> dict[str, torch.Tensor]:
-    return {name: rollout.tensors[name] for name in _KEPT if name in rollout.tensors}
-
-
-def _episode_rows(episodes: Episodes, turn: Turn, group_B: torch.Tensor) -> RoleBatch:
-    """A row per move: it has the credit, the selection and the group of its episode. The moves of an episode are side
-    by side, in their order."""
-    parts, of = [], []
-    for rollout, own in zip(episodes.moves, episodes.episode_of, strict=True):
-        if own:
-            places = torch.tensor(own, dtype=torch.long)
-            selected_B = None if turn.selected_B is None else turn.selected_B[places]
-            parts.append(RoleBatch(_kept(rollout), turn.advantages_B[places], selected_B, group_B[places]))
-            of.append(places)
-    sequence_B = torch.cat(of)
-    rows = replace(joined(parts), has_signal=turn.has_signal, sequence_B=sequence_B)
-    return rows.take(torch.argsort(sequence_B, stable=True))
 
 
 def token_counts(rollout: Rollout) -> list[int]:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import torch
+import numpy as np
 
 from ..config import JointSelfPlayConfig, Role
 from ..config.role_rules import refuse_ignored_charges
-from ..config.room_rules import check_episode_rows
 from ..contract.domain import in_moves
-from ..distributed.processes import Processes
 from ..errors import ConfigError
 from ..evaluation.sampling import many_ids
 from ..objectives import check_objective, make_objective
 from ..objectives.base import Objective
 from ..random_state import seed_from
 from .losses import RoleLoss
-from .replay import AnswerBuffer, CarriedAnswers, EpisodeReplay, Kept, SampleReplay, batch_of
+from .replay import ReplayQueue
+from .samples import Sample
 from .states import check_state, refuse_class
-from .window import RoleBatch, joined
 
 
 @dataclass
@@ -30,8 +28,10 @@ class Learner:
 
     objective: Objective
     loss: RoleLoss
-    replay: SampleReplay | AnswerBuffer | None = None
-    """Kept samples, for an objective that trains on them."""
+    replay: ReplayQueue | None = None
+    """Kept answers, for an objective that trains on them."""
+    episodes: bool = False
+    """Are its answers given in moves?"""
     demonstrations: Demonstrations | None = None
 
 
@@ -44,8 +44,9 @@ def learners_of(
     found = {}
     for role, objective in objectives.items():
         most_moves = int(domain.most_moves) if role in episodes else 1
-        replay = replay_of(objective, roles[role], role in episodes)
-        found[role] = Learner(objective, RoleLoss(objective, roles[role], most_moves), replay)
+        replay = None if objective.replay is None else ReplayQueue(objective.replay, roles[role])
+        loss = RoleLoss(objective, roles[role], most_moves)
+        found[role] = Learner(objective, loss, replay, episodes=role in episodes)
     return found
 
 
@@ -75,10 +76,14 @@ def role_objectives(
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """The trained roles whose answers are episodes; ConfigError where a step's do not fit into its micro-batches."""
+    """The trained roles whose answers are episodes; ConfigError where one does not fit into a micro-batch."""
     if not in_moves(domain):
         return []
-    check_episode_rows(args, int(domain.most_moves))
+    if args.per_device_train_batch_size < domain.most_moves:
+        raise ConfigError(
+            f"`per_device_train_batch_size` ({args.per_device_train_batch_size}) must hold the moves of an episode, "
+            f"which are all in one micro-batch: raise it to at least {domain.most_moves}."
+        )
     return [role for role in args.trained_roles if args.role(role).kind == args.solver.kind]
 
 
@@ -89,21 +94,6 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     return found | {f"replay/{role}": learner.replay for role, learner in learners.items()}
 
 
-def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleReplay | AnswerBuffer | None:
-    """A store for an objective that trains on kept samples. `episodes`: whether the answers of its role are such."""
-    rule = objective.replay
-    if rule is None:
-        return None
-    if rule.all_kept and settings.replayed_rounds < (rule.rounds or 0):
-        raise ConfigError(
-            f"`all_kept` of the {settings.role}'s objective, which is an object, finds no room: a step's "
-            "micro-batches are derived from the configuration; name the objective and its `objective_kwargs` there."
-        )
-    if rule.reuse is not None or rule.carry:
-        return (CarriedAnswers if rule.carry else AnswerBuffer)(rule, settings)
-    return EpisodeReplay(rule, settings) if episodes else SampleReplay(rule, settings)
-
-
 @dataclass(frozen=True)
 class Demonstrations:
     """Demonstrated answers of a role, each one row or several moves, drawn for each step alike on all processes. In
@@ -111,30 +101,12 @@ class Demonstrations:
 
     count: int
     """In an optimizer step, over all processes."""
-    make: Callable[[int, int], Sequence[Sequence[Kept]]]
-    """(how many, seed) -> answers."""
+    make: Callable[[int, int], Sequence[Sample]]
+    """(how many answers, seed) -> their rows."""
 
-    def beside(self, window: RoleBatch, key: Sequence[object], processes: Processes) -> RoleBatch:
-        """The window with this process's share of the step's demonstrations."""
-        return supervised(window, self.make(self.count, seed_from(*key, "demonstrations")), processes)
-
-
-def supervised(window: RoleBatch, answers: Sequence[Sequence[Kept]], processes: Processes) -> RoleBatch:
-    """The window with this process's share of `answers` in the supervised term; the objective does not select them."""
-    drawn = answers[processes.rank :: processes.world]
-    if not drawn:
-        return window
-    more = batch_of(window, drawn, window.has_signal)
-    mask = more.tensors["completion_mask"]
-    # Nobody asks for those of a row that is not selected, but all rows have them.
-    for name in ("old_per_token_logps", "sampling_per_token_logps"):
-        if name in window.tensors:
-            more.tensors[name] = torch.full(mask.shape, torch.nan, device=mask.device)
-    more.tensors["sft_mask"] = mask.clone()
-    more.selected_B = torch.zeros(more.rows, dtype=torch.bool)
-    more.advantages_B = torch.zeros(more.rows)
-    base = window if window.sequence_B is not None else replace(window, sequence_B=torch.arange(window.rows))
-    return joined([base, more])
+    def drawn(self, key: Sequence[object]) -> Sequence[Sample]:
+        """The rows of a step."""
+        return self.make(self.count, seed_from(*key, "demonstrations"))
 
 
 def demonstrations_of(
@@ -151,11 +123,14 @@ def demonstrations_of(
             f"demonstrates (`demonstrations(n, seed, rungs)`), and {type(domain).__name__} does not; set it to 0."
         )
 
-    def encoded(n: int, seed: int) -> list[list[Kept]]:
+    def encoded(n: int, seed: int) -> list[Sample]:
         answers = make(n, seed, tuple(rungs) if rungs else None)
         asked, texts = zip(*((row["prompt"], text) for answer in answers for row, text in answer), strict=True)
-        rows = (Kept(0, 0.0, *ids, {}) for ids in many_ids(tokenizer, asked, texts))
-        return [[next(rows) for _ in answer] for answer in answers]
+        numbers = [-1 - i for i, answer in enumerate(answers) for _ in answer]  # those of a round are at least 0
+        return [
+            Sample(np.array(prompt), np.array(completion), 0.0, i, i, trained=False, imitated=True)
+            for i, (prompt, completion) in zip(numbers, many_ids(tokenizer, asked, texts), strict=True)
+        ]
 
     encoded(1, 0)  # what cannot be made is said before the run starts
     return Demonstrations(settings.demonstrations_per_step, encoded)

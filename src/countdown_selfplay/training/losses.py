@@ -3,11 +3,14 @@ metrics."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from ..config import Role
 from ..objectives.base import LossInputs, Objective, checked_loss, first_B, normalise, of_completion, truncated_weight
 from ..objectives.regularizers import KL_ESTIMATORS, EntropyCoefficient, entropy_bonus, kl_k3
+from .plan import Counts
 
 
 class RoleLoss:
@@ -17,7 +20,7 @@ class RoleLoss:
     def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
         """`most_moves`: of an answer of the role, 1 where it is written at once."""
         self.objective, self.settings, self.most_moves = objective, settings, most_moves
-        self.sequences = self.tokens = self.groups = self.sft_tokens = 1.0
+        self.counts = self.measured = Counts()
         step, low, high = settings.entropy_coef_delta, settings.entropy_coef_min, settings.entropy_coef_max
         self.entropy = EntropyCoefficient(settings.entropy_coef, settings.entropy_target, step, low, high)
         self._sums: dict[str, torch.Tensor] = {}
@@ -33,21 +36,22 @@ class RoleLoss:
         if not (own if known is None else known):
             return False
         regularised = self.settings.beta > 0 and self.settings.kl_in == "loss"
-        supervised = self.settings.sft_coef > 0
-        return not regularised and not supervised and self.entropy.target is None and self.entropy.value == 0
+        return not regularised and self.entropy.target is None and self.entropy.value == 0
 
-    def normalise_by(self, sequences: float, tokens: float, groups: float = 1.0, sft_tokens: float = 1.0) -> None:
-        """Completions, completion tokens and prompts of the role that are trained on in this window, and tokens of the
-        supervised term, per process (global counts / processes)."""
-        self.sequences, self.tokens, self.groups, self.sft_tokens = sequences, tokens, groups, sft_tokens
+    def normalise_by(self, counts: Counts, measured: Counts) -> None:
+        """Before an optimizer step. counts: what the role trains on in it. measured: what its passes read of that,
+        which metrics are means over."""
+        self.counts, self.measured = counts, measured
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         logps, entropies = _at_least_float32(logps), _at_least_float32(entropies)
         inputs = self.inputs(logps, *self._sampled(logps, batch), batch)
         output = checked_loss(self.objective, inputs)
         loss = output.loss
+        read = self.measured
+        of_read = replace(inputs, sequences=read.sequences, tokens=read.tokens, groups=read.groups)
         for name, value in output.sums.items():
-            self._add(name, value / (self.sequences or 1.0))
+            self._add(name, value / (read.sequences or 1.0))
         if "ref_per_token_logps" in batch:
             # Beside the mask stands padding, whose log-prob may be so low that e to its difference is infinite.
             reference_BT = torch.where(inputs.mask_BT.bool(), batch["ref_per_token_logps"], logps.detach())
@@ -55,15 +59,15 @@ class RoleLoss:
                 kl_BT = KL_ESTIMATORS[self.settings.kl_estimator](logps, reference_BT)
                 how = "token" if self.settings.kl_reduction == "mean" else self.objective.normalization
                 loss = loss + self.settings.beta * normalise(kl_BT, inputs, how)
-            self._add("kl", normalise(kl_k3(logps.detach(), reference_BT), inputs, "token"))
+            self._add("kl", normalise(kl_k3(logps.detach(), reference_BT), of_read, "token"))
         if self.entropy.applied:
             loss = loss - self.entropy.applied * entropy_bonus(entropies, inputs)
         if self.settings.sft_coef:
             marked_BT = batch.get("sft_mask", torch.zeros_like(inputs.mask_BT)).to(logps.dtype)
-            supervised = -(logps * marked_BT).sum() / (self.sft_tokens or 1.0)
+            supervised = -(logps * marked_BT).sum() / (self.counts.sft_tokens or 1.0)
             loss = loss + self.settings.sft_coef * supervised
             self._add("sft_loss", supervised)
-        self._add("entropy", entropy_bonus(entropies.detach(), inputs))
+        self._add("entropy", entropy_bonus(entropies.detach(), of_read))
         self._add("loss", loss)
         return loss
 
@@ -80,9 +84,9 @@ class RoleLoss:
             behavior_BT=behavior_BT,
             advantages_B=batch["advantages"].to(logps.device),
             mask_BT=batch["completion_mask"].to(logps.dtype),
-            sequences=self.sequences,
-            tokens=self.tokens,
-            groups=self.groups,
+            sequences=self.counts.sequences,
+            tokens=self.counts.tokens,
+            groups=self.counts.groups,
             length_cap=self.settings.max_completion_length * self.most_moves,
             group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
             correction=correction,
@@ -97,7 +101,7 @@ class RoleLoss:
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
         """Add a micro-batch's share of the tokens that are the likeliest ones."""
         mask = batch["completion_mask"]
-        self._add("token_accuracy", (top1_BT.to(mask.device) * mask).sum() / (self.tokens or 1.0))
+        self._add("token_accuracy", (top1_BT.to(mask.device) * mask).sum() / (self.measured.tokens or 1.0))
 
     def _sampled(
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
@@ -125,11 +129,11 @@ class RoleLoss:
         """Raw difference of the two engines on the tokens that are trained on; what the sampler did not score is left
         out and counted."""
         unscored = torch.isnan(sampler).to(mask.dtype) * mask
-        self._add("sampler_unscored", unscored.sum() / (self.tokens or 1.0))
+        self._add("sampler_unscored", unscored.sum() / (self.measured.tokens or 1.0))
         gap = torch.nan_to_num((trained - sampler) * mask, nan=0.0)
-        self._add("sampler_logp_difference", gap.abs().sum() / (self.tokens or 1.0))
+        self._add("sampler_logp_difference", gap.abs().sum() / (self.measured.tokens or 1.0))
         weight = torch.exp(of_completion(gap.sum(1), sequence_B).clamp(-30.0, 30.0))
-        self._add("sampler_weight", (weight * first_B(mask, sequence_B)).sum() / (self.sequences or 1.0))
+        self._add("sampler_weight", (weight * first_B(mask, sequence_B)).sum() / (self.measured.sequences or 1.0))
         largest = _wide(gap.abs().max())
         known = self._maxima.get("sampler_logp_difference_max")
         self._maxima["sampler_logp_difference_max"] = largest if known is None else torch.maximum(known, largest)

@@ -11,7 +11,8 @@ import torch
 from transformers import Trainer
 from transformers.optimization import GreedyLR
 
-from .micro_batch import WindowLoss
+from .plan import Step
+from .step_loss import StepLoss
 
 
 @dataclass(eq=False)
@@ -21,29 +22,39 @@ class OptimizerSteps:
 
     trl: Any
     """The trainer."""
-    window: WindowLoss
+    loss: StepLoss
+    skipped: int = 0
+    """Steps that the schedule of the round has and the data did not fill."""
 
-    def take(self, model: torch.nn.Module, windows: Sequence[list[dict[str, Any]]]) -> torch.Tensor:
-        """The mean loss of the optimizer steps. windows: the micro-batches of each."""
+    def take(self, model: torch.nn.Module, steps: Sequence[Step]) -> torch.Tensor:
+        """The mean loss of the optimizer steps."""
         losses = []
-        for number, micro_batches in enumerate(windows):
+        for number, step in enumerate(steps):
             if number:
                 self._step(model)
-            losses.append(self.accumulate(model, self.window.without_empty(micro_batches)))
+            losses.append(self.accumulate(model, step))
+        self.skipped = self.trl.args.steps_per_round - len(steps)
         return torch.stack(losses).mean()
 
-    def accumulate(self, model: torch.nn.Module, micro_batches: Sequence[dict[str, Any]]) -> torch.Tensor:
-        """Run the backward passes of an optimizer step; the sum of their losses. Processes exchange gradients in the
-        last one, which DeepSpeed, whose optimizer steps inside it, knows by the flag of accelerate."""
-        accelerator, last = self.trl.accelerator, len(micro_batches) - 1
+    def accumulate(self, model: torch.nn.Module, step: Step) -> torch.Tensor:
+        """Run the passes of an optimizer step; the sum of their losses. Processes exchange gradients in the last
+        backward pass, which DeepSpeed, whose optimizer steps inside it, knows by the flag of accelerate."""
+        accelerator, engine = self.trl.accelerator, self.loss.engine
+        self.loss.begin(step)
         loss = torch.zeros((), device=accelerator.device)
-        for i, inputs in enumerate(micro_batches):
-            self.window.begin(inputs, first=i == 0, last=i == last)
-            alone = contextlib.nullcontext() if i == last else self.window.engine.no_sync(model)
-            accelerator.gradient_state._set_sync_gradients(i == last)
+        with torch.no_grad():
+            for one in step.passes:
+                if not one.graph:  # on the bare module, for their number differs between processes
+                    loss = loss + self.loss.measure(engine.policies.module, one)
+        passes = [one for one in step.passes if one.graph]
+        for i, one in enumerate(passes):
+            last = i == len(passes) - 1
+            alone = contextlib.nullcontext() if last else engine.no_sync(model)
+            accelerator.gradient_state._set_sync_gradients(last)
             try:
                 with alone:
                     # Not TRL's, which counts micro-batches of equal steps.
+                    inputs = {"pass": one, "first": i == 0, "last": last}
                     loss = loss + Trainer.training_step(self.trl, model, inputs, None)
             finally:
                 accelerator.gradient_state._set_sync_gradients(True)
@@ -55,7 +66,15 @@ class OptimizerSteps:
         trl.control = callbacks.on_pre_optimizer_step(trl.args, trl.state, trl.control)
         trl.optimizer.step()
         trl.control = callbacks.on_optimizer_step(trl.args, trl.state, trl.control)
-        by_metric = isinstance(trl.lr_scheduler, (torch.optim.lr_scheduler.ReduceLROnPlateau, GreedyLR))
-        if not trl.accelerator.optimizer_step_was_skipped and not by_metric:
-            trl.lr_scheduler.step()
+        if not trl.accelerator.optimizer_step_was_skipped:
+            self._schedule()
         model.zero_grad()
+
+    def _schedule(self) -> None:
+        if not isinstance(self.trl.lr_scheduler, (torch.optim.lr_scheduler.ReduceLROnPlateau, GreedyLR)):
+            self.trl.lr_scheduler.step()
+
+    def finish(self) -> None:
+        """After the last step of a round: bring the schedule to the round's end."""
+        for _ in range(self.skipped):
+            self._schedule()

@@ -23,7 +23,6 @@ from ..policies.decode import neutral_generation
 from ..random_state import private_generator
 from .book import Book
 from .learners import Learner
-from .window import mask_after_stops
 
 
 @contextmanager
@@ -175,15 +174,6 @@ class Rollouts:
             collected["train"][f"rewards/{name}/count"].append(scored.numel())
         return logs
 
-    def blank_row(self, rollouts: Sequence[Rollout]) -> dict[str, torch.Tensor]:
-        """The tensors of a sample without a completion, for a player that sampled nothing in a round on this process.
-        `rollouts`: its samples on the others have log-probs that all must have: metrics are summed over processes."""
-        token = torch.full((1, 1), self.turns.tokenizer.pad_token_id, device=self.turns.processes.device)
-        masks = {"prompt": torch.ones_like(token), "completion": torch.zeros_like(token)}
-        row = {f"{name}_{part}": v for name, mask in masks.items() for part, v in (("ids", token), ("mask", mask))}
-        logps = {name: v for rollout in rollouts for name, v in rollout.tensors.items() if name.endswith("_logps")}
-        return row | {name: value.new_zeros(1, 1) for name, value in logps.items()}
-
     def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
         """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
         settings = self.turns.roles[role]
@@ -203,6 +193,16 @@ class Rollouts:
         length, size = tensors["completion_ids"].size(1), self.turns.args.per_device_train_batch_size
         logps, *_ = self.trl._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
         return logps
+
+
+def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, fill: int) -> None:
+    """Rows that ended on a stop string were filled up with padding (`fill`), which TRL's mask (it knows end tokens)
+    lets in; a padding token before the last other token was sampled and stays. Other rows keep their mask: where
+    padding is the end token, theirs holds the one that was sampled."""
+    if stops:
+        ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
+        behind = (tensors["completion_ids"] == fill).flip(1).cumprod(1).flip(1).bool()
+        tensors["completion_mask"][ended[:, None].to(behind.device) & behind] = 0
 
 
 def completion_table(

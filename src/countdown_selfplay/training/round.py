@@ -17,7 +17,7 @@ from ..errors import GameError
 from ..random_state import seed_from
 from ..rewards.prover.length import overlong_charges
 from .book import Frame
-from .credit import credit, mark_imitated, token_counts
+from .credit import credit, one_per_sample, token_counts
 from .progress import progress_along
 from .rollouts import Rollouts
 
@@ -151,7 +151,7 @@ class PlayedRound:
         on = settings.overlong_on
         turn = credit(objective, self.gather, rollout, rewards_B, correct_B, kept_B, group, overlong_B, on)
         if imitate_B is not None and objective is not None and settings.sft_coef:
-            turn.has_signal |= mark_imitated(rollout, imitate_B, self.gather)
+            turn.imitated_B = one_per_sample(rollout, "imitated", imitate_B, torch.bool)
         return turn
 
     def _settings(self, role: str) -> Any:

@@ -1,4 +1,4 @@
-"""Rounds of a run: the game, kept samples, windows, and the counts that normalise the losses."""
+"""A round from its anchors to its optimizer steps, in the order in which it happens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from datasets import Dataset
 
 from ..contract.domain import Row
@@ -15,21 +16,11 @@ from ..contract.round import Rollout, RoundResult, Turn, mean_reward
 from ..random_state import seed_from
 from ..statistics.solved import CumulativeSolveRate
 from .book import Book, Frame, truncated_rows
-from .credit import merged
-from .micro_batch import micro_batches, mixed_passes, skips_idle_rows
-from .replay import AnswerBuffer, EpisodeReplay, SampleReplay
+from .optimizer_steps import OptimizerSteps
+from .plan import Planner, Room, Step, equal_steps, filled_steps
 from .rollouts import Rollouts, completion_table
 from .round import PlayedRound
-from .window import (
-    RoleBatch,
-    credited,
-    credited_as_sampled,
-    fitted,
-    sequence_windows,
-    sft_tokens,
-    trained_counts,
-    windows,
-)
+from .samples import Sample, samples_of
 
 
 @dataclass(eq=False)
@@ -45,19 +36,36 @@ class RoundPlayer:
     held_out: frozenset[str]
     data: Dataset
     """Both: see PlayedRound."""
+    optimizer_steps: OptimizerSteps
 
     def __post_init__(self) -> None:
-        turns = self.rollouts.turns
+        turns, engine = self.rollouts.turns, self.rollouts.engine
         self.args, self.roles, self.processes = turns.args, turns.roles, turns.processes
-        self.learners = self.rollouts.learners
+        self.learners, policies, args = self.rollouts.learners, engine.policies, self.args
+        in_step = engine.name != "ddp"
+        rows, tokens = args.per_device_train_batch_size, getattr(args, "max_tokens_per_micro_batch", 0)
+        room = Room(rows, tokens, policies.shares_prompts, self.processes.world, in_step)
+        self.planner = Planner(
+            room,
+            self.processes.rank,
+            {r: frozenset(policies.shared_by(policies.weights_of[r])) & self.learners.keys() for r in self.learners},
+            lambda role: self.learners[role].loss.proportional,
+            frozenset(role for role, learner in self.learners.items() if learner.episodes),
+            args.drop_signalless_gradients,
+            policies.mixed is not None,
+        )
 
     def begin(self, rows: list[Row]) -> PlayedRound:
         """The next round, with its anchors."""
         return PlayedRound(rows, self.rollouts, self.frame, self.held_out, self.data)
 
-    def play(self, rows: list[Row]) -> list[list[dict[str, Any]]]:
-        """Play one round on the anchors in `rows`, the same on all processes, which all call; the micro-batches of
-        each of its optimizer steps."""
+    def train(self, model: torch.nn.Module, rows: list[Row]) -> torch.Tensor:
+        """Play one round on the anchors in `rows`, the same on all processes, which all call, and train on it; the
+        mean loss of its optimizer steps."""
+        return self.optimizer_steps.take(model, self.play(rows))
+
+    def play(self, rows: list[Row]) -> list[Step]:
+        """Play one round; its optimizer steps."""
         start = time.perf_counter()
         played = self.begin(rows)
         result = self.game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
@@ -68,113 +76,56 @@ class RoundPlayer:
         if self.args.log_completions:
             logs = completion_table(result.turns, played.logs, list(self.roles), self.processes.gather)
             self.rollouts.trl._logs = logs
-        cut: list[dict[str, RoleBatch]] = [{} for _ in range(self.args.steps_per_round)]
-        for role, learner in self.learners.items():
-            turns = [turn for turn in result.turns if turn.rollout.role == role]
-            own, found = self._windows(role, turns, played.rollouts[role])
-            metrics |= found
-            for window, batch in zip(cut, own, strict=True):
-                window[role] = batch
-            observe = learner.objective.observe
-            if observe is not None:
-                observe(mean_reward(turns))
+        steps, trained = self._steps(result.turns)
         self._count_solved(result)
         self.frame.rounds += 1
-        self.book.add(metrics, result.samples)
+        self.book.add(metrics | trained, result.samples)
         self.book.record("time/round", time.perf_counter() - start)
-        return [self._micro_batches(window) for window in cut]
+        return steps
 
-    def _windows(
-        self, role: str, turns: Sequence[Turn], rollouts: Sequence[Rollout]
-    ) -> tuple[list[RoleBatch], dict[str, Any]]:
-        """A player's samples in windows, and their metrics."""
-        args, learner, processes = self.args, self.learners[role], self.processes
-        rounds, steps, rows = self.frame.rounds, args.steps_per_round, args.rows(role) * args.steps_per_round
-        key = (args.seed, "replay", self.frame.attempt, rounds, role)
-        batch, replay, metrics = merged(turns, self.rollouts.blank_row(rollouts)), learner.replay, dict[str, Any]()
-        if isinstance(replay, SampleReplay):
-            room = args.kept_answers(role) if isinstance(replay, EpisodeReplay) else rows
-            batch = replay.play(batch, room, rounds, key, processes)
-        sequences, filled, dropped = self.roles[role].sequences_per_step, steps, 0
-        if batch.sequence_B is not None and not sequences:  # equal parts; without credit they cost no forward pass
-            batch, sequences = self._as_all_sampled(role, batch)
-        if isinstance(replay, AnswerBuffer):
-            metrics[f"{role}/new_answers"] = replay.take_in(batch, rounds, key, processes)
-            cut, filled = replay.steps(batch, steps, key, processes)
-            dropped = replay.dropped
-            metrics |= {f"{role}/steps": filled, f"{role}/owed_steps": replay.owed}
-        elif sequences:
-            seed = seed_from(*key, "sequences")
-            cut, filled, dropped = sequence_windows(batch, rows // steps, steps, sequences, seed, processes)
-            metrics[f"{role}/steps"] = filled
-        else:
-            cut, dropped = self._equal_windows(role, batch, rows, key)
-        if replay is not None:
-            metrics[f"{role}/replay_samples"] = len(replay.kept)
-        if learner.demonstrations is not None:
-            own = (learner.demonstrations.beside(w, (*key, i), processes) for i, w in enumerate(cut[:filled]))
-            cut = [*own, *cut[filled:]]
-        for window in cut[max(filled, 1) :]:
-            window.idle = True
-        if dropped:
-            metrics[f"{role}/dropped_rows"] = dropped
-        metrics[f"{role}/trained_samples"] = self._count(role, cut)
-        return cut, metrics
-
-    def _equal_windows(
-        self, role: str, whole: RoleBatch, rows: int, key: tuple[object, ...]
-    ) -> tuple[list[RoleBatch], int]:
-        """A round's `rows` rows of this process as equal windows; and how many with credit found no place."""
-        processes, steps = self.processes, self.args.steps_per_round
-        batch, own = fitted(whole, rows, seed_from(*key, "fitted", processes.rank))
-        found, *both = processes.total([float(own), *trained_counts(batch), *trained_counts(whole)])
-        if both[:3] != both[3:]:
-            batch = credited_as_sampled(batch, whole, self._normalization(role), both[:3], both[3:], own)
-        cut = windows(batch, steps, seed_from(*key, "windows", processes.rank))
-        if len(cut) > 1:
-            signals = processes.total([float((w.advantages_B != 0).sum()) + sft_tokens(w) for w in cut])
-            for window, signal in zip(cut, signals, strict=True):
-                window.has_signal = signal > 0
-        return cut, int(found)
-
-    def _as_all_sampled(self, role: str, batch: RoleBatch) -> tuple[RoleBatch, int]:
-        """Episodes with credit, with advantages whose mean over them is that over all; and how many of them a step
-        has."""
-        mine = batch.take(credited(batch).nonzero().flatten())
-        own = trained_counts(mine) if mine.rows else [0.0, 0.0, 0.0]
-        both = self.processes.total([*own, *trained_counts(batch)])
-        if mine.rows:
-            batch = credited_as_sampled(mine, batch, self._normalization(role), both[:3], both[3:], 0)
-        return batch, max(-(-int(both[0]) // self.args.steps_per_round), 1)
-
-    def _normalization(self, role: str) -> str:
-        return str(self.learners[role].objective.normalization)
-
-    def _count(self, role: str, cut: Sequence[RoleBatch]) -> float:
-        """Tell each window the counts that its losses are divided by; the trained answers of all windows."""
+    def _steps(self, turns: Sequence[Turn]) -> tuple[list[Step], dict[str, Any]]:
+        """The optimizer steps of a round, at least one, and metrics of what they train on."""
+        cut, metrics = dict[str, list[list[Sample]]](), dict[str, Any]()
+        for role, learner in self.learners.items():
+            own = [turn for turn in turns if turn.rollout.role == role]
+            cut[role], found = self._cut(role, own)
+            metrics |= found
+            if learner.objective.observe is not None:
+                learner.objective.observe(mean_reward(own))
+        steps = [self._step(i, cut) for i in range(max([1, *map(len, cut.values())]))]
         world = self.processes.world
-        counts = self.processes.total([count for window in cut for count in trained_counts(window)])
-        for window, i in zip(cut, range(0, len(counts), 3), strict=True):
-            window.counts = tuple(value / world for value in counts[i : i + 3])
-        if self.roles[role].sft_coef:
-            for window, tokens in zip(cut, self.processes.total([sft_tokens(w) for w in cut]), strict=True):
-                window.counts = (*window.counts, tokens / world)
-        return sum(counts[::3])
+        answers = {role: sum(step.counts[role].sequences * world for step in steps) for role in cut}
+        return steps, metrics | {f"{role}/trained_samples": count for role, count in answers.items()}
 
-    def _micro_batches(self, window: dict[str, RoleBatch]) -> list[dict[str, Any]]:
-        """The micro-batches of a window; each holds the counts that normalise its losses, and names the roles without
-        signal."""
-        engine = self.rollouts.engine
-        idle_last = frozenset(role for role in window if skips_idle_rows(self.learners[role].loss, engine))
-        signalless = frozenset(role for role, batch in window.items() if not batch.has_signal)
-        idle = frozenset(role for role, batch in window.items() if batch.idle)
-        counts = {role: self.roles[role].trained_micro_batches for role in window}
-        cut = micro_batches(
-            window, counts, idle_last, self.args.per_device_train_batch_size, engine.policies.shares_prompts
-        )
-        told = {"signalless": signalless, "idle": idle}
-        cut = [batch | told | {"counts": window[batch["role"]].counts} for batch in cut]
-        return cut if engine.policies.mixed is None else mixed_passes(cut, told)
+    def _cut(self, role: str, turns: Sequence[Turn]) -> tuple[list[list[Sample]], dict[str, Any]]:
+        """The samples of a player's optimizer steps, those of all processes, and their metrics."""
+        steps, learner, processes = self.args.steps_per_round, self.learners[role], self.processes
+        samples = processes.gather(samples_of(turns, self.frame.rounds, processes.rank << 40))
+        key, size, replay = self._key(role), self.roles[role].sequences_per_step, learner.replay
+        if replay is not None:
+            cut = replay.steps(samples, self.frame.rounds, steps if replay.buys_steps or not size else 1, key)
+            metrics = replay.logged(role)
+            samples = [sample for own in cut for sample in own]
+        else:
+            cut, metrics = equal_steps(samples, steps, seed_from(*key, "windows", 0)), dict[str, Any]()
+        if size and not (replay and replay.buys_steps):
+            cut = filled_steps(samples, size, steps, seed_from(*key, "sequences"))
+        return cut, metrics | ({f"{role}/steps": len(cut)} if size else {})
+
+    def _step(self, index: int, cut: dict[str, list[list[Sample]]]) -> Step:
+        """Step `index` of the round. A role that has no more steps has none of its samples in it."""
+        here = {role: own[index] if index < len(own) else [] for role, own in cut.items()}
+        beside = {
+            role: learner.demonstrations.drawn((*self._key(role), index))
+            for role, learner in self.learners.items()
+            if learner.demonstrations is not None and index < len(cut[role])
+        }
+        through = frozenset(role for role, own in cut.items() if index >= max(len(own), 1))
+        return self.planner.step(here, beside, through)
+
+    def _key(self, role: str) -> tuple[object, ...]:
+        """Of the private randomness that cuts a round."""
+        return (self.args.seed, "replay", self.frame.attempt, self.frame.rounds, role)
 
     def _count_solved(self, result: RoundResult) -> None:
         """The data set's problems that were ever solved, against all that was generated (SGS 2026, figure 1)."""

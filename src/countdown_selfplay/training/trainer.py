@@ -51,7 +51,6 @@ from .callbacks.run_folder import RunFolder, report_of
 from .evaluation import Evaluator
 from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
-from .micro_batch import WindowLoss
 from .optimizer_steps import OptimizerSteps
 from .parts import (
     check_ids,
@@ -71,6 +70,7 @@ from .rollouts import Rollouts, sampling_as
 from .round_player import RoundPlayer
 from .run_lock import make_folder
 from .states import refuse_class, stateful
+from .step_loss import StepLoss
 from .store import Store
 from .upload import push_trained
 
@@ -181,9 +181,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
         self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports)
         score = self._get_per_token_logps_and_entropies
-        self.window = WindowLoss(args, self.learners, self.engine, self.processes, score)
-        self.steps = OptimizerSteps(self, self.window)
-        self.round_end = RoundEnd(self.window, self.roles, self.book, self.store, self.loop)
+        drop = args.drop_signalless_gradients
+        self.step_loss = StepLoss(self.learners, self.engine, self.processes, drop, score)
+        self.optimizer_steps = OptimizerSteps(self, self.step_loss)
+        self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.book, self.store, self.loop)
         self.termination = Termination(self.processes, self._save_now)
         self.before_after = BeforeAfter(self._log_evaluation)
         return [
@@ -247,7 +248,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         frame, book, forget = self.frame, self.book, self._forget_optimizer
         self.rollouts = Rollouts(self, turns, self.engine, self.sampler, book, self.domain, self.learners)
         data, rate = self.train_dataset, self.solve_rate
-        self.player = RoundPlayer(self.game, self.rollouts, frame, book, rate, self.held_out, data)
+        steps = self.optimizer_steps
+        self.player = RoundPlayer(self.game, self.rollouts, frame, book, rate, self.held_out, data, steps)
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
         metrics = self.guard.metrics
         self.training = Training(self.store, self.loop, self.termination, self.evaluator, metrics, forget)
@@ -267,7 +269,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """A round: play it on its anchors, then take its optimizer steps. The mean of their losses."""
         start = time.perf_counter()
         model.train()
-        loss = self.steps.take(model, self.player.play(inputs))
+        loss = self.player.train(model, inputs)
         self.book.record("step_time", time.perf_counter() - start)
         return loss
 
@@ -300,7 +302,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         if return_outputs:
             raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
-        return self.window(model, inputs, self.optimizer)
+        return self.step_loss(model, inputs["pass"], self.optimizer, inputs["first"], inputs["last"])
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
         """The norm in the log, without the clip at infinity, by which the Trainer multiplies all gradients by 1."""

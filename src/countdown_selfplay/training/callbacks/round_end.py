@@ -4,6 +4,7 @@ rounds, exports every few rounds, and SIGTERM, which a scheduler sends before it
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from ...distributed.processes import Processes
 from ...policies.optimization import bare, use_settings
 from ..book import Book, Loop, averaged_rounds
 from ..exports import Exports
-from ..micro_batch import WindowLoss
+from ..optimizer_steps import OptimizerSteps
 from ..store import Store
 
 logger = logging.getLogger(__name__)
@@ -32,8 +33,11 @@ class RoundEnd(TrainerCallback):
     """Clips each role at its own norm (a joint clip couples the roles: it shrank the prover's gradient by 9.7
     instead of 5.0 in the prototype), drops gradients of roles without signal, and completes the round's metrics."""
 
-    def __init__(self, window: WindowLoss, roles: Mapping[str, Role], book: Book, store: Store, loop: Loop) -> None:
-        self.window, self.roles, self.book, self.store, self.loop = window, roles, book, store, loop
+    def __init__(
+        self, optimizer_steps: OptimizerSteps, roles: Mapping[str, Role], book: Book, store: Store, loop: Loop
+    ) -> None:
+        self.optimizer_steps, self.loss = optimizer_steps, optimizer_steps.loss
+        self.roles, self.book, self.store, self.loop = roles, book, store, loop
         self.configured_groups: list[dict[str, Any]] = []
         """Settings of the optimizer's groups as they are configured, which a checkpoint's would replace."""
         self.steps: list[dict[str, Any]] = []  # metrics of the round's optimizer steps so far
@@ -42,7 +46,7 @@ class RoundEnd(TrainerCallback):
         self, args: Any, state: Any, control: Any, optimizer: Any = None, lr_scheduler: Any = None, **kwargs: Any
     ) -> None:
         self.steps = []
-        for learner in self.window.learners.values():  # of a round that a rollback gave up
+        for learner in self.loss.learners.values():  # of a round that a rollback gave up
             learner.loss.pop_sums()
             learner.loss.pop_maxima()
         if state.global_step and self.store.loop:
@@ -51,15 +55,15 @@ class RoundEnd(TrainerCallback):
             use_settings(optimizer, lr_scheduler, self.configured_groups)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any) -> None:
-        window, engine = self.window, self.window.engine
+        engine, step = self.loss.engine, self.loss.step
         if args.reset_optimizer == "round" and not self.steps:
             bare(optimizer).state.clear()
-        norms = engine.clip(optimizer, self.roles, window.held_roles())
-        stepping = [role for role in window.learners if role not in window.idle]
-        through = engine.policies.without_signal(window.idle)
+        norms = engine.clip(optimizer, self.roles, self.loss.held_roles)
+        through = engine.policies.without_signal(step.through)
         found: dict[str, Any] = {f"grad_norm/{role}": norm for role, norm in norms.items() if role not in through}
         found |= {f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups}
-        found |= {f"{role}/signal": int(role not in window.signalless) for role in stepping}
+        stepping = [role for role in self.loss.learners if role not in step.through]
+        found |= {f"{role}/signal": int(role not in step.signalless) for role in stepping}
         self.steps.append(found)
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -68,39 +72,37 @@ class RoundEnd(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """The means over the round's optimizer steps become metrics of the round. The run's last round is logged, with
         those before it that no log covers."""
+        self.optimizer_steps.finish()
         found, self.steps = averaged_rounds(self.steps), []
-        for role, learner in self.window.learners.items():
+        for role, learner in self.loss.learners.items():
             coefficient = learner.loss.entropy
             if f"{role}/entropy" in found:  # else it was not measured
                 coefficient.observe(found[f"{role}/entropy"])
             if coefficient.target is not None:
                 found[f"{role}/entropy_coef"] = coefficient.value
-        self.book.rounds[-1].update(found, **self._maxima())
+        self.book.rounds[-1].update(found, **self._gathered("pop_maxima", max))
         if state.global_step >= state.max_steps and args.logging_strategy != "no":
             control.should_log = True
 
     def _losses(self) -> dict[str, float]:
-        """The losses' sums of a window (entropy, KL, importance weight), averaged over the processes."""
-        learners, processes = self.window.learners, self.window.processes
-        sums = {f"{role}/{n}": v for role, learner in learners.items() for n, v in learner.loss.pop_sums().items()}
-        if not sums:
-            return {}
-        totals = processes.total(torch.stack(list(sums.values())).tolist())
-        found = {name: value / processes.world for name, value in zip(sums, totals, strict=True)}
-        for role, learner in learners.items():
-            kept = () if role in self.window.idle else (f"{role}/loss",)
-            if not learner.loss.sequences or not kept:  # nothing was selected: its entropy and KL are absent, not 0
+        """The losses' sums of a step (entropy, KL, importance weight), averaged over the processes."""
+        learners, step = self.loss.learners, self.loss.step
+        found, world = self._gathered("pop_sums", math.fsum), self.loss.processes.world
+        for role in learners:
+            kept = () if role in step.through else (f"{role}/loss",)
+            if not step.counts[role].sequences or not kept:  # nothing was selected: entropy and KL are absent, not 0
                 found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k in kept}
-        return found
+        return {name: value / world for name, value in found.items()}
 
-    def _maxima(self) -> dict[str, float]:
-        """The largest values of the round, over the processes."""
-        learners = self.window.learners
-        found = {f"{role}/{n}": v for role, learner in learners.items() for n, v in learner.loss.pop_maxima().items()}
-        if not found:
-            return {}
-        largest = self.window.processes.largest(torch.stack(list(found.values())).tolist())
-        return dict(zip(found, largest, strict=True))
+    def _gathered(self, pop: str, reduce: Callable[[list[float]], float]) -> dict[str, float]:
+        """What the losses of all processes have collected. A process without a sample of a role has none of it."""
+        popped = {role: getattr(learner.loss, pop)() for role, learner in self.loss.learners.items()}
+        mine = {f"{role}/{name}": value for role, own in popped.items() for name, value in own.items()}
+        values = torch.stack(list(mine.values())).tolist() if mine else []
+        found: dict[str, list[float]] = {}
+        for name, value in self.loss.processes.gather(list(zip(mine, values, strict=True))):
+            found.setdefault(name, []).append(value)
+        return {name: reduce(own) for name, own in found.items()}
 
 
 class FirstRounds(TrainerCallback):

@@ -1,0 +1,230 @@
+"""The optimizer steps of a round: which samples each trains on, and the passes of every process. Pure: all processes
+hold the samples of all of them, and each makes the same plan."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from .samples import Sample, by_answer
+
+BLANK = Sample(np.zeros(1, np.int64), np.zeros(1, np.int64), trained=False)
+"""A row of weight 0, for a process that must run a pass and has nothing to train on."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a role's samples of an optimizer step hold, over all processes / processes: a loss divides its sums by one
+    of them."""
+
+    sequences: float = 1.0
+    """Answers that are trained on; an episode is one."""
+    tokens: float = 1.0
+    groups: float = 1.0
+    sft_tokens: float = 1.0
+
+    @classmethod
+    def of(cls, samples: Sequence[Sample], world: int = 1) -> Counts:
+        trained = [sample for sample in samples if sample.trained]
+        answers, groups = {sample.answer for sample in trained}, {sample.group for sample in trained}
+        imitated = sum(sample.tokens for sample in samples if sample.imitated)
+        tokens = sum(sample.tokens for sample in trained)
+        return cls(len(answers) / world, tokens / world, len(groups) / world, imitated / world)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A micro-batch: rows of one player, or with mixed adapters of several, which share a forward pass."""
+
+    parts: tuple[tuple[str, Sequence[Sample]], ...]
+    graph: bool = True
+    """False: its samples have no gradient and are only measured."""
+
+    @property
+    def role(self) -> str:
+        return self.parts[0][0]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An optimizer step on this process."""
+
+    passes: Sequence[Pass]
+    counts: Mapping[str, Counts]
+    """By role, what its losses are normalised by."""
+    measured: Mapping[str, Counts]
+    """By role, of the samples that a pass reads, what its metrics are normalised by."""
+    group_tokens: Mapping[str, Mapping[int, int]]
+    """By role and group, the trained tokens."""
+    signalless: frozenset[str] = frozenset()
+    """Roles none of whose samples has a credit."""
+    through: frozenset[str] = frozenset()
+    """Roles that have taken all their steps of the round before this one."""
+
+
+def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[Sample]]:
+    """`steps` parts whose numbers of answers differ by one at most, in an order that `seed` draws; whole groups, where
+    they have one size that divides a part."""
+    if steps == 1:
+        return [list(samples)]
+    answers = by_answer(samples)
+    units = _units(answers, len(answers) // steps)
+    order = list(range(len(units)))
+    random.Random(seed).shuffle(order)
+    parts = [sorted(order[len(units) * i // steps : len(units) * (i + 1) // steps]) for i in range(steps)]
+    return [[sample for i in part for sample in units[i]] for part in parts]
+
+
+def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> list[list[Sample]]:
+    """Steps of `size` answers with credit each but the last, in an order that `seed` draws; those without credit are
+    in none: the number of a round's steps follows the data (SGS, appendix C.1). More than `most` x `size` answers:
+    steps grow alike."""
+    answers = by_answer(sample for sample in samples if sample.credited)
+    size = max(size, -(-len(answers) // most))
+    units = _units(answers, size)
+    order = list(range(len(units)))
+    random.Random(seed).shuffle(order)
+    each = max(size * len(units) // max(len(answers), 1), 1)
+    parts = [sorted(order[i : i + each]) for i in range(0, len(order), each)]
+    return [[sample for i in part for sample in units[i]] for part in parts]
+
+
+def _units(answers: Sequence[Sequence[Sample]], size: int) -> list[list[Sample]]:
+    """What stays in one step: a group, if all have one size that divides `size` answers, else an answer."""
+    groups: dict[int, list[Sequence[Sample]]] = {}
+    for answer in answers:
+        groups.setdefault(answer[0].group, []).append(answer)
+    sizes = {len(group) for group in groups.values()}
+    if len(sizes) == 1 and size % min(sizes) == 0:
+        return [[sample for answer in group for sample in answer] for group in groups.values()]
+    return [list(answer) for answer in answers]
+
+
+@dataclass(frozen=True)
+class Room:
+    """What fits into a pass, and who runs passes."""
+
+    rows: int
+    """At most."""
+    tokens: int = 0
+    """At most, of prompts and completions with their padding; 0: no bound."""
+    by_prompt: bool = False
+    """Rows of a group stay together, so that passes share their prompts."""
+    world: int = 1
+    in_step: bool = False
+    """All processes run equally many passes of each role, and at least one (DeepSpeed, FSDP2)."""
+
+    def cut(self, samples: Sequence[Sample]) -> list[list[Sample]]:
+        """Micro-batches of whole answers, longest first: rows of like length share a pass, and a round that does not
+        fit in memory fails at its first one."""
+        answers, rows = by_answer(samples), self.rows
+        episodes = len(answers) < len(samples)
+        lengths = {a[0].answer: max(s.length if episodes else s.tokens for s in a) for a in answers}
+        answers.sort(key=lambda answer: -lengths[answer[0].answer])
+        if self.by_prompt:
+            longest = Counter[int]()
+            for answer in answers:
+                longest[answer[0].group] = max(longest[answer[0].group], lengths[answer[0].answer])
+            answers.sort(key=lambda answer: (-longest[answer[0].group], -answer[0].group))
+        if self.world > 1 and samples:  # as many micro-batches for each process, or one more
+            passes = -(-len(samples) // (rows * self.world)) * self.world
+            rows = -(-len(samples) // passes)
+        found: list[list[Sample]] = []
+        for answer in answers:
+            if not found or not self._fits([*found[-1], *answer], rows):
+                found.append([])
+            found[-1] += answer
+        return found
+
+    def _fits(self, samples: Sequence[Sample], rows: int) -> bool:
+        if len(samples) > rows or not self.tokens:
+            return len(samples) <= rows
+        width = max(len(sample.prompt) for sample in samples) + max(sample.tokens for sample in samples)
+        return len(samples) * width <= self.tokens
+
+    def deal(self, passes: Mapping[str, Sequence[Pass]]) -> list[list[Pass]]:
+        """The passes of each process, role by role."""
+        found: list[list[Pass]] = [[] for _ in range(self.world)]
+        for role, own in passes.items():
+            most = max(-(-len(own) // self.world), 1)
+            for rank, dealt in enumerate(found):
+                mine = list(own[rank :: self.world])
+                dealt += mine + [Pass(((role, [BLANK]),))] * (most - len(mine) if self.in_step else 0)
+        first = next((p.role for own in passes.values() for p in own if p.graph), None)
+        for dealt in found:  # gradients are exchanged in a backward pass
+            if first is not None and not any(p.graph for p in dealt):
+                dealt.append(Pass(((first, [BLANK]),)))
+        return found
+
+
+def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
+    """Trained tokens of each group in a step."""
+    found = Counter[int]()
+    for sample in samples:
+        found[sample.group] += sample.tokens if sample.trained else 0
+    return found
+
+
+def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
+    """One pass for the first micro-batch of every player, one for the second, and so on (mixed adapters)."""
+    by_role: dict[tuple[str, bool], list[Pass]] = {}
+    for one in passes:
+        by_role.setdefault((one.role, one.graph), []).append(one)
+    found = []
+    for graph in (True, False):
+        columns = [own for (_, with_graph), own in by_role.items() if with_graph == graph]
+        for i in range(max(map(len, columns), default=0)):
+            found.append(Pass(tuple(part for own in columns if i < len(own) for part in own[i].parts), graph))
+    return found
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Makes the steps of this process (`rank`)."""
+
+    room: Room
+    rank: int
+    sharing: Mapping[str, frozenset[str]]
+    """Trained role -> those that play its weights, itself included."""
+    proportional: Callable[[str], bool]
+    """Is the gradient of a role's sample proportional to its advantage?"""
+    episodes: frozenset[str]
+    """Roles whose answers are given in moves: those without credit are not even measured."""
+    drop_signalless: bool
+    mixes: bool = False
+    """Do players share passes (mixed adapters)?"""
+
+    def step(
+        self,
+        samples: Mapping[str, Sequence[Sample]],
+        beside: Mapping[str, Sequence[Sample]] = MappingProxyType({}),
+        through: frozenset[str] = frozenset(),
+    ) -> Step:
+        """samples: of all processes, by role. beside: demonstrations, which are no signal. through: as in Step."""
+        signalless = frozenset(role for role, own in samples.items() if not any(sample.credited for sample in own))
+        passes, counts, measured, of_groups = {}, {}, {}, {}
+        for role, own in samples.items():
+            whole = [*own, *beside.get(role, ())]
+            held = self.drop_signalless and self.sharing[role] <= signalless
+            live, idle = self._read(role, [s for s in whole if s.tokens and (s.trained or s.imitated)], held)
+            counts[role], of_groups[role] = Counts.of(whole, self.room.world), group_tokens(whole)
+            measured[role] = Counts.of([*live, *idle], self.room.world)
+            passes[role] = [Pass(((role, rows),)) for rows in self.room.cut(live)]
+            passes[role] += [Pass(((role, rows),), graph=False) for rows in self.room.cut(idle)]
+        mine = self.room.deal(passes)[self.rank]
+        return Step(side_by_side(mine) if self.mixes else mine, counts, measured, of_groups, signalless, through)
+
+    def _read(self, role: str, samples: list[Sample], held: bool) -> tuple[list[Sample], list[Sample]]:
+        """The samples whose passes have a gradient, and those that are measured alone."""
+        proportional = self.proportional(role)
+        if proportional and role in self.episodes:
+            samples = [sample for sample in samples if sample.credited]
+        if self.room.in_step or not (held or proportional):
+            return samples, []
+        live = [sample for sample in samples if sample.credited and not held]
+        return live, [sample for sample in samples if held or not sample.credited]
