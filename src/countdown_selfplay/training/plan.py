@@ -125,12 +125,13 @@ class Room:
         answers, rows = by_answer(samples), self.rows
         episodes = len(answers) < len(samples)
         lengths = {a[0].answer: max(s.length if episodes else s.tokens for s in a) for a in answers}
-        answers.sort(key=lambda answer: -lengths[answer[0].answer])
-        if self.by_prompt:
+        if self.by_prompt:  # with the longest of a group come its others
             longest = Counter[int]()
             for answer in answers:
                 longest[answer[0].group] = max(longest[answer[0].group], lengths[answer[0].answer])
             answers.sort(key=lambda answer: (-longest[answer[0].group], -answer[0].group))
+        else:
+            answers.sort(key=lambda answer: -lengths[answer[0].answer])
         if self.world > 1 and samples:  # as many micro-batches for each process, or one more
             passes = -(-len(samples) // (rows * self.world)) * self.world
             rows = -(-len(samples) // passes)
