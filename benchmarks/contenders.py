@@ -201,7 +201,7 @@ def ours(name: str, setting: Setting, folder: str, phases: Phases) -> JointConje
         reward_funcs=dense_reward if setting.dense else None,
         conjecturer_reward=dense_problem_reward if setting.dense else None,
     )  # fmt: skip
-    phases.wrap(trainer.player, "play", "bookkeeping")
+    phases.wrap(trainer.round_loop, "play", "bookkeeping")
     phases.wrap(trainer.engine, "clip", "optimizer")
     phases.wrap(trainer.sampler, "push", "sync")
     # other: TRL's padding, decoding and counting around generation

@@ -43,7 +43,7 @@ from countdown_selfplay.countdown.planted import planted_problems
 from countdown_selfplay.countdown.verifier import Reason, Verdict
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 from countdown_selfplay.training.rollouts import Rollouts
-from countdown_selfplay.training.round_player import RoundPlayer
+from countdown_selfplay.training.round_loop import RoundLoop
 
 TOKENS = 6
 """Of a move, with its end."""
@@ -101,7 +101,7 @@ def watch(trainer: Any, phases: Phases) -> None:
 
 def watch_modules(phases: Phases) -> None:
     """What all trainers call: one of them runs at a time."""
-    phases.wrap(RoundPlayer, "play", "bookkeeping")
+    phases.wrap(RoundLoop, "play", "bookkeeping")
     phases.wrap(Rollouts, "roll_out", "scoring")
 
 

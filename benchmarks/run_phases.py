@@ -30,7 +30,7 @@ def instrument(phases: Phases) -> None:
     from countdown_selfplay.training.evaluation import Evaluator
     from countdown_selfplay.training.exports import Exports
     from countdown_selfplay.training.micro_batch import WindowLoss
-    from countdown_selfplay.training.round_player import RoundPlayer
+    from countdown_selfplay.training.round_loop import RoundLoop
     from countdown_selfplay.training.store import Store
     from countdown_selfplay.training.trainer import JointConjecturerProverTrainer as Trainer
 
@@ -46,7 +46,7 @@ def instrument(phases: Phases) -> None:
     phases.wrap(Trainer, "__init__", "trainer")
     phases.wrap(Evaluator, "probe_format", "probe of the format")
     phases.wrap(Trainer, "train", "rest of training")
-    phases.wrap(RoundPlayer, "play", "rest of the round: parse, verify, solve, credit, windows")
+    phases.wrap(RoundLoop, "play", "rest of the round: parse, verify, solve, credit, windows")
     phases.wrap(Trainer, "_generate_single_turn", "sampling")
     phases.wrap(WindowLoss, "__call__", "forward and loss")
     phases.wrap(Accelerator, "backward", "backward")

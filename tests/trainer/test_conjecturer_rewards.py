@@ -88,7 +88,7 @@ PAID = dict(
 def played(trainer, count=8):
     """A rollout of the prover outside a run, and the round that it belongs to."""
     rows = [dict(trainer.train_dataset[i]) for i in range(count)]
-    round = trainer.player.begin(rows)
+    round = trainer.round_loop.begin(rows)
     problems = [trainer.domain.problem(row, i) for i, row in enumerate(rows)]
     return round, round.sample("prover", [trainer.domain.prove_row(p) for p in problems], 8, problems)
 
@@ -176,4 +176,4 @@ def test_an_optimizer_without_moments_ends_the_run_in_its_first_round(build):
     group = {"params": [p for p in trainer.policies.module.parameters() if p.requires_grad], "role": "prover"}
     trainer.optimizer = torch.optim.SGD([group], lr=1e-4)
     with pytest.raises(GameError, match="follows Adam's moments, which SGD does not keep"):
-        trainer.player.play([dict(trainer.train_dataset[i]) for i in range(8)])
+        trainer.round_loop.play([dict(trainer.train_dataset[i]) for i in range(8)])

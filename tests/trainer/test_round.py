@@ -1,4 +1,4 @@
-# Tests: training/round_player.py, training/round.py, training/trainer.py, config/roles.py, policies/build.py
+# Tests: training/round_loop.py, training/round.py, training/trainer.py, config/roles.py, policies/build.py
 """A round trains every role, nothing else, and each role on its own."""
 
 import json

@@ -127,7 +127,7 @@ def test_stop_strings_end_tokens_and_the_length_are_the_roles_own(tmp_path):
     stops = {"prover": ["*"], "conjecturer": None}
     object.__setattr__(domain, "stop_strings", stops.get)
     problems = trainer_problems(trainer)
-    played = trainer.player.begin([])
+    played = trainer.round_loop.begin([])
     result = played.sample("prover", [domain.prove_row(p) for p in problems], 4, problems)
     for text in result.texts:
         assert "*" not in text[:-1], text

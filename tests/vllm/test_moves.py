@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
-from countdown_selfplay.training.round_player import RoundPlayer
+from countdown_selfplay.training.round_loop import RoundLoop
 from tests.trainer.conftest import equal, on_sample, ran, rounds, weights
 from tests.trainer.test_moves import SMALL
 
@@ -73,7 +73,7 @@ class Rows:
 
     def __init__(self, trainer, monkeypatch):
         self.trainer, self.played, self.gaps, self.shifted = trainer, [], [], []
-        play = RoundPlayer.play
+        play = RoundLoop.play
 
         def cut(player, rows):
             windows = play(player, rows)
@@ -83,7 +83,7 @@ class Rows:
                         self._compare(batch)
             return windows
 
-        monkeypatch.setattr(RoundPlayer, "play", cut)
+        monkeypatch.setattr(RoundLoop, "play", cut)
         on_sample(trainer, lambda role, rollout: role == "prover" and self.played.append(rollout))
 
     @property

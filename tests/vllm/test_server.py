@@ -152,7 +152,7 @@ def test_the_same_server_and_seed_give_the_same_samples(tmp_path, running):
     texts = []
     for name in ("a", "b"):
         trainer = build(tmp_path / name, running.url)
-        texts.append(trainer.player.begin([]).sample("conjecturer", [trainer.domain.propose_row(3)], 16).texts)
+        texts.append(trainer.round_loop.begin([]).sample("conjecturer", [trainer.domain.propose_row(3)], 16).texts)
     assert texts[0] == texts[1] and len(set(texts[0])) > 8
 
 

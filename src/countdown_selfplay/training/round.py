@@ -16,7 +16,7 @@ from ..data.anchors import blank_columns, widened
 from ..errors import GameError
 from ..random_state import seed_from
 from ..rewards.prover.length import overlong_charges
-from .book import Frame
+from .book import Frame, truncated_rows
 from .credit import credit, one_per_sample, token_counts
 from .progress import progress_along
 from .rollouts import Rollouts
@@ -159,6 +159,32 @@ class PlayedRound:
             known = ", ".join(self.roles)
             raise GameError(f"The game asks for the player '{role}'; the players of this run are {known}.")
         return self.roles[role]
+
+    def generated(self, role: str) -> dict[str, Any]:
+        """Completions and tokens that a player sampled, their lengths, and how many the token limit cut. All moves of
+        an episode are one completion, each of which may be cut."""
+        answers, moves, tokens, truncated, longest = 0.0, 0.0, 0.0, 0.0, 0
+        turns, limit = self.sampler.turns, self.roles[role].max_completion_length
+        stops = tuple(turns.stops(role) or ())
+        ends = frozenset(self.sampler.trl.eos_token_ids)
+        for rollout in self.rollouts[role]:
+            if not rollout.texts:
+                continue
+            mask = rollout.tensors["completion_mask"]
+            cut = truncated_rows(rollout.tensors["completion_ids"], mask, rollout.texts, ends, stops, limit)
+            answers += 0 if id(rollout) in self.later else mask.size(0)
+            moves, tokens, truncated = moves + mask.size(0), tokens + float(mask.sum()), truncated + sum(cut)
+            longest = max(longest, int(mask.sum(1).max()))
+        answers, moves, tokens, truncated = turns.processes.total([answers, moves, tokens, truncated])
+        self.frame.count(role, int(answers), int(tokens))
+        if not answers:
+            return {}
+        found = {
+            f"{role}/completion_length": tokens / answers,
+            f"{role}/completion_length_max": max(self.gather([longest])),
+            f"{role}/truncated_rate": truncated / moves,
+        }
+        return found | ({f"{role}/moves": moves / answers} if role in self.episodic else {})
 
     def check(self, result: RoundResult, game: object) -> None:
         """GameError unless `result` is the result of this round."""

@@ -67,7 +67,7 @@ from .parts import (
 from .progress import check_scored_twice
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
-from .round_player import RoundPlayer
+from .round_loop import RoundLoop
 from .run_lock import make_folder
 from .states import refuse_class, stateful
 from .step_loss import StepLoss
@@ -249,7 +249,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.rollouts = Rollouts(self, turns, self.engine, self.sampler, book, self.domain, self.learners)
         data, rate = self.train_dataset, self.solve_rate
         steps = self.optimizer_steps
-        self.player = RoundPlayer(self.game, self.rollouts, frame, book, rate, self.held_out, data, steps)
+        self.round_loop = RoundLoop(self.game, self.rollouts, frame, book, rate, self.held_out, data, steps)
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
         metrics = self.guard.metrics
         self.training = Training(self.store, self.loop, self.termination, self.evaluator, metrics, forget)
@@ -269,7 +269,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """A round: play it on its anchors, then take its optimizer steps. The mean of their losses."""
         start = time.perf_counter()
         model.train()
-        loss = self.player.train(model, inputs)
+        loss = self.round_loop.train(model, inputs)
         self.book.record("step_time", time.perf_counter() - start)
         return loss
 

@@ -12,10 +12,10 @@ from datasets import Dataset
 
 from ..contract.domain import Row
 from ..contract.game import Game
-from ..contract.round import Rollout, RoundResult, Turn, mean_reward
+from ..contract.round import RoundResult, Turn, mean_reward
 from ..random_state import seed_from
 from ..statistics.solved import CumulativeSolveRate
-from .book import Book, Frame, truncated_rows
+from .book import Book, Frame
 from .optimizer_steps import OptimizerSteps
 from .plan import Planner, Room, Step, equal_steps, filled_steps
 from .rollouts import Rollouts, completion_table
@@ -24,8 +24,8 @@ from .samples import Sample, samples_of
 
 
 @dataclass(eq=False)
-class RoundPlayer:
-    """Plays the rounds of a run, and keeps its game, its counts and its book."""
+class RoundLoop:
+    """Plays the rounds of a run and trains on them, with its game, its counts and its book."""
 
     game: Game
     rollouts: Rollouts
@@ -65,37 +65,30 @@ class RoundPlayer:
         return self.optimizer_steps.take(model, self.play(rows))
 
     def play(self, rows: list[Row]) -> list[Step]:
-        """Play one round; its optimizer steps."""
+        """Play one round; its optimizer steps, of which there is at least one."""
         start = time.perf_counter()
         played = self.begin(rows)
         result = self.game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
         played.check(result, self.game)
         metrics = result.metrics
-        for role, rollouts in played.rollouts.items():
-            metrics |= self._generated(role, rollouts, played)
+        for role in played.rollouts:
+            metrics |= played.generated(role)
         if self.args.log_completions:
             logs = completion_table(result.turns, played.logs, list(self.roles), self.processes.gather)
             self.rollouts.trl._logs = logs
-        steps, trained = self._steps(result.turns)
+        cut: dict[str, list[list[Sample]]] = {}
+        for role in self.learners:
+            cut[role], trained = self._cut(role, [turn for turn in result.turns if turn.rollout.role == role])
+            metrics |= trained
+        steps = [self._step(i, cut) for i in range(max([1, *map(len, cut.values())]))]
+        for role in self.learners:
+            answers = sum(step.counts[role].sequences for step in steps)
+            metrics[f"{role}/trained_samples"] = answers * self.processes.world
         self._count_solved(result)
         self.frame.rounds += 1
-        self.book.add(metrics | trained, result.samples)
+        self.book.add(metrics, result.samples)
         self.book.record("time/round", time.perf_counter() - start)
         return steps
-
-    def _steps(self, turns: Sequence[Turn]) -> tuple[list[Step], dict[str, Any]]:
-        """The optimizer steps of a round, at least one, and metrics of what they train on."""
-        cut, metrics = dict[str, list[list[Sample]]](), dict[str, Any]()
-        for role, learner in self.learners.items():
-            own = [turn for turn in turns if turn.rollout.role == role]
-            cut[role], found = self._cut(role, own)
-            metrics |= found
-            if learner.objective.observe is not None:
-                learner.objective.observe(mean_reward(own))
-        steps = [self._step(i, cut) for i in range(max([1, *map(len, cut.values())]))]
-        world = self.processes.world
-        answers = {role: sum(step.counts[role].sequences * world for step in steps) for role in cut}
-        return steps, metrics | {f"{role}/trained_samples": count for role, count in answers.items()}
 
     def _cut(self, role: str, turns: Sequence[Turn]) -> tuple[list[list[Sample]], dict[str, Any]]:
         """The samples of a player's optimizer steps, those of all processes, and their metrics."""
@@ -110,6 +103,8 @@ class RoundPlayer:
             cut, metrics = equal_steps(samples, steps, seed_from(*key, "windows", 0)), dict[str, Any]()
         if size and not (replay and replay.buys_steps):
             cut = filled_steps(samples, size, steps, seed_from(*key, "sequences"))
+        if learner.objective.observe is not None:
+            learner.objective.observe(mean_reward(turns))
         return cut, metrics | ({f"{role}/steps": len(cut)} if size else {})
 
     def _step(self, index: int, cut: dict[str, list[list[Sample]]]) -> Step:
@@ -135,28 +130,3 @@ class RoundPlayer:
             keys, correct, answers = zip(*result.solved, strict=True)
             self.solve_rate.observe(keys, correct, answers[0], self.frame.rounds + 1)
             result.metrics["round/cumulative_solve_rate"] = self.solve_rate.rate
-
-    def _generated(self, role: str, rollouts: Sequence[Rollout], played: PlayedRound) -> dict[str, Any]:
-        """Completions and tokens that a player sampled, their lengths, and how many the token limit cut. All moves of
-        an episode are one completion, each of which may be cut."""
-        answers, moves, tokens, truncated, longest = 0.0, 0.0, 0.0, 0.0, 0
-        stops, limit = tuple(self.rollouts.turns.stops(role) or ()), self.roles[role].max_completion_length
-        ends = frozenset(self.rollouts.trl.eos_token_ids)
-        for rollout in rollouts:
-            if not rollout.texts:
-                continue
-            mask = rollout.tensors["completion_mask"]
-            cut = truncated_rows(rollout.tensors["completion_ids"], mask, rollout.texts, ends, stops, limit)
-            answers += 0 if id(rollout) in played.later else mask.size(0)
-            moves, tokens, truncated = moves + mask.size(0), tokens + float(mask.sum()), truncated + sum(cut)
-            longest = max(longest, int(mask.sum(1).max()))
-        answers, moves, tokens, truncated = self.processes.total([answers, moves, tokens, truncated])
-        self.frame.count(role, int(answers), int(tokens))
-        if not answers:
-            return {}
-        found = {
-            f"{role}/completion_length": tokens / answers,
-            f"{role}/completion_length_max": max(self.processes.gather([longest])),
-            f"{role}/truncated_rate": truncated / moves,
-        }
-        return found | ({f"{role}/moves": moves / answers} if role in played.episodic else {})
