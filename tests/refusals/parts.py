@@ -154,7 +154,7 @@ def scored(scores):
     problems = [Problem((4, 9), 13), Problem((6, 7), 13)]
     proposals = [Proposal(problem, asked={"target": problem}) for problem in problems]
     outcome = Outcome(proposals, np.full(2, nan), problems, [0, 1], np.ones((1, 2, 4)), ["1", "1"])
-    return checked_scores(guide, ScriptedRound(lambda *_: "", {"prover": (8, 4)}, TIERED), proposals, outcome)
+    return checked_scores(guide, ScriptedRound(lambda *_: "", {"prover": (2, 4)}, TIERED), proposals, outcome)
 
 
 def guarded(**settings):
@@ -326,7 +326,7 @@ ROWS = [
     row("temperature=0", make_proposer, "mutation", {"selection_kwargs": {"temperature": 0}}),
     row("capacity=0", make_proposer, "mutation", {"replay": {"capacity": 0}}),
     row("softness=soft", make_proposer, "mutation", {"replay": {"softness": "soft"}}),
-    row("mutations=Sums", make_proposer("mutation", {}).propose, ScriptedRound(lambda *_: "", {"prover": (8, 4)},
+    row("mutations=Sums", make_proposer("mutation", {}).propose, ScriptedRound(lambda *_: "", {"prover": (2, 4)},
         Sums()), []),
     *(row(next(iter(given)), DIFFICULTIES.make, "predictor", given) for given in [
         {"trees": 0}, {"leaves": 1}, {"least": 3}, {"members": True}, {"learning_rate": -1}, {"confidence": "x"}]),

@@ -65,8 +65,8 @@ def check_fill(config: SelfPlaySettings) -> None:
     if most > slots:
         raise ConfigError(
             f"`problems_per_round` ({slots}) is less than the {most} problems that fill=keep_all may play: "
-            f"{proposals} proposals, anchor_fraction {fraction}, padded to a multiple of {multiple}; raise it to {most}, or lower "
-            "proposals_per_round."
+            f"{proposals} proposals, anchor_fraction {fraction}, padded to a multiple of {multiple}; raise "
+            f"it to {most}, or lower proposals_per_round."
         )
 
 

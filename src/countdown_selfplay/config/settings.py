@@ -11,7 +11,7 @@ from trl import GRPOConfig
 
 from ..contract.metric import Range as Bounds
 from ..errors import ConfigError
-from ..games import GAMES, BaseGame, game_class
+from ..games import GAMES, BaseGame, Game, game_class
 from ..games.settings import Settings
 from ..options import built, json_object, option
 from ..registry import nearest
@@ -186,13 +186,18 @@ class SelfPlaySettings(
         that are attempted."""
         return self.proposals_per_round if kind == "conjecturer" else self.problems_per_round
 
+    @property
+    def planned_by_game(self) -> bool:
+        """Whether the game says how much its players sample (`planned`)."""
+        return self.game is not None and game_class(self.game).planned is not BaseGame.planned
+
     def samples(self, processes: int = 1) -> dict[str, int]:
         """The most samples of a round on one of `processes`, by player, as the game plans them. Processes share the
         prompts, of which each has all its samples on one."""
         group = {s.role: s.num_generations for s in self.all_roles.values()}
-        if self.game is not None and (game := game_class(self.game)).planned is not BaseGame.planned:
-            made = game.from_config(self) if self.from_settings else GAMES.make(self.game, self.game_arguments)
-            return dict(made.planned(-(-self.problems_per_round // processes), group))
+        if self.planned_by_game:
+            made: Game = GAMES.make(str(self.game), self.game_arguments)
+            return made.planned(-(-self.problems_per_round // processes), group)
         prompts = {
             s.role: self.slots(s.kind) // (s.num_generations if s.kind == "conjecturer" else 1)
             for s in self.all_roles.values()

@@ -39,7 +39,7 @@ class BaseGame(Stateless):
 
     def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
         """The most samples that each player writes in a round of so many problems; `group`: its samples per prompt, by
-        player. A game without it has one prompt for each problem of a player's kind."""
+        player. Without it: one prompt for each problem of a player's kind. A game with `from_config` has none."""
         raise NotImplementedError
 
     def check(self, args: Any) -> None:

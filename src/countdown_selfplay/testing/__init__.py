@@ -64,7 +64,7 @@ class ScriptedRound:
         return [player for player in self.sizes if player.split("/")[0] == kind]
 
     def slots(self, kind: str) -> int:
-        return self.sizes[self.players(kind)[0]][0]
+        return next((self.sizes[player][0] for player in self.players(kind)), 0)
 
     def group(self, role: str) -> int:
         return self.sizes[role][1]

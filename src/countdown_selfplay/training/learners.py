@@ -10,7 +10,6 @@ import torch
 
 from ..config import JointSelfPlayConfig, Role
 from ..config.role_rules import refuse_ignored_charges
-from ..config.room_rules import check_episode_rows
 from ..contract.domain import in_moves
 from ..distributed.processes import Processes
 from ..errors import ConfigError
@@ -40,11 +39,11 @@ def learners_of(
 ) -> dict[str, Learner]:
     """By role, in the order of `args`. `given`: a user's objectives, which replace those of `args`."""
     objectives = role_objectives(args, {role: roles[role] for role in args.trained_roles}, given)
-    episodes = check_episodes(args, domain)
+    solvers = args.players_of(args.solver.kind) if in_moves(domain) else ()
     found = {}
     for role, objective in objectives.items():
-        most_moves = int(domain.most_moves) if role in episodes else 1
-        replay = replay_of(objective, roles[role], role in episodes)
+        most_moves = int(domain.most_moves) if role in solvers else 1
+        replay = replay_of(objective, roles[role], role in solvers)
         found[role] = Learner(objective, RoleLoss(objective, roles[role], most_moves), replay)
     return found
 
@@ -74,14 +73,6 @@ def role_objectives(
     return found
 
 
-def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """The trained roles whose answers are episodes; ConfigError where a step's do not fit into its micro-batches."""
-    if not in_moves(domain):
-        return []
-    check_episode_rows(args, int(domain.most_moves))
-    return [role for role in args.trained_roles if args.role(role).kind == args.solver.kind]
-
-
 def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     """By the names of a checkpoint, the parts of learners that may have a state."""
     found: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
@@ -94,11 +85,6 @@ def replay_of(objective: Objective, settings: Role, episodes: bool) -> SampleRep
     rule = objective.replay
     if rule is None:
         return None
-    if rule.all_kept and settings.replayed_rounds < (rule.rounds or 0):
-        raise ConfigError(
-            f"`all_kept` of the {settings.role}'s objective, which is an object, finds no room: a step's "
-            "micro-batches are derived from the configuration; name the objective and its `objective_kwargs` there."
-        )
     if rule.reuse is not None or rule.carry:
         return (CarriedAnswers if rule.carry else AnswerBuffer)(rule, settings)
     return EpisodeReplay(rule, settings) if episodes else SampleReplay(rule, settings)

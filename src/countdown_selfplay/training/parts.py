@@ -14,6 +14,7 @@ import torch
 from ..asking import check_generation_kwargs, check_token_ids, prompt_ids, ready
 from ..config import JointSelfPlayConfig
 from ..config.fields import Thresholds
+from ..config.role_rules import check_tokens
 from ..config.roles import FLAT
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
@@ -230,9 +231,11 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
 
 def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:
     """ConfigError if a token that a round writes has no row in the embeddings of a role's model: those of prompts, the
-    one that pads, those that end."""
-    asked = [row["prompt"] for row in example_rows(domain, bool(args.players_of("conjecturer")), rows).values()]
-    used = {i for prompt in asked for i in prompt_ids(tokenizer, prompt)}
+    one that pads, those that end; and if a micro-batch does not hold a prompt with its completion."""
+    asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
+    prompts = {kind: prompt_ids(tokenizer, row["prompt"]) for kind, row in asked.items()}
+    check_tokens(args, {kind: len(ids) for kind, ids in prompts.items()})
+    used = {i for ids in prompts.values() for i in ids}
     named = [i for i in (tokenizer.pad_token_id, tokenizer.eos_token_id) if i is not None]
     for role in policies.roles:
         with policies.active(role):

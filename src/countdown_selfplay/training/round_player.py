@@ -89,12 +89,12 @@ class RoundPlayer:
     ) -> tuple[list[RoleBatch], dict[str, Any]]:
         """A player's samples in windows, and their metrics."""
         args, learner, processes = self.args, self.learners[role], self.processes
-        rounds, steps, rows = self.frame.rounds, args.steps_per_round, args.rows(role) * args.steps_per_round
+        rounds, steps, rows = self.frame.rounds, args.steps_per_round, self._rows(role) * args.steps_per_round
         key = (args.seed, "replay", self.frame.attempt, rounds, role)
         batch, replay, metrics = merged(turns, self.rollouts.blank_row(rollouts)), learner.replay, dict[str, Any]()
         if isinstance(replay, SampleReplay):
-            room = args.kept_answers(role) if isinstance(replay, EpisodeReplay) else rows
-            batch = replay.play(batch, room, rounds, key, processes)
+            episodes = isinstance(replay, EpisodeReplay)
+            batch = replay.play(batch, rows * processes.world if episodes else rows, rounds, key, processes)
         sequences, filled, dropped = self.roles[role].sequences_per_step, steps, 0
         if batch.sequence_B is not None and not sequences:  # equal parts; without credit they cost no forward pass
             batch, sequences = self._as_all_sampled(role, batch)
@@ -120,6 +120,17 @@ class RoundPlayer:
             metrics[f"{role}/dropped_rows"] = dropped
         metrics[f"{role}/trained_samples"] = self._count(role, cut)
         return cut, metrics
+
+    def _rows(self, role: str) -> int:
+        """Rows of a step on a process: whole micro-batches that hold what the player samples, or keeps."""
+        args, world, replay = self.args, self.processes.world, self.learners[role].replay
+        rounds = replay.rule.rounds or 1 if replay is not None and replay.rule.all_kept else 1
+        answers = -(-args.samples(world)[role] * rounds // args.steps_per_round)
+        answers, size = (
+            max(answers, -(-self.roles[role].sequences_per_step // world)),
+            args.per_device_train_batch_size,
+        )
+        return -(-answers // size) * size
 
     def _equal_windows(
         self, role: str, whole: RoleBatch, rows: int, key: tuple[object, ...]
@@ -168,7 +179,9 @@ class RoundPlayer:
         idle_last = frozenset(role for role in window if skips_idle_rows(self.learners[role].loss, engine))
         signalless = frozenset(role for role, batch in window.items() if not batch.has_signal)
         idle = frozenset(role for role, batch in window.items() if batch.idle)
-        counts = {role: self.roles[role].trained_micro_batches for role in window}
+        size = self.args.per_device_train_batch_size
+        needed = {r: -(-b.rows * (1 if b.sequence_B is None else 2) // size) for r, b in window.items()}
+        counts = {role: max(one[role] for one in self.processes.gather([needed])) for role in window}
         cut = micro_batches(
             window, counts, idle_last, self.args.per_device_train_batch_size, engine.policies.shares_prompts
         )
