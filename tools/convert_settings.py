@@ -255,10 +255,14 @@ def rewrite(path: Path, base: str) -> None:
 PROBE = """
 import json, sys
 from countdown_selfplay.config import JointSelfPlayConfig
-from countdown_selfplay.config.recipes import recipes
+from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.planning import dry_run
 for name in recipes():
-    args, w = JointSelfPlayConfig.from_recipe(name), PROCESSES.get(name, 1)
+    kwargs, w = recipe_settings(name, JointSelfPlayConfig).get("proposer_kwargs"), PROCESSES.get(name, 1)
+    if isinstance(kwargs, dict) and "labels" in kwargs.get("difficulty_kwargs", {}):  # a file of an earlier run
+        args = JointSelfPlayConfig.from_recipe(name, proposer_kwargs={**kwargs, "difficulty_kwargs": {}})
+    else:
+        args = JointSelfPlayConfig.from_recipe(name)
     roles = args.all_roles
     if hasattr(args, "problems_per_round"):
         problems, proposals = args.problems_per_round, args.proposals_per_round
