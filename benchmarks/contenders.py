@@ -189,8 +189,8 @@ def ours(name: str, setting: Setting, folder: str, phases: Phases) -> JointConje
         settings.pop("vllm_mode")
         settings["generation_backend"] = "vllm"
     config = JointSelfPlayConfig(
-        **settings, prover_micro_batches=setting.prover,
-        conjecturer_micro_batches=setting.conjecturer if name == "joint" else 0,
+        **settings, problems_per_round=setting.batch * setting.prover // setting.group,
+        proposals_per_round=setting.batch * setting.conjecturer, conjecturer_players=int(name == "joint"),
         conjecturer_num_generations=setting.batch * setting.conjecturer, prover_prompt=domain.prover_prompt,
         conjecturer_prompt=domain.conjecturer_prompt, operands=list(spec.operands), number_low=spec.number_low,
         number_high=spec.number_high, target_low=spec.target_low, target_high=spec.target_high,

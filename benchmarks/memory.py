@@ -70,8 +70,9 @@ def measure(cell: dict[str, Any], output: str) -> None:
     logging.set_verbosity_error()
     torch.set_num_threads(1)
     settings = {k: v for k, v in cell.items() if k not in ("model", "path", "processes")}
+    texts = cell["per_device_train_batch_size"] * cell.get("processes", 1)
     args = JointSelfPlayConfig(
-        output_dir=output + ".run", max_steps=1, prover_micro_batches=2, conjecturer_micro_batches=1,
+        output_dir=output + ".run", max_steps=1, problems_per_round=texts // 2, proposals_per_round=texts,
         num_generations=4, report_to="none", use_cpu=not torch.cuda.is_available(),
         **{"beta": 0.0, "gradient_checkpointing": False, "bf16": torch.cuda.is_available(), **settings},
     )  # fmt: skip

@@ -54,9 +54,10 @@ def part(role: str, seed: int, options: argparse.Namespace, vocabulary: int) -> 
 
 
 def pool(folder: str, model: Any, players: int, options: argparse.Namespace) -> Any:
-    roles = {kind: {"players": players, "micro_batches": 1} for kind in ("prover", "conjecturer")}
+    roles = {kind: {"players": players} for kind in ("prover", "conjecturer")}
+    sizes = {"problems_per_round": options.rows // options.answers, "proposals_per_round": options.rows}
     config = JointSelfPlayConfig(
-        output_dir=folder, per_device_train_batch_size=options.rows, roles=roles, policy_sharing="lora",
+        output_dir=folder, per_device_train_batch_size=options.rows, **sizes, roles=roles, policy_sharing="lora",
         mixed_adapters="on", num_generations=options.answers, report_to="none", save_strategy="no", guard=False,
         gradient_checkpointing=False, max_steps=1, use_cpu=True, shared_prefix="off", prover_prompt="compact",
         conjecturer_prompt="compact", operands=[2, 3, 4, 5, 6],

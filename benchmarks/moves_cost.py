@@ -75,14 +75,12 @@ def one(completions: list[Any], **_: Any) -> list[float]:
 def build(moves: bool, numbers: int, options: argparse.Namespace, folder: str) -> JointConjecturerProverTrainer:
     length = TOKENS if moves else TOKENS * (numbers - 1)
     answers, size = options.problems * options.group, options.micro_batch
-    rows = answers * (numbers - 1 if moves else 1)
-    fit = size - numbers + 2 if moves else size  # an episode stays in one micro-batch
     told = numbers if moves else min(numbers, MAX_OPERANDS)  # of whole answers; the domain that is passed decides
     config = JointSelfPlayConfig(
         output_dir=folder, max_steps=options.rounds + options.warmup, report_to="none", save_strategy="no",
         disable_tqdm=True, logging_steps=10_000, learning_rate=1e-5, lr_scheduler_type="constant", seed=0, beta=0.0,
-        per_device_train_batch_size=size, prover_micro_batches=-(-rows // fit), conjecturer_micro_batches=0,
-        num_generations=options.group, prover_num_generations=options.group, prover_samples_per_round=answers,
+        per_device_train_batch_size=size, problems_per_round=options.problems, conjecturer_players=0,
+        num_generations=options.group, prover_num_generations=options.group,
         prover_sequences_per_step=answers, prover_objective="reinforce", prover_max_completion_length=length,
         generation_kwargs={"min_new_tokens": length}, gradient_checkpointing=False, guard=False, operands=[told],
         number_low=1, number_high=12, target_low=1, target_high=99, conjecturer_prompt="compact_any",

@@ -22,7 +22,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 from pacing import Paced
 from results import machine, spread, write_json
-from step_overhead import BATCH, CONJECTURER, GROUP, PROVER, common, proposal_reward_of, stock_trainer
+from step_overhead import BATCH, CONJECTURER, GROUP, PROVER, SIZES, common, proposal_reward_of, stock_trainer
 from transformers import logging as transformers_logging
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
@@ -35,11 +35,11 @@ def pool_trainer(folder: str, steps: int, players: int) -> JointConjecturerProve
     """`players` conjecturers, each with a tier, and as many provers. Anchors fill what proposals leave open, so that
     each round has as much to do; tiers stay at three numbers, which the model knows."""
     config = JointSelfPlayConfig(
-        **common(folder, steps), proposer="tiers",
+        **common(folder, steps), **SIZES, proposer="tiers",
         proposer_kwargs={"start": [3] * players, "floor": 3, "ceiling": 3, "min_valid": 0, "or_more": False},
         roles={
-            "prover": {"players": players, "micro_batches": PROVER},
-            "conjecturer": {"players": players, "micro_batches": CONJECTURER, "num_generations": BATCH},
+            "prover": {"players": players},
+            "conjecturer": {"players": players, "num_generations": BATCH},
         },
         prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=TINY_SPEC.number_high,
         target_low=TINY_SPEC.target_low, target_high=TINY_SPEC.target_high, guard=False,

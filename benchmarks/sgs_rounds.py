@@ -80,7 +80,7 @@ def build(folder: str, rounds: int, targets: int, batch: int, **changes: Any) ->
     settings: dict[str, Any] = dict(
         output_dir=folder, max_steps=rounds, steps_per_round=2, proposer_kwargs={"batch": batch},
         num_generations=4, conjecturer_num_generations=1, per_device_train_batch_size=slots // 4,
-        prover_micro_batches=2, conjecturer_model=tiny,
+        problems_per_round=2 * batch, proposals_per_round=batch, conjecturer_model=tiny,
         prover_max_completion_length=SHORT, soft_overlong=0.0, save_strategy="no", report_to="none",
         disable_tqdm=True, use_cpu=True,
     )  # fmt: skip

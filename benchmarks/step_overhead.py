@@ -37,6 +37,7 @@ from countdown_selfplay.rewards.prover.verifier import make_countdown_reward
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 
 BATCH, PROVER, CONJECTURER, GROUP = 64, 2, 1, 8
+SIZES = {"problems_per_round": BATCH * PROVER // GROUP, "proposals_per_round": BATCH * CONJECTURER}
 
 
 def common(output: str, steps: int) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def common(output: str, steps: int) -> dict[str, Any]:
 
 def joint_trainer(folder: str, steps: int) -> JointConjecturerProverTrainer:
     config = JointSelfPlayConfig(
-        **common(folder, steps), prover_micro_batches=PROVER, conjecturer_micro_batches=CONJECTURER,
+        **common(folder, steps), **SIZES,
         conjecturer_num_generations=BATCH, prover_prompt="compact", conjecturer_prompt="compact", operands=[3],
         number_high=TINY_SPEC.number_high, target_low=TINY_SPEC.target_low, target_high=TINY_SPEC.target_high,
         guard=False,

@@ -50,8 +50,8 @@ def rows(batch: int, length: int, vocabulary: int, padded: bool, device: torch.d
 def build(options: argparse.Namespace, folder: str) -> Any:
     model = prepare_model(options.model, options.model_path, options.tokenizer, Path(folder))
     config = JointSelfPlayConfig(
-        output_dir=folder, per_device_train_batch_size=options.batch, prover_micro_batches=options.micro_batches,
-        conjecturer_micro_batches=0, num_generations=options.batch * options.micro_batches,
+        output_dir=folder, per_device_train_batch_size=options.batch, problems_per_round=1, conjecturer_players=0,
+        num_generations=options.batch * options.micro_batches,
         gradient_checkpointing=not options.no_gradient_checkpointing, report_to="none", bf16=torch.cuda.is_available(),
         save_strategy="no", policy_sharing="lora" if options.lora else "full", guard=False, max_steps=1,
         model_init_kwargs={"attn_implementation": options.attention} if options.attention else None,

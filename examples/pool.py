@@ -19,13 +19,12 @@ def main(rounds=10):
         roles={
             "prover": {
                 "players": 2,
-                "micro_batches": 8,
                 "num_generations": 4,
                 "objective": "expert_iteration",
                 # one row a player, over the settings above
                 "each": [{"temperature": 1.0}, {"temperature": 0.8}],
             },
-            "conjecturer": {"players": 2, "micro_batches": 1, "num_generations": 32, "objective": "rest"},
+            "conjecturer": {"players": 2, "num_generations": 32, "objective": "rest"},
         },
         save_strategy="no",
         report_to="none",

@@ -27,12 +27,11 @@ from many_runs import finish, finished, play_all, run_folder
 from countdown_selfplay.cli.main import as_program
 
 ATTEMPTS = 16
-ALONE = {"conjecturer_micro_batches": 0, "proposer_kwargs": {"batch": 32}}
+ALONE = {"conjecturer_players": 0, "proposer_kwargs": {"batch": 32}}
 GUIDED = {"proposer_kwargs": {"batch": 16, "fill": True}}
 REPLAY = {
     "prover_objective": "expert_iteration",
     "prover_objective_kwargs": {"reuse": 15, "per_problem": 2, "capacity": 2000, "per_token": True},
-    "prover_samples_per_round": 256,
     "prover_sequences_per_step": 128,
     "steps_per_round": 12,
     "prover_learning_rate": 5e-4,

@@ -103,7 +103,7 @@ def main(argv: list[str]) -> int:
         changes["number_high"] = options.number_high
     args = JointSelfPlayConfig.from_recipe(options.recipe, output_dir="unused", **changes)
     domain = domain_from(args)
-    anchors = fields["per_device_train_batch_size"] * fields["prover_micro_batches"] // fields["num_generations"]
+    anchors = fields["problems_per_round"]
     print("| features | wanted | least_diversity | refused | admitted of all |\n|---|---|---|---|---|")
     for features, wanted in REFUSED.items():
         low, high, own = 0.0, 0.5, {**kwargs, "features": features}

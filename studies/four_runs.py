@@ -20,13 +20,13 @@ from countdown_selfplay.config.recipes import recipes, written
 from countdown_selfplay.lab.compare import aligned_arms, load_arms, write_counts
 from countdown_selfplay.lab.report import write_report
 
-BASELINE = ["--prover_micro_batches", "32"]  # 128 problems x 8 answers; rate, KL and entropy are the aggressive run's
+BASELINE = ["--problems_per_round", "128"]  # x 8 answers; rate, KL and entropy are the aggressive run's
 RUNS = {
     **{name: ("joint", name, []) for name in ("conservative_binary", "aggressive_binary")},
     **{name: ("joint", name, []) for name in ("anchored_shaped", "anchored_shaped_fixed")},
     **{f"rloo_{n}": ("rloo", "aggressive_binary", [*BASELINE, "--max_steps", f"{n}"]) for n in (30, 80)},
     # the corrected run without its conjecturer: 24 fixed problems x 8 a round, as many as it plays on the mean
-    "fixed_problems": ("rloo", "anchored_shaped_fixed", ["--prover_micro_batches", "12", "--max_steps", "100"]),
+    "fixed_problems": ("rloo", "anchored_shaped_fixed", ["--problems_per_round", "24", "--max_steps", "100"]),
 }
 ABLATED = "anchored_shaped_fixed"  # all else as in the corrected run; at 0 the conjecturer's problems alone are played
 CONSERVATIVE = "conservative_binary"  # at 20 the conjecturer has the aggressive run's rate

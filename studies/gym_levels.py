@@ -188,7 +188,7 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
         anchor_fraction=0.0,
         prover_objective="expert_iteration",
         prover_objective_kwargs={"reuse": 4, "per_problem": 2, "capacity": 1000, "per_token": True},
-        prover_samples_per_round=384,
+        problems_per_round=48,
         prover_num_generations=8,
         prover_sequences_per_step=64,
         steps_per_round=8,

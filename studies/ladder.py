@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "trained": {},
     "frozen": {"conjecturer_learning_rate": 0.0},
     "placebo": {"shuffled_rewards": True},
-    "uniform": {"proposer": "uniform_rungs", "conjecturer_micro_batches": 0, "conjecturer_samples_per_round": None},
+    "uniform": {"proposer": "uniform_rungs", "conjecturer_players": 0},
 }
 KINDS["bandit"] = {**KINDS["uniform"], "proposer": "bandit_rungs"}
 KINDS["hard"] = {**KINDS["uniform"], "proposer_kwargs": {"rungs": [8, 9, 10]}}
@@ -65,10 +65,8 @@ def settings(arm: str, largest: int = 20, gains: Path = GAINS) -> dict[str, Any]
     found = dict(KINDS[kind])
     if kind == "oracle":
         found["proposer_kwargs"] = {"gains": str(gains)}
-    episodes = found.get("prover_sequences_per_step", 160) + found.get("prover_demonstrations_per_step", 80)
-    found["prover_micro_batches"] = -(-episodes * (largest - 1) // (512 - largest + 2))  # room for the longest
     found["operands"] = list(range(3, largest + 1))
-    if found.get("conjecturer_micro_batches") != 0:
+    if found.get("conjecturer_players") != 0:
         found["conjecturer_max_completion_length"] = largest + 4
     if reuse:
         kept = {"reuse": float(reuse), "per_problem": 2, "capacity": 2000, "per_token": True}

@@ -35,8 +35,8 @@ ANCHORS = 512  # problems of the fixed training set, drawn anew for each trainin
 COMMON: dict[str, Any] = dict(
     max_steps=80,
     per_device_train_batch_size=64,
-    prover_micro_batches=4,
-    conjecturer_micro_batches=1,
+    problems_per_round=32,
+    proposals_per_round=64,
     num_generations=8,
     conjecturer_num_generations=64,
     prover_learning_rate=5e-5,
@@ -64,14 +64,14 @@ COMMON: dict[str, Any] = dict(
     disable_tqdm=True,
     report_to="none",
 )
-ALONE = dict(conjecturer_micro_batches=0)
+ALONE = dict(conjecturer_players=0)
 # Chosen on training seeds 11 and 12 by 512 problems that no table here uses, see docs/results/matched_samples.md.
 PROVER = dict(prover_objective="maxrl")  # the gradient of the expected log solve rate
 BEST = dict(
     conjecturer_reward="learnability",
     anchor_fraction=0.0,
-    conjecturer_num_generations=128,  # enough proposals to fill all slots
-    conjecturer_micro_batches=2,
+    proposals_per_round=128,  # enough to fill all slots
+    conjecturer_num_generations=128,
     **PROVER,
 )
 REWARDS: dict[str, dict[str, Any]] = {  # without disagreement: with one prover it is learnability

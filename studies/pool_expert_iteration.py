@@ -48,7 +48,7 @@ FEW = 96  # demonstrations after which a prover's weights write a problem in thr
 
 TIERS = {"start": [3, 4], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 6}
 APART = [{"model": "prover_a", "temperature": 0.8}, {"model": "prover_b", "temperature": 1.2}]
-SINGLE: dict[str, Any] = {"roles": {"prover": {"players": 1, "num_generations": 8, "micro_batches": 16}}}
+SINGLE: dict[str, Any] = {"roles": {"prover": {"players": 1, "num_generations": 8}}}
 ARMS: dict[str, dict[str, Any]] = {
     "start": {},  # the warm start, not trained
     "pool": {},
@@ -87,7 +87,7 @@ ARMS: dict[str, dict[str, Any]] = {
     },
 }
 LONG = ("pool", "single", "fixed", "raw_conjecturer", "raw_hysteresis")
-MATCHED, MICRO_BATCH = "fixed", 32  # to the answers of `single`; answers in a micro-batch of the recipe
+MATCHED = "fixed"  # to the answers of `single`
 
 
 # -- the models that the pools start from ----------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def run(task: tuple[str, int, str, str, int, int, float]) -> None:
 
     changes = dict(ARMS[arm])
     if arm == MATCHED:
-        changes["roles"] = matched(changes["roles"], run_folder(root, "single", seed) / FINISHED, rounds)
+        changes["problems_per_round"] = matched(run_folder(root, "single", seed) / FINISHED, rounds)
     domain = domain_of(changes.pop("phrasing", "compact"), changes.pop("conjecturer_phrasing", "compact"))
     args = JointSelfPlayConfig.from_recipe(
         "tiny/pool",
@@ -203,10 +203,10 @@ def run(task: tuple[str, int, str, str, int, int, float]) -> None:
           f"({trained:.2f} CPU s a round, {time.process_time() - began:.0f} in all)", flush=True)  # fmt: skip
 
 
-def matched(roles: dict[str, Any], single: Path, rounds: int) -> dict[str, Any]:
-    """Roles whose prover has in each round as many micro-batches as the answers of `single` fill on the mean."""
+def matched(single: Path, rounds: int) -> int:
+    """Problems of a round, a multiple of 4 of them x 8 answers: as many answers as `single` had on the mean."""
     answers = json.loads(single.read_text())["samples"]["prover"]
-    return roles | {"prover": roles["prover"] | {"micro_batches": max(1, round(answers / rounds / MICRO_BATCH))}}
+    return 4 * max(1, round(answers / rounds / 32))
 
 
 def _scores(trainer: Any, problems: Sequence[Any], seed: int, domain: Any) -> dict[str, Any]:

@@ -47,4 +47,4 @@ class Bit:
 def scripted(solved, slots=8, group=4, domain=None, **changes):
     """A round whose prover answers the first solved[rung] of its `group` answers to a problem right."""
     write = lambda player, row, i: "yes" if i < solved.get(row["rung"], 0) else "no"  # noqa: E731
-    return ScriptedRound(write, {"prover": (slots * group, group)}, domain or Numbered(), **changes)
+    return ScriptedRound(write, {"prover": (slots, group)}, domain or Numbered(), **changes)

@@ -13,9 +13,10 @@ pattern differ. The exit code is 1 if anything differs. Nothing is stored: float
 --base may be any commit. A commit that changes the key of the random seeds changes all that is sampled after it, so
 compare up to it with its parent as --head, and from it on with it as --base.
 
-Both trees get the settings of the base's recipes as the flat names of a YAML file, and the same problems and
-demonstrations, made here. Self-guided self-play and the critic game start from models that two of the runs, with the
-base's package, fine-tune. Only names that stay are used: the program, its options, and the files of a run folder.
+Both trees get the settings of the base's recipes as the flat names of a YAML file, each in its own words
+(convert_settings.py), and the same problems and demonstrations, made here. Self-guided self-play and the critic game
+start from models that two of the runs, with the base's package, fine-tune. Only names that stay are used: the program,
+its options, and the files of a run folder.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from convert_settings import convert
 from trees import ROOT, write_tree
 
 
@@ -54,8 +56,7 @@ class Run:
 
 ANCHORS, FEW, LABELS, GAME = (f"data/{name}.jsonl" for name in ("anchors", "few", "labels", "game"))
 LADDER = {"operands": [3, 4, 5, 6], "eval_problems": 16, "eval_rungs": [3, 4], "eval_dataset_name": None}
-NO_CONJECTURER = {"conjecturer_micro_batches": 0, "conjecturer_samples_per_round": None}
-NO_CONJECTURER |= {"conjecturer_sequences_per_step": None, "conjecturer_model": None}
+NO_CONJECTURER = {"conjecturer_players": 0, "conjecturer_sequences_per_step": None, "conjecturer_model": None}
 SGS = {
     "model_name_or_path": "tiny",
     "conjecturer_model": "starts/sft/run",
@@ -202,6 +203,13 @@ def settings_of(run: Run, recipes: Path, rounds: int) -> dict[str, Any]:
     return found
 
 
+def counts_rows(tree: Path) -> bool:
+    """Whether the package of a tree reads the sizes of a round in micro-batches."""
+    return "problems_per_round" not in "".join(
+        path.read_text() for path in (tree / "src").glob("countdown_selfplay/config/*.py")
+    )
+
+
 # -- a run and what it leaves --------------------------------------------------------------------------------------
 
 
@@ -336,6 +344,7 @@ def main() -> int:
         base = write_tree(args.base, work / "base")
         head = ROOT if args.head is None else write_tree(args.head, work / "head")
         recipes = base / "examples" / "recipes"
+        renamed = counts_rows(base) and not counts_rows(head)
         played: dict[tuple[str, str], tuple[dict[str, Any], float]] = {}
 
         def result(side: str, run: str) -> tuple[dict[str, Any], float]:
@@ -347,6 +356,8 @@ def main() -> int:
                 settings = settings_of(RUNS[run], recipes, args.rounds)
                 place = work / "runs" / side / run
                 tree = base if side == "base" else head
+                if renamed and side == "head":
+                    settings = convert(settings)
                 found = before if "error" in before else play(tree, RUNS[run], settings, place)
                 played[side, run] = found, time.perf_counter() - begin
             return played[side, run]

@@ -97,7 +97,7 @@ def write_run(folder: Path, baseline: bool = False) -> Path:
     folder.mkdir(parents=True)
     config = {"conjecturer_reward": "tent", "steps_per_round": 1, "max_steps": ROUNDS, "seed": 0}
     if baseline:
-        config |= {"conjecturer_micro_batches": 0, "prover_objective": "reinforce_half"}
+        config |= {"conjecturer_players": 0, "prover_objective": "reinforce_half"}
     _write(folder / "run.json", {"name": folder.name, "config": config})
     rows = [_round(rng, step, baseline) for step in range(1, ROUNDS + 1)]
     for step in range(5, ROUNDS + 1, 5):

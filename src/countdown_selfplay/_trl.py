@@ -290,9 +290,7 @@ def colocated_vllm(
             gpu_memory_utilization=args.vllm_gpu_memory_utilization,
             max_model_length=args.vllm_max_model_length,
             # As many as a turn asks for at once, and below the 4096 tokens that TRL lets a batch have.
-            max_num_seqs=min(
-                max(map(args.capacity, args.all_roles)) // args.world_size * args.vllm_tensor_parallel_size, 1024
-            ),
+            max_num_seqs=min(max(args.samples(args.world_size).values()) * args.vllm_tensor_parallel_size, 1024),
             enable_sleep_mode=args.vllm_enable_sleep_mode,
             model_impl=args.vllm_model_impl,
             trust_remote_code=args.trust_remote_code,

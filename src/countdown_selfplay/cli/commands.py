@@ -65,7 +65,7 @@ def _rloo(script: Any, training: Any) -> str | None:
         if value != allowed:
             return (
                 f"`{name}` ({value}) is not for rloo, which trains the prover alone and by RLOO; use `joint`, with "
-                "--conjecturer_micro_batches 0 if the prover shall learn alone."
+                "--conjecturer_players 0 if the prover shall learn alone."
             )
     return None
 
@@ -93,7 +93,7 @@ def _symbolic(script: Any, training: Any) -> str | None:
         )
     if training.players_of("conjecturer"):
         return (
-            f"`conjecturer_micro_batches` ({training.role('conjecturer').micro_batches}) gives the run a conjecturer "
+            f"`conjecturer_players` ({training.given('conjecturer', 'players')}) gives the run a conjecturer "
             f"that nobody asks for problems: `proposer` is {training.proposer}; set it to 0."
         )
     return None
@@ -153,7 +153,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "rloo": Trainer(
         "Train a prover alone by RLOO, with the trainer, folder and report of joint", JOINT, "tiny/rloo",
-        _as_joint("tiny/rloo"), forced={"conjecturer_micro_batches": "0"}, refusal=_rloo,
+        _as_joint("tiny/rloo"), forced={"conjecturer_players": "0"}, refusal=_rloo,
     ),
     "pool": Trainer(
         "Train a pool: conjecturers by tiers of difficulty, several provers, expert iteration", JOINT, "tiny/pool",

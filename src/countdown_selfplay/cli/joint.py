@@ -69,7 +69,7 @@ def control_of(
     if not script.control or script.dry_run or script.probe:
         return None
     folder = str(Path(training.output_dir) / "control")
-    alone = ["--control", "false", "--conjecturer_micro_batches", "0", "--output_dir", folder]
+    alone = ["--control", "false", "--conjecturer_players", "0", "--output_dir", folder]
     options = parse([*argv, *alone], command)
     return options[1], build_arguments(*options)
 

@@ -31,6 +31,16 @@ class RoleFields:
         "Settings per role, as a mapping in YAML and Python and as JSON here, such as "
         '\'{"prover": {"players": 4}}\'. A flat setting of the same source (prover_learning_rate) wins over it.',
     )
+    problems_per_round: int = option(
+        8,
+        "Problems that each prover attempts in a round, num_generations times each, over all processes.",
+        Range(1, why="problems"),
+    )
+    proposals_per_round: int = option(
+        8,
+        "Problems that each conjecturer writes in a round, over all processes: whole groups of its num_generations.",
+        Range(1, why="problems; without a conjecturer (conjecturer_players 0) it is not read"),
+    )
     steps_per_round: int = option(
         1,
         "Optimizer steps into which the samples of a round are cut; with sequences_per_step the most that a round may "
@@ -42,6 +52,12 @@ class RoleFields:
         "Sequences with credit in an optimizer step of each role, over all processes (SGS, appendix C.1: 32), so that "
         "the number of steps in a round follows the data. 0: steps_per_round steps of equally many samples, with and "
         "without credit.",
+    )
+    max_tokens_per_micro_batch: int = option(
+        0,
+        "Most tokens, padding among them, that the rows of a micro-batch have beside the bound on their number, "
+        "per_device_train_batch_size. 0: no bound.",
+        Range(0, why="tokens; 0 is no bound"),
     )
     reset_optimizer: Literal["never", "round"] = option(
         "never",

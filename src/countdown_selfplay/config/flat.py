@@ -12,7 +12,7 @@ from ..games.settings import Settings
 from ..options import hints_of, json_object
 from .countdown_fields import ProposedCountdown
 from .fields import Client, Thresholds
-from .roles import DEFAULTS, FIELDS, FLAT, Role, flat_name, parsed_roles
+from .roles import FIELDS, FLAT, Role, flat_name, parsed_roles
 
 PARTS: dict[str, tuple[type, str, str]] = {
     "domain_kwargs": (ProposedCountdown, "", "Problems and prompts"),
@@ -43,14 +43,13 @@ class FlatName:
     @property
     def help(self) -> str:
         text = _WORDS.get(self.name, str(self.field.metadata["help"])).replace("{role}", self.kind)
-        return f"{text} Default: {self.usual}." if self.kind and self.key in ("micro_batches", "objective") else text
+        return f"{text} Default: {self.usual}." if self.kind and self.key == "objective" else text
 
     @property
     def usual(self) -> Any:
         """The value that acts where none is given."""
         made = self.field.default_factory
-        value = self.field.default if made is dataclasses.MISSING else made()
-        return DEFAULTS.get(self.kind, {}).get(self.key, value)
+        return self.field.default if made is dataclasses.MISSING else made()
 
     @property
     def default(self) -> Any:
@@ -59,11 +58,8 @@ class FlatName:
 
 
 _WORDS = {
-    "prover_micro_batches": "Micro-batches of the prover in a round, per process. The prover's samples in a round are "
-    "per_device_train_batch_size x prover_micro_batches x processes.",
-    "conjecturer_micro_batches": "Micro-batches of the conjecturer in a round, per process. Proposals in a round are "
-    "per_device_train_batch_size x conjecturer_micro_batches x processes. 0: no conjecturer; the round is "
-    "single-policy RL on the anchor problems.",
+    "conjecturer_players": "How many conjecturers there are; several are called conjecturer/0, conjecturer/1 and so "
+    "on. 0: none; the round is single-policy RL on the anchor problems.",
     "prover_num_generations": "Answers sampled per problem. None: num_generations.",
     "conjecturer_num_generations": "Proposals sampled per conjecturer prompt. None: num_generations.",
     "prover_max_completion_length": "Most tokens in an answer. None: max_completion_length.",

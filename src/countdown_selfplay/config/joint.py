@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from ..games import check_game, game_class
 from . import rules
 from .flat import how_written, place
-from .recipes import recipe_fields
+from .recipes import check_names, recipe_fields
 from .roles import FLAT, parsed_roles, typed_setting
 from .settings import SelfPlaySettings
 
@@ -24,6 +24,7 @@ def takes_flat_names(config: T) -> T:
 
     @functools.wraps(declared)
     def build(self: Any, *values: Any, **settings: Any) -> None:
+        check_names(settings, type(self))
         self.written, self.asked = how_written(settings), tuple(parsed_roles(settings.get("roles")))
         declared(self, *values, **place(settings))
 
@@ -53,8 +54,6 @@ class JointSelfPlayConfig(SelfPlaySettings):
         for kind in self.configured_kinds:  # TRL's group size is about to become the loader's
             own = self.roles.setdefault(kind, {})
             own["num_generations"] = self.given(kind, "num_generations") or self.num_generations
-            if kind == "conjecturer" and not self.players_of(kind):
-                own["micro_batches"] = 0
         group = self.num_generations
         # TRL's batch, for its checks alone: rounds are drawn by rounds_loader.
         self.num_generations, self.steps_per_generation, self.generation_batch_size = 2, 2 * self.steps_per_round, None

@@ -43,30 +43,30 @@ def check_parts(config: SelfPlaySettings) -> None:
 
 
 def check_fill(config: SelfPlaySettings) -> None:
-    """Room for proposals, and for all of them where none may be left out."""
+    """Slots for proposals, and for all of them where none may be left out."""
     proposing, settings = config.players_of("conjecturer"), config.game_settings
-    slots, fraction = config.slots_per_round, settings.anchor_fraction
+    slots, fraction = config.problems_per_round, settings.anchor_fraction
     if not proposing and (config.proposer is None or fraction < 1):
         return
     if config.anchor_slots >= slots:
         raise ConfigError(
             f"`anchor_fraction` ({fraction}) of {slots} slots leaves the conjecturer none; lower it, or set "
-            "conjecturer_micro_batches=0 for plain RL on the anchors."
+            "conjecturer_players=0 for plain RL on the anchors."
         )
     if settings.fill == "none" and fraction:
         raise ConfigError(
             f"`anchor_fraction` ({fraction}) is a share of the data set's problems, and fill=none plays none of them; "
             "set it to 0, or fill to anchor."
         )
-    multiple, proposals = config.fill_multiple, sum(config.capacity(player) for player in proposing)
+    if settings.fill != "keep_all":
+        return
+    multiple, proposals = settings.truncate_multiple or 1, config.proposals_per_round * len(proposing)
     most = batch_of_all(proposals, fraction, multiple)
-    if settings.fill == "keep_all" and most > slots:
-        size = config.per_device_train_batch_size * config.steps_per_round * config.world_size
-        needed = -(-most * config.solver.num_generations // size)
+    if most > slots:
         raise ConfigError(
-            f"`{config.field_of('prover', 'micro_batches')}` ({config.solver.micro_batches}) holds {slots} problems "
-            f"a round, and fill=keep_all may play {most}: {proposals} proposals, anchor_fraction {fraction}, padded "
-            f"to a multiple of {multiple}; raise it to {needed}, or sample fewer proposals."
+            f"`problems_per_round` ({slots}) is less than the {most} problems that fill=keep_all may play: "
+            f"{proposals} proposals, anchor_fraction {fraction}, padded to a multiple of {multiple}; raise "
+            f"it to {most}, or lower proposals_per_round."
         )
 
 

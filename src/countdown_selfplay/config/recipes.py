@@ -4,7 +4,7 @@ two sources of settings wins."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +102,18 @@ def recipe_settings(name: str, training: type, command: str = "joint") -> dict[s
     return resolved(name, recipes(command), written, training)
 
 
+def check_names(given: Iterable[str], training: type) -> list[str]:
+    """The names of the fields of `training`, flat ones too; ConfigError if one of `given` is none."""
+    fields = [*(f.name for f in dataclasses.fields(training) if f.init), *NAMES]
+    for name in given:
+        if name not in fields:
+            raise ConfigError(f"`{name}` is not a field of {training.__name__}.{suggestion(name, fields)}")
+    return fields
+
+
 def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
     """Those settings of a recipe that are fields of `training`, under `changes`; its model and its data are left out.
     ConfigError for a change that is no field."""
-    fields = [*(f.name for f in dataclasses.fields(training) if f.init), *NAMES]
-    for change in changes:
-        if change not in fields:
-            raise ConfigError(f"`{change}` is not a field of {training.__name__}.{suggestion(change, fields)}")
+    fields = check_names(changes, training)
     written = recipe_settings(name, training)
     return over({field: value for field, value in written.items() if field in fields}, changes, training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, get_args
 
@@ -23,7 +24,7 @@ def check_kinds(config: SelfPlaySettings) -> None:
         if kind in config.kinds:
             continue
         names = sorted((name, s) for (k, s), name in config.written.items() if k == kind and name == f"{kind}_{s}")
-        if names == [("conjecturer_micro_batches", "micro_batches")] and not config.given(kind, "micro_batches"):
+        if kind == "conjecturer" and not config.given(kind, "players"):
             continue  # "no conjecturer", which is so
         own: Any = config.roles
         where = f"`{names[0][0]}` ({own[kind][names[0][1]]})" if names else f"`roles.{kind}` ({own[kind]})"
@@ -36,27 +37,19 @@ def check_kinds(config: SelfPlaySettings) -> None:
         optional = kind in config.optional or kind == "conjecturer"
         if not optional and kind not in config.configured_kinds:
             raise ConfigError(
-                f"{game} has a role '{kind}' that is not configured; add `roles.{kind}`, such as "
-                f"{{{kind}: {{micro_batches: 1}}}}."
+                f"{game} has a role '{kind}' that is not configured; add `roles.{kind}`, which may be empty: "
+                f"{{{kind}: {{}}}}."
             )
         if kind in config.configured_kinds:
             _check_counts(config, kind, optional)
 
 
 def _check_counts(config: SelfPlaySettings, kind: str, optional: bool) -> None:
-    """How many players, and how much each can hold."""
+    """How many players."""
     players, name = config.given(kind, "players"), config.field_of(kind, "players")
-    if players < 0:
-        raise ConfigError(f"`{name}` ({players}) must be at least 0: 0 leaves the role out.")
+    check_number(name, "players", players)
     if not optional and players == 0:
         raise ConfigError(f"`{name}` (0) leaves out a role that the game needs; give it at least 1 player.")
-    least, meaning = (0, "0 means that there is no conjecturer") if kind == "conjecturer" else (1, "it has to sample")
-    meaning = "the prover is always there" if kind == "prover" else meaning
-    if config.given(kind, "micro_batches") < least:
-        raise ConfigError(
-            f"`{config.field_of(kind, 'micro_batches')}` ({config.given(kind, 'micro_batches')}) must be a finite "
-            f"number of at least {least}: {meaning}."
-        )
     each = config.given(kind, "each")
     if each is not None and len(each) != players:
         raise ConfigError(
@@ -72,7 +65,7 @@ _TRAINING = (
 
 
 def check_players(config: SelfPlaySettings) -> None:
-    """Before TRL derives its batch sizes: numbers, weights that lead somewhere, whole groups."""
+    """Before TRL derives its batch sizes: numbers, weights that lead somewhere."""
     for (kind, setting), name in config.written.items():
         check_number(name, setting, config.given(kind, setting))
     for s in config.one_of_each_kind:
@@ -88,33 +81,33 @@ def check_players(config: SelfPlaySettings) -> None:
                 f"`{config.field_of(s.kind, 'model')}` ({s.model}) would not be read beside {weights}, whose weights "
                 "it plays; leave one of them unset."
             )
-        _check_groups(config, s)
 
 
-def _check_groups(config: SelfPlaySettings, settings: Role) -> None:
-    """Whole groups per process, or a group's baseline would need another process's samples."""
-    kind, group = settings.kind, settings.num_generations
-    name = group_name(config, kind)
-    samples = config.per_device_train_batch_size * settings.micro_batches
-    if group < 1:
-        raise ConfigError(f"`{name}` ({group}) must be at least 1 sample.")
-    if settings.samples_per_round is None and samples % group:
-        allowed = _group_sizes(config, name)
-        close = sorted(sorted(allowed, key=lambda n: abs(n - group))[:2])
-        cure = f"use {' or '.join(map(str, close))}, or change the batch" if close else "change the batch"
+def check_sizes(config: SelfPlaySettings) -> None:
+    """Whole groups of proposals, and a token budget that holds a sequence."""
+    writing, proposals = config.players_of("conjecturer"), config.proposals_per_round
+    if writing and proposals % (group := config.role(writing[0]).num_generations):
+        below = proposals // group * group
+        near = " or ".join(str(size) for size in (below, below + group) if size)
         raise ConfigError(
-            f"`{name}` ({group}) must divide `per_device_train_batch_size` x "
-            f"`{config.field_of(kind, 'micro_batches')}` ({samples}); {cure}."
+            f"`proposals_per_round` ({proposals}) must be a multiple of `{group_name(config, 'conjecturer')}` "
+            f"({group}), the proposals that a conjecturer writes to one prompt; set it to {near}."
         )
+    check_tokens(config, {})
 
 
-def _group_sizes(config: SelfPlaySettings, name: str) -> list[int]:
-    """The values from 2 on of the field `name` that all roles which read it can take: they divide what a process holds
-    of each, and give each objective the samples that it compares."""
-    readers = [s for s in config.one_of_each_kind if group_name(config, s.kind) == name]
-    held = [s.samples_per_round or config.per_device_train_batch_size * s.micro_batches for s in readers]
-    least = max([2, *(_needed_samples(objective_of(config, s.kind), s.kind) for s in readers if s.trained)])
-    return [n for n in range(least, min(held) + 1) if all(samples % n == 0 for samples in held)]
+def check_tokens(config: SelfPlaySettings, prompts: Mapping[str, int]) -> None:
+    """The token budget of a micro-batch holds one sequence of each trained role. prompts: kind -> tokens of its
+    longest prompt, as far as known."""
+    budget = config.max_tokens_per_micro_batch
+    for s in (s for s in config.one_of_each_kind if s.trained and budget):
+        prompt = prompts.get(s.kind, 1)
+        if budget < (least := prompt + s.max_completion_length):
+            raise ConfigError(
+                f"`max_tokens_per_micro_batch` ({budget}) must hold one sequence of the {s.kind}, {prompt} tokens of "
+                f"prompt{'' if s.kind in prompts else ' at least'} and {s.max_completion_length} of completion; set "
+                f"it to {least} or more, to 0 for no bound, or lower max_completion_length."
+            )
 
 
 def objective_of(config: SelfPlaySettings, kind: str) -> Any:
@@ -154,6 +147,7 @@ def check_settings(config: SelfPlaySettings) -> None:
                 "only; set that too, or leave it unset."
             )
         _check_objective(config, kind, kind in present and present[kind].trained)
+    check_sizes(config)
 
 
 def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None:
@@ -168,6 +162,12 @@ def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None
             "reinforce, grpo or rest."
         )
     settings = config.role(kind)
+    count = settings.demonstrations_per_step
+    if count and not settings.sft_coef:
+        raise ConfigError(
+            f"`{config.field_of(kind, 'demonstrations_per_step')}` ({count}) has no effect with "
+            f"`{config.field_of(kind, 'sft_coef')}` 0, the weight of the supervised term; set that too, such as 0.3."
+        )
     _check_kl(config, settings)
     blind = not objective.reads_rewards
     if kind == "prover" and blind and config.kl_in == "reward" and settings.beta > 0:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from ..objectives import make_objective
 from ..options import help_of, hints_of, option, typed
 from ..registry import nearest
 from .ranges import check_number
@@ -18,8 +17,6 @@ FLAT = ("prover", "conjecturer")
 """Kinds of roles whose settings have flat names too (`prover_learning_rate`)."""
 START = "start"
 """`weights` of a role that plays what was passed in and is never trained."""
-DEFAULTS: dict[str, dict[str, Any]] = {"prover": {"micro_batches": 8}}
-"""Settings in which the default of a kind is not that of Role."""
 
 
 def _plain(text: str, free: bool = False) -> Any:
@@ -46,18 +43,10 @@ class Role:
         "were passed in, sampled and never trained. None: as policy_sharing says.",
     )
     """Of a player: the name of its weights; None: those that were passed in, frozen."""
-    micro_batches: int = option(1, "Micro-batches that hold the {role}'s samples in an optimizer step, per process.")
-    """The role's capacity, trained or not."""
     sequences_per_step: int = _plain(
         "Trained sequences of the {role} in an optimizer step, over all processes. None: sequences_per_step."
     )
     """0: the round's samples in steps_per_round equal parts."""
-    samples_per_round: int | None = option(
-        None,
-        "Samples of the {role} in a round, over all processes, an episode being one; needs sequences_per_step, or "
-        "answers in moves, whose micro-batches hold the rows that a step trains on. None: what its micro-batches "
-        "hold.",
-    )
     num_generations: int = _plain("Samples per prompt of the {role}. None: num_generations.")
     objective: str = option("rloo", "Advantage and loss of the {role}: a name in OBJECTIVES.")
     objective_kwargs: dict[str, Any] = option(
@@ -121,19 +110,6 @@ class Role:
     sampler_correction_min: float | None = None
     sampler_correction_max: float | None = 3.0
     trained: bool = True
-
-    @property
-    def replayed_rounds(self) -> int:
-        """Rounds of samples that one of its steps has room for (`all_kept`)."""
-        if not self.trained or not self.objective_kwargs.get("all_kept"):
-            return 1
-        replay: Any = make_objective(self.objective, self.objective_kwargs).replay
-        return 1 if replay is None else replay.rounds
-
-    @property
-    def trained_micro_batches(self) -> int:
-        """Micro-batches of the player in an optimizer step."""
-        return self.micro_batches * self.replayed_rounds
 
     @property
     def player(self) -> str:
@@ -220,8 +196,6 @@ def _mappings(name: str, given: Any) -> list[dict[str, Any]]:
     return found
 
 
-def names_of(kind: str, players: int, micro_batches: int) -> tuple[str, ...]:
-    """The names of a kind's players. A conjecturer without micro-batches is absent."""
-    if kind == "conjecturer" and micro_batches == 0:
-        return ()
+def names_of(kind: str, players: int) -> tuple[str, ...]:
+    """The names of a kind's players."""
     return (kind,) if players == 1 else tuple(f"{kind}/{i}" for i in range(players))

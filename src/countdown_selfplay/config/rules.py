@@ -21,7 +21,6 @@ from .part_rules import check_fill, check_parts, check_placebo, check_problems
 from .ranges import check_numbers
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS
-from .room_rules import check_room, check_step
 from .settings import SelfPlaySettings
 
 _UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what to set instead
@@ -56,7 +55,7 @@ RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {
     (
         lambda c: c.game_settings.random_fraction and c.players_of("conjecturer"),
         "`random_fraction` ({c.game_settings.random_fraction}) is for runs without a conjecturer; set "
-        "conjecturer_micro_batches=0, or leave it at 0.",
+        "conjecturer_players=0, or leave it at 0.",
     ),
     (
         lambda c: not 0 < c.importance_clip_low <= 1 <= c.importance_clip_high,
@@ -131,6 +130,27 @@ RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {
         "`save_only_model` (True) leaves the guard no state to restore; set guard=False or save_only_model=False.",
     ),
 )
+_BEFORE: tuple[tuple[Broken, str], ...] = (
+    (
+        lambda c: not c.trained_roles,
+        "`roles` has no role that is trained: give one of them weights other than start.",
+    ),
+    (
+        lambda c: c.gradient_accumulation_steps != 1,
+        "`gradient_accumulation_steps` ({c.gradient_accumulation_steps}) must be 1: a Trainer step is a round, whose "
+        "micro-batches follow from what there is to train on; leave it unset.",
+    ),
+    (
+        lambda c: (
+            c.steps_per_generation not in (None, c.steps_per_round)
+            or (c.generation_batch_size is not None and c.steps_per_generation is None)
+        ),
+        "`steps_per_generation` ({c.steps_per_generation}) and `generation_batch_size` ({c.generation_batch_size}) "
+        "cannot be set: a round generates once for all its optimizer steps; change problems_per_round, "
+        "proposals_per_round or steps_per_round.",
+    ),
+)
+"""On fields that TRL derives others from."""
 _UNSUPPORTED = ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns")
 
 
@@ -140,7 +160,7 @@ def before_trl(config: SelfPlaySettings) -> None:
     check_reporters(config)
     check_kinds(config)
     check_players(config)
-    check_step(config)
+    check_rules(config, _BEFORE)
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
     for name, instead in _UNREAD.items():
         if getattr(config, name) != defaults[name]:
@@ -162,7 +182,6 @@ def after_trl(config: SelfPlaySettings) -> None:
     _check_allowed(config)
     check_settings(config)
     check_generation(config)
-    check_room(config)
     check_fill(config)
     check_placebo(config)
     for name in _UNSUPPORTED:

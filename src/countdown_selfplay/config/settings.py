@@ -1,5 +1,5 @@
-"""All fields of a joint run and what follows from them: the players with their settings, batches, slots. The rules of
-the other files here take a `SelfPlaySettings`; JointSelfPlayConfig adds that they hold."""
+"""All fields of a joint run and what follows from them: the players with their settings, and how much each samples.
+The rules of the other files here take a `SelfPlaySettings`; JointSelfPlayConfig adds that they hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trl import GRPOConfig
 
 from ..contract.metric import Range as Bounds
 from ..errors import ConfigError
-from ..games import game_class
+from ..games import GAMES, BaseGame, Game, game_class
 from ..games.settings import Settings
 from ..options import built, json_object, option
 from ..registry import nearest
@@ -27,7 +27,7 @@ from .fields import (
     trips_of,
 )
 from .flat import NAMES, PARTS, spread
-from .roles import DEFAULTS, FIELDS, FLAT, PLAIN, START, Role, names_of
+from .roles import FIELDS, FLAT, PLAIN, START, Role, names_of
 from .settled import Settled
 
 
@@ -76,7 +76,7 @@ class SelfPlaySettings(
         default = FIELDS[setting].default
         default = {} if default is dataclasses.MISSING else default
         roles = cast("dict[str, dict[str, Any]]", self.roles or {})
-        return roles.get(kind, {}).get(setting, DEFAULTS.get(kind, {}).get(setting, default))
+        return roles.get(kind, {}).get(setting, default)
 
     @property
     def configured_kinds(self) -> tuple[str, ...]:
@@ -114,16 +114,16 @@ class SelfPlaySettings(
 
     def role(self, role: str) -> Role:
         """The settings of a player; of a kind, those of its first player, and of an absent one those that it would
-        have, with no micro-batches."""
+        have, with no players."""
         players = self.all_roles
         kinds = {settings.kind: settings for settings in reversed(players.values())}
         found = players.get(role) or kinds.get(role)
         if found is None and role not in self.kinds:
             raise ConfigError(f"There is no role '{role}'; the roles are {', '.join((*players, *self.kinds))}.")
-        return found or dataclasses.replace(self._role(role, role, None, 0), micro_batches=0)
+        return found or dataclasses.replace(self._role(role, role, None, 0), players=0)
 
     def _names(self, kind: str) -> tuple[str, ...]:
-        return names_of(kind, self.given(kind, "players"), self.given(kind, "micro_batches"))
+        return names_of(kind, self.given(kind, "players"))
 
     def _weights(self, kind: str, index: int) -> str | None:
         """The name of the weights of player `index` of a kind, None for frozen ones."""
@@ -173,7 +173,7 @@ class SelfPlaySettings(
             sampler_correction_mode=self.vllm_importance_sampling_mode,
             sampler_correction_min=self.vllm_importance_sampling_clip_min,
             sampler_correction_max=self.vllm_importance_sampling_clip_max,
-            trained=weights is not None and values["micro_batches"] > 0,
+            trained=weights is not None,
         )
 
     @property
@@ -181,44 +181,35 @@ class SelfPlaySettings(
         """The role whose groups are the problems of a round: the (first) prover, or the game's first kind."""
         return self.role("prover" if "prover" in self.kinds else self.kinds[0])
 
-    def capacity(self, player: str) -> int:
-        """Samples of a round of the player, over all processes: those that its micro-batches hold, unless
-        `samples_per_round` says how many."""
-        settings = self.role(player)
-        held = self.per_device_train_batch_size * settings.micro_batches * self.steps_per_round * self.world_size
-        return held if settings.samples_per_round is None else settings.samples_per_round
-
-    def kept_answers(self, player: str) -> int:
-        """The most kept answers (episodes) that a round of the player trains on, over all processes: as many as it
-        samples, or with `all_kept` as it samples in the rounds for which they are kept."""
-        return self.capacity(player) * self.role(player).replayed_rounds
-
-    def rows(self, player: str) -> int:
-        """Rows that the player's micro-batches of an optimizer step hold, per process. An answer is a row, or one row
-        for each of its moves."""
-        return self.per_device_train_batch_size * self.role(player).trained_micro_batches
+    def slots(self, kind: str) -> int:
+        """Problems of a round, over all processes: those that each conjecturer writes, and for every other kind those
+        that are attempted."""
+        return self.proposals_per_round if kind == "conjecturer" else self.problems_per_round
 
     @property
-    def slots_per_round(self) -> int:
-        """Problems that the prover attempts in a round, over all processes."""
-        return self.capacity(self.solver.role) // self.solver.num_generations
+    def planned_by_game(self) -> bool:
+        """Whether the game says how much its players sample (`planned`)."""
+        return self.game is not None and game_class(self.game).planned is not BaseGame.planned
+
+    def samples(self, processes: int = 1) -> dict[str, int]:
+        """The most samples of a round on one of `processes`, by player, as the game plans them. Processes share the
+        prompts, of which each has all its samples on one."""
+        group = {s.role: s.num_generations for s in self.all_roles.values()}
+        if self.planned_by_game:
+            made: Game = GAMES.make(str(self.game), self.game_arguments)
+            return made.planned(-(-self.problems_per_round // processes), group)
+        prompts = {
+            s.role: self.slots(s.kind) // (s.num_generations if s.kind == "conjecturer" else 1)
+            for s in self.all_roles.values()
+        }
+        return {player: -(-count // processes) * group[player] for player, count in prompts.items()}
 
     @property
     def anchor_slots(self) -> int:
         """Slots of a round that are kept for anchor problems."""
         if not self.players_of("conjecturer"):
-            return self.slots_per_round
-        return round(self.game_settings.anchor_fraction * self.slots_per_round)
-
-    @property
-    def fill_multiple(self) -> int:
-        """The multiple to which `fill` cuts or pads."""
-        return self.game_settings.truncate_multiple or int(self.given("prover", "micro_batches"))
-
-    @property
-    def random_slots(self) -> int:
-        """Slots of a round that get new problems from the exact solver."""
-        return round(self.game_settings.random_fraction * self.slots_per_round)
+            return self.problems_per_round
+        return round(self.game_settings.anchor_fraction * self.problems_per_round)
 
     @property
     def rounds_per_export(self) -> int:
@@ -304,6 +295,6 @@ class SelfPlaySettings(
                 found[name] = getattr(parts[flat.into], flat.key)
             elif flat.kind in self.kinds:
                 own = self.given(flat.kind, flat.key)
-                found[name] = own if own != flat.usual or flat.key in ("micro_batches", "objective") else None
+                found[name] = own if own != flat.usual or flat.key == "objective" else None
         roles = {kind: own for kind, own in cast("dict[str, Any]", self.roles or {}).items() if kind not in FLAT}
         return {**found, "roles": roles or None}

@@ -34,17 +34,13 @@ class BaseGame(Stateless):
     it is built with `game_kwargs`."""
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
-        """`anchors`: problems from the data set, the same list on every process, at least as many as the first kind's
-        capacity holds groups."""
+        """`anchors`: problems from the data set, the same list on every process, as many as a round attempts."""
         raise NotImplementedError
 
-    def planned(
-        self, anchors: int, capacity: Mapping[str, int], group: Mapping[str, int], world: int
-    ) -> tuple[int, dict[str, int]] | None:
-        """For a dry run, from the number of anchors and, by player, the room for samples in a round over all `world`
-        processes and the samples per prompt: the problems that a round plays, and the most samples that each player
-        writes in it. None: every anchor that fits is played once."""
-        return None
+    def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
+        """The most samples that each player writes in a round of so many problems; `group`: its samples per prompt, by
+        player. Without it: one prompt for each problem of a player's kind. A game with `from_config` has none."""
+        raise NotImplementedError
 
     def check(self, args: Any) -> None:
         """ConfigError, before a model loads, for a configuration that the game cannot be played with."""

@@ -118,17 +118,13 @@ class Round(Protocol):
         """prover -> ["prover"], or ["prover/0", "prover/1"]; [] if the run has none."""
         ...
 
-    def capacity(self, role: str) -> int:
-        """Samples that the player's micro-batches hold, over all processes."""
+    def slots(self, kind: str) -> int:
+        """Problems of a round, over all processes: of "conjecturer" those that each of them writes
+        (proposals_per_round), of every other kind those that are attempted (problems_per_round)."""
         ...
 
     def group(self, role: str) -> int:
         """Its num_generations."""
-        ...
-
-    def room(self, role: str) -> int:
-        """Groups of its num_generations that the player's micro-batches hold, over all processes. A process that
-        chooses its rows by itself has `room(role) // world` of them."""
         ...
 
     def sample(

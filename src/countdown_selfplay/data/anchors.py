@@ -111,11 +111,11 @@ def problem_keys(rows: Dataset | None, domain: Domain[Any]) -> frozenset[str]:
 
 def check_enough(rows: Dataset, args: Any) -> None:
     """DataError if a round draws more distinct problems than there are."""
-    needed = args.slots_per_round
+    needed = args.problems_per_round
     if len(rows) < needed:
         raise DataError(
             f"train_dataset holds {len(rows)} problems and every round draws {needed}; pass at least {needed}, or "
-            "lower per_device_train_batch_size or the micro-batches."
+            "lower problems_per_round."
         )
 
 
@@ -123,7 +123,7 @@ def repeated(rows: Dataset, args: Any) -> Dataset:
     """The rows as often as a round of the data loader needs, for a proposer that chooses from the whole set."""
     if not len(rows):
         return rows
-    times = -(-args.slots_per_round // len(rows))
+    times = -(-args.problems_per_round // len(rows))
     return rows if times == 1 else rows.select(list(range(len(rows))) * times)
 
 

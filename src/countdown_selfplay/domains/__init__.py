@@ -121,7 +121,7 @@ def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]]
     if proposals and not asked_of(domain):
         raise ConfigError(
             f"The domain '{name_of(domain)}' asks for no proposals (`asks`, `propose_row`), and the run has a "
-            "conjecturer; set conjecturer_micro_batches to 0, or play another domain."
+            "conjecturer; set conjecturer_players to 0, or play another domain."
         )
     found = {"prover": domain.prove_row(longest_problem(domain, rows))}
     return found | ({"conjecturer": domain.propose_row(**asked_of(domain)[0])} if proposals else {})

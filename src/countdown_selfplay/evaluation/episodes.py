@@ -20,7 +20,7 @@ BATCHES = 8
 """Batches of answers that are played together where an evaluation is cut into parts: later moves have few rows."""
 
 ENDLESS = 1 << 40
-"""Samples that a role has room for: nothing is trained in the round, so nothing is left out."""
+"""Problems of a round in which nothing is trained: all that are asked."""
 
 
 class Played(NamedTuple):
@@ -143,14 +143,11 @@ class CollectingRound:
     def players(self, kind: str) -> list[str]:
         return [kind] if kind in self.roster else []
 
-    def capacity(self, role: str) -> int:
+    def slots(self, kind: str) -> int:
         return ENDLESS
 
     def group(self, role: str) -> int:
         return self.roster[role].num_generations
-
-    def room(self, role: str) -> int:
-        return self.capacity(role) // self.group(role)
 
     def sample(
         self, role: str, rows: Sequence[Any], n: int | None = None, problems: Sequence[Any] | None = None

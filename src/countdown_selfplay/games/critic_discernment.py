@@ -84,8 +84,7 @@ class CriticDiscernment(BaseGame):
     num_generations (the paper: 4 answers, 8 helpful or 4 misleading critiques, 4 revisions). Without any critic, which
     IteratedSelfPlay plays for baselines, the answers are all. first_credit: "game",
     equation 1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that imitate).
-    questions: per round, over all processes; None: as many as fit, whatever is answered; with more, samples beyond a
-    role's micro-batches are left out, those without credit first (`<role>/dropped_rows`).
+    A round has problems_per_round questions; critics are asked as often as the answers call for.
     """
 
     roles: ClassVar = {
@@ -109,19 +108,17 @@ class CriticDiscernment(BaseGame):
         eta: Amount = 0.5,
         revisions: Count = 4,
         first_credit: Literal["game", "answer"] = "game",
-        questions: Count | None = None,
         samples_per_log: Annotated[int, Ge(0)] = 4,
     ) -> None:
         self.eta, self.revisions, self.first_credit = float(eta), revisions, first_credit
-        self.questions, self.samples_per_log = questions, samples_per_log
+        self.samples_per_log = samples_per_log
 
     def to_dict(self) -> dict[str, Any]:
         """What the game is played by, as plain JSON."""
-        names = ("eta", "revisions", "first_credit", "questions")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("eta", "revisions", "first_credit")}
 
     def check(self, args: Any) -> None:
-        """ConfigError unless a question fits into the roles' micro-batches, and each kind has one player."""
+        """ConfigError unless each kind has one player, and what is set acts."""
         for kind, players in args.players_by_kind.items():
             if len(players) > 1:
                 raise ConfigError(
@@ -139,8 +136,6 @@ class CriticDiscernment(BaseGame):
                 "The game critic_discernment needs a critic: configure roles.helpful or roles.misleading."
             )
         self._check_imitation(args.all_roles)
-        groups = {s.role: s.num_generations for s in args.all_roles.values()}
-        self._questions({role: args.capacity(role) for role in groups}, groups, args.world_size)
 
     def check_domain(self, domain: Any) -> None:
         """ConfigError for a domain whose answers nobody can criticise."""
@@ -164,15 +159,9 @@ class CriticDiscernment(BaseGame):
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
         domain, (prover,) = round.domain, round.players("prover")
         critics = {kind: players[0] for kind in CRITICS if (players := round.players(kind))}
-        players = [prover, *critics.values()]
-        count = self._questions(
-            {player: round.capacity(player) for player in players},
-            {player: round.group(player) for player in players},
-            round.world,
-        )
 
         # Solve.
-        own = round.share(anchors[:count])
+        own = round.share(anchors[: round.slots("prover")])
         first = round.sample(prover, [domain.prove_row(problem) for problem in own], problems=own)
         asked = [problem for problem in own for _ in range(first.n)]
         right = [verdict.correct for verdict in first.verdicts or []]
@@ -241,37 +230,12 @@ class CriticDiscernment(BaseGame):
             episodes.append(Episode(i, kind, j, end))
         return second, episodes, critiques
 
-    def _questions(self, capacity: Mapping[str, int], group: Mapping[str, int], world: int) -> int:
-        """Problems of a round, a multiple of the processes; ConfigError if not even one a process fits."""
-        answers = next(group[player] for player in group if player.split("/")[0] == "prover")
-        critics = [player for player in group if player.split("/")[0] != "prover"]
-        most = {player: answers * group[player] for player in critics}  # if all answers are of its kind
-        said = max((group[critic] for critic in critics), default=0)
-        needed = {player: most.get(player, answers * (1 + self.revisions * said)) for player in group}
-        if self.questions is not None:
-            return self.questions
-        fits = {player: capacity[player] // world // needed[player] for player in group}
-        worst = min(fits, key=lambda player: fits[player])
-        if fits[worst] < 1:
-            raise ConfigError(
-                f"`roles.{worst}.micro_batches` holds {capacity[worst] // world} samples a process in a round, and "
-                f"one question may need {needed[worst]} of them ({answers} answers, {said} critiques "
-                f"each, {self.revisions} revisions each); raise it, per_device_train_batch_size "
-                "or steps_per_round, sample less, or set game_kwargs' `questions`, with which samples that "
-                "do not fit are left out, those without credit first."
-            )
-        return fits[worst] * world
-
-    def planned(
-        self, anchors: int, capacity: Mapping[str, int], group: Mapping[str, int], world: int
-    ) -> tuple[int, dict[str, int]]:
-        """(problems of a round, the most samples of each player): a critic's if all answers are of its kind, the
-        prover's if they are of the kind whose critic says most."""
-        count = min(self._questions(capacity, group, world), anchors)
+    def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
+        """A critic's if all answers are of its kind, the prover's if they are of the kind whose critic says most."""
         prover = next(player for player in group if player.split("/")[0] == "prover")
-        answers = count * group[prover]
+        answers = problems * group[prover]
         most = {player: answers * said for player, said in group.items() if player != prover}
-        return count, {prover: answers + self.revisions * max(most.values(), default=0), **most}
+        return {prover: answers + self.revisions * max(most.values(), default=0), **most}
 
     def _prover_rewards(self, right: Sequence[bool], episodes: Sequence[Episode]) -> tuple[list[float], list[float]]:
         """Of first answers and of revisions, equation 1."""

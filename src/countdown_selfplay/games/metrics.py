@@ -244,7 +244,7 @@ PROPOSALS = (
     Metric(
         "round/conjectured_slots",
         "Conjectured problems played; slots minus anchor slots is good. Few: not enough proposals are admitted. "
-        "Sample more of them (`conjecturer_micro_batches`).",
+        "Sample more of them (`proposals_per_round`).",
         word="played",
         panel=_PLAYED.of("conjectured"),
         subject="number of conjectured problems played",

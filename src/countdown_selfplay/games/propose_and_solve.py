@@ -121,7 +121,7 @@ class ProposeAndSolve(BaseGame):
         )
         if proposals:
             admission = dealt(admission, proposals, domain.asks, round.index)
-        slots, admitted = min(round.room(prover) for prover in provers), len(admission.problems)
+        slots, admitted = round.slots("prover"), len(admission.problems)
         kept, fixed = 0, slots
         if targets is not None:
             kept = min(admitted, max(slots - len(targets), 0))
@@ -309,8 +309,7 @@ class ProposeAndSolve(BaseGame):
         guide = None if args.guide is None else make_guide(args.guide, args.guide_arguments)
         if reward is None:
             reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
-        more = {"truncate_multiple": args.fill_multiple, "samples_per_log": args.samples_per_log}
-        return cls(proposer, reward, guide, replace(args.game_settings, **more))
+        return cls(proposer, reward, guide, replace(args.game_settings, samples_per_log=args.samples_per_log))
 
 
 def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:

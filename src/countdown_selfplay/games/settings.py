@@ -31,12 +31,11 @@ class Settings:
         "What the provers attempt beside the admitted proposals. anchor: anchor problems in every slot that proposals "
         "leave open. truncate: Allen and Ståblein's bug as a legacy mode: proposals are cut down to a multiple of "
         "truncate_multiple, anchors have their share alone. keep_all: its fix: every proposal is played and the batch "
-        "grows with them, up to prover_micro_batches. none: nothing else, open slots stay empty.",
+        "grows with them, up to problems_per_round. none: nothing else, open slots stay empty.",
     )
     truncate_multiple: int | None = option(
         None,
-        "The multiple that fill='truncate' cuts to and fill='keep_all' pads to. None: prover_micro_batches (Allen and "
-        "Ståblein: 8).",
+        "The multiple that fill='truncate' cuts to and fill='keep_all' pads to; they need it (Allen and Ståblein: 8).",
         Range(1, why="admitted proposals are cut down to a multiple of it"),
     )
     duplicate_proposals: Literal["reject", "share", "keep"] = option(
@@ -98,6 +97,11 @@ class Settings:
     """The field of the configuration."""
 
     def __post_init__(self) -> None:
+        if self.fill in ("truncate", "keep_all") and self.truncate_multiple is None:
+            raise ConfigError(
+                f"`fill` ({self.fill}) needs `truncate_multiple`, to a multiple of which the round is made; Allen and "
+                "Ståblein use 8."
+            )
         low, high = self.frontier_low, self.frontier_high
         if low is not None and high is not None and low > high:
             raise ConfigError(

@@ -124,18 +124,16 @@ def _steps_per_round(run: Path) -> int:
 
 
 def texts_per_round(run: Path) -> int:
-    """Texts that all trained roles sample for one count of metrics.jsonl: micro-batches x their size x processes."""
+    """Answers and proposals of the default game for one count of metrics.jsonl."""
     with json_shape(
         run / "run.json", "how many texts a round samples", "name a column, as in --compute step"
     ) as found:
         config = found["config"]
-        batches = sum(int(value) for name, value in config.items() if name.endswith("_micro_batches") and value)
-        each = batches * int(config["per_device_train_batch_size"])
-        each *= int(found.get("environment", {}).get("processes", 1))
-        each *= int(config.get("steps_per_round") or 1) if found.get("counts") == "rounds" else 1
-    if each < 1:
-        raise DataError(f"'{run / 'run.json'}' has no micro-batches; name a column, as in --compute step.")
-    return each
+        provers, writers = (config.get(f"{kind}_players") for kind in ("prover", "conjecturer"))
+        answers = config["problems_per_round"] * (config.get("prover_num_generations") or config["num_generations"])
+        each = answers * (1 if provers is None else provers)
+        each += config["proposals_per_round"] * (1 if writers is None else writers)
+    return int(each) // (1 if found.get("counts") == "rounds" else int(config.get("steps_per_round") or 1))
 
 
 def _default_rate(columns: list[str], place: Path) -> str:

@@ -21,7 +21,6 @@ from ..config.starts import check_starts
 from ..domains import asked_of, domain_from, longest_problem
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..evaluation.terminal import aligned
-from ..games import GAMES, Game, game_class
 from ..policies.adapters import config_of, whole_below
 from ..policies.build import DEFAULT_ADAPTER, read_tokenizer
 from ..rewards import make_conjecturer_reward
@@ -158,78 +157,54 @@ def memory_of(
     lasting, training = state(launch, copies * whole + sets * adapted, sets * (adapted or whole), size)
     if args.generation_backend != "generate":
         return memory_table(lasting, {}, training)
-    prompts, texts = _prompt_tokens(path, args), []
-    for role in roles:
-        rows = args.per_device_train_batch_size * role.micro_batches * args.steps_per_round
-        asked = role.samples_per_round and -(-role.samples_per_round // launch.processes)
-        texts.append((role.role, asked or rows, prompts[role.kind] + role.max_completion_length))
+    prompts = _prompt_tokens(path, args)
+    samples = args.samples(launch.processes)
+    texts = [(s.role, samples[s.role], prompts[s.kind] + s.max_completion_length) for s in roles]
     whole_half = size == 2 or (launch.bf16 and launch.kind in SHARDED)  # these cast the weights
     each = 2 if whole_half else 3 if launch.bf16 else 4  # autocast: float32 keys, for their rotation, and bf16 values
     return memory_table(lasting, kv_cache(config, texts, each), training)
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
-    """The numbers of a round, each with the product that makes it. `processes`: None for those of this run."""
-    b, w, steps = args.per_device_train_batch_size, processes or args.world_size, args.steps_per_round
-    count = sum(s.trained_micro_batches for s in args.all_roles.values() if s.trained)
-    lines = [f"micro-batches: {count} of {b} samples on each of {w} process(es)"]
-    kinds = dict.fromkeys(s.kind for s in args.all_roles.values())
-    own = _planned_by_game(args, w)
-    for kind in kinds:
+    """The numbers of a round and of a micro-batch. `processes`: None for those of this run."""
+    lines, samples = [], args.samples()
+    for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
         s, players = args.role(kind), len(args.players_of(kind))
-        total = args.capacity(s.role) if s.samples_per_round is not None else b * s.micro_batches * w * steps
-        name = f"{kind}, each of {players}" if players > 1 else kind
-        factors = f"{b} x {s.micro_batches} x {w}" + (f" x {steps} steps" if steps > 1 else "")
-        factors = factors if s.samples_per_round is None else "samples_per_round"
-        if own is not None:
-            most = own[1][s.role]
-            lots = "; what is beyond the room is left out" if most > total else ""
-            lines.append(f"{name}: {factors} = room for {total} samples, of at most {most} in a round{lots}")
-            continue
-        unit = "problems" if kind == "prover" else "prompts"
-        lines.append(
-            f"{name}: {factors} = {total} samples = {total // s.num_generations} {unit} x {s.num_generations}"
-        )
+        name, most, group = f"{kind}, each of {players}" if players > 1 else kind, samples[s.role], s.num_generations
+        unit, made = ("prompt", "proposals") if kind == "conjecturer" else ("problem", "answers")
+        said = f"{most // group} {unit}{'s' * (most != group)} x {group} = {most} {made}"
+        lines.append(f"{name}: {f'at most {most} samples' if args.planned_by_game else said}")
+    steps = args.steps_per_round
     sizes = sorted({s.sequences_per_step for s in args.all_roles.values() if s.trained and s.sequences_per_step})
     if sizes:
         lines.append(f"steps: {' or '.join(map(str, sizes))} trained sequences each, at most {steps} a round")
-    solver = args.solver
-    by_epochs = f"as many as {args.num_train_epochs:g} epoch(s) of anchor problems fill (max_steps is not set)"
-    if own is not None:
-        samples = f"{args.max_steps}, so at most {args.max_steps * own[1][solver.role]} {solver.kind} samples"
-        return [*lines, f"problems per round: {own[0]}", f"rounds: {samples if args.max_steps > 0 else by_epochs}"]
-    capacity = solver.samples_per_round or b * solver.micro_batches * w * steps
-    slots = capacity // solver.num_generations
-    settings = args.game_settings
-    anchors = round(settings.anchor_fraction * slots) if "conjecturer" in kinds else slots
+    tokens = args.max_tokens_per_micro_batch
+    lines.append(
+        f"micro-batch: at most {args.per_device_train_batch_size} rows{f' and {tokens} tokens' * bool(tokens)}, on "
+        f"each of {processes or args.world_size} process(es)"
+    )
+    slots, settings, anchors, fill = args.problems_per_round, args.game_settings, args.anchor_slots, "made"
+    if args.players_of("conjecturer"):
+        fill = settings.fill
+    elif args.proposer is None:
+        fill = "anchor"
+    padded = f"a multiple of {settings.truncate_multiple}"
     said = {
         "anchor": f"{slots}, at least {anchors} anchors, up to {slots - anchors} proposals",
-        "truncate": f"at most {slots}, {anchors} anchors, proposals cut to a multiple of {args.fill_multiple}",
+        "truncate": f"at most {slots}, {anchors} anchors, proposals cut to {padded}",
         "keep_all": f"at most {slots}, every proposal, at least a share of {settings.anchor_fraction:g} anchors, "
-        f"padded to a multiple of {args.fill_multiple}",
+        f"padded to {padded}",
         "none": f"at most {slots}, proposals alone",
         "made": f"at most {slots}, chosen by the proposer {args.proposer}",
-    }
-    made = "anchor" if args.proposer is None else "made"
-    lines.append(f"problems per round: {said[settings.fill if 'conjecturer' in kinds else made]}")
-    if args.max_steps > 0:
-        total = args.max_steps * capacity * len(args.players_of(solver.kind))
-        lines.append(f"rounds: {args.max_steps}, so {total} {solver.kind} samples")
-    else:
-        lines.append(f"rounds: {by_epochs}")
-    return lines
-
-
-def _planned_by_game(args: JointSelfPlayConfig, processes: int) -> tuple[int, dict[str, int]] | None:
-    """What the game says of a round; None for one that says nothing, or that is an object which is not here."""
-    if args.game is None:
-        return None
-    anchors = args.slots_per_round * processes // args.world_size
-    capacity = {player: args.capacity(player) * processes // args.world_size for player in args.all_roles}
-    group = {player: settings.num_generations for player, settings in args.all_roles.items()}
-    named = game_class(args.game)
-    game: Game = named.from_config(args) if args.from_settings else GAMES.make(args.game, args.game_arguments)
-    return game.planned(anchors, capacity, group, processes)
+    }[fill]
+    lines.append(f"problems per round: {slots if args.planned_by_game else said}")
+    if args.max_steps <= 0:
+        epochs = f"{args.num_train_epochs:g} epoch(s) of anchor problems fill"
+        return [*lines, f"rounds: as many as {epochs} (max_steps is not set)"]
+    solver = args.solver
+    total = args.max_steps * samples[solver.role] * len(args.players_of(solver.kind))
+    at_most = "at most " * args.planned_by_game
+    return [*lines, f"rounds: {args.max_steps}, so {at_most}{total} {solver.kind} samples"]
 
 
 def changed(settings: Any) -> list[tuple[str, str]]:

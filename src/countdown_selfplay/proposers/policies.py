@@ -56,7 +56,7 @@ class Policies(BaseProposer):
         self.rollouts, self.own, self.repaired_rate = {}, {}, None
         found: list[Proposal] = []
         for player in round.players("conjecturer"):
-            asks = self.asks(round, player, round.room(player), anchors)
+            asks = self.asks(round, player, round.slots("conjecturer") // round.group(player), anchors)
             mine = round.share(range(len(asks)))
             asked = [asks[group] for group in mine]
             rollout = round.sample(player, [round.domain.propose_row(**ask) for ask in asked])

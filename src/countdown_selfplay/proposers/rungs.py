@@ -107,13 +107,13 @@ class Rungs(BaseProposer):
             )
         return there if self.rungs is None else list(self.rungs)
 
-    def room(self, round: Round) -> int:
+    def count(self, round: Round) -> int:
         """How many problems it makes for a round."""
-        return int(self.share * min(round.room(prover) for prover in round.players("prover")) + 0.5)
+        return int(self.share * round.slots("prover") + 0.5)
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         rungs = self.known(round.domain)
-        slots = self.room(round)
+        slots = self.count(round)
         chosen = [int(r) for r in from_main(round, np.asarray(self.choose(round, rungs, slots)))]
         made = {
             rung: iter(round.domain.random_of_rung(count, rung, round.seed("problems", rung), round.held_out))
@@ -219,7 +219,7 @@ class UniformTexts(Rungs):
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         self.known(round.domain)
-        slots = self.room(round)
+        slots = self.count(round)
         problems = round.domain.random_text(slots, round.seed("texts"), round.held_out)
         rungs = [round.domain.rung(problem) for problem in problems]
         self.slot_of = list(range(len(problems)))

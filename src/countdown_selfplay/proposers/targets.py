@@ -35,7 +35,7 @@ class Targets(Policies):
     The targets are the problems of the data set, each once; those without a solution are set aside with a warning.
     batch: targets of a round, every target once before one comes again; None: all of them (the paper's setting). fill:
     the next targets take the slots that proposals leave empty, refused ones and those of solved targets, so that a
-    round has as many answers as the prover's micro-batches hold; no synthetic problems are asked for them.
+    round has problems_per_round problems; no synthetic problems are asked for them.
     conditioned: whether the conjecturer sees the target; without it (the paper's ablation) it is asked for any problem
     still as often. The conjecturer's `num_generations` are the synthetic problems per unsolved target (1 in the
     paper). Without a conjecturer this is plain RL on the targets, the paper's baseline. A proposal that is itself a
@@ -79,7 +79,7 @@ class Targets(Policies):
             raise ConfigError(
                 f"`proposer` ({type(self).__name__}) shows the conjecturer a problem, and the domain "
                 f"{type(domain).__name__} has no `propose_row` with {shown} (contract/domain.py); set "
-                "`conjecturer_micro_batches` to 0 to play the targets alone."
+                "`conjecturer_players` to 0 to play the targets alone."
             )
 
     # -- what is played ----------------------------------------------------------------------------------------------
@@ -152,21 +152,18 @@ class Targets(Policies):
         return taken
 
     def _refuse_small(self, round: Round, count: int) -> None:
-        prover, players = round.players("prover")[0], round.players("conjecturer")
-        slots = round.room(prover)
-        synthetic = count * self.per_target(round)
+        slots, synthetic = round.slots("prover"), count * self.per_target(round)
+        written = round.slots("conjecturer") * len(round.players("conjecturer"))
         if count + synthetic > slots:
             raise ConfigError(
                 f"A round of the proposer targets has {count} targets and up to {synthetic} synthetic problems, and "
-                f"the prover's micro-batches hold {slots} problems; raise prover_micro_batches or steps_per_round, or "
-                f"set `batch` in proposer_kwargs to {max(1, slots * count // (count + synthetic))}."
+                f"`problems_per_round` is {slots}; raise it to {count + synthetic}, or set `batch` in proposer_kwargs "
+                f"to {max(1, slots * count // (count + synthetic))}."
             )
-        room = sum(round.capacity(player) for player in players)
-        if players and synthetic > room:
+        if synthetic > written:
             raise ConfigError(
-                f"A round of the proposer targets has up to {synthetic} synthetic problems, and the conjecturer's "
-                f"micro-batches hold {room}; raise conjecturer_micro_batches, or set a smaller `batch` in "
-                "proposer_kwargs."
+                f"A round of the proposer targets has up to {synthetic} synthetic problems, and the conjecturers "
+                f"write {written}; raise `proposals_per_round`, or set a smaller `batch` in proposer_kwargs."
             )
 
     # -- what is found out -------------------------------------------------------------------------------------------

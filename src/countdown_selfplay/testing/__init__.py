@@ -38,7 +38,7 @@ class ScriptedRound:
     write: Script
     """(player, row, number of the sample among the row's) -> text; in moves -> the next move of an episode."""
     sizes: dict[str, tuple[int, int]]
-    """Player -> (samples that its micro-batches hold over all processes, samples per row)."""
+    """Player -> (problems of a round of its kind, over all processes; samples per row)."""
     domain: Any = field(default_factory=CountdownDomain.tiny)
     index: int = 0
     objectives: dict[str, Any] = field(default_factory=dict)
@@ -63,14 +63,11 @@ class ScriptedRound:
     def players(self, kind: str) -> list[str]:
         return [player for player in self.sizes if player.split("/")[0] == kind]
 
-    def capacity(self, role: str) -> int:
-        return self.sizes[role][0]
+    def slots(self, kind: str) -> int:
+        return next((self.sizes[player][0] for player in self.players(kind)), 0)
 
     def group(self, role: str) -> int:
         return self.sizes[role][1]
-
-    def room(self, role: str) -> int:
-        return self.capacity(role) // self.group(role)
 
     def sample(
         self, role: str, rows: Iterable[Row], n: int | None = None, problems: Sequence[Any] | None = None

@@ -62,7 +62,7 @@ class RowBatch(list[dict[str, Any]]):
 def rounds_loader(args: Any, rows: Dataset, rounds_done: Callable[[], int], shuffle: bool) -> DataLoader[Any]:
     """The data loader of a run: a batch is the anchors of a round. `rounds_done`: see RoundBatches."""
     seed = int(args.seed) if shuffle else None
-    batches = RoundBatches(len(rows), args.slots_per_round, args.world_size, rounds_done, seed)
+    batches = RoundBatches(len(rows), args.problems_per_round, args.world_size, rounds_done, seed)
     return DataLoader(rows, batch_sampler=batches, collate_fn=RowBatch)  # type: ignore[arg-type]
 
 
@@ -70,4 +70,4 @@ def planned_rounds(args: Any, rows: Dataset) -> int:
     """The round at which the run ends, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
     if args.max_steps > 0:
         return int(args.max_steps)
-    return math.ceil(args.num_train_epochs * (len(rows) // args.slots_per_round))
+    return math.ceil(args.num_train_epochs * (len(rows) // args.problems_per_round))

@@ -14,6 +14,7 @@ import torch
 from ..asking import check_generation_kwargs, check_token_ids, prompt_ids, ready
 from ..config import JointSelfPlayConfig
 from ..config.fields import Thresholds
+from ..config.role_rules import check_tokens
 from ..config.roles import FLAT
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
@@ -186,8 +187,9 @@ def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
 
 def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> Any:
     """The tokenizer with which the run renders its prompts (asking.py). ConfigError for a chat prompt of a model that
-    knows no chats and for a stop string that its tokenizer cannot write, with which the first round would fail, and
-    for two kinds of prompt in TRL's table of completions, whose prompt column has one type."""
+    knows no chats and for a stop string that its tokenizer cannot write, with which the first round would fail, for
+    two kinds of prompt in TRL's table of completions, whose prompt column has one type, and for a micro-batch whose
+    tokens do not hold a prompt and its completion."""
     said = domain.to_dict()
     asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chats = [
@@ -225,7 +227,9 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
         )
     critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide is asked once
     prompts = example_prompts(domain, asked, dialogues=bool(critics))
-    return ready(tokenizer, prompts, args.chat_template_kwargs)
+    made = ready(tokenizer, prompts, args.chat_template_kwargs)
+    check_tokens(args, {kind: len(prompt_ids(made, row["prompt"])) for kind, row in asked.items()})
+    return made
 
 
 def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:

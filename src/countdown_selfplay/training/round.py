@@ -47,14 +47,11 @@ class PlayedRound:
     def players(self, kind: str) -> list[str]:
         return [name for name, settings in self.roles.items() if settings.kind == kind]
 
-    def capacity(self, role: str) -> int:
-        return self.args.capacity(role)
+    def slots(self, kind: str) -> int:
+        return int(self.args.slots(kind))
 
     def group(self, role: str) -> int:
         return self._settings(role).num_generations
-
-    def room(self, role: str) -> int:
-        return self.capacity(role) // self.group(role)
 
     def dataset(self) -> list[Any]:
         domain = self.domain

@@ -43,7 +43,7 @@ class RoundLoop:
         self.args, self.roles, self.processes = turns.args, turns.roles, turns.processes
         self.learners, policies, args = self.rollouts.learners, engine.policies, self.args
         in_step = engine.name != "ddp"
-        rows, tokens = args.per_device_train_batch_size, getattr(args, "max_tokens_per_micro_batch", 0)
+        rows, tokens = args.per_device_train_batch_size, args.max_tokens_per_micro_batch
         room = Room(rows, tokens, policies.shares_prompts, self.processes.world, in_step)
         self.planner = Planner(
             room,

@@ -277,9 +277,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return inputs  # a micro-batch, as it is
 
     def get_total_train_batch_size(self, args: Any) -> int:
-        """Rows of a round, for the Trainer's samples per second."""
-        trained = sum(self.roles[role].trained_micro_batches for role in self.trained)
-        return int(args.per_device_train_batch_size * trained * args.steps_per_round * args.world_size)
+        """Samples of a round, for the Trainer's samples per second."""
+        samples = self.args.samples()
+        return sum(samples[role] for role in self.trained)
 
     def floating_point_ops(self, inputs: Any) -> int:
         return 0  # as of every batch without tensors; the Trainer counts the model's parameters before it sees that

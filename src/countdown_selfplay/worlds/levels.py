@@ -67,7 +67,7 @@ class FactorizedLevels(Rungs):
         self._open(domain.settings)
         generator, kinds = np.random.default_rng(round.seed("levels")), list(domain.settings)
         self.actions, asked = [], []
-        for _ in range(self.room(round)):
+        for _ in range(self.count(round)):
             place = {KIND: self._drawn(KIND, generator)}
             kind = kinds[place[KIND]]
             place |= {name: self._drawn(name, generator) for name in _of(kind, domain.settings)}

@@ -8,6 +8,7 @@ import pickle
 import pytest
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.config.role_rules import check_tokens
 from countdown_selfplay.config.run_rules import check_output
 from countdown_selfplay.errors import ConfigError
 
@@ -16,11 +17,44 @@ def config(**changes):
     return JointSelfPlayConfig(output_dir="unused", use_cpu=True, **changes)
 
 
-def test_a_round_is_the_sum_of_the_roles_micro_batches():
-    c = config(per_device_train_batch_size=16, prover_micro_batches=8, conjecturer_micro_batches=1, num_generations=8)
-    # seed 001: 16 problems x 8 answers = 128 = 16 x 8, and 16 proposals
-    assert c.capacity("prover") == 128 and c.capacity("conjecturer") == 16 and c.gradient_accumulation_steps == 1
-    assert c.slots_per_round == 16 and c.anchor_slots == 8
+def test_a_round_is_said_in_problems_proposals_and_answers():
+    c = config()
+    assert (c.problems_per_round, c.proposals_per_round, c.steps_per_round) == (8, 8, 1)
+    assert c.samples() == {"prover": 8 * 8, "conjecturer": 8} and c.gradient_accumulation_steps == 1
+    assert c.slots("prover") == c.slots("guide") == c.slots("conjecturer") == 8 and c.anchor_slots == 4
+    seed_001 = config(problems_per_round=16, proposals_per_round=16)
+    assert seed_001.samples() == {"prover": 128, "conjecturer": 16} and seed_001.anchor_slots == 8
+    assert seed_001.slots("guide") == 16
+
+
+def test_processes_share_prompts_that_need_not_divide():
+    """9 problems on 2 processes: 5 on one of them, 40 answers; 3 prompts of 8 proposals: 2, 16 proposals."""
+    c = config(problems_per_round=9, proposals_per_round=24)
+    assert c.samples(2) == {"prover": 40, "conjecturer": 16}
+    assert c.samples(9) == c.samples(100) == {"prover": 8, "conjecturer": 8}
+
+
+def test_the_critic_game_says_itself_what_a_round_may_sample():
+    """3 problems of 2 answers, all wrong: 6 x 4 critiques, each revised 4 times: 6 + 96; on 2 processes 2 problems."""
+    sizes = {"game": "critic_discernment", "problems_per_round": 3, "prover_num_generations": 2}
+    c = config(**sizes, roles={"helpful": {"num_generations": 4}})
+    assert c.trained_roles == ("prover", "helpful")
+    assert c.samples() == {"prover": 102, "helpful": 24} and c.samples(2) == {"prover": 4 + 64, "helpful": 16}
+
+
+def test_a_token_budget_holds_a_sequence_of_each_trained_role():
+    assert config(max_tokens_per_micro_batch=257, max_completion_length=256).max_tokens_per_micro_batch == 257
+    frozen = {"conjecturer": {"weights": "start"}}
+    budget = dict(max_tokens_per_micro_batch=11, conjecturer_max_completion_length=90, prover_max_completion_length=10)
+    assert config(roles=frozen, **budget)
+    with pytest.raises(ConfigError, match=r"the conjecturer, 1 tokens .* at least and 90 .* set it to 91 or more"):
+        config(**budget)
+    args = config(max_tokens_per_micro_batch=20, max_completion_length=10)
+    check_tokens(args, {"prover": 10})
+    with pytest.raises(
+        ConfigError, match="the prover, 11 tokens of prompt and 10 of completion; set it to 21 or more"
+    ):
+        check_tokens(args, {"prover": 11})
 
 
 def test_a_token_survives_copies_but_neither_pickles_nor_prints():
@@ -49,7 +83,7 @@ def test_a_resolved_config_can_be_read_again():
         steps_per_generation=c.steps_per_generation,
         generation_batch_size=c.generation_batch_size,
     )
-    assert again.generation_batch_size == c.generation_batch_size and again.capacity("prover") == 128
+    assert again.generation_batch_size == c.generation_batch_size == 16
 
 
 def test_an_output_folder_that_cannot_be_is_refused_by_a_run_and_not_by_a_config(tmp_path):

@@ -30,7 +30,7 @@ def test_every_setting_has_a_flat_name_for_the_roles_of_the_default_game():
     for name in FIELDS:
         for role in ("prover", "conjecturer"):
             assert NAMES[f"{role}_{name}"].help.count("{role}") == 0
-    assert NAMES["prover_micro_batches"].usual == 8 and NAMES["conjecturer_micro_batches"].usual == 1
+    assert NAMES["prover_players"].usual == NAMES["conjecturer_players"].usual == 1
     assert NAMES["prover_learning_rate"].help == "Peak learning rate of the prover. None: learning_rate."
 
 
@@ -54,7 +54,7 @@ def test_flat_names_and_mappings_are_two_ways_to_write_the_same():
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-def test_a_pool_has_a_name_weights_and_capacity_for_each_player(as_text):
+def test_a_pool_has_a_name_weights_and_samples_for_each_player(as_text):
     roles = {"prover": {"players": 2, "num_generations": 4}, "conjecturer": {"players": 3, "model": "other"}}
     c = config(roles=json.dumps(roles) if as_text else roles)
     assert c.trained_roles == ("prover/0", "prover/1", "conjecturer/0", "conjecturer/1", "conjecturer/2")
@@ -62,33 +62,55 @@ def test_a_pool_has_a_name_weights_and_capacity_for_each_player(as_text):
     assert c.given("prover", "players") == 2
     assert [s.weights for s in c.all_roles.values()] == list(c.trained_roles)
     assert {s.model for s in c.all_roles.values() if s.kind == "conjecturer"} == {"other"}
-    assert c.capacity("prover/1") == 8 * 8 and c.capacity("conjecturer/2") == 8  # batch of 8 x micro-batches
+    assert c.samples()["prover/1"] == 8 * 4 and c.samples()["conjecturer/2"] == 8  # each prover attempts every problem
     assert c.role("prover/1").player == "prover/1" and c.role("prover").num_generations == 4
-    assert c.slots_per_round == 64 // 4  # each prover attempts every problem
 
 
 def test_a_flat_field_lies_over_roles_and_both_over_the_plain_field():
     c = config(
         learning_rate=1e-3,
         prover_learning_rate=1e-4,
-        roles={"prover": {"learning_rate": 1e-5, "beta": "1e-2"}, "conjecturer": {"micro_batches": 2.0}},
+        roles={"prover": {"learning_rate": 1e-5, "beta": "1e-2"}, "conjecturer": {"num_generations": 2.0}},
     )
     assert c.role("prover").learning_rate == 1e-4 and c.role("conjecturer").learning_rate == 1e-3
     assert c.role("prover").beta == 0.01  # YAML reads 1e-2 as a text
-    assert c.role("conjecturer").micro_batches == 2 and isinstance(c.role("conjecturer").micro_batches, int)
-    assert config(roles={"prover": {"micro_batches": 4}}, prover_micro_batches=8).role("prover").micro_batches == 8
+    assert c.role("conjecturer").num_generations == 2 and isinstance(c.role("conjecturer").num_generations, int)
+    assert config(roles={"prover": {"players": 2}}, prover_players=1).role("prover").players == 1
 
 
-def test_both_old_ways_leave_the_conjecturer_out():
-    for absent in (dict(conjecturer_micro_batches=0), dict(roles={"conjecturer": {"players": 0}})):
-        c = config(**absent)
+def test_a_conjecturer_of_no_players_is_absent_however_it_is_written():
+    for absent in (dict(conjecturer_players=0), dict(roles={"conjecturer": {"players": 0}})):
+        c = config(**absent, proposals_per_round=7)  # nobody reads that
         assert c.trained_roles == ("prover",) and c.players_of("conjecturer") == ()
-        assert c.to_dict()["conjecturer_micro_batches"] == c.role("conjecturer").micro_batches == 0
-        assert c.anchor_slots == c.slots_per_round
+        assert c.to_dict()["conjecturer_players"] == c.role("conjecturer").players == 0
+        assert c.anchor_slots == c.problems_per_round and c.samples() == {"prover": 64}
+    alone = config(game="critic_discernment", roles={"helpful": None}, conjecturer_players=0)  # which has none
+    assert alone.trained_roles == ("prover", "helpful")
+
+
+@pytest.mark.parametrize("old", ["micro_batches", "samples_per_round"])
+def test_sizes_in_the_words_of_earlier_versions_are_refused_with_the_new_ones(old, tmp_path):
+    """As keyword, in `roles`, in a file and as flag."""
+    file = tmp_path / "c.yaml"
+    file.write_text(f"conjecturer_{old}: 8\n")
+    new = {"prover": "problems_per_round", "conjecturer": "proposals_per_round, or conjecturer_players 0"}
+    for kind, said in new.items():
+        with pytest.raises(ConfigError, match=rf"`{kind}_{old}` is not a field .*\. Set {said}"):
+            config(**{f"{kind}_{old}": 8})
+        with pytest.raises(ConfigError, match=rf"`{kind}_{old}` is not a field .*\. Set {said}"):
+            JointSelfPlayConfig.from_recipe("tiny/default", **{f"{kind}_{old}": 8})
+        with pytest.raises(ConfigError, match=rf"^Unknown option '--{kind}_{old}'. Set {said}"):
+            parse([f"--{kind}_{old}", "8"])
+        with pytest.raises(ConfigError, match=r"is not a setting of a role. Set problems_per_round and proposals_per"):
+            config(roles={kind: {old: 8}})
+    with pytest.raises(ConfigError, match=rf"unknown field 'conjecturer_{old}'. Set proposals_per_round"):
+        parse(["--config", str(file)])
+    with pytest.raises(ConfigError, match=r"does not take questions; .* Set problems_per_round.$"):
+        config(game="critic_discernment", game_kwargs={"questions": 8}, roles={"helpful": None})
 
 
 def test_a_game_of_ones_own_brings_its_kinds():
-    c = own_game(prover={}, helpful={"objective": "rest"}, misleading={"objective": "rest", "micro_batches": 2})
+    c = own_game(prover={}, helpful={"objective": "rest"}, misleading={"objective": "rest", "beta": 2})
     assert c.with_kinds(CRITIC) is c
     assert c.trained_roles == CRITIC
     alone = config().with_kinds(("prover",))
@@ -99,11 +121,11 @@ def test_a_game_of_ones_own_brings_its_kinds():
     assert tuple(guided.all_roles) == ("prover", "guide")
 
 
-def test_a_frozen_role_has_capacity_and_no_objective_to_act():
-    c = own_game(prover={"beta": 0.1}, guide={"weights": "start", "micro_batches": 2}, judge={"weights": "guide"})
+def test_a_frozen_role_samples_and_has_no_objective_to_act():
+    c = own_game(prover={"beta": 0.1}, guide={"weights": "start", "num_generations": 2}, judge={"weights": "guide"})
     guide = c.role("guide")
     assert not guide.trained and guide.weights is None and guide.beta == 0.0 and not c.role("judge").trained
-    assert c.trained_roles == ("prover",) and c.capacity("guide") == 16
+    assert c.trained_roles == ("prover",) and c.samples()["guide"] == 16
 
 
 def test_weights_are_shared_player_by_player():
@@ -133,7 +155,7 @@ GROUP_OF_ONE = ("reinforce", "rae", "rest", "expert_iteration")
 @pytest.mark.parametrize("objective", GROUP_OF_ONE)
 def test_a_group_of_one_is_legal_where_no_sample_is_compared_with_another(objective):
     c = config(prover_objective=objective, prover_num_generations=1)
-    assert c.slots_per_round == 64
+    assert c.samples()["prover"] == 8
     half = config(conjecturer_objective="reinforce_half", conjecturer_num_generations=1)  # no bits: nothing is dropped
     assert half.role("conjecturer").num_generations == 1
 
@@ -170,8 +192,8 @@ def test_the_later_source_wins_setting_by_setting_however_each_is_written(tmp_pa
     assert args.role("prover").learning_rate == 7e-6 and args.role("prover").beta == 0.1
     args = settings(tmp_path, in_roles, "--roles", json_roles, "--prover-learning-rate=9e-6", "--learning_rate", "1")
     assert rates(args) == [9e-6, 1.0]  # within one source: the flat field, roles, the plain field
-    args = settings(tmp_path, "roles: {prover: {micro_batches: 4}}\n", "--prover_micro_batches", "8")
-    assert args.role("prover").micro_batches == 8  # although it is the default
+    args = settings(tmp_path, "roles: {prover: {players: 2}}\n", "--prover_players", "1")
+    assert args.role("prover").players == 1  # although it is the default
 
 
 def test_settings_of_roles_that_the_game_does_not_have_are_written_nowhere():

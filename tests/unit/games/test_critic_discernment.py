@@ -33,7 +33,7 @@ def play(answers, critiques, revisions, sizes=None, domain=CHAT, problems=(PROBL
         **{kind: (10_000, len(texts)) for kind, texts in critiques.items()},
     }
     made = ScriptedRound(write, sizes, domain, objectives=NO_BASELINE)
-    game = CriticDiscernment(eta, revisions=len(revisions), questions=len(problems), **settings)
+    game = CriticDiscernment(eta, revisions=len(revisions), **settings)
     return game.play(made, list(problems)), made
 
 
@@ -170,7 +170,7 @@ def test_on_two_processes_the_metrics_are_those_of_both_and_a_role_may_have_no_r
                 return CRITIQUE
             return ends[i] if len(row["prompt"]) > 2 else first
 
-        sizes = {"prover": (12, 2), "helpful": (4, 1), "misleading": (4, 1)}  # 6 a process: 2 answers, 4 revisions
+        sizes = {"prover": (6, 2), "helpful": (4, 1), "misleading": (4, 1)}
         made = ScriptedRound(write, sizes, CHAT, rank=rank, world=2, gather=gather, objectives=NO_BASELINE)
         return CriticDiscernment(revisions=2).play(made, [PROBLEM, other])
 
@@ -194,7 +194,7 @@ def test_the_tiny_form_names_a_step_and_answers_with_a_word():
             return ["3 * 5", "( 3 * 5 ) + 7", "right"][i]
         return "right" if row["prompt"].startswith("again") else ["3 * 5 + 7", "3 + 5 + 7"][i]
 
-    sizes = {"prover": (99, 2), "helpful": (99, 3), "misleading": (99, 3)}
+    sizes = {"prover": (49, 2), "helpful": (33, 3), "misleading": (33, 3)}
     made = ScriptedRound(write, sizes, tiny, objectives=NO_BASELINE)
     result = CriticDiscernment(revisions=1, eta=0.25).play(made, [PROBLEM])
     assert "critic 3 5 7 = 22 : 3 + 5 + 7 :" in asked and "critic 3 5 7 = 22 : 3 * 5 + 7 :" in asked
@@ -210,21 +210,26 @@ def test_the_tiny_form_names_a_step_and_answers_with_a_word():
     ]
 
 
-def config(players=1, capacity=10, world=1, kinds=("prover", "helpful", "misleading"), answers=2):
-    roles = {kind: SimpleNamespace(role=kind, num_generations=answers, objective="rloo") for kind in kinds}
-    return SimpleNamespace(
-        players_by_kind={kind: [kind] * players for kind in kinds},
-        all_roles=roles,
-        capacity=lambda role: capacity,
-        world_size=world,
-    )
+def test_the_most_samples_of_a_round_are_those_of_answers_of_one_kind():
+    """3 problems of 2 answers, all wrong: 6 answers with 4 critiques each, 24, and 2 revisions of each, 48; all right:
+    6 critiques, 12 revisions."""
+    found = CriticDiscernment(revisions=2).planned(3, {"prover": 2, "helpful": 4, "misleading": 1})
+    assert found == {"prover": 6 + 48, "helpful": 24, "misleading": 6}
+    assert CriticDiscernment().planned(3, {"prover": 2}) == {"prover": 6}
 
 
-def test_a_question_that_fits_with_its_worst_case_is_played():
-    # 2 answers, 2 critiques each, 2 revisions each: 2 + 8 samples of the prover, 4 of a critic
-    CriticDiscernment(revisions=2).check(config(capacity=10))
-    CriticDiscernment(revisions=2, questions=3).check(config(capacity=2))
-    rest = config(capacity=99)
+def test_a_round_has_as_many_questions_as_slots():
+    texts = {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}
+    asked = [PROBLEM, Problem((3, 5, 7), 15), Problem((3, 5, 7), 26)]
+    sizes = {"prover": (2, 1), "helpful": (2, 1), "misleading": (2, 1)}
+    result, _ = play([RIGHT], texts, [RIGHT], sizes, problems=asked)
+    assert [key for key, _, _ in result.solved] == [asked[0].key, asked[1].key]
+
+
+def test_a_prover_that_imitates_what_is_right_may_be_set():
+    kinds = ("prover", "helpful", "misleading")
+    roles = {kind: SimpleNamespace(role=kind, objective="rloo") for kind in kinds}
+    rest = SimpleNamespace(players_by_kind={kind: [kind] for kind in kinds}, all_roles=roles)
     rest.all_roles["prover"].objective, rest.all_roles["prover"].objective_kwargs = "rest", {"tau": 0.75}
     CriticDiscernment(first_credit="answer").check(rest)  # a right answer given up earns 0.5
     rest.all_roles["prover"].objective_kwargs = {}

@@ -51,7 +51,7 @@ def test_a_round_is_starved_if_only_the_rules_problems_are_played():
 
 
 DOMAIN = CountdownDomain.tiny()
-SIZES = {"conjecturer": (3, 3), "prover/0": (16, 2), "prover/1": (16, 2)}
+SIZES = {"conjecturer": (3, 3), "prover/0": (8, 2), "prover/1": (8, 2)}
 PROPOSED = ["3 5 7 = 22", "2 3 4 = 24", "2 2 2 = 99"]  # 3 * 5 + 7, 2 * 3 * 4, impossible
 
 

@@ -55,7 +55,7 @@ TEXTS = ["3 5 7 = 22", "7 5 3 = 22", "2 3 4 = 24", "6 5 4 = 15", "?"]  # played,
 def symbolic(**settings):
     proposer = Symbolic(TEXTS)
     game = ProposeAndSolve(proposer, settings=Settings(**settings))
-    played = ScriptedRound(answers({"prover": HALF}), {"prover": (16, 4)})  # 4 slots, 2 of them the anchors'
+    played = ScriptedRound(answers({"prover": HALF}), {"prover": (4, 4)})  # 4 slots, 2 of them the anchors'
     return game, proposer, game.play(played, ANCHORS)
 
 
@@ -111,7 +111,7 @@ class Unchecked(Symbolic):
 
 
 def test_facts_that_a_proposer_did_not_ask_for_are_left_out_and_not_0():
-    played = ScriptedRound(answers({"prover": HALF}), {"prover": (16, 4)})
+    played = ScriptedRound(answers({"prover": HALF}), {"prover": (4, 4)})
     metrics = ProposeAndSolve(Unchecked([])).play(played, ANCHORS).metrics
     assert metrics["proposer/parseable_rate"] == metrics["proposer/played_rate"] == 1.0
     assert "proposer/solvable_rate" not in metrics and "proposer/in_range_rate" not in metrics
@@ -137,7 +137,7 @@ def test_two_provers_are_averaged_and_the_reward_sees_each_of_them():
 
     texts = ["3 5 7 = 22", "2 3 4 = 24"]
     write = answers({"prover/0": HALF, "prover/1": ["7 + 3 * 5"] * 4})  # half of them right, all of them right
-    sizes = {"prover/0": (16, 4), "prover/1": (20, 4), "conjecturer": (2, 2)}  # the smaller one has 4 slots
+    sizes = {"prover/0": (4, 4), "prover/1": (4, 4), "conjecturer": (2, 2)}
     both = lambda player, row, i: texts[i] if player == "conjecturer" else write(player, row, i)  # noqa: E731
     played = ScriptedRound(both, sizes)
     result = ProposeAndSolve(reward=reward).play(played, ANCHORS)
@@ -157,7 +157,7 @@ def test_two_provers_are_averaged_and_the_reward_sees_each_of_them():
 def test_one_prover_is_no_list_of_provers():
     seen = []
     game = ProposeAndSolve(Symbolic(["3 5 7 = 22"]), lambda p, ctx: seen.append(ctx) or p)
-    game.play(ScriptedRound(answers({"prover": HALF}), {"prover": (16, 4)}), ANCHORS)
+    game.play(ScriptedRound(answers({"prover": HALF}), {"prover": (4, 4)}), ANCHORS)
     assert seen[0].prover_rates_MP is None and seen[0].attempts == 4
 
 
@@ -178,7 +178,7 @@ def test_a_guide_scores_what_was_played_and_learns_a_solution_to_it():
     guide, seen = Guide(), []
     game = ProposeAndSolve(Symbolic(TEXTS), lambda p, ctx: seen.append(ctx.guide_P.tolist()) or p, guide)
     write = answers({"prover/0": ["1 + 1"] * 4, "prover/1": ["2 + 2", "7 + 3 * 5", "3 * 5 + 7", "1"]})
-    game.play(ScriptedRound(write, {"prover/0": (16, 4), "prover/1": (16, 4)}), ANCHORS)
+    game.play(ScriptedRound(write, {"prover/0": (4, 4), "prover/1": (4, 4)}), ANCHORS)
     assert guide.scored == [("3,5,7=22", 0.25), ("2,3,4=24", 0.0)] and seen == [[0.25, 0.5]]
     assert guide.outcome.solution_P == ["7 + 3 * 5", None, None, None]
 
@@ -196,7 +196,7 @@ def test_processes_find_out_together_what_one_would(world, filled):
         prover = answers({"prover": HALF})
         write = lambda player, row, i: next(own) if player == "conjecturer" else prover(player, row, i)  # noqa: E731
         made = ScriptedRound(
-            write, {"prover": (24, 4), "conjecturer": (8, 2)}, rank=rank, world=world, gather=gather
+            write, {"prover": (6, 4), "conjecturer": (8, 2)}, rank=rank, world=world, gather=gather
         )  # 6 slots: three are the anchors', and four processes have 1, 2, 1 and 2 of them
         game = ProposeAndSolve(settings=Settings(novelty_window=2, **filled))
         return game.play(made, ANCHORS), game.archive
@@ -230,7 +230,7 @@ def proposed(proposals, game, excluded=()):
             return proposals[i]
         return HALF[i] if row["target"] == 22 else "1 + 1"
 
-    sizes = {"prover": (16, 4), "conjecturer": (len(proposals),) * 2}
+    sizes = {"prover": (4, 4), "conjecturer": (len(proposals),) * 2}
     played = ScriptedRound(write, sizes, TINY, game.archive.rounds, held_out=frozenset(excluded))
     result = game.play(played, ANCHORS)
     return [sample["reward"] for sample in result.samples if sample["role"] == "conjecturer"]

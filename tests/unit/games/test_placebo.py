@@ -37,7 +37,7 @@ def play(shuffle, rounds=1, rank=0, world=1, gather=list, **changes):
 
     proposer = Remembers()
     game = ProposeAndSolve(proposer, settings=Settings(shuffled_rewards=shuffle, novelty_window=1, **changes))
-    made = ScriptedRound(write, {"prover": (24, 4), "conjecturer": (6, 6)}, rank=rank, world=world, gather=gather)
+    made = ScriptedRound(write, {"prover": (6, 4), "conjecturer": (6, 6)}, rank=rank, world=world, gather=gather)
     for at in range(rounds):
         result = game.play(made, ANCHORS)
         made = made.next() if at + 1 < rounds else made

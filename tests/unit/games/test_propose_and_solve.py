@@ -27,7 +27,7 @@ def play(proposals, game=None, **changes):
             return proposals[i]
         return SOLVED.get(Problem(tuple(row["numbers"]), row["target"]).key, ["1 + 1"] * 4)[i]
 
-    sizes = {"prover": (16, 4)} | ({"conjecturer": (count, count)} if count else {})
+    sizes = {"prover": (4, 4)} | ({"conjecturer": (count, count)} if count else {})
     played = ScriptedRound(write, sizes)
     game = game or ProposeAndSolve(settings=Settings(samples_per_log=2, **changes))
     return game.play(played, ANCHORS), played, game
@@ -118,7 +118,7 @@ def test_each_answer_is_judged_once_and_proposals_never():
     game = ProposeAndSolve(settings=Settings(anchor_fraction=0.5))
     texts = iter(f"{i} + 0" for i in range(99))  # all different, so that a second judgement would be counted
     write = lambda player, row, i: "3 5 7 = 22" if player == "conjecturer" else next(texts)  # noqa: E731
-    played = ScriptedRound(write, {"prover": (16, 4), "conjecturer": (4, 4)}, domain)
+    played = ScriptedRound(write, {"prover": (4, 4), "conjecturer": (4, 4)}, domain)
     for _ in range(2):
         game.play(played, ANCHORS)
         played = played.next()
@@ -129,7 +129,7 @@ def test_a_mastered_anchor_comes_last_and_its_answers_are_not_trained_on():
     """The prover solves 1,2,3=6 with 2 of 4 answers a round and is done with a problem after 2."""
     write = lambda player, row, i: "1 + 2 + 3" if i < 2 else "1 + 1"  # noqa: E731
     game = ProposeAndSolve(settings=Settings())
-    played = ScriptedRound(write, {"prover": (8, 4)}, limits={"prover": 2})
+    played = ScriptedRound(write, {"prover": (2, 4)}, limits={"prover": 2})
     first = game.play(played, ANCHORS)
     assert [row["target"] for row in played.rows["prover"]] == [6, 8] and first.metrics["round/mastered_problems"] == 1
     assert game.archive.solved == {"1,2,3=6": 2} and first.solved == [("1,2,3=6", 2, 4), ("2,2,2=8", 0, 4)]
@@ -146,7 +146,7 @@ def test_the_format_rate_is_that_of_answers_that_can_be_read_whatever_their_valu
     texts = ["3 * 5", "3 + 5", "1 + 1", "3 * 5 +", "propose"]
     found = Rollout("prover", [{}], texts, 5, rewards_B=torch.zeros(5))
     found.verdicts = CountdownDomain.tiny().verify(texts, [Problem((3, 5), 15)] * 5)
-    round = ScriptedRound(lambda *given: "", {"prover": (5, 5)})
+    round = ScriptedRound(lambda *given: "", {"prover": (1, 5)})
     assert prover_health(round, found, torch.zeros(5))["prover/format_rate"] == 0.6
     found.verdicts = [SimpleNamespace(correct=False)] * 5
     assert "prover/format_rate" not in prover_health(round, found, torch.zeros(5))
@@ -159,7 +159,7 @@ def test_the_entropy_of_sampled_answers_is_that_of_problems_of_the_data_set():
     found = Rollout("prover", [{}] * 2, [""] * 4, 2, tensors={"completion_mask": mask, "old_per_token_logps": logps})
     found.rewards_B = torch.zeros(4)
     found.verdicts = CountdownDomain.tiny().verify(["1"] * 4, [Problem((3, 5), 15)] * 4)
-    round = ScriptedRound(lambda *given: "", {"prover": (4, 2)})
+    round = ScriptedRound(lambda *given: "", {"prover": (2, 2)})
     health = prover_health(round, found, torch.zeros(4), [False, True])
     assert health["prover/sampled_entropy"] == pytest.approx((1 + 2 + 3 + 4) / 4)
     # all problems: 5 tokens more of 9

@@ -28,7 +28,7 @@ def played(proposals, right, answers=4, limit=None, **settings):
         solution = SOLUTIONS.get(target, " + ".join(map(str, row["numbers"])))
         return solution if i < right(target, attempt) else "1"
 
-    sizes = {"prover": (answers * len(proposals), answers), "conjecturer": (len(proposals), len(proposals))}
+    sizes = {"prover": (len(proposals), answers), "conjecturer": (len(proposals), len(proposals))}
     round = ScriptedRound(write, sizes, limits={} if limit is None else {"prover": limit})
     game = ProposeAndSolve(settings=Settings(**settings))
     return game.play(round, []), round, game
@@ -69,18 +69,18 @@ def test_each_repeat_has_answers_and_a_solve_rate_of_its_own():
     """Twice 3 5 7 = 22, solved 2 and 4 times of 4: the tent gives .75 at p = .5 and 0 at p = 1; two that cannot be
     read earn 0. Leave-one-out: .75 - 0 and 0 - .25. Shared: both earn .75, so .75 - .75 / 3 and 0 - 1.5 / 3."""
     proposals, right = ["3 5 7 = 22", "7 5 3 = 22", "?", "?"], lambda target, attempt: 2 if attempt == 0 else 4
-    result, round, _ = played(proposals, right, **BAND, duplicate_proposals="keep")
+    band = {**BAND, "truncate_multiple": 1}
+    result, round, _ = played(proposals, right, **band, duplicate_proposals="keep")
     assert len(round.rows["prover"]) == 2 and result.metrics["round/solve_rate_mean"] == 0.75
     assert credit_of(result) == [0.75, -0.25, -0.25, -0.25]
-    shared, _, _ = played(proposals, right, **BAND, duplicate_proposals="share")
+    shared, _, _ = played(proposals, right, **band, duplicate_proposals="share")
     assert credit_of(shared) == [0.5, 0.5, -0.5, -0.5]
 
 
 def test_what_is_kept_by_problem_counts_all_answers_and_lists_it_once():
     """Two of four answers right for each copy: 4 in all, so that a prover that is done after 3 is done with it."""
-    result, round, game = played(
-        ["3 5 7 = 22"] * 2, lambda *_: 2, limit=3, **BAND, duplicate_proposals="keep", novelty_window=2
-    )
+    settings = {**BAND, "truncate_multiple": 2, "duplicate_proposals": "keep", "novelty_window": 2}
+    result, round, game = played(["3 5 7 = 22"] * 2, lambda *_: 2, limit=3, **settings)
     assert result.solved == [("3,5,7=22", 2, 4)] * 2 and game.archive.mastered(3) == {"3,5,7=22"}
     assert game.archive.played == ["3,5,7=22"] and list(game.archive.last_played) == ["3,5,7=22"]
     assert game.archive.recent_rates == [0.5]

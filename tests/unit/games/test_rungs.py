@@ -30,7 +30,7 @@ def climb(player, row, i):
 
 
 def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung():
-    round = ScriptedRound(climb, {"prover": (16, 4)}, Stairs())
+    round = ScriptedRound(climb, {"prover": (4, 4)}, Stairs())
     game = ProposeAndSolve(Fixed(), settings=Settings(anchor_fraction=0.0, samples_per_log=16))
     found = game.play(round, [Stair(60, 5)])
     by_rung = {name: value for name, value in found.metrics.items() if "/rung_" in name}

@@ -29,7 +29,7 @@ def outcome(rate_P, *pairs, solutions=None):
 
 
 def round_of(**more):
-    return ScriptedRound(lambda *_: "", {"prover": (8, 4)}, DOMAIN, **more)
+    return ScriptedRound(lambda *_: "", {"prover": (2, 4)}, DOMAIN, **more)
 
 
 def test_the_rubric_scores_what_was_solved():
@@ -62,7 +62,7 @@ def test_a_solution_through_an_artificial_value_is_complex():
 def judged(reviews):
     """A round with a conjecturer, four attempts, and a guide that writes `reviews` by prompt."""
     write = script({"4 9 = 13 :": 2, "6 7 = 42 :": 2})
-    sizes = {"prover": (32, 4), "conjecturer": (4, 1), "guide": (8, 1)}
+    sizes = {"prover": (8, 4), "conjecturer": (4, 1), "guide": (8, 1)}
     round = played({}, sizes)
     round.write = lambda player, row, i: (
         reviews.get(row["prompt"], "?") if player == "guide" else write(player, row, i)

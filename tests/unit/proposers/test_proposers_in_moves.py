@@ -17,7 +17,7 @@ def domain(prompt):
 
 
 def test_rungs_beyond_the_solver_are_planted():
-    made = ScriptedRound(lambda *_: "", {"prover": (64, 4)}, domain("compact"))
+    made = ScriptedRound(lambda *_: "", {"prover": (16, 4)}, domain("compact"))
     proposals = make_proposer("uniform_rungs", {"rungs": [7, 8]}).propose(made, [])
     assert len(proposals) == 16 and all(len(p.problem.numbers) == p.asked["rung"] for p in proposals)
     texts = make_proposer("uniform_texts").propose(made, [])
@@ -26,7 +26,7 @@ def test_rungs_beyond_the_solver_are_planted():
 
 def test_a_tier_of_seven_numbers_is_filled_with_planted_ones_of_its_size():
     tiers = make_proposer("tiers", {"start": [3, 7], "axis": "operands", "levels": [3, 4, 7, 8], "min_valid": 2})
-    players = {"conjecturer/0": (1, 1), "conjecturer/1": (1, 1), "prover": (16, 4)}
+    players = {"conjecturer/0": (1, 1), "conjecturer/1": (1, 1), "prover": (4, 4)}
     texts = {"conjecturer/0": "3 5 7 = 22", "conjecturer/1": "1 2 3 4 5 6 7 = 50"}
     made = ScriptedRound(lambda player, row, i: texts[player], players, domain("compact"))
     tiers.check({"conjecturer": ["conjecturer/0", "conjecturer/1"]}, made.domain)
@@ -37,7 +37,7 @@ def test_a_tier_of_seven_numbers_is_filled_with_planted_ones_of_its_size():
 def test_targets_of_seven_numbers_get_help_and_are_solved():
     targets = [Problem((1, 2, 3, 4, 5, 6, 7), 50), Problem((3, 5, 7), 22)]
     write = lambda player, row, i: "1 2 3 = 6"  # noqa: E731
-    made = ScriptedRound(write, {"conjecturer": (2, 1), "prover": (16, 4)}, domain("compact"), problems=targets)
+    made = ScriptedRound(write, {"conjecturer": (2, 1), "prover": (4, 4)}, domain("compact"), problems=targets)
     made.objectives["conjecturer"] = make_objective("reinforce")
     proposer = make_proposer("targets")
     assert proposer.targets(made, []) == targets

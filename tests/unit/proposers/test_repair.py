@@ -16,7 +16,7 @@ TEXTS = ["3 5 7 = 22", "1 1 1 = 99", "?", "3 5 13 = 21", "1 2 = 3", "2 2 2 = 97"
 def proposed(texts=TEXTS, domain=None, repair=True, rank=0, world=1, gather=list):
     """Proposals of groups of two."""
     count = iter(texts[rank * len(texts) // world :])
-    sizes = {"conjecturer": (len(texts), 2), "prover": (16, 4)}
+    sizes = {"conjecturer": (len(texts), 2), "prover": (4, 4)}
     made = ScriptedRound(
         lambda *_: next(count), sizes, domain or CountdownDomain.tiny(), rank=rank, world=world, gather=gather
     )
@@ -78,7 +78,7 @@ def test_the_player_is_credited_for_what_it_wrote():
         return right[row["target"]] if row["numbers"] == [1, 1, 1] and i < 2 else "no"
 
     game = ProposeAndSolve(make_proposer("policies", {"repair": True}), settings=Settings(anchor_fraction=0.5))
-    made = ScriptedRound(write, {"prover": (8, 4), "conjecturer": (2, 2)})
+    made = ScriptedRound(write, {"prover": (2, 4), "conjecturer": (2, 2)})
     result = game.play(made, [Problem((1, 2, 3), 6), Problem((2, 2, 2), 8)])
     assert result.turns[-1].rewards_B.tolist() == [0.75, 0.0] and result.turns[-1].rollout.texts[0] == "1 1 1 = 99"
     assert result.metrics["proposer/repaired_rate"] == 0.5

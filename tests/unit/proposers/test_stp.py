@@ -30,7 +30,7 @@ def played(right, index=0, proposals=("5 7 = 12", "3 7 = 21")):
             return next(texts)
         return RIGHT[row["prompt"]] if i < right.get(row["prompt"], 0) else "1"
 
-    sizes = {"prover": (32, 4), "conjecturer": (4, 1)}
+    sizes = {"prover": (8, 4), "conjecturer": (4, 1)}
     objectives = {"conjecturer": make_objective("rest", {"tau": 1.0, "rounds": 3})}
     return ScriptedRound(write, sizes, DOMAIN, index, objectives, problems=[EASY, HARD, FAR])
 

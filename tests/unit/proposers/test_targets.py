@@ -40,7 +40,7 @@ def script(right):
 
 
 def played(right, sizes=None, problems=(EASY, HARD, FAR), **more):
-    sizes = {"prover": (32, 4), "conjecturer": (4, 1)} if sizes is None else sizes
+    sizes = {"prover": (8, 4), "conjecturer": (4, 1)} if sizes is None else sizes
     objectives = {"conjecturer": make_objective("reinforce_half"), "prover": make_objective("reinforce_half")}
     return ScriptedRound(script(right), sizes, DOMAIN, objectives=objectives, problems=list(problems), **more)
 
@@ -73,7 +73,7 @@ def test_a_proposal_that_is_a_target_is_refused_and_counts_as_no_attempt_at_it()
     # three are asked for: the first writes another target, the second its own in another order, the third a step
     copies = {"propose like 3 5 7 = 22 :": "2 4 9 = 26", "propose like 2 4 9 = 26 :": "9 4 2 = 26"}
     plain = script({"6 7 = 42 :": 2})
-    round = played({}, sizes={"prover": (32, 4), "conjecturer": (4, 1)})
+    round = played({}, sizes={"prover": (8, 4), "conjecturer": (4, 1)})
     round.write = lambda player, row, i: copies.get(row["prompt"]) or plain(player, row, i)
     made = game()
     result = made.play(round, [])
@@ -121,7 +121,7 @@ def test_without_conditioning_there_is_still_one_problem_per_unsolved_target():
 
 
 def test_without_a_conjecturer_it_is_rl_on_the_targets():
-    round = played({"3 5 7 = 22 :": 4}, {"prover": (12, 4)})
+    round = played({"3 5 7 = 22 :": 4}, {"prover": (3, 4)})
     made = game()
     result = made.play(round, [])
     assert len(round.rows["prover"]) == 3 and result.metrics["targets/solve_rate"] == pytest.approx(1 / 3)
@@ -140,7 +140,7 @@ def test_batches_go_through_the_set_before_one_comes_again():
 
 
 def test_expert_iteration_attempts_a_target_until_it_has_its_answers():
-    made, round = game(), played({"3 5 7 = 22 :": 2}, {"prover": (12, 4)}, limits={"prover": 4})
+    made, round = game(), played({"3 5 7 = 22 :": 2}, {"prover": (3, 4)}, limits={"prover": 4})
     for index in range(3):
         round = round.next(index=index)
         made.play(round, [])
@@ -189,10 +189,12 @@ def test_after_a_proposer_without_a_state_it_starts_anew():
 
 
 def test_a_round_that_cannot_hold_them_says_what_to_change():
-    with pytest.raises(ConfigError, match=r"3 targets and up to 3 synthetic .* hold 5 problems; .* `batch` .* to 2"):
-        game().play(played({}, {"prover": (20, 4), "conjecturer": (4, 1)}), [])
-    with pytest.raises(ConfigError, match=r"up to 3 synthetic problems, and the conjecturer's .* hold 2"):
-        game().play(played({}, {"prover": (32, 4), "conjecturer": (2, 1)}), [])
+    with pytest.raises(
+        ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to 2"
+    ):
+        game().play(played({}, {"prover": (5, 4), "conjecturer": (4, 1)}), [])
+    with pytest.raises(ConfigError, match=r"up to 3 synthetic .* write 2; raise `proposals_per_round`"):
+        game().play(played({}, {"prover": (8, 4), "conjecturer": (2, 1)}), [])
     for name, value in (("batch", 0), ("conditioned", "yes")):
         with pytest.raises(ConfigError, match=rf"`{name}` \({value!r}\)"):
             make_proposer("targets", {name: value})

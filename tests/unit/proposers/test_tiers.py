@@ -17,7 +17,7 @@ from countdown_selfplay.testing import ScriptedRound, in_ranks
 SPEC = ProblemSpec((2, 3, 4, 5), 1, 12, 1, 99)
 DOMAIN = CountdownDomain(SPEC, conjecturer_prompt="compact", prover_prompt="compact")
 PLAYERS = {"prover": ["prover"], "conjecturer": ["conjecturer/0", "conjecturer/1"]}
-SIZES = {"conjecturer/0": (4, 4), "conjecturer/1": (4, 4), "prover": (64, 2)}
+SIZES = {"conjecturer/0": (4, 4), "conjecturer/1": (4, 4), "prover": (32, 2)}
 
 
 def tiers(**changes):
@@ -130,7 +130,7 @@ def test_only_what_lies_in_the_frontier_is_trained_on():
 
 
 def test_without_a_conjecturer_the_rule_makes_all_problems():
-    made = ScriptedRound(lambda *_: "?", {"prover": (64, 2)}, DOMAIN)
+    made = ScriptedRound(lambda *_: "?", {"prover": (32, 2)}, DOMAIN)
     proposer = tiers(min_valid=4)
     proposer.check({"prover": ["prover"], "conjecturer": []}, DOMAIN)
     proposals = proposer.propose(made, [])

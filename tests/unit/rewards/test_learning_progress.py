@@ -46,7 +46,7 @@ def test_a_problem_has_the_mean_over_right_answers_and_then_over_provers():
     domain = CountdownDomain.tiny()
     problems = [Problem((3, 5, 7), 15), Problem((2, 4, 6), 12)]
     rows = [domain.prove_row(problem) for problem in problems]
-    sizes = {"prover/0": (4, 2), "prover/1": (4, 2)}
+    sizes = {"prover/0": (2, 2), "prover/1": (2, 2)}
     round = ScriptedRound(lambda *_: "3+5+7", sizes, moved=lambda rollout: torch.tensor(moved[rollout.role]))
     answers = [round.sample(role, rows, problems=problems) for role in sizes]
     np.testing.assert_allclose(progress_of(round, answers, 2), [0.3, -0.2], atol=1e-7)

@@ -22,7 +22,7 @@ def golden(monkeypatch):
     import golden_trajectories
 
     yield golden_trajectories
-    for name in ("golden_trajectories", "trees"):
+    for name in ("golden_trajectories", "convert_settings", "trees"):
         del sys.modules[name]
 
 

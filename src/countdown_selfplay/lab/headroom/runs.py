@@ -24,7 +24,7 @@ from .gates import Counts
 Options = Callable[[Mapping[str, Any]], tuple[JointSelfPlayConfig, dict[str, Any]]]
 """Changes of settings -> the config of a run, and the trainer's other arguments."""
 
-ALONE = {"conjecturer_micro_batches": 0, "anchor_fraction": 0.0}
+ALONE = {"conjecturer_players": 0, "anchor_fraction": 0.0}
 """A run whose problems a proposer over rungs makes, without a conjecturer."""
 
 

@@ -45,7 +45,7 @@ class OracleTargets(Targets):
         if players.get("conjecturer"):
             raise ConfigError(
                 "`proposer` (oracle_targets) takes its steps from derivations, and the conjecturer would write none; "
-                "set `conjecturer_micro_batches` to 0, or take the proposer targets."
+                "set `conjecturer_players` to 0, or take the proposer targets."
             )
         if not isinstance(domain, CountdownDomain) or domain.answers != "moves":
             raise ConfigError(

@@ -41,8 +41,8 @@ SETTING = (
     "max_steps", "seed", "policy_sharing", "prover_objective", "conjecturer_objective", "conjecturer_reward",
     "conjecturer_reward_kwargs", "anchor_fraction", "fill", "prover_learning_rate",
     "conjecturer_learning_rate", "beta", "prover_beta", "conjecturer_beta", "prover_entropy_coef",
-    "conjecturer_entropy_coef", "prover_num_generations", "per_device_train_batch_size",
-    "prover_micro_batches", "conjecturer_micro_batches", "operands", "number_high", "target_high", "prover_prompt",
+    "conjecturer_entropy_coef", "problems_per_round", "proposals_per_round",
+    "prover_num_generations", "per_device_train_batch_size", "operands", "number_high", "target_high", "prover_prompt",
     "answer_rule", "length_penalty",
 )  # fmt: skip
 """Fields that the page shows first; a role's own one that is not set has the value of both roles'."""

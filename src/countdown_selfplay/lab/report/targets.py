@@ -107,7 +107,7 @@ def first_solved(run: Run) -> dict[str, int | None]:
 
 def is_baseline(run: Run) -> bool:
     """REINFORCE^1/2 on the targets alone: what D_hard is defined by."""
-    alone = run.config.get("conjecturer_micro_batches") == 0
+    alone = run.config.get("conjecturer_players") == 0
     rate = run.config.get("prover_learning_rate")
     return alone and run.config.get("prover_objective") == "reinforce_half" and rate != 0
 

@@ -76,13 +76,13 @@ class Rollout(Stateless):
 
 def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.ndarray:
     """(N,) the share of right answers among `samples` of each prover to each problem, on all processes. The provers
-    are asked for no more at once than a round's micro-batches hold."""
+    are asked for no more at once than a round has answers."""
     own = round.share(problems)
     longest = -(-len(problems) // round.world)
     provers = round.players("prover")
     right_N = np.zeros(len(problems))
     for prover in provers:
-        size = max(1, round.capacity(prover) // round.world // samples)
+        size = max(1, round.slots("prover") * round.group(prover) // round.world // samples)
         found: list[float] = []
         for start in range(0, longest, size):  # equally many turns on all processes
             part = own[start : start + size]

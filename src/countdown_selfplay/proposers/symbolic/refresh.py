@@ -124,7 +124,7 @@ class Symbolic(BaseProposer):
         self.archive.open(round.domain.to_dict())
         if round.index % self.refresh == 0:
             self._refresh(round, anchors)
-        slots = min(round.room(prover) for prover in round.players("prover"))
+        slots = round.slots("prover")
         count = max(1, int(self.generated_fraction * slots + 0.5)) if self.generated_fraction else 0
         drawn = self.buffer.draw(count, round.index, self.select, round.seed("buffer"))
         problems = self._shown(round, [entry.key for entry in drawn])

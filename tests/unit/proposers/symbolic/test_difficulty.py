@@ -32,13 +32,13 @@ def every_second(role, row, i):
 
 
 def test_rollouts_count_full_rewards_alone_and_ask_for_no_more_than_fits():
-    asked = ScriptedRound(every_second, {"prover": (64, 8)})
+    asked = ScriptedRound(every_second, {"prover": (8, 8)})
     found = DIFFICULTIES.make("rollout").estimate(asked, PROBLEMS, np.zeros((30, 0)))
     assert found.tolist() == [0.5 if problem.target % 2 == 0 else 0.0 for problem in PROBLEMS]
     assert len(asked.rows["prover"]) == 30
     # five answers of which samples 0, 2 and 4 are right
     assert max(measured_rates(asked, PROBLEMS, 5)) == 0.6
-    two = ScriptedRound(every_second, {"prover/0": (64, 8), "prover/1": (64, 8)})
+    two = ScriptedRound(every_second, {"prover/0": (8, 8), "prover/1": (8, 8)})
     assert max(measured_rates(two, PROBLEMS, 8)) == 0.5
 
 
@@ -97,7 +97,7 @@ def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
     features, rate, attempts = read_labels(str(file), DOMAIN)
     assert features.shape == (60, 21) and rate[:9].tolist() == [i / 8 for i in range(9)] and set(attempts) == {8}
     predictor = Predictor(str(file))
-    predictor.estimate(ScriptedRound(every_second, {"prover": (64, 8)}), PROBLEMS, features[:30])
+    predictor.estimate(ScriptedRound(every_second, {"prover": (8, 8)}), PROBLEMS, features[:30])
     assert len(predictor.rate_L) == 60 and predictor.models
     with pytest.raises(ConfigError, match="labels have 21 features, and the domain now gives 4"):
         predictor.estimate(None, PROBLEMS, np.zeros((30, 4)))

@@ -39,7 +39,7 @@ def by_size(role, row, i):
 
 
 def a_round(index=0, **given):
-    return ScriptedRound(by_size, {"prover": (128, 8)}, index=index, **given)
+    return ScriptedRound(by_size, {"prover": (16, 8)}, index=index, **given)
 
 
 def game(name, **given):

@@ -1,0 +1,148 @@
+# Tests: tools/convert_settings.py
+"""Settings that counted rows, in problems and proposals; each size by hand."""
+
+import json
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).resolve().parents[3] / "tools"
+
+RECIPES = {
+    # 64 x 4 rows are 16 problems x 16 answers; 64 x 1 are 64 proposals
+    "tiny/whole": {"per_device_train_batch_size": 64, "prover_micro_batches": 4, "num_generations": 16},
+    # 512 episodes are 64 problems x 8; 96 proposals
+    "tiny/moves": {
+        "per_device_train_batch_size": 512, "prover_micro_batches": 10, "prover_samples_per_round": 512,
+        "prover_num_generations": 8, "conjecturer_samples_per_round": 96, "conjecturer_num_generations": 96,
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def tool(monkeypatch):
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import convert_settings
+
+    monkeypatch.setattr(convert_settings, "recipe_at", lambda base, name: dict(RECIPES[name]))
+    yield convert_settings
+    for name in ("convert_settings", "trees"):
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"max_steps": 3}, {"max_steps": 3}),
+        # 8 rows x 2 / 8 answers; 8 rows x 1 are 8 proposals
+        ({"prover_micro_batches": 2}, {"problems_per_round": 2, "proposals_per_round": 8}),
+        # 4 x 8 / 8 = 4 problems; of 4 rows no group of 8 comes about: it was refused
+        ({"per_device_train_batch_size": 4, "num_generations": 4},
+         {"per_device_train_batch_size": 4, "num_generations": 4, "proposals_per_round": 4}),
+        ({"conjecturer_micro_batches": 0}, {"problems_per_round": 8, "conjecturer_players": 0}),
+        # two steps of 16 rows each: 32 rows x 2 / 4
+        ({"roles": {"prover": {"micro_batches": 2, "num_generations": 4, "players": 2},
+                    "conjecturer": {"micro_batches": 1}},
+          "per_device_train_batch_size": 16, "steps_per_round": 2},
+         {"problems_per_round": 16, "proposals_per_round": 32,
+          "roles": {"prover": {"num_generations": 4, "players": 2}, "conjecturer": {}},
+          "per_device_train_batch_size": 16, "steps_per_round": 2}),
+        # samples count over all processes and steps; 40 proposals in groups of 16 were 32
+        ({"prover_samples_per_round": 24, "conjecturer_samples_per_round": 40, "conjecturer_num_generations": 16},
+         {"problems_per_round": 3, "proposals_per_round": 32, "conjecturer_num_generations": 16}),
+        # the multiple of `fill` was the prover's micro-batches
+        ({"fill": "truncate", "prover_micro_batches": 16},
+         {"fill": "truncate", "problems_per_round": 16, "proposals_per_round": 8, "truncate_multiple": 16}),
+        ({"fill": "keep_all", "truncate_multiple": 4, "prover_micro_batches": 16},
+         {"fill": "keep_all", "truncate_multiple": 4, "problems_per_round": 16, "proposals_per_round": 8}),
+        # one proposal for each of 5 targets, of 8 rows
+        ({"proposer": "targets", "proposer_kwargs": {"batch": 5}, "conjecturer_num_generations": 1,
+          "prover_micro_batches": 8},
+         {"proposer": "targets", "proposer_kwargs": {"batch": 5}, "conjecturer_num_generations": 1,
+          "problems_per_round": 8, "proposals_per_round": 5}),
+        # 64 x 5 rows / (4 answers + 4 x 2 critiques x 2 revisions) = 16; 64 x 2 / (4 x 2) = 16
+        ({"game": "critic_discernment", "game_kwargs": {"revisions": 2}, "per_device_train_batch_size": 64,
+          "roles": {"prover": {"micro_batches": 5, "num_generations": 4},
+                    "helpful": {"micro_batches": 2, "num_generations": 2}}},
+         {"game": "critic_discernment", "game_kwargs": {"revisions": 2}, "per_device_train_batch_size": 64,
+          "problems_per_round": 16, "roles": {"prover": {"num_generations": 4}, "helpful": {"num_generations": 2}}}),
+        ({"game": "critic_discernment", "game_kwargs": '{"questions": 3}', "roles": {"helpful": {}}},
+         {"game": "critic_discernment", "problems_per_round": 3, "game_kwargs": "{}", "roles": {"helpful": {}}}),
+        # over a recipe: what differs from it, and nothing else
+        ({"recipe": "tiny/whole", "prover_micro_batches": 4}, {"recipe": "tiny/whole"}),
+        ({"recipe": "tiny/whole", "per_device_train_batch_size": 16, "prover_micro_batches": 16},
+         {"recipe": "tiny/whole", "per_device_train_batch_size": 16, "proposals_per_round": 16}),
+        ({"recipe": "tiny/moves", "prover_micro_batches": 23}, {"recipe": "tiny/moves"}),
+        ({"recipe": "tiny/moves", "conjecturer_micro_batches": 0, "conjecturer_samples_per_round": None},
+         {"recipe": "tiny/moves", "conjecturer_players": 0}),
+        # a plain num_generations hides a role's: 512 / 4
+        ({"recipe": "tiny/moves", "num_generations": 4},
+         {"recipe": "tiny/moves", "num_generations": 4, "problems_per_round": 128}),
+        # a warm start has no rounds
+        ({"role": "prover", "per_device_train_batch_size": 2}, {"role": "prover", "per_device_train_batch_size": 2}),
+    ],
+)  # fmt: skip
+def test_a_round_keeps_its_problems_and_proposals(tool, old, new):
+    assert tool.convert(old) == new
+
+
+def test_micro_batches_counted_on_every_process_and_samples_on_all(tool):
+    assert tool.convert({"prover_micro_batches": 4}, processes=2) == {
+        "problems_per_round": 8,
+        "proposals_per_round": 16,
+    }
+    assert tool.convert({"prover_samples_per_round": 32}, processes=2) == {
+        "problems_per_round": 4,
+        "proposals_per_round": 16,
+    }
+
+
+def test_a_recipe_keeps_its_comments(tool):
+    text = (
+        "# A round.\nper_device_train_batch_size: 32  # rows\nroles:\n  prover:\n    micro_batches: 8\n"
+        "    num_generations: 4\n  conjecturer: {micro_batches: 1, num_generations: 32}\nseed: 0  # any\n"
+    )
+    assert tool.converted_yaml(text) == (
+        "# A round.\nper_device_train_batch_size: 32  # rows\nproblems_per_round: 64\nproposals_per_round: 32\n"
+        "roles:\n  prover:\n    num_generations: 4\n  conjecturer: {num_generations: 32}\nseed: 0  # any\n"
+    )
+
+
+def test_a_track_is_over_its_recipe(tool):
+    held = "title: t\nrecipe: tiny/whole\nsettings:\n  lr: 1  # any\n{}rounds: 6\n"
+    own = "  prover_samples_per_round: {}\n  prover_micro_batches: 4\n"
+    assert tool.converted_yaml(held.format(own.format(256))) == held.format("")  # 256 / 16 are the recipe's
+    assert tool.converted_yaml(held.format(own.format(128))) == held.format("  problems_per_round: 8\n")
+
+
+def test_a_row_of_the_arena_is_over_its_track_and_its_style_stays(tool):
+    settings = {"prover_micro_batches": 23, "steps_per_round": 1}
+    row = {
+        "curve": [1.0], "changes": {"conjecturer_samples_per_round": 48, "conjecturer_num_generations": 48},
+        "facts": {"recipe": "tiny/moves", "settings": settings, "fixed": {"answers": "moves"}},
+    }  # fmt: skip
+    text = json.dumps(row, separators=(",", ":")) + "\n"
+    wanted = text.replace('"conjecturer_samples_per_round"', '"proposals_per_round"')
+    assert tool.converted_json(text) == wanted.replace('"prover_micro_batches":23,', "")
+    assert len(tool.pairs(row)) == 2
+
+
+def test_the_folder_of_a_run_with_its_checkpoints(tool, tmp_path):
+    settings = {"prover_micro_batches": 4, "roles.guide.micro_batches": 1, "roles": ["guide"], "seed": 0}
+    run = {"name": "run", "config": settings | {"roles": None}, "environment": {"processes": 2}}
+    (tmp_path / "run.json").write_text(json.dumps(run, indent=2) + "\n")
+    folder = tmp_path / "checkpoint-5"
+    folder.mkdir()
+    (folder / "selfplay_state.json").write_text(json.dumps({"loop": 5, "settings": settings, "states": {}}))
+    (folder / "complete.json").write_text(json.dumps({"processes": 2, "files": {"selfplay_state.json": [0, ""]}}))
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "prover/dropped_rows": 3, "loss": 0.5}\n')
+    tool.rewrite(tmp_path, "any")
+    assert (tmp_path / "metrics.jsonl").read_text() == '{"step": 1, "loss": 0.5}\n'
+    own = {"problems_per_round": 8, "proposals_per_round": 16}  # 8 rows x 4 x 2 / 8, 8 x 1 x 2
+    assert json.loads((tmp_path / "run.json").read_text())["config"] == {**own, "roles": None, "seed": 0}
+    state = (folder / "selfplay_state.json").read_bytes()
+    assert json.loads(state) == {"loop": 5, "settings": {**own, "roles": ["guide"], "seed": 0}, "states": {}}
+    said = json.loads((folder / "complete.json").read_text())["files"]["selfplay_state.json"]
+    assert said == [len(state), sha256(state).hexdigest()]
