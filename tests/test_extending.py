@@ -134,7 +134,7 @@ def test_the_domain_is_played(page):
     texts = ["3 5 7 = 22", "61 1", "?"]
     played = ScriptedRound(
         lambda role, row, i: texts[i] if role == "conjecturer" else "8",
-        {"prover": (8, 2), "conjecturer": (3, 3)},
+        {"prover": (4, 2), "conjecturer": (3, 3)},
         domain,
     )
     result = ProposeAndSolve().play(played, [Sum(1, 1), Sum(4, 4), Sum(2, 2), Sum(3, 3)])
@@ -157,7 +157,7 @@ def test_the_domain_in_moves_is_played_by_a_script(page):
         a, b = map(int, row["prompt"].split()[:2])
         return f"{a} + {b} = {a + b + (a + b > 9)}"
 
-    played = ScriptedRound(write, {"prover": (6, 2)}, domain)
+    played = ScriptedRound(write, {"prover": (3, 2)}, domain)
     problems = [(2, 3), (1, 2, 3), (4, 4, 4)]
     episodes = played.sample("prover", [domain.prove_row(p) for p in problems], problems=problems)
     # 2 + 3; 1 + 2 and 3 + 3; 4 + 4 = 8, and 8 + 4 = 13, which is false

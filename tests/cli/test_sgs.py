@@ -34,8 +34,8 @@ def test_a_recipe_holds_together_and_its_round_fits(name, tmp_path):
     alone = not args.players_of("conjecturer")
     if name.startswith("tiny/sgs_32"):  # every role in the paper's steps, at one rate
         assert {(s.sequences_per_step, s.learning_rate) for s in args.all_roles.values() if s.trained} == {(32, 1e-4)}
-    assert args.slots_per_round >= batch * (1 if alone else 2)
-    assert alone or args.capacity("conjecturer") >= batch
+    assert args.problems_per_round >= batch * (1 if alone else 2)
+    assert alone or args.proposals_per_round >= batch
     assert (args.adam_beta1, args.adam_beta2, args.overlong) == (0.9, 0.95, "replace")
     own = {"low": 0.01, "high": 0.25} if args.proposer == "stp" else {"top_of": "between", "starved": "paper"}
     assert alone or args.reward_arguments == own
@@ -83,7 +83,7 @@ def run(tmp_path, *arguments):
     problems = generate_problems(16, TINY_SPEC, seed=3)
     rows = [{"nums": list(p.numbers), "target": p.target} for p in problems]
     (tmp_path / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    small = ["--proposer_kwargs", '{"batch": 8}', "--per_device_train_batch_size", "16", "--steps_per_round", "2"]
+    small = ["--proposer_kwargs", '{"batch": 8}', "--problems_per_round", "16", "--steps_per_round", "2"]
     where = ["--dataset_name", str(tmp_path / "targets.jsonl"), "--output_dir", str(tmp_path / "run")]
     tiny = str(TINY_MODEL_PATH)
     models = ["--model_name_or_path", tiny, "--conjecturer_model", tiny]

@@ -71,7 +71,7 @@ def said_of(launch=None, model=None, **changes):
     """Part -> how it comes about, of a joint run of the tiny model."""
     args = JointSelfPlayConfig(
         output_dir="unused", use_cpu=True, bf16=False, report_to="none",
-        **{"per_device_train_batch_size": 4, "num_generations": 4, "prover_micro_batches": 2, "operands": [3],
+        **{"num_generations": 4, "problems_per_round": 2, "proposals_per_round": 4, "operands": [3],
            "prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 30, **changes},
     )  # fmt: skip
     table = memory_of(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH), launch or Launch())
@@ -96,7 +96,7 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     lora = f"{(whole + 8 * adapted) / 1e6:.1f}M x 4 bytes", f"{8 * adapted / 1e6:.1f}M x 8 bytes"
     assert weights(roles=pool, policy_sharing="lora") == lora
     assert weights(model=ModelConfig(dtype="bfloat16"))[0] == f"{two:.1f}M x 2 bytes"
-    found = said_of(steps_per_round=3)["KV cache (sampling)"]
+    found = said_of(problems_per_round=6)["KV cache (sampling)"]
     assert found.startswith("prover: 24 texts of ") and said_of()["KV cache (sampling)"] == found.replace("24", "8")
     assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
 
@@ -111,7 +111,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 path, output = str(TINY_MODEL_PATH), sys.argv[1]
 args = JointSelfPlayConfig(
     output_dir=output, use_cpu=True, bf16=False, report_to="none", max_steps=50,
-    per_device_train_batch_size=64, num_generations=4, max_completion_length=16, beta=0.0,
+    problems_per_round=128, proposals_per_round=64, num_generations=4, max_completion_length=16, beta=0.0,
     prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_high=99,
     gradient_checkpointing=False,
 )
@@ -144,7 +144,7 @@ def test_a_probe_of_a_pool_gives_every_trained_kind_an_entropy_bonus(tmp_path):
     roles = {
         "prover": {"players": 2, "entropy_coef": 0.0},
         "conjecturer": {"players": 2, "entropy_coef": 0.5},
-        "guide": {"micro_batches": 1, "objective": "rest", "entropy_coef": 0.0},
+        "guide": {"objective": "rest", "entropy_coef": 0.0},
     }
     args = JointSelfPlayConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, guide="judge", roles=roles)
     _give_entropy(args)

@@ -51,7 +51,9 @@ def test_a_token_budget_holds_a_sequence_of_each_trained_role():
         config(**budget)
     args = config(max_tokens_per_micro_batch=20, max_completion_length=10)
     check_tokens(args, {"prover": 10})
-    with pytest.raises(ConfigError, match="the prover, 11 tokens of prompt and 10 of completion; set it to 21 or more"):
+    with pytest.raises(
+        ConfigError, match="the prover, 11 tokens of prompt and 10 of completion; set it to 21 or more"
+    ):
         check_tokens(args, {"prover": 11})
 
 

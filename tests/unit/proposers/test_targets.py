@@ -189,7 +189,9 @@ def test_after_a_proposer_without_a_state_it_starts_anew():
 
 
 def test_a_round_that_cannot_hold_them_says_what_to_change():
-    with pytest.raises(ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to 2"):
+    with pytest.raises(
+        ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to 2"
+    ):
         game().play(played({}, {"prover": (5, 4), "conjecturer": (4, 1)}), [])
     with pytest.raises(ConfigError, match=r"up to 3 synthetic .* write 2; raise `proposals_per_round`"):
         game().play(played({}, {"prover": (8, 4), "conjecturer": (2, 1)}), [])
