@@ -175,7 +175,7 @@ def test_a_dry_run_plans_for_a_launch_that_this_machine_could_not_start(capsys, 
     assert main(["joint", "--dry_run", "--output_dir", str(tmp_path / "run"), *launch]) == 0
     out = capsys.readouterr().out
     assert "ZeRO-3 over 4 processes, bf16, cuda" in out
-    assert "prover: 64 x 4 x 4 = 1024 samples" in out  # tiny/default: 64 a micro-batch, 4 of the prover
+    assert "prover: 16 problems x 16 = 256 answers" in out and "on each of 4 process(es)" in out  # of tiny/default
     assert max(map(len, out.splitlines())) <= 80
 
 

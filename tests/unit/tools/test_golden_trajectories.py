@@ -119,7 +119,7 @@ def test_the_settings_are_the_changes_over_the_recipe_over_what_it_begins_with(g
         "max_steps": 3,
         "proposer": "stp",
     }
-    assert found["roles"] == {"guide": {"model": "a"}, "prover": {"micro_batches": 1}}
+    assert found["roles"] == {"guide": {"model": "a"}, "prover": {"beta": 0.1}}
     assert found["output_dir"] == "run" and found["proposer_kwargs"] == {"keep": 3}  # the recipe's was a text
 
 
