@@ -72,8 +72,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{folder}/cache")  # or a second run would compile nothing
         config = JointSelfPlayConfig(
-            output_dir=folder, per_device_train_batch_size=options.groups * options.answers, problems_per_round=options.groups,
-            conjecturer_players=0, num_generations=options.answers, report_to="none", save_strategy="no",
+            output_dir=folder, per_device_train_batch_size=options.groups * options.answers,
+            problems_per_round=options.groups, conjecturer_players=0, num_generations=options.answers,
+            report_to="none", save_strategy="no",
             gradient_checkpointing=False, guard=False, max_steps=1, use_cpu=True, prover_prompt="compact",
             conjecturer_prompt="compact", shared_prefix=options.shared_prefix, torch_compile_backend=options.backend,
         )  # fmt: skip

@@ -127,8 +127,9 @@ def main() -> None:
     model = model_of(options.shape)
     with tempfile.TemporaryDirectory() as folder:
         config = JointSelfPlayConfig(
-            output_dir=folder, per_device_train_batch_size=options.groups * options.answers, problems_per_round=options.groups,
-            conjecturer_players=0, num_generations=options.answers, report_to="none", save_strategy="no",
+            output_dir=folder, per_device_train_batch_size=options.groups * options.answers,
+            problems_per_round=options.groups, conjecturer_players=0, num_generations=options.answers,
+            report_to="none", save_strategy="no",
             gradient_checkpointing=options.checkpointing, guard=False, max_steps=1, bf16=GPU,
             prover_prompt="compact", conjecturer_prompt="compact",
         )  # fmt: skip

@@ -59,7 +59,7 @@ class Alone:
     def players(self, kind: str) -> list[str]:
         return [kind]
 
-    def room(self, role: str) -> int:
+    def slots(self, kind: str) -> int:
         return 32
 
     def gather(self, items: Any) -> list[Any]:

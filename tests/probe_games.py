@@ -97,19 +97,17 @@ class Symbolic(BaseProposer):
 
 PROPOSERS["symbolic_probe"] = Symbolic
 
-CRITIC = {"micro_batches": 1, "num_generations": 1, "objective": "reinforce"}
+CRITIC = {"num_generations": 1, "objective": "reinforce"}
 PROBES = {
     "pool": dict(roles={"prover": {"players": 2}, "conjecturer": {"players": 2}}),
     "debate": dict(
         game=None,
-        conjecturer_micro_batches=None,
         conjecturer_num_generations=None,
         roles={"prover": {}, "helpful": CRITIC, "misleading": CRITIC},
     ),
     "frozen": dict(roles={"conjecturer": {"weights": "start"}}),
     "symbolic": dict(
         proposer="symbolic_probe",
-        conjecturer_micro_batches=None,
         conjecturer_num_generations=None,
         roles={"conjecturer": {"players": 0}},
     ),
@@ -126,12 +124,11 @@ POOL = dict(
     anchor_fraction=0.0,
     frontier_low=0.1,
     frontier_high=0.7,
+    problems_per_round=32,
     conjecturer_num_generations=None,
-    conjecturer_micro_batches=None,
     roles={
         "prover": {
             "players": 2,
-            "micro_batches": 8,
             "objective": "expert_iteration",
             "objective_kwargs": {"rounds": 1, "solved_limit": None, "per_token": True},
         },

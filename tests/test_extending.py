@@ -70,7 +70,7 @@ def test_the_rewards_and_the_objective_are_what_their_docstrings_say(page):
 
 def test_the_bandit_moves_its_arms_without_a_conjecturer_and_is_watched(page):
     trainer = page["bandit"]
-    # 2 x 16 answers in groups of 4 are 8 slots, half of them the anchors': 4 proposals a round are measured
+    # 8 slots, half of them the anchors': 4 proposals a round are measured
     state = trainer.game.proposer.state_dict()
     assert sum(state["count"]) == 2 * 4 and trainer.args.trained_roles == ("prover",)
     first, _ = lines("runs/bandit")
@@ -85,7 +85,7 @@ def test_the_bandit_moves_its_arms_without_a_conjecturer_and_is_watched(page):
 def test_the_second_try_has_as_many_rows_as_there_are_problems_left(page):
     first, second = lines("runs/second_try")
     samples = page["second_try"].frame.samples
-    assert samples["prover"] == 2 * 32 and 0 < samples["corrector"] <= 2 * 16 and samples["corrector"] % 4 == 0
+    assert samples["prover"] == 2 * 32 and 0 < samples["corrector"] <= 2 * 32 and samples["corrector"] % 4 == 0
     assert first["corrector/trained_samples"] + second["corrector/trained_samples"] == samples["corrector"]
     assert page["second_try"].game.tries == samples["corrector"]
     assert (
@@ -134,7 +134,7 @@ def test_the_domain_is_played(page):
     texts = ["3 5 7 = 22", "61 1", "?"]
     played = ScriptedRound(
         lambda role, row, i: texts[i] if role == "conjecturer" else "8",
-        {"prover": (8, 2), "conjecturer": (3, 3)},
+        {"prover": (4, 2), "conjecturer": (3, 3)},
         domain,
     )
     result = ProposeAndSolve().play(played, [Sum(1, 1), Sum(4, 4), Sum(2, 2), Sum(3, 3)])
@@ -157,7 +157,7 @@ def test_the_domain_in_moves_is_played_by_a_script(page):
         a, b = map(int, row["prompt"].split()[:2])
         return f"{a} + {b} = {a + b + (a + b > 9)}"
 
-    played = ScriptedRound(write, {"prover": (6, 2)}, domain)
+    played = ScriptedRound(write, {"prover": (3, 2)}, domain)
     problems = [(2, 3), (1, 2, 3), (4, 4, 4)]
     episodes = played.sample("prover", [domain.prove_row(p) for p in problems], problems=problems)
     # 2 + 3; 1 + 2 and 3 + 3; 4 + 4 = 8, and 8 + 4 = 13, which is false

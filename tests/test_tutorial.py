@@ -51,7 +51,7 @@ def check(printed):
     rounds = [json.loads(line) for line in (runs / "joint" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in rounds if "loss" in line] == [1, 2, 3]
     planned = next(text for line, text in made.items() if line.endswith("--dry_run"))
-    assert "16 samples = 4 problems x 4" in planned and "8 samples = 1 prompts x 8" in planned
+    assert "4 problems x 4 = 16 answers" in planned and "1 prompt x 8 = 8 proposals" in planned
     assert (runs / "joint" / "report.html").is_file()
     assert re.search(r"^ipo +4 ", printed[-1], re.MULTILINE) and re.search(r"^joint +4 ", printed[-1], re.MULTILINE)
     said = next(text for line, text in made.items() if line.startswith("ipo"))

@@ -17,10 +17,11 @@ RECORDED = Path(__file__).resolve().parent / "recorded"
 ASSETS = RECORDED.parents[1] / "assets"
 COMMANDS = {
     "ladder": "countdown-selfplay joint --recipe tiny/ladder --problems_per_round 8 --proposals_per_round 16 "
-    "--conjecturer_num_generations 16 --conjecturer_sequences_per_step 16 --max_steps 60 --logging_steps 10 --logging_first_step true --samples_per_log 100 --seed 0",
+    "--conjecturer_num_generations 16 --conjecturer_sequences_per_step 16 --max_steps 60 --logging_steps 10 "
+    "--logging_first_step true --samples_per_log 100 --seed 0",
     "default": "countdown-selfplay joint --recipe tiny/default --per_device_train_batch_size 32 "
-    "--problems_per_round 8 --proposals_per_round 32 --prover_num_generations 8 --conjecturer_num_generations 32 --max_steps 120 "
-    "--logging_steps 20 --logging_first_step true --samples_per_log 100 --seed 0",
+    "--problems_per_round 8 --proposals_per_round 32 --prover_num_generations 8 --conjecturer_num_generations 32 "
+    "--max_steps 120 --logging_steps 20 --logging_first_step true --samples_per_log 100 --seed 0",
 }
 """Smaller rounds than those of the recipes, so that a page can show whole ones."""
 KEPT = (

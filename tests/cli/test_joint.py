@@ -44,7 +44,7 @@ def test_the_recipes_hold_the_papers_table(model):
     low, high = (0.05, 0.85), (0.05, 0.75)
     expected = {  # ..., proposals, problems at most, answers, multiple, entropies, penalty, guard, reward if cut off
         "conservative_binary":
-            ("binary_band", low, 0, 5e-7, 0.02, 25, "none", 8, 8, 4, 4, 0.02, 0.01, 0, False, None),
+            ("binary_band", low, 0, 5e-7, 0.02, 25, "none", 8, 8, 4, None, 0.02, 0.01, 0, False, None),
         "aggressive_binary":
             ("binary_band", high, 0, 1e-5, 0.001, 30, "truncate", 64, 64, 8, 16, 0.001, 0.001, 0, False, 0),
         "anchored_shaped": ("tent", (), 0.5, 1e-6, 0.02, 100, "truncate", 16, 16, 8, 8, 0.01, 0.01, 0.1, True, 0),
@@ -61,9 +61,9 @@ def test_the_recipes_hold_the_papers_table(model):
             c.beta,
             args.max_steps,
             round_.fill,
-            args.capacity("conjecturer"),
+            args.proposals_per_round,
         )
-        found += (args.slots_per_round, p.num_generations, args.fill_multiple, p.entropy_coef, c.entropy_coef)
+        found += (args.problems_per_round, p.num_generations, round_.truncate_multiple, p.entropy_coef, c.entropy_coef)
         assert (*found, args.length_penalty, args.guard, round_.unplayed_reward) == row, name
         assert (pytest.approx(p.learning_rate / scale), p.beta, round_.duplicate_proposals) == (
             1e-5,
@@ -84,8 +84,8 @@ def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_and_trains_noth
     path = Path(__file__).parents[2] / "examples" / "recipes" / "tiny" / "anchored_shaped_fixed.yaml"
     assert main(["joint", "--config", str(path), "--output_dir", str(tmp_path / "run"), "--dry_run"]) == 0
     out = capsys.readouterr().out
-    assert "prover: 16 x 32 x 1 = 512 samples = 64 problems x 8" in out
-    assert "conjecturer: 16 x 2 x 1 = 32 samples = 1 prompts x 32" in out
+    assert "prover: 64 problems x 8 = 512 answers" in out
+    assert "conjecturer: 1 prompt x 32 = 32 proposals" in out
     assert (
         "problems per round: at most 64, every proposal, at least a share of 0.5 anchors, padded to a multiple of 8"
         in " ".join(out.split())
@@ -110,7 +110,7 @@ def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tm
 
 def test_the_dry_run_names_the_proposer_that_makes_the_problems_of_a_round(tmp_path, capsys):
     """docs/ladder.md: no conjecturer, and no anchors either."""
-    arguments = ["--proposer", "uniform_rungs", "--conjecturer_micro_batches", "0", "--output_dir", str(tmp_path)]
+    arguments = ["--proposer", "uniform_rungs", "--conjecturer_players", "0", "--output_dir", str(tmp_path)]
     assert main(["joint", "--recipe", "tiny/ladder", *arguments, "--dry_run"]) == 0
     assert "problems per round: at most 64, chosen by the proposer uniform_rungs" in capsys.readouterr().out
 
@@ -175,7 +175,7 @@ def test_a_dry_run_plans_for_a_launch_that_this_machine_could_not_start(capsys, 
     assert main(["joint", "--dry_run", "--output_dir", str(tmp_path / "run"), *launch]) == 0
     out = capsys.readouterr().out
     assert "ZeRO-3 over 4 processes, bf16, cuda" in out
-    assert "prover: 64 x 4 x 4 = 1024 samples" in out  # tiny/default: 64 a micro-batch, 4 of the prover
+    assert "prover: 16 problems x 16 = 256 answers" in out and "on each of 4 process(es)" in out  # of tiny/default
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -56,7 +56,7 @@ def test_a_pool_has_four_players_and_its_tiers_stay_within_their_bounds(name, pu
 
 @pytest.mark.parametrize("name", some("symbolic"))
 def test_a_symbolic_proposer_selects_and_its_problems_are_played(name, public, tmp_path):  # noqa: F811
-    small = {"prover_max_completion_length": "8", "prover_micro_batches": "8"}  # of 64
+    small = {"prover_max_completion_length": "8", "problems_per_round": "16"}  # of 128
     more = {} if name.startswith("tiny/") else public | small
     settings = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
     if "labels" in settings["proposer_kwargs"].get("difficulty_kwargs", {}):

@@ -28,5 +28,5 @@ def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, capsys):
     arguments += ["--output_dir", str(tmp_path / "run")]
     assert main(["rloo", *arguments]) == 0
     out = capsys.readouterr().out
-    assert "prover: 64 x 4 x 1 = 256 samples = 16 problems x 16" in out
+    assert "prover: 16 problems x 16 = 256 answers" in out
     assert "problems per round: 16, at least 16 anchors, up to 0 proposals" in out

@@ -34,8 +34,8 @@ def test_a_recipe_holds_together_and_its_round_fits(name, tmp_path):
     alone = not args.players_of("conjecturer")
     if name.startswith("tiny/sgs_32"):  # every role in the paper's steps, at one rate
         assert {(s.sequences_per_step, s.learning_rate) for s in args.all_roles.values() if s.trained} == {(32, 1e-4)}
-    assert args.slots_per_round >= batch * (1 if alone else 2)
-    assert alone or args.capacity("conjecturer") >= batch
+    assert args.problems_per_round >= batch * (1 if alone else 2)
+    assert alone or args.proposals_per_round >= batch
     assert (args.adam_beta1, args.adam_beta2, args.overlong) == (0.9, 0.95, "replace")
     own = {"low": 0.01, "high": 0.25} if args.proposer == "stp" else {"top_of": "between", "starved": "paper"}
     assert alone or args.reward_arguments == own
@@ -58,18 +58,18 @@ def test_the_recipes_at_the_papers_size_are_those_of_its_table_1():
         assert solver.sequences_per_step == asked.sequences_per_step == 32  # appendix C.1
 
 
-STUDY = {  # SHA-256 of the settings that the published study played, as sorted JSON
-    "sgs": "542d5633172c0679",
-    "sgs_cispo": "eac6db1b2b8ecf5f",
-    "sgs_cispo_alone": "b3e0ec28afad0fca",
-    "sgs_expert_iteration": "2964ccf089babdf3",
-    "sgs_frozen": "3a297de791c44ae4",
-    "sgs_judge": "112796275b5e627f",
-    "sgs_no_guide": "2918ba3f93358b3a",
-    "sgs_parallel_sampling": "b1c1beafec68b8d7",
-    "sgs_reinforce_half": "bb685c1ca197a0a9",
-    "sgs_stp": "03573979b4eacc5b",
-    "sgs_unconditioned": "8f88226808dcdf53",
+STUDY = {  # SHA-256 of the settings that the published study played, in words of today (tools/convert_settings.py), as sorted JSON
+    "sgs": "42038f66219beaea",
+    "sgs_cispo": "e50967180218c551",
+    "sgs_cispo_alone": "19d4cb99f4c1dc57",
+    "sgs_expert_iteration": "c42db607bbd575f6",
+    "sgs_frozen": "db752e8d4ab4ff4a",
+    "sgs_judge": "2b052442071e82e9",
+    "sgs_no_guide": "dc90f266ee135e2b",
+    "sgs_parallel_sampling": "219d1fa613f57832",
+    "sgs_reinforce_half": "8bf9dc5db2a2ddaf",
+    "sgs_stp": "323a20b047d999e0",
+    "sgs_unconditioned": "076af2b673aec362",
 }
 
 
@@ -83,7 +83,7 @@ def run(tmp_path, *arguments):
     problems = generate_problems(16, TINY_SPEC, seed=3)
     rows = [{"nums": list(p.numbers), "target": p.target} for p in problems]
     (tmp_path / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    small = ["--proposer_kwargs", '{"batch": 8}', "--per_device_train_batch_size", "16", "--steps_per_round", "2"]
+    small = ["--proposer_kwargs", '{"batch": 8}', "--problems_per_round", "16", "--steps_per_round", "2"]
     where = ["--dataset_name", str(tmp_path / "targets.jsonl"), "--output_dir", str(tmp_path / "run")]
     tiny = str(TINY_MODEL_PATH)
     models = ["--model_name_or_path", tiny, "--conjecturer_model", tiny]

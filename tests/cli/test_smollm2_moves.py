@@ -27,8 +27,8 @@ def test_smollm2_is_shown_the_format_of_a_move_and_plays_a_round(tmp_path):
     assert [line["step"] for line in lines(start)] == [1, 2] and (start / "model.safetensors").is_file()
 
     own = {"model_name_or_path": str(start), "output_dir": str(run)}
-    short = {"max_steps": "1", "prover_samples_per_round": "4", "prover_num_generations": "2", "format_probe": "0"}
-    short |= {"disable_tqdm": "true", "report": "false", "prover_micro_batches": "4", "prover_sequences_per_step": "2"}
+    short = {"max_steps": "1", "problems_per_round": "2", "prover_num_generations": "2", "format_probe": "0"}
+    short |= {"disable_tqdm": "true", "report": "false", "prover_sequences_per_step": "2"}
     short |= {"prover_demonstrations_per_step": "2", "prover_max_completion_length": "16"}
     assert main(["joint", *flags({"recipe": "smollm2-135m/ladder"}, own, short)]) == 0
     (played,) = lines(run)

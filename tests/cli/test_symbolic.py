@@ -147,8 +147,9 @@ def test_the_recipes_at_the_papers_size_have_the_solver_of_its_rloo():
     for arm in ("rloo", *ARMS, "ours"):
         own = recipe_fields(f"qwen2.5-0.5b/symbolic_{arm}", {}, JointSelfPlayConfig)
         differs = {name for name in rloo if rloo[name] != own.get(name)}
-        assert differs == {"output_dir", "num_generations"} if arm == "ours" else {"output_dir"}, arm
-        assert own["per_device_train_batch_size"] * own["prover_micro_batches"] == 128 * 8
+        sizes = {"num_generations", "problems_per_round"}
+        assert differs == {"output_dir", *(sizes if arm == "ours" else ())}, arm
+        assert own["problems_per_round"] * own["num_generations"] == 128 * 8
         assert (own["prover_beta"], own["entropy_coef"], own["max_steps"]) == (0.001, 0.001, 100)
         if arm != "rloo":
             assert own["anchor_fraction"] == 0.75 or arm == "ours"

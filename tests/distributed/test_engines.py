@@ -65,7 +65,7 @@ def test_the_updates_are_those_of_one_process_on_the_same_samples(launched, shar
     recorded = [torch.load(output / sharing / f"rollouts{r}.pt", weights_only=False) for r in (0, 1)]
     expected = torch.load(output / sharing / "weights.pt")
     extra = {"peft_config": LORA} if sharing == "lora" else {}
-    config = {**CONFIG, "per_device_train_batch_size": 32, "save_strategy": "no", "guard": False}
+    config = {**CONFIG, "problems_per_round": 16, "proposals_per_round": 32, "save_strategy": "no", "guard": False}
     config |= {"gradient_checkpointing": False, "mixed_adapters": "off"}
     extra |= {"train_dataset": problems(53).select(range(5, 53)), "eval_dataset": problems(5)}  # the workers' own
     trainer = make_trainer(tmp_path, trainer=extra, policy_sharing=sharing, **config)

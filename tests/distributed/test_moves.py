@@ -15,7 +15,6 @@ CONFIG = {
     # A process has 6 answers of a step, of 1 or 2 moves: 6 to 12 rows in two micro-batches of 10, the second of which
     # may hold some on one process and none on the other.
     "per_device_train_batch_size": 10,
-    "prover_micro_batches": 2,
     "max_steps": 4,
     "save_strategy": "steps",
     "save_steps": 2,

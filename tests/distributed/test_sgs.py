@@ -14,7 +14,7 @@ pytestmark = pytest.mark.matrix
 # 4 rounds, 2 of them saved.
 CONFIG = dict(
     proposer_kwargs={"batch": 6}, max_steps=4, save_steps=2, steps_per_round=2, num_generations=4,
-    conjecturer_num_generations=1, per_device_train_batch_size=8, prover_micro_batches=2, operands=[2, 3],
+    conjecturer_num_generations=1, problems_per_round=16, per_device_train_batch_size=8, operands=[2, 3],
     sequences_per_step=8, learning_rate=1e-3, use_cpu=True, save_strategy="steps", save_total_limit=None,
     report_to="none", disable_tqdm=True,
 )  # fmt: skip

@@ -96,7 +96,7 @@ def test_a_resume_in_another_number_of_processes_is_refused(straight, tmp_path):
 
 # Of the recipe only these values are replaced: short rounds and refreshes, and a predictor that learns at once.
 SHORT = dict(
-    max_steps=4, save_strategy="steps", save_steps=3, per_device_train_batch_size=16, report_to="none",
+    max_steps=4, save_strategy="steps", save_steps=3, problems_per_round=8, report_to="none",
     conjecturer_num_generations=None, gradient_checkpointing=False,
 )  # fmt: skip
 FEW = dict(candidates=64, refresh=2, keep=12)

@@ -14,8 +14,8 @@ from tests.cli.test_recipes_played import flags
 SMALL = {
     "max_steps": "3",
     "per_device_train_batch_size": "8",
-    "prover_micro_batches": "16",  # 16 problems x 8: room for 8 proposals and as many fixed problems
-    "conjecturer_micro_batches": "1",
+    "problems_per_round": "16",  # for 8 proposals and as many fixed problems
+    "proposals_per_round": "8",
     "conjecturer_num_generations": "8",
     "eval_problems": "8",
     "eval_proposals": "16",

@@ -96,7 +96,7 @@ def test_what_is_solved_beyond_the_baseline_is_counted_on_what_it_never_solved(t
         (tmp_path / name / "first_solved.json").write_text(json.dumps({"rounds": 3, "first_solved": first}))
         run = replace(make_run(name, [10, 20, 30], [0.25, 0.5, 0.5]), path=tmp_path / name, counts_rounds=False)
         run.config.update(steps_per_round=2, domain="math_qa", prover_objective="reinforce_half")
-        run.config["conjecturer_micro_batches"] = 0 if name == "base" else 1
+        run.config["conjecturer_players"] = 0 if name == "base" else 1
         for row in run.rounds:
             row["step"] *= 2
         runs.append(run)

@@ -44,7 +44,7 @@ def test_files_that_do_not_serve_are_refused_in_one_sentence(tmp_path):
 
 def test_a_conjecturer_and_whole_answers_are_refused():
     oracle = make_proposer("oracle_targets", {"derivations": "x.jsonl"})
-    with pytest.raises(ConfigError, match="set `conjecturer_micro_batches` to 0"):
+    with pytest.raises(ConfigError, match="set `conjecturer_players` to 0"):
         oracle.check({"prover": ["prover"], "conjecturer": ["conjecturer"]}, DOMAIN)
     with pytest.raises(ConfigError, match="set `answers` to moves"):
         oracle.check({"prover": ["prover"]}, CountdownDomain())
@@ -70,7 +70,7 @@ OTHER = Problem((2, 3, 5, 9), 19)
 
 def oracle_and_round(path, **arguments):
     """An oracle that has begun a round with two targets."""
-    round = ScriptedRound(lambda *_: "", {"prover": (32, 4)}, DOMAIN, problems=[TARGET, OTHER])
+    round = ScriptedRound(lambda *_: "", {"prover": (8, 4)}, DOMAIN, problems=[TARGET, OTHER])
     oracle = make_proposer("oracle_targets", {"derivations": path, **arguments})
     oracle.targets(round, [])
     return oracle, round

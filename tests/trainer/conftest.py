@@ -19,8 +19,9 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 transformers_logging.set_verbosity_error()
 torch.set_num_threads(1)
 
-SMALL = dict(
-    max_steps=4, per_device_train_batch_size=16, problems_per_round=8, proposals_per_round=16,
+PROCESSES = int(os.environ.get("WORLD_SIZE", 1))
+SMALL = dict(  # of each process 8 problems and 16 proposals
+    max_steps=4, problems_per_round=8 * PROCESSES, proposals_per_round=16 * PROCESSES, per_device_train_batch_size=16,
     num_generations=4, conjecturer_num_generations=16, learning_rate=1e-3, lr_scheduler_type="constant",
     prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_low=1, target_high=99,
     max_completion_length=16, gradient_checkpointing=False, save_strategy="no", report_to="none", disable_tqdm=True,

@@ -20,7 +20,7 @@ def main(model, players):
     args = JointSelfPlayConfig(
         output_dir="unused", policy_sharing="lora", proposer="tiers",
         proposer_kwargs={"start": [3] * players, "ceiling": 3, "min_valid": 2}, operands=[2, 3],
-        roles={"prover": {**role, "micro_batches": 2}, "conjecturer": {**role, "micro_batches": 1}},
+        roles={"prover": role, "conjecturer": role}, problems_per_round=2, proposals_per_round=4,
         per_device_train_batch_size=4, max_completion_length=16, prover_prompt="compact", conjecturer_prompt="compact",
         gradient_checkpointing=False, report_to="none", use_cpu=True,
     )  # fmt: skip

@@ -125,8 +125,8 @@ def test_truncation_without_a_mix_plays_no_data(build):
 
 
 def test_keep_all_plays_every_admitted_proposal(build):
-    """16 proposals, a half fixed, multiple of 4: at most 32 problems of 4 answers, 8 micro-batches of 16."""
-    trainer = ran(build(max_steps=3, prover_micro_batches=8, fill="keep_all", truncate_multiple=4, learning_rate=1e-4))
+    """16 proposals, a half fixed, multiple of 4: at most 32 problems."""
+    trainer = ran(build(max_steps=3, problems_per_round=32, fill="keep_all", truncate_multiple=4, learning_rate=1e-4))
     for line in rounds(trainer.args.output_dir):
         admitted = round(16 * line["conjecturer/admitted_rate"])
         assert line["round/conjectured_slots"] == admitted

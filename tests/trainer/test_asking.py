@@ -24,7 +24,7 @@ NAMES = (
 CHATS = dict(prover_prompt="countdown_3to4", conjecturer_prompt="json", number_high=99, target_low=10)
 
 
-SMALL = dict(max_steps=1, per_device_train_batch_size=4, prover_micro_batches=1)
+SMALL = dict(max_steps=1, problems_per_round=2, proposals_per_round=4)
 SMALL |= dict(num_generations=2, conjecturer_num_generations=4, max_completion_length=4)
 
 

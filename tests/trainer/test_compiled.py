@@ -18,7 +18,7 @@ from tests.trainer.test_shared_prefix import exact_head
 
 pytestmark = pytest.mark.matrix  # half a minute of tracing
 EAGER = dict(torch_compile=True, torch_compile_backend="aot_eager")
-SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, prover_micro_batches=2)
+SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, problems_per_round=4)
 
 
 @pytest.fixture

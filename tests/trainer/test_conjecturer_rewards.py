@@ -26,7 +26,7 @@ ARGUMENTS = {
 }
 TINY_ROUND = dict(
     per_device_train_batch_size=16, conjecturer_num_generations=8,
-    conjecturer_micro_batches=1, max_completion_length=12, anchor_fraction=0.0,
+    max_completion_length=12, anchor_fraction=0.0,
 )  # fmt: skip
 
 

@@ -30,10 +30,10 @@ class Game(CountdownDomain):
     critique = property(lambda self: Talkative(self.rules, self.prover_prompt))
 
 
-CRITIC = {"micro_batches": 1, "num_generations": 2}
+CRITIC = {"num_generations": 2}
 GAME = dict(
-    game="critic_discernment", game_kwargs={"revisions": 2, "questions": 8}, conjecturer_micro_batches=None,
-    conjecturer_num_generations=None, prover_micro_batches=3, num_generations=2,
+    game="critic_discernment", game_kwargs={"revisions": 2}, problems_per_round=8,
+    conjecturer_num_generations=None, num_generations=2,
     roles={"helpful": CRITIC, "misleading": CRITIC}, trainer={"domain": Game.tiny()},
 )  # fmt: skip
 

@@ -123,7 +123,7 @@ def test_the_fingerprint_reads_every_precision():
 # -- the correction --------------------------------------------------------------------------------------------------
 
 SETTINGS = dict(
-    role="prover", objective="grpo", micro_batches=1, num_generations=2, learning_rate=1.0, warmup_steps=0,
+    role="prover", objective="grpo", num_generations=2, learning_rate=1.0, warmup_steps=0,
     max_grad_norm=1.0, beta=0.0, entropy_coef=0.0, temperature=1.0, top_p=1.0, top_k=0, max_completion_length=3,
 )  # fmt: skip
 LOG2 = math.log(2.0)

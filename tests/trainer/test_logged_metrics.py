@@ -130,7 +130,7 @@ def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, m
 PLAY = """
 import sys
 from countdown_selfplay.cli.main import main
-sizes = ["--per_device_train_batch_size", "16", "--prover_micro_batches", "2", "--conjecturer_num_generations", "16"]
+sizes = ["--problems_per_round", "4", "--proposals_per_round", "16", "--conjecturer_num_generations", "16"]
 sizes += ["--prover_num_generations", "8", "--max_steps", "4", "--save_steps", "1", "--eval_problems", "0"]
 guard = ["--guard_window", "2", "--guard_max_rollbacks", "1", "--guard_trips", '{"prover/reward_std": [9, 10]}']
 guard += ["--logging_steps", "1"]

@@ -111,7 +111,7 @@ def exactly(trainer):
 
 
 MORE = ("critic", "kept")
-SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, prover_micro_batches=2)
+SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, problems_per_round=4)
 
 
 @pytest.fixture(scope="module")
@@ -138,15 +138,15 @@ def test_gradients_of_each_objective_are_those_of_separate_passes(in_both, name)
 
 def pool(players, **changes):
     """So many provers, which imitate, and conjecturers, which do not; a micro-batch each."""
-    roles = {kind: {**role, "players": players, "micro_batches": 1} for kind, role in POOL["roles"].items()}
-    roles["conjecturer"] = {"players": players, "num_generations": 16, "micro_batches": 1}
+    roles = {kind: {**role, "players": players} for kind, role in POOL["roles"].items()}
+    roles["conjecturer"] = {"players": players, "num_generations": 16}
     start = {
         "operands": [2, 3, 4, 5],
         "proposer_kwargs": {"start": [2, 3, 4, 5][:players], "ceiling": 5, "min_valid": 2},
     }
     start |= {"frontier_low": 0.0, "frontier_high": 1.0}
     return {
-        **POOL, **start, "roles": roles, "prover_micro_batches": None, **MIXED, **lora(), "max_steps": 1, **changes,
+        **POOL, **start, "roles": roles, "problems_per_round": 4, **MIXED, **lora(), "max_steps": 1, **changes,
     }  # fmt: skip
 
 
@@ -268,7 +268,7 @@ def test_a_run_with_mixed_passes_ends_where_one_without_ends(tmp_path, settings)
     own = {
         "pool": pool(2),
         "critic": {**GAME, **MIXED, "trainer": {**GAME["trainer"], **lora()["trainer"]}},
-        "kept": {**MIXED, **lora(), "prover_micro_batches": 3, "prover_beta": 0.01, "conjecturer_max_grad_norm": 0.1},
+        "kept": {**MIXED, **lora(), "problems_per_round": 12, "prover_beta": 0.01, "conjecturer_max_grad_norm": 0.1},
     }[settings]
     if settings != "kept":  # some players have no signal in these rounds but the entropy's
         own |= {"entropy_coef": 0.05, "drop_signalless_gradients": False}

@@ -9,7 +9,6 @@ import torch
 from datasets import Dataset
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS
 
 from ..installed import here
@@ -19,17 +18,16 @@ MODELS = {role: str(path) for role, path in LADDER_MODEL_PATHS.items()}
 REUSE = {"reuse": 8, "per_problem": 2, "capacity": 50, "per_token": True}
 SMALL = dict(
     operands=[2, 3],
-    prover_samples_per_round=32,
+    problems_per_round=8,
     prover_num_generations=4,
     prover_sequences_per_step=8,
     prover_demonstrations_per_step=4,
     prover_objective_kwargs=REUSE,
-    conjecturer_samples_per_round=8,
+    proposals_per_round=8,
     conjecturer_num_generations=8,
     conjecturer_sequences_per_step=8,
     steps_per_round=3,
     per_device_train_batch_size=32,
-    prover_micro_batches=1,
     report_to="none",
     save_strategy="no",
     disable_tqdm=True,
@@ -97,17 +95,11 @@ def test_transcripts_are_written(straight):
 def test_other_objectives_play_moves(objective, tmp_path):
     """A round of each: as many steps at most as it may take, and every logged value finite."""
     changes = dict(prover_objective=objective, prover_objective_kwargs=None, prover_sequences_per_step=0)
-    trainer = build(tmp_path, max_steps=1, prover_micro_batches=2, **changes)
+    trainer = build(tmp_path, max_steps=1, **changes)
     trainer.train()
     (row,) = logged(trainer)
     assert all(torch.isfinite(torch.tensor(float(value))) for value in row.values())
     assert row["prover/trained_samples"] <= 32 + 4
-
-
-def test_a_capacity_that_cannot_hold_the_worst_case_names_the_numbers(tmp_path):
-    """8 + 4 answers of 19 moves are 228 rows; of 32 rows 14 hold whole episodes of any length: 17 micro-batches."""
-    with pytest.raises(ConfigError, match=r"228 rows of the 12 episodes.*set prover_micro_batches to 17"):
-        build(tmp_path, operands=[3, 20])
 
 
 @pytest.mark.parametrize(
@@ -118,7 +110,7 @@ def test_a_capacity_that_cannot_hold_the_worst_case_names_the_numbers(tmp_path):
 def test_kept_episodes_are_trained_on_without_reuse(objective, kwargs, tmp_path):
     """A round trains on as many episodes as it samples, each counted once, whatever its moves, in at most 3 steps of 8
     or more. A resumed run draws the same."""
-    changes = dict(prover_objective=objective, prover_objective_kwargs=kwargs, prover_micro_batches=2)
+    changes = dict(prover_objective=objective, prover_objective_kwargs=kwargs)
     trainer = build(tmp_path / "a", max_steps=3, save_strategy="steps", save_steps=2, **changes)
     trainer.train()
     rows = logged(trainer)
@@ -142,7 +134,7 @@ PROPOSERS = {
     "sgs": (
         dict(
             proposer="targets", proposer_kwargs={"conditioned": False}, conjecturer_objective="reinforce_half",
-            conjecturer_num_generations=1, operands=[2, 7], prover_micro_batches=3,
+            conjecturer_num_generations=1, operands=[2, 7],
         ),
         "targets/attempted",
     ),
@@ -163,7 +155,7 @@ def test_proposers_of_whole_answers_play_moves(arm, tmp_path):
     changes, logged_of_it = PROPOSERS[arm]
     models, extra = dict(MODELS), {}
     if arm in ("ucb", "thompson"):
-        changes, models = {**changes, "conjecturer_micro_batches": 0}, MODELS["prover"]
+        changes, models = {**changes, "conjecturer_players": 0}, MODELS["prover"]
     if arm == "sgs":
         extra["train_dataset"] = Dataset.from_list([{"nums": nums, "target": target} for nums, target in SEVEN])
     config = {**SMALL, "output_dir": str(tmp_path), "max_steps": 1, **changes}
@@ -184,7 +176,7 @@ def test_self_guided_self_play_in_moves_resumes_bit_for_bit(tmp_path):
     sgs = dict(
         proposer="targets", proposer_kwargs={"batch": 2, "fill": True}, guide="rubric", conjecturer_reward="sgs",
         conjecturer_reward_kwargs={"top_of": "between", "starved": "paper"}, conjecturer_objective="reinforce_half",
-        conjecturer_num_generations=1, operands=[2, 3, 4], prover_micro_batches=2, max_steps=2, save_strategy="steps",
+        conjecturer_num_generations=1, operands=[2, 3, 4], max_steps=2, save_strategy="steps",
         save_steps=1,
     )  # fmt: skip
     trainers, data = [], Dataset.from_list([{"nums": nums, "target": target} for nums, target in FOUR])

@@ -25,10 +25,10 @@ def test_the_update_does_not_depend_on_the_cut_even_through_a_group(build, name)
     """32 answers in groups of 8 as 2 x 16 and as 8 x 4: a micro-batch of 4 holds half a group. The first round's
     samples are the same; only the order of the sums differs."""
     results, other = [], name if name in CONJECTURER else "rloo"
-    for i, (size, prover, conjecturer) in enumerate([(16, 2, 1), (4, 8, 4)]):
+    for i, size in enumerate((16, 4)):
         trainer = build(
-            f"run{i}", max_steps=1, per_device_train_batch_size=size, prover_micro_batches=prover,
-            conjecturer_micro_batches=conjecturer, optim="sgd", max_grad_norm=0.0, beta=0.05, num_generations=8,
+            f"run{i}", max_steps=1, per_device_train_batch_size=size, problems_per_round=4,
+            optim="sgd", max_grad_norm=0.0, beta=0.05, num_generations=8,
             entropy_coef=0.01,
             prover_objective=name, prover_objective_kwargs=FOR.get(name), conjecturer_objective=other,
             conjecturer_num_generations=16,
@@ -87,7 +87,7 @@ def test_kl_as_a_reward_penalty_is_zero_in_the_first_round_and_bites_in_the_seco
     lowered by beta x KL and the weights part."""
     ends = {"none": [], "reward": []}
     for name, changes in {"none": {}, "reward": {"beta": 0.5, "kl_in": "reward"}}.items():
-        trainer = build(name, max_steps=2, conjecturer_micro_batches=0, **changes)
+        trainer = build(name, max_steps=2, conjecturer_players=0, **changes)
         trainer.add_callback(After(lambda trainer=trainer, seen=ends[name]: seen.append(weights(trainer))))
         trainer.train()
     assert [equal(*pair) for pair in zip(*ends.values(), strict=True)] == [True, False]

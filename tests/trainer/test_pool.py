@@ -163,12 +163,12 @@ def test_export_every_says_how_often(build):
 
 
 def test_all_kept_trains_on_every_answer_of_the_last_rounds(build):
-    """Seed 003, G.4. Capacity 64 a round; the shipped model solves over a third of three small numbers, so three
-    rounds hold more right answers than one round has rows."""
+    """Seed 003, G.4. 64 answers a round; the shipped model solves over a third of three small numbers, so three
+    rounds hold more right answers than one round has answers."""
     kwargs = {"rounds": 3, "solved_limit": None, "all_kept": True}
     trainer = build(
-        max_steps=4, prover_micro_batches=4, prover_objective="expert_iteration", prover_objective_kwargs=kwargs,
-        conjecturer_micro_batches=0, conjecturer_num_generations=None, learning_rate=0.0,
+        max_steps=4, problems_per_round=16, prover_objective="expert_iteration", prover_objective_kwargs=kwargs,
+        conjecturer_players=0, conjecturer_num_generations=None, learning_rate=0.0,
     )  # fmt: skip
     right = []
     on_sample(trainer, lambda role, rollout: right.append(sum(v.correct for v in rollout.verdicts)))
@@ -181,7 +181,7 @@ def test_all_kept_trains_on_every_answer_of_the_last_rounds(build):
 def test_token_accuracy_is_the_share_of_likeliest_tokens(build):
     """Counted again from the logits of the model before the step, on the right answers that it was trained on."""
     trainer = build(
-        max_steps=1, prover_objective="expert_iteration", conjecturer_micro_batches=0, conjecturer_num_generations=None
+        max_steps=1, prover_objective="expert_iteration", conjecturer_players=0, conjecturer_num_generations=None
     )
     found = []
     on_sample(trainer, lambda role, rollout: found.append(rollout))

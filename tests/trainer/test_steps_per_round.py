@@ -24,7 +24,8 @@ from .conftest import equal, goes_on, make_config, make_trainer, ran, results_of
 
 # 4 steps of 2 x 8 answers in 4 groups, and 1 x 8 proposals in 1 group: 64 and 32 a round.
 STEPS = dict(
-    steps_per_round=4, per_device_train_batch_size=8, prover_micro_batches=2, conjecturer_num_generations=8,
+    steps_per_round=4, problems_per_round=16, proposals_per_round=32, per_device_train_batch_size=8,
+    conjecturer_num_generations=8,
     prover_objective="grpo", max_steps=1,
 )  # fmt: skip
 
@@ -243,8 +244,8 @@ def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name)
 # -- so many trained sequences a step ---------------------------------------------------------------------------------
 
 SEQUENCES = {
-    **STEPS, "steps_per_round": 16, "prover_micro_batches": 1, "prover_objective": "reinforce_half",
-    "sequences_per_step": 5, "conjecturer_sequences_per_step": 8,
+    **STEPS, "steps_per_round": 16, "problems_per_round": 32, "proposals_per_round": 128,
+    "prover_objective": "reinforce_half", "sequences_per_step": 5, "conjecturer_sequences_per_step": 8,
 }  # fmt: skip
 
 

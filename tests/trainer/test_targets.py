@@ -19,7 +19,7 @@ from .conftest import equal, goes_on, make_config, ran, results_of, rounds, weig
 SGS = dict(
     proposer="targets", proposer_kwargs={"batch": 6}, conjecturer_reward="sgs", prover_objective="reinforce_half",
     conjecturer_objective="reinforce_half", conjecturer_num_generations=1, steps_per_round=2, operands=[2, 3],
-    prover_micro_batches=2, guide="rubric",
+    problems_per_round=16, guide="rubric",
 )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ COMMON = dict(candidates=32, refresh=2, keep=8)
 LEARNED = dict(difficulty="predictor", difficulty_kwargs={"least": 10, "trees": 10}, relabel_every=1, relabel=12)
 HARD = dict(played_labels=True, selection="hard_band", selection_kwargs={"low": 0.0, "high": 0.9})
 RUN = dict(
-    roles={"conjecturer": {"players": 0}}, conjecturer_micro_batches=0, conjecturer_num_generations=None, max_steps=5,
+    roles={"conjecturer": {"players": 0}}, conjecturer_num_generations=None, max_steps=5,
     save_strategy="steps", save_steps=3, anchor_fraction=0.75, guard=True,
 )  # fmt: skip
 

@@ -75,7 +75,7 @@ def test_an_optimizer_without_a_roles_parameters_is_refused(build):
 
 def test_groups_need_not_divide_the_samples_of_both_roles_together(build):
     # 16 x 2 = 32 answers in groups of 32 (one problem), while the round has 48 samples: the loader repeats 16
-    trainer = ran(build(max_steps=1, num_generations=16, prover_num_generations=32))
+    trainer = ran(build(max_steps=1, problems_per_round=1, num_generations=16, prover_num_generations=32))
     line = rounds(trainer.args.output_dir)[0]
     assert line["round/anchor_slots"] + line["round/conjectured_slots"] == 1
     assert trainer.roles["prover"].num_generations == 32

@@ -140,7 +140,16 @@ def test_a_run_with_parts_of_a_users_own_and_its_control_on_as_many_samples(own,
     """The difference of the two is recomputed from the counts of right answers per problem."""
     parts = ["--reward_funcs", "verifier", f"{own}:short", "--callbacks", f"{own}:Noted"]
     parts += ["--conjecturer_reward", f"{own}:middle", "--conjecturer_reward_kwargs", '{"peak": 0.3}']
-    sizes = ["--per_device_train_batch_size", "16", "--prover_micro_batches", "2", "--num_generations", "8"]
+    sizes = [
+        "--per_device_train_batch_size",
+        "16",
+        "--problems_per_round",
+        "4",
+        "--proposals_per_round",
+        "16",
+        "--num_generations",
+        "8",
+    ]
     sizes += ["--conjecturer_num_generations", "16", "--prover_num_generations", "8", "--max_steps", "2"]
     sizes += [
         "--eval_problems",

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.vllm
 
 GROUP, PROBLEMS = 4, 8
 CONFIG = {
-    **SMALL, **VLLM, "prover_samples_per_round": GROUP * PROBLEMS, "prover_num_generations": GROUP,
+    **SMALL, **VLLM, "problems_per_round": PROBLEMS, "prover_num_generations": GROUP,
     "operands": [2, 3, 4], "prover_objective": "rloo", "prover_objective_kwargs": None, "prover_sequences_per_step": 0,
-    "prover_demonstrations_per_step": 0, "prover_sft_coef": 0.0, "prover_micro_batches": 4,
+    "prover_demonstrations_per_step": 0, "prover_sft_coef": 0.0,
     "prover_max_completion_length": 8, "conjecturer_model": None, "steps_per_round": 1, "max_steps": 2,
     "use_cpu": True,
 }  # fmt: skip
@@ -158,7 +158,6 @@ def test_the_same_seed_gives_the_same_episodes_with_kept_answers_and_demonstrati
         "prover_objective": "expert_iteration",
         "prover_sft_coef": 0.35,
         "steps_per_round": 3,
-        "prover_micro_batches": 2,
     }
     found = []
     for name in ("a", "b"):

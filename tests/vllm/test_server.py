@@ -132,7 +132,7 @@ def test_moves_are_sampled_once_for_each_live_episode_with_seeds_of_their_own(tm
     spec = ProblemSpec((3, 4), 1, 12, 1, 99)
     domain = EvenGoesOn(spec, Rules(answer_format="bare"), "compact_moves", "compact", answers="moves")
     moves = dict(answers="moves", prover_prompt="compact_moves", operands=[3, 4], max_steps=2)
-    moves |= dict(prover_samples_per_round=16, prover_micro_batches=4, prover_objective="rloo")
+    moves |= dict(problems_per_round=4, prover_objective="rloo")
     trainer = make_trainer(tmp_path, trainer={"peft_config": LORA, "domain": domain}, **settings(running.url, **moves))
     rows, asked, seeds = Rows(trainer, monkeypatch), defaultdict(int), []
     ask = trainer.sampler._ask

@@ -94,8 +94,7 @@ WORLDS = {
         prover=lambda folder: str(LADDER_MODEL_PATHS["prover"]),
         conjecturer=lambda folder: str(LADDER_ASKED_PATH),
         settings={**RANGES, "operands": [2, 3], "answers": "moves", "prover_prompt": "compact_moves"}
-        | {"conjecturer_prompt": "compact", "per_device_train_batch_size": 64}
-        | {"prover_samples_per_round": 32},
+        | {"conjecturer_prompt": "compact", "per_device_train_batch_size": 64},
     ),
     "detachment": World(
         "detachment",
@@ -165,15 +164,15 @@ PROPOSERS = {
     "uniform_texts": _proposer("uniform_texts"),
 }
 
-CRITIC = {"micro_batches": 1, "num_generations": 2}
+CRITIC = {"num_generations": 2}
 GAMES = {
     "propose_and_solve": Row("`propose_and_solve`", {"game": "propose_and_solve"}, None),
     "critic_discernment": Row(
         "`critic_discernment`",
         {
             "game": "critic_discernment",
-            "game_kwargs": {"revisions": 2, "questions": 2},
-            "prover_micro_batches": 3,
+            "game_kwargs": {"revisions": 2},
+            "problems_per_round": 2,
             "num_generations": 2,
             "roles": {"helpful": CRITIC, "misleading": CRITIC},
         },
@@ -184,7 +183,6 @@ ROWS = {**PROPOSERS, **GAMES}
 SMALL = dict(
     max_steps=2,
     per_device_train_batch_size=16,
-    prover_micro_batches=2,
     num_generations=4,
     learning_rate=1e-3,
     max_completion_length=12,
@@ -198,7 +196,7 @@ SMALL = dict(
     seed=3,
 )
 """Eight problems a round, four answers to each."""
-PROPOSING = dict(conjecturer_micro_batches=1, conjecturer_num_generations=16)
+PROPOSING = dict(proposals_per_round=16, conjecturer_num_generations=16)
 ONE_EACH = PROPOSING | dict(conjecturer_num_generations=1, conjecturer_objective="reinforce")
 
 
@@ -211,7 +209,7 @@ def settings_of(row_name: str, world_name: str, folder: Path) -> dict[str, Any]:
     if row_name in GAMES and "roles" in row.settings:
         return found
     if not count:
-        found["conjecturer_micro_batches"] = 0
+        found["conjecturer_players"] = 0
     else:
         found |= ONE_EACH if row_name in ("helped_targets", "stp") else PROPOSING
     if row_name == "tiers" and world_name in RUNGS:

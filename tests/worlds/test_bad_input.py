@@ -60,7 +60,7 @@ SETTINGS = {
 def refused(domain, arguments, capsys, tmp_path):
     """What `joint` prints on standard error, which is one sentence, with the exit code of bad input."""
     given = ["--model_name_or_path", "tiny", "--output_dir", str(tmp_path / "run"), "--domain", domain]
-    given += ["--domain_kwargs", json.dumps(arguments), "--conjecturer_micro_batches", "0", "--max_steps", "1"]
+    given += ["--domain_kwargs", json.dumps(arguments), "--conjecturer_players", "0", "--max_steps", "1"]
     code = main(["joint", *given])
     said = capsys.readouterr().err.strip()
     assert code == 2 and "\n" not in said and "Traceback" not in said
@@ -111,7 +111,7 @@ class Bad:
 
         domain.verify = verify
         write = lambda player, row, i: texts(row)[i]  # noqa: E731
-        round = ScriptedRound(write, {"prover": (8, 4)}, domain)
+        round = ScriptedRound(write, {"prover": (2, 4)}, domain)
         self.played = domain.random(2, 0)
         game = ProposeAndSolve(make_proposer("uniform_rungs"), "learnability", settings=Settings(anchor_fraction=0.0))
         self.result = game.play(round, [])

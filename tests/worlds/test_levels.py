@@ -59,7 +59,7 @@ class Bit:
 
 def round_of(**changes):
     half = lambda role, row, i: "yes" if i < 2 and row["levels"][0] == 2 else "no"  # noqa: E731
-    return ScriptedRound(half, {"prover": (600 * 4, 4)}, Leveled(), **changes)
+    return ScriptedRound(half, {"prover": (600, 4)}, Leveled(), **changes)
 
 
 def test_at_first_every_kind_and_every_level_is_as_likely():
@@ -131,7 +131,7 @@ def test_a_conjecturers_levels_are_played_as_problems_and_each_process_draws_its
     write = lambda role, row, i: texts[i] if role == "conjecturer" else "yes"  # noqa: E731
 
     def play(rank, gather):
-        sizes = {"conjecturer": (8, 4), "prover": (16, 2)}
+        sizes = {"conjecturer": (8, 4), "prover": (8, 2)}
         round = ScriptedRound(write, sizes, Leveled(), rank=rank, world=2, gather=gather)
         return [(p.problem, p.reason) for p in make_proposer("policies").propose(round, [])]
 

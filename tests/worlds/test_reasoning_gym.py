@@ -260,7 +260,7 @@ RUNGS = ["uniform_rungs", "bandit_rungs", "ucb_rungs", "thompson_rungs", "factor
 @pytest.mark.parametrize("name", [*RUNGS, "policies"])
 def test_two_rounds_of_each_proposer(sums, name):
     proposer = make_proposer(name, {"kind": "half"} if name == "oracle_rungs" else None)
-    sizes = {"prover": (32, 4)} | ({"conjecturer": (8, 8)} if name == "policies" else {})
+    sizes = {"prover": (8, 4)} | ({"conjecturer": (8, 8)} if name == "policies" else {})
     proposer.check({kind: [kind] for kind in sizes}, sums)
     game = ProposeAndSolve(proposer, "learnability", settings=Settings(anchor_fraction=0.0))
     held_out = frozenset(map(sums.key, sums.held_out(8)))
@@ -286,7 +286,7 @@ def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_mo
 
     def trained(folder, **more):
         what = dict(domain="reasoning_gym", domain_kwargs=SUMS | {"workers": 1}, proposer="bandit_rungs")
-        size = dict(per_device_train_batch_size=8, prover_micro_batches=1, num_generations=4, max_completion_length=6)
+        size = dict(problems_per_round=2, num_generations=4, max_completion_length=6)
         quiet = dict(report_to="none", disable_tqdm=True, gradient_checkpointing=False, guard=False, use_cpu=True)
         alone = dict(roles={"conjecturer": {"players": 0}}, anchor_fraction=0.0, max_steps=2, save_steps=1)
         args = JointSelfPlayConfig(str(tmp_path / folder), **what, **size, **quiet, **alone)

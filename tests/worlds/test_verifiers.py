@@ -301,7 +301,7 @@ def test_two_tasksets_train_for_three_rounds_and_the_weights_move(tmp_path, doma
     for name, more in (("small_sums", {}), ("near_sums", {"tasks": 200, "chat": False})):
         arguments = {**SUMS, "taskset": name, **more} | ({} if name == "small_sums" else {"rung_field": None})
         domain = domains(**arguments)
-        trainer = make_trainer(tmp_path / name, trainer={"domain": domain}, conjecturer_micro_batches=0, max_steps=3)
+        trainer = make_trainer(tmp_path / name, trainer={"domain": domain}, conjecturer_players=0, max_steps=3)
         before = weights(trainer)
         trainer.train()
         lines = rounds(tmp_path / name)
@@ -330,7 +330,7 @@ def test_tasks_are_chosen_by_bandits_tiers_and_as_targets(tmp_path, proposer):
         proposer=proposer,
         proposer_kwargs=CHOOSERS[proposer],
         **{name: value for name, value in SMALL.items() if name not in COUNTDOWN}
-        | {"conjecturer_micro_batches": 0, "max_steps": 2}
+        | {"conjecturer_players": 0, "max_steps": 2}
         | ({} if proposer in ("targets", "tiers") else {"anchor_fraction": 0.0}),
     )
     trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)

@@ -80,8 +80,8 @@ def outcome(name: str, at: Path) -> tuple[str, str]:
     except Exception as error:
         return "absent", f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
     args = JointSelfPlayConfig(
-        output_dir=str(at / "run"), max_steps=1, per_device_train_batch_size=16, prover_micro_batches=1,
-        conjecturer_micro_batches=1, num_generations=4, conjecturer_num_generations=16, prover_prompt="compact",
+        output_dir=str(at / "run"), max_steps=1, per_device_train_batch_size=16, problems_per_round=4,
+        proposals_per_round=16, num_generations=4, conjecturer_num_generations=16, prover_prompt="compact",
         conjecturer_prompt="compact", operands=[3, 4], number_high=12, target_low=1, target_high=99,
         max_completion_length=12, save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True, guard=False,
     )  # fmt: skip

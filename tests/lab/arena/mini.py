@@ -8,8 +8,8 @@ from countdown_selfplay.lab.arena.contestants import contestants
 from countdown_selfplay.lab.arena.sets import text_of
 from countdown_selfplay.lab.arena.tracks import FOLDER, SETS, Track, load_track
 
-SMALL = {"prover_samples_per_round": 16, "prover_num_generations": 4, "prover_sequences_per_step": 16}
-SMALL |= {"prover_demonstrations_per_step": 4, "conjecturer_samples_per_round": 16, "conjecturer_num_generations": 16}
+SMALL = {"problems_per_round": 4, "prover_num_generations": 4, "prover_sequences_per_step": 16}
+SMALL |= {"prover_demonstrations_per_step": 4, "proposals_per_round": 16, "conjecturer_num_generations": 16}
 SMALL |= {"conjecturer_sequences_per_step": 16}
 
 

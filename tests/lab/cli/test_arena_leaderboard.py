@@ -34,7 +34,7 @@ def mine(tmp_path, monkeypatch):
         return "played"
 
     monkeypatch.setattr(Schedule, "_process", here)
-    (tmp_path / "mine.yaml").write_text("proposer: uniform_rungs\nconjecturer_micro_batches: 0\n", encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text("proposer: uniform_rungs\nconjecturer_players: 0\n", encoding="utf-8")
     return ["--tracks", str(tmp_path / "mini.yaml"), "--output", str(tmp_path / "out"), "--workers", "1"]
 
 

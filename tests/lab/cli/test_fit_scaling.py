@@ -97,11 +97,11 @@ def test_a_failed_fit_is_exit_code_1_and_has_no_number(tmp_path, capsys):
 
 
 def test_a_run_counts_its_texts_and_its_evaluations_give_the_rate(tmp_path, capsys):
-    # (8 + 1) micro-batches x 16 texts x 2 processes = 288 a round; evaluated every 1,000 rounds.
+    # 32 problems x 8 answers and 32 proposals = 288 a round; evaluated every 1,000 rounds.
     run = tmp_path / "run"
     run.mkdir()
-    config = {"prover_micro_batches": 8, "conjecturer_micro_batches": 1, "per_device_train_batch_size": 16}
-    (run / "run.json").write_text(json.dumps({"config": config, "environment": {"processes": 2}}))
+    config = {"problems_per_round": 32, "num_generations": 8, "proposals_per_round": 32}
+    (run / "run.json").write_text(json.dumps({"config": config}))
     truth = ScalingFit(0.62, 8e5, 0.9, 0.05, True)
     steps = [0, *np.geomspace(30, 3e5, 25).astype(int).tolist()]
     rows = [{"step": s, "eval_pass@1": float(truth(s * 288.0))} for s in steps] + [{"step": 5, "loss": 0.1}]

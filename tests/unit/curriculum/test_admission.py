@@ -79,7 +79,7 @@ def test_keep_all_plays_every_proposal_and_pads_as_the_authors_do(admitted, anch
     assert slots_filled(admitted, 64, 0.5, "keep_all", 8) == (admitted, anchors)
 
 
-def test_keep_all_never_passes_the_capacity():
+def test_keep_all_never_passes_the_slots():
     # 8 slots: two proposals and two anchors already make 4; 5 + 5 = 10 would not fit, 4 + 4 = 8 does
     assert slots_filled(30, 8, 0.5, "keep_all", 2) == (4, 4)
     # a quarter of fixed data: 9 proposals want 3 anchors (9 x .25 / .75, no fraction of a float more)

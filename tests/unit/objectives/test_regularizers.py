@@ -14,7 +14,7 @@ from countdown_selfplay.training.losses import RoleLoss
 
 def settings(**changes):
     values = dict(
-        role="prover", objective="rloo", micro_batches=1, num_generations=2, learning_rate=1e-3, warmup_steps=0,
+        role="prover", objective="rloo", num_generations=2, learning_rate=1e-3, warmup_steps=0,
         max_grad_norm=1.0, beta=0.0, entropy_coef=0.0, temperature=1.0, top_p=1.0, top_k=0, max_completion_length=4,
         kl_in="loss", kl_estimator="k3", kl_reduction="sum",
     )  # fmt: skip

@@ -111,7 +111,7 @@ def test_the_settings_are_the_changes_over_the_recipe_over_what_it_begins_with(g
         "seed: 1\nmax_steps: 80\nroles: {guide: {model: a}}\nproposer: targets\nproposer_kwargs: '{}'\n"
     )
     (folder / "part.yaml").write_text("recipe: tiny/whole\nproposer: stp\noutput_dir: runs/x\n")
-    run = golden.Run("part", {"seed": 2, "roles": {"prover": {"micro_batches": 1}}, "proposer_kwargs": {"keep": 3}})
+    run = golden.Run("part", {"seed": 2, "roles": {"prover": {"beta": 0.1}}, "proposer_kwargs": {"keep": 3}})
     found = golden.settings_of(run, tmp_path, 3)
     assert {"recipe": found.get("recipe"), **{name: found[name] for name in ("seed", "max_steps", "proposer")}} == {
         "recipe": None,
@@ -119,7 +119,7 @@ def test_the_settings_are_the_changes_over_the_recipe_over_what_it_begins_with(g
         "max_steps": 3,
         "proposer": "stp",
     }
-    assert found["roles"] == {"guide": {"model": "a"}, "prover": {"micro_batches": 1}}
+    assert found["roles"] == {"guide": {"model": "a"}, "prover": {"beta": 0.1}}
     assert found["output_dir"] == "run" and found["proposer_kwargs"] == {"keep": 3}  # the recipe's was a text
 
 

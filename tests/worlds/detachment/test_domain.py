@@ -168,7 +168,7 @@ def test_a_round_of_propose_and_solve_without_a_model():
         asked.append(row["theorem"])
         return shortest_proof(formula(row["theorem"])) if i == 0 else "1"
 
-    round = ScriptedRound(write, {"prover": (32, 4), "conjecturer": (4, 4)}, DOMAIN)
+    round = ScriptedRound(write, {"prover": (8, 4), "conjecturer": (4, 4)}, DOMAIN)
     result = ProposeAndSolve().play(round, DOMAIN.random(8, 0))
     assert asked.count("CCpqCpp") == 4 and len(set(asked)) == 8
     assert result.metrics["conjecturer/solvable_rate"] == 2 / 4

@@ -18,8 +18,9 @@ QUICK = dict(
     disable_tqdm=True,
     use_cpu=True,
     logging_steps=1,
+    problems_per_round=8,
+    proposals_per_round=32,
     per_device_train_batch_size=32,
-    prover_micro_batches=2,
     conjecturer_num_generations=32,
     domain_kwargs={"longest_proof": 9},
 )
@@ -28,7 +29,6 @@ SYSTEMS = {
     "a pool": {"roles": {"prover": {"players": 2}, "conjecturer": {"players": 2}}},
     "a bandit over rungs": {
         "proposer": "bandit_rungs",
-        "conjecturer_micro_batches": 0,
         "roles": {"conjecturer": {"players": 0}},
         "anchor_fraction": 0.0,
     },

@@ -266,7 +266,7 @@ def test_answers_without_a_verdict_are_counted_where_a_checker_may_fail():
     reasons = ("correct", "wrong", "timed_out", "died", "error", "no_answer")
     verdicts = [MathVerdict(Reason(reason)) for reason in reasons]
     found = Rollout("prover", [{}] * 3, [""] * 6, 2, verdicts, torch.zeros(6))
-    round = ScriptedRound(lambda *given: "", {"prover": (6, 2)})
+    round = ScriptedRound(lambda *given: "", {"prover": (3, 2)})
     health = prover_health(round, found, torch.zeros(6))
     assert health["prover/unchecked_rate"] == 3 / 6 and health["prover/correct_rate"] == 1 / 6
     found.verdicts = CountdownDomain.tiny().verify(["1"] * 6, [Problem((3, 5), 15)] * 6)

@@ -25,7 +25,7 @@ def test_math_qa_plays_propose_and_solve_on_a_fixed_pool(tmp_path):
     tokenizer.chat_template = "{{ bos_token }}{{ messages[0]['content'].split('Question: ')[1] }} :"
     domain = Bare(workers=1, deadline=600.0)
     parts = {"domain": domain, "train_dataset": Dataset.from_list(rows), "processing_class": tokenizer}
-    trainer = make_trainer(tmp_path / "run", trainer=parts, conjecturer_micro_batches=0, max_steps=1)
+    trainer = make_trainer(tmp_path / "run", trainer=parts, conjecturer_players=0, max_steps=1)
     before = weights(trainer)
     try:
         trainer.train()
