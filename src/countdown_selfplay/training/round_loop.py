@@ -68,6 +68,7 @@ class RoundLoop:
         """Play one round; its optimizer steps, of which there is at least one."""
         start = time.perf_counter()
         played = self.begin(rows)
+        # Propose, admit, solve, reward, credit: games/propose_and_solve.py, or another game.
         result = self.game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
         played.check(result, self.game)
         metrics = result.metrics
@@ -76,6 +77,7 @@ class RoundLoop:
         if self.args.log_completions:
             logs = completion_table(result.turns, played.logs, list(self.roles), self.processes.gather)
             self.rollouts.trl._logs = logs
+        # What each player's optimizer steps train on, then the passes of each step.
         cut: dict[str, list[list[Sample]]] = {}
         for role in self.learners:
             cut[role], trained = self._cut(role, [turn for turn in result.turns if turn.rollout.role == role])

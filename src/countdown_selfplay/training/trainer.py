@@ -247,8 +247,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.sampler = make_sampler(turns, self.engine, source)
         frame, book, forget = self.frame, self.book, self._forget_optimizer
         self.rollouts = Rollouts(self, turns, self.engine, self.sampler, book, self.domain, self.learners)
-        data, rate = self.train_dataset, self.solve_rate
-        steps = self.optimizer_steps
+        data, rate, steps = self.train_dataset, self.solve_rate, self.optimizer_steps
         self.round_loop = RoundLoop(self.game, self.rollouts, frame, book, rate, self.held_out, data, steps)
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
         metrics = self.guard.metrics
