@@ -198,12 +198,8 @@ def test_a_run_without_samples_and_evaluation_is_reported_without_these_parts(tm
 def test_a_run_of_two_rounds_or_of_none_still_has_a_page(tmp_path):
     page = write_report([made_up.write_run(tmp_path, "short", rounds=2)], tmp_path / "r.html").read_text()
     assert "Solve rate of the problems" in page and "nan" not in page.lower().replace("financ", "")
-    assert [width_of(SimpleNamespace(steps=[n], per_round=1)) for n in (8, 6, 1, 0)] == [
-        4,
-        3,
-        0,
-        0,
-    ]  # they do not overlap
+    # they do not overlap
+    assert [width_of(SimpleNamespace(steps=[n])) for n in (8, 6, 1, 0)] == [4, 3, 0, 0]
     folder = made_up.write_run(tmp_path, evaluated=False)
     (folder / "metrics.jsonl").write_text("")
     (folder / "samples.jsonl").write_text("")

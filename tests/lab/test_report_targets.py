@@ -87,18 +87,16 @@ def test_the_targets_solved_last_are_a_row_each(tmp_path):
 
 
 def test_what_is_solved_beyond_the_baseline_is_counted_on_what_it_never_solved(tmp_path):
-    # the baseline never solves c and d; sgs solves c in round 2 and d never; the rows of runs that counted their two
-    # optimizer steps a round
+    # the baseline never solves c and d; sgs solves c in round 2 and d never; the folder is of a version
+    # that counted its two optimizer steps a round
     firsts = {"base": {"a": 1, "b": 2, "c": None, "d": None}, "sgs": {"a": 1, "b": None, "c": 2, "d": None}}
     runs = []
     for name, first in firsts.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "first_solved.json").write_text(json.dumps({"rounds": 3, "first_solved": first}))
-        run = replace(make_run(name, [10, 20, 30], [0.25, 0.5, 0.5]), path=tmp_path / name, counts_rounds=False)
+        run = replace(make_run(name, [10, 20, 30], [0.25, 0.5, 0.5]), path=tmp_path / name)
         run.config.update(steps_per_round=2, domain="math_qa", prover_objective="reinforce_half")
         run.config["conjecturer_players"] = 0 if name == "base" else 1
-        for row in run.rounds:
-            row["step"] *= 2
         runs.append(run)
     ((title, figure),) = beyond_baseline(runs).items()
     assert title == "Of the 2 targets that the baseline never solved"
@@ -113,7 +111,11 @@ def test_what_is_solved_beyond_the_baseline_is_counted_on_what_it_never_solved(t
 def write_curve(folder, run):
     """The files of a run folder that a scaling fit reads."""
     (folder / "run.json").write_text(json.dumps({"config": run.config}))
-    rows = [{**row, "round/cumulative_solve_rate": row["targets/solve_rate"]} for row in run.rounds]
+    each = run.config.get("steps_per_round", 1)
+    rows = [
+        {**row, "step": row["step"] * each, "round/cumulative_solve_rate": row["targets/solve_rate"]}
+        for row in run.rounds
+    ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 

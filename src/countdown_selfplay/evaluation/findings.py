@@ -101,7 +101,7 @@ def beyond(run: Run, metric: Metric) -> Fault | None:
     if not tripped and (few or _inside(value, healthy) or (end is not None and _mended(run, metric, value, healthy))):
         return None
     (step, first), *_ = values
-    lost = first if step <= run.per_round and _inside(first, healthy) else None
+    lost = first if step <= 1 and _inside(first, healthy) else None
     return Fault(value, end is not None, tripped, lost)
 
 
@@ -173,7 +173,7 @@ def _starved(run: Run, metric: Metric, explained: bool) -> str:
 
 def _rolled_back(run: Run, record: Mapping[str, Any]) -> str:
     """The reason of a rollback with its metric, whose name it begins with, in words; the guard's own advice."""
-    at = f"{record['step'] / run.per_round:g}" if isinstance(record.get("step"), int | float) else "?"
+    at = f"{record['step']:g}" if isinstance(record.get("step"), int | float) else "?"
     name, _, rest = str(record.get("trip", "no reason was written")).partition(" ")
     metric = run.declared.get(name)
     said = f"The collapse guard rolled back at round {at} to {record.get('to', '?')}"
@@ -261,8 +261,7 @@ def _conjecturers(evaluation: Mapping[str, Any]) -> str:
 
 
 def _unmeasured(run: Run) -> Judgement:
-    each, total = run.per_round, run.config.get("max_steps")
-    last = run.steps[-1] // each if run.steps else 0
+    total, last = run.config.get("max_steps"), run.steps[-1] if run.steps else 0
     if not last:
         return Judgement(UNFINISHED, "no round was logged yet.")
     ended = any("train_runtime" in row for row in run.others)
@@ -273,7 +272,7 @@ def _unmeasured(run: Run) -> Judgement:
             "its prover.",
         )
     scores = next((row for row in reversed(run.others) if "eval_pass@1" in row), None)
-    said = "" if scores is None else f"; pass@1 was {scores['eval_pass@1']:.3f} at round {int(scores['step']) // each}"
+    said = "" if scores is None else f"; pass@1 was {scores['eval_pass@1']:.3f} at round {int(scores['step'])}"
     return Judgement(UNFINISHED, f"round {last} of {total} is the last one that was logged{said}.")
 
 

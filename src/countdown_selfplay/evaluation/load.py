@@ -63,8 +63,6 @@ class Run:
     histograms: dict[int, list[int]]
     others: list[dict[str, float]]
     samples: list[dict[str, Any]] = field(default_factory=list)
-    counts_rounds: bool = True
-    """Do its logs count rounds? Else optimizer steps, as an earlier version did."""
     evaluation: dict[str, Any] = field(default_factory=dict)
     rollbacks: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
@@ -99,24 +97,19 @@ class Run:
         return {metric.name: _with_panel(metric, players) for *_, metric in sorted(found, key=lambda one: one[:2])}
 
     def series(self, metric: str) -> list[tuple[int, float]]:
-        """(step, value) wherever the run has the metric, by rising step."""
+        """(round, value) wherever the run has the metric, by rising round."""
         rows = self.rounds if metric in self.names else self.others
         return [(int(row["step"]), row[metric]) for row in rows if metric in row]
 
     @property
     def steps(self) -> list[int]:
-        """Steps of the logged rounds."""
+        """Numbers of the logged rounds."""
         return [int(row["step"]) for row in self.rounds]
 
     @property
-    def per_round(self) -> int:
-        """What logs count in a round: 1, or its optimizer steps in a folder of a version that counted those."""
-        return 1 if self.counts_rounds else int(self.config.get("steps_per_round") or 1)
-
-    @property
-    def starved(self) -> list[float]:
+    def starved(self) -> list[int]:
         """Rounds without a conjectured problem."""
-        return [step / self.per_round for step, value in self.series("round/starved") if value > 0]
+        return [step for step, value in self.series("round/starved") if value > 0]
 
 
 def load_runs(folders: list[Path]) -> list[Run]:
@@ -148,26 +141,36 @@ def load_run(folder: Path) -> Run:
         rates = {name: found.value for name, found in one.items() if isinstance(found, Estimate)}
         rounds.append({"step": one["iteration"], **rates})
     samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
-    environment = description.get("environment")
+    environment, rollbacks = description.get("environment"), _rows(folder / "rollbacks.jsonl")
+    each = steps_counted(description)
+    for row in [*rounds, *others, *samples, *rollbacks] if each > 1 else ():
+        if isinstance(row.get("step"), int | float):
+            row["step"] = row["step"] / each if row["step"] % each else row["step"] // each
     return Run(
         path=folder,
         name=str(description.get("name") or folder.resolve().name),
         started=str(description.get("started") or ""),
-        counts_rounds=description.get("counts") == "rounds",
         config={name: value for name, value in config.items() if not name.endswith(_SECRET)},
         environment=environment if isinstance(environment, dict) else {},
         rounds=rounds,
-        histograms=histograms,
+        histograms={step // each: counts for step, counts in histograms.items()},
         others=others,
         samples=samples,
         evaluation=read_object(
             folder / "evaluation.json", "the figures before and after training, with their intervals", _evaluation
         ),
-        rollbacks=_rows(folder / "rollbacks.jsonl"),
+        rollbacks=rollbacks,
         metrics=_written(description.get("metrics"), folder / "run.json"),
         control=read_object(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
     )
+
+
+def steps_counted(description: Mapping[str, Any]) -> int:
+    """What the logs of a run count in a round, by its run.json: 1, or its optimizer steps where an earlier version
+    wrote them."""
+    config = description.get("config") or {}
+    return 1 if description.get("counts") == "rounds" else int(config.get("steps_per_round") or 1)
 
 
 def _runs_in(folder: Path) -> str:

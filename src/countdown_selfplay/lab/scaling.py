@@ -6,15 +6,16 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..data.jsonl import json_lines, json_shape
+from ..data.jsonl import json_file, json_lines, json_shape
 from ..errors import DataError
+from ..evaluation.iterated import DAMAGED
+from ..evaluation.load import steps_counted
 from ..statistics.bootstrap import Z_95, Estimate, finite_array, t_quantile, two_level_draws
 from ..statistics.solved import FIRST_SOLVED
 from .scaling_fit import ScalingCurve, ScalingFit, fit_scaling_curve, jacobian
@@ -77,6 +78,9 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Scalin
         raise DataError(f"'{place}' is no table: a line has more cells than the first, which names the columns.")
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rate = rate or _default_rate(columns, place)
+    if run is not None and (run / "run.json").is_file():
+        each = steps_counted(json_file(run / "run.json", DAMAGED, config=dict))
+        rows = [{**row, "step": row["step"] / each} if each > 1 and "step" in row else row for row in rows]
     if compute is None:
         compute = next((name for name in ("compute", GENERATIONS, COUNTED) if name in columns), GENERATIONS)
     if compute == GENERATIONS and compute not in columns and run is not None:
@@ -99,10 +103,9 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Scalin
     if run is None or not rate.endswith(CUMULATIVE) or not (run / FIRST_SOLVED).is_file():
         return curve, compute, rate
     problems, round_P, rounds = _first_solved(run / FIRST_SOLVED)
-    each = _steps_per_round(run)
     # The record may end before a killed run.
-    steps = np.array([float(step) for _, _, step in points if step <= rounds * each])
-    first_P = np.searchsorted(steps, round_P * each)
+    steps = np.array([float(step) for _, _, step in points if step <= rounds])
+    first_P = np.searchsorted(steps, round_P)
     y_J = np.searchsorted(np.sort(first_P), np.arange(len(steps)), side="right") / len(problems)
     return ScalingCurve(curve.compute[: len(steps)], y_J, True, problems, first_P), compute, rate
 
@@ -116,15 +119,8 @@ def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
         return tuple(key for key, _ in found), rounds, int(record["rounds"])
 
 
-def _steps_per_round(run: Path) -> int:
-    """What metrics.jsonl counts in a round: 1, or the optimizer steps in a folder of a version that counted those."""
-    with suppress(DataError), json_shape(run / "run.json", "the steps of a round", "") as found:
-        return 1 if found.get("counts") == "rounds" else int(found["config"].get("steps_per_round") or 1)
-    return 1
-
-
 def texts_per_round(run: Path) -> int:
-    """Answers and proposals of the default game for one count of metrics.jsonl."""
+    """Answers and proposals of a round of the default game."""
     with json_shape(
         run / "run.json", "how many texts a round samples", "name a column, as in --compute step"
     ) as found:
@@ -133,7 +129,7 @@ def texts_per_round(run: Path) -> int:
         answers = config["problems_per_round"] * (config.get("prover_num_generations") or config["num_generations"])
         each = answers * (1 if provers is None else provers)
         each += config["proposals_per_round"] * (1 if writers is None else writers)
-    return int(each) // (1 if found.get("counts") == "rounds" else int(config.get("steps_per_round") or 1))
+    return int(each)
 
 
 def _default_rate(columns: list[str], place: Path) -> str:

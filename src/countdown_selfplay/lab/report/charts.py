@@ -161,7 +161,7 @@ def _column(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray |
     """Rounds, running means of the metric over the rounds around each that have it, and the values if they differ."""
     in_rounds = metric in run.names
     rows = run.rounds if in_rounds else [row for row in run.others if metric in row]
-    at = np.array([row["step"] for row in rows]) / run.per_round
+    at = np.array([row["step"] for row in rows])
     values = np.array([row.get(metric, np.nan) for row in rows])
     if not in_rounds or _window(run) == 0:
         return at, values, None

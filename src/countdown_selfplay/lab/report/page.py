@@ -147,12 +147,12 @@ def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
     players = {str(row.get("role")): str(row.get("role")).partition("/")[0] for row in rows}
     for player, kind in sorted(players.items(), key=lambda one: (order.get(one[1], len(order)), one[0])):
         heading = HEADINGS.get(kind, f"Texts of {kind}") + (f" of {player}" if "/" in player else "")
-        found[heading] = strata([row for row in rows if str(row.get("role")) == player], run.per_round)
+        found[heading] = strata([row for row in rows if str(row.get("role")) == player])
     found["Transcripts"] = transcripts(run)
     return {heading: cards for heading, cards in found.items() if cards}
 
 
-def strata(rows: list[dict[str, Any]], per_round: int = 1) -> list[dict[str, Any]]:
+def strata(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the most
     frequent first with its share; of equals always the latest."""
     labels = dict[int, list[str]]()
@@ -165,7 +165,7 @@ def strata(rows: list[dict[str, Any]], per_round: int = 1) -> list[dict[str, Any
     for reason, count in [pair for pair in Counter(reasons).most_common() if pair[0] not in GOOD][:_REASONS]:
         latest = max(i for i, own in enumerate(reasons) if own == reason)
         labels.setdefault(latest, []).append(f"{reason}: {count} of {len(rows)} logged")
-    return [{**_card(rows[i], per_round), "stratum": "; ".join(own)} for i, own in labels.items()]
+    return [{**_card(rows[i]), "stratum": "; ".join(own)} for i, own in labels.items()]
 
 
 def transcripts(run: Run) -> list[dict[str, Any]]:
@@ -176,14 +176,14 @@ def transcripts(run: Run) -> list[dict[str, Any]]:
         rows = [row for row in run.samples if row.get("reason") == outcome]
         for row in rows[:1] + rows[1:][-1:]:
             dialogue = f"{text_of(row.get('prompt'))}\n{row.get('role')}: {text_of(row.get('completion'))}"
-            cards.append({**_card(row, run.per_round), "text": dialogue, "prompt": "", "stratum": ""})
+            cards.append({**_card(row), "text": dialogue, "prompt": "", "stratum": ""})
     return cards
 
 
-def _card(row: dict[str, Any], per_round: int) -> dict[str, Any]:
+def _card(row: dict[str, Any]) -> dict[str, Any]:
     reward, reason = row.get("reward"), str(row.get("reason") or "no reason")
     step = row.get("step")
-    facts = [f"round {step / per_round:g}" if step is not None and is_number(step) else "round ?"]
+    facts = [f"round {step:g}" if step is not None and is_number(step) else "round ?"]
     facts += [str(row["problem"])] if row.get("problem") else []
     facts += [f"reward {reward:.3g}"] if is_number(reward) else []
     return {

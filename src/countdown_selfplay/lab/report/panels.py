@@ -113,7 +113,7 @@ def rung_data(run: Run) -> RungMap | None:
         )
 
     proposed, played = (values(run.rounds, f"round/rung_{{}}_{what}", 0.0) for what in ("proposed", "played"))
-    steps, each, name = np.array(run.steps), run.per_round, "eval_pass@1/rung_{}"
+    steps, name = np.array(run.steps), "eval_pass@1/rung_{}"
     rows = [row for row in run.others if any(name.format(rung) in row for rung in rungs)]
     if measured := bool(rows):  # before them the evaluation before training
         first = run.evaluation.get("before", {}).get("by_rung", {})
@@ -129,13 +129,14 @@ def rung_data(run: Run) -> RungMap | None:
         rates, starts = np.where(counts > 0, solved / np.maximum(counts, 1e-9), np.nan), steps[groups].tolist()
         occurs = ((proposed > 0) | (played > 0)).any(0)
     groups = _groups(len(steps), _MARKS)
-    marks = np.add.reduceat(steps, groups) / np.diff([*groups, len(steps)]) / each
+    marks = np.add.reduceat(steps, groups) / np.diff([*groups, len(steps)])
     counts = np.add.reduceat(proposed, groups)
     shares = (counts / np.maximum(counts.sum(1, keepdims=True), 1))[:, occurs]
-    end = steps[-1] / each + (0 if measured and starts[-1] < steps[-1] else 1)
+    end = steps[-1] + (0 if measured and starts[-1] < steps[-1] else 1)
     shown = [rung for rung, there in zip(rungs, occurs, strict=True) if there]
-    rounds = [start / each for start in starts]
-    return RungMap(shown, rounds, float(end), rates[:, occurs], marks.tolist(), shares, measured)
+    return RungMap(
+        shown, [float(start) for start in starts], float(end), rates[:, occurs], marks.tolist(), shares, measured
+    )
 
 
 def _groups(count: int, most: int) -> np.ndarray:
@@ -157,7 +158,7 @@ def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
         total_C = counts_CB.sum(axis=1, keepdims=True)
         shares_CB = np.where(total_C > 0, counts_CB / np.maximum(total_C, 1), np.nan)
         title = "Solve rates of conjectured problems" if len(runs) == 1 else f"Solve rates: {run.name}"
-        rounds, edges = np.array([*run.steps]) / run.per_round, (np.arange(bins + 1) - 0.5) / (bins - 1)
+        rounds, edges = np.array(run.steps), (np.arange(bins + 1) - 0.5) / (bins - 1)
         legend = shade_words(shares_CB, "of the problems", "0%", "no problem played")
         found[title] = cells(title, [*rounds[groups], rounds[-1] + 1], edges, shares_CB.T, legend, most=None)
     return found

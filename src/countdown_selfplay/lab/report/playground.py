@@ -80,7 +80,7 @@ def playground(run: Run, note: str = "") -> str:
     played = rounds_of(run)
     encoded = [_small(step, rows, run) for step, rows in played]
     kept = evenly([len(one) for one in encoded], MOST)
-    numbers = [number_of(step, run) for step, _ in played]
+    numbers = [step for step, _ in played]
     gaps = [_gap(numbers, before, index) for before, index in zip([-1, *kept], kept, strict=False)]
     head = {
         "name": visible(run.name),
@@ -127,11 +127,6 @@ def rounds_of(run: Run) -> list[tuple[int, list[dict[str, Any]]]]:
     return sorted(found.items())
 
 
-def number_of(step: int, run: Run) -> float:
-    """The round in which optimizer step `step` ended."""
-    return step / run.per_round if step % run.per_round else step // run.per_round
-
-
 def round_data(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> dict[str, Any]:
     """What the page shows of a round: `proposals`, `problems` with the answers to each, and `others`, texts about no
     problem; `right` of `answers` first answers that were logged; `metrics` of all that was played."""
@@ -140,7 +135,7 @@ def round_data(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> dict[s
     problems = dict.fromkeys(str(row["problem"]) for row in rest if row.get("problem") is not None)
     answers = [row for row in rest if kind_of(row) == "prover" and row.get("reason") not in OUTCOMES]
     return {
-        "round": number_of(step, run),
+        "round": step,
         "right": sum(row.get("reason") in GOOD for row in answers),
         "answers": len(answers),
         "metrics": next((_told(row) for row in run.rounds if row["step"] == step), {}),

@@ -83,13 +83,13 @@ def windows(runs: Sequence[Run]) -> Table | None:
 
 def width_of(run: Run) -> int:
     """WINDOW, or so many rounds that the first and the last ones do not overlap; 0 for a single round."""
-    return min(WINDOW, max(run.steps, default=0) // run.per_round // 2)
+    return min(WINDOW, max(run.steps, default=0) // 2)
 
 
 def ends(run: Run, metric: str, width: int = WINDOW) -> tuple[float | None, float | None]:
     """The metric's mean over the first and over the last `width` rounds; None where none of them has it."""
-    last, span, series = max(run.steps, default=0), width * run.per_round, run.series(metric)
-    sides = [v for step, v in series if step <= span], [v for step, v in series if step > last - span]
+    last, series = max(run.steps, default=0), run.series(metric)
+    sides = [v for step, v in series if step <= width], [v for step, v in series if step > last - width]
     first, second = (math.fsum(values) / len(values) if values else None for values in sides)
     return first, second
 

@@ -131,7 +131,7 @@ def beyond_baseline(runs: Sequence[Run]) -> dict[str, Figure]:
 def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Series:
     """The share of `keys` that was solved, at the generations of the logged rounds."""
     x, _ = solved_by(run)
-    rounds = [row["step"] / run.per_round for row in run.rounds if "targets/solve_rate" in row]
+    rounds = [row["step"] for row in run.rounds if "targets/solve_rate" in row]
     at = np.sort([value for key in keys if (value := first.get(key)) is not None])
     return x, np.searchsorted(at, rounds, side="right") / len(keys)
 
