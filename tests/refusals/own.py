@@ -14,7 +14,7 @@ class Plain(BaseGame):
     roles = {"prover": "answers"}  # noqa: RUF012
 
     def play(self, round, anchors):
-        own = round.share(anchors[: round.room("prover")])
+        own = round.share(anchors[: round.slots("prover")])
         rollout = round.sample("prover", [round.domain.prove_row(p) for p in own], problems=own)
         return self.result(round, rollout)
 

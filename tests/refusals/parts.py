@@ -102,10 +102,8 @@ def checked_tiers(players, domain, **changes):
     tiers(**changes).check(players, domain)
 
 
-def planned(
-    capacity=10, players=1, world=1, kinds=("prover", "helpful", "misleading"), tau=None, penalty=0.0, **given
-):
-    """What the critics' game says to a run of these players, micro-batches and processes."""
+def planned(players=1, kinds=("prover", "helpful", "misleading"), tau=None, penalty=0.0, **given):
+    """What the critics' game says to a run of these players."""
     roles = {kind: SimpleNamespace(role=kind, num_generations=2, objective="rloo") for kind in kinds}
     if tau is not None:
         roles["prover"].objective, roles["prover"].objective_kwargs = "rest", {"tau": tau}
@@ -113,8 +111,6 @@ def planned(
         SimpleNamespace(
             players_by_kind={kind: [kind] * players for kind in kinds},
             all_roles=roles,
-            capacity=lambda role: capacity,
-            world_size=world,
             length_penalty=penalty,
         )
     )
@@ -330,14 +326,12 @@ ROWS = [
         Sums()), []),
     *(row(next(iter(given)), DIFFICULTIES.make, "predictor", given) for given in [
         {"trees": 0}, {"leaves": 1}, {"least": 3}, {"members": True}, {"learning_rate": -1}, {"confidence": "x"}]),
-    # games and guides: 2 answers, 2 critiques each, 2 revisions each are 2 + 8 samples of the prover
-    row("roles.prover.micro_batches=9 =10", planned, 9, revisions=2),
-    row("=9", planned, 18, world=2, revisions=2),
+    # games and guides
     row("roles.prover.players=2", planned, players=2),
     row("=roles.helpful =roles.misleading", planned, kinds=("prover",)),
-    row("=0.75 =0.5", planned, 99, tau=0.75),
-    row("=0.5 =eta", planned, 99, tau=0.5, first_credit="answer"),
-    row("length_penalty=0.1", planned, 99, penalty=0.1),
+    row("=0.75 =0.5", planned, tau=0.75),
+    row("=0.5 =eta", planned, tau=0.5, first_credit="answer"),
+    row("length_penalty=0.1", planned, penalty=0.1),
     row("eta=-1", GAMES.make, "critic_discernment", {"eta": -1}),
     row("first_credit=both", GAMES.make, "critic_discernment", {"first_credit": "both"}),
     row("=proposers ='proposer'", print_parts, "proposers", error=UnknownNameError),

@@ -11,8 +11,8 @@ from tests.refusals.rows import row
 from tests.refusals.settings import untrained
 from tests.trainer.conftest import make_trainer
 
-PROVER_ALONE = dict(game=None, conjecturer_micro_batches=None, conjecturer_num_generations=None)
-NO_CONJECTURER = dict(conjecturer_num_generations=None, conjecturer_micro_batches=0)
+PROVER_ALONE = dict(game=None, conjecturer_num_generations=None)
+NO_CONJECTURER = dict(conjecturer_num_generations=None, conjecturer_players=0)
 
 
 def played(parts=None, **settings):

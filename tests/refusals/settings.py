@@ -14,10 +14,9 @@ NOBODY = {"conjecturer": {"players": 0}}
 RUNGS = dict(proposer="uniform_rungs", roles=NOBODY, anchor_fraction=0.0)
 START = {"weights": "start"}
 DEMONSTRATED = dict(prover_demonstrations_per_step=2, prover_sft_coef=3.0, prover_num_generations=4)
-CRITIC = {"micro_batches": 1, "num_generations": 2}
+CRITIC = {"num_generations": 2}
 CRITICS = dict(
-    game="critic_discernment", game_kwargs={"revisions": 2, "questions": 8}, conjecturer_micro_batches=None,
-    conjecturer_num_generations=None, prover_micro_batches=3, num_generations=2,
+    game="critic_discernment", game_kwargs={"revisions": 2}, conjecturer_num_generations=None, num_generations=2,
     roles={"helpful": CRITIC, "misleading": CRITIC},
 )  # fmt: skip
 ALONE = dict(
@@ -25,7 +24,7 @@ ALONE = dict(
     guard_scope="conjecturer",
 )  # fmt: skip
 SEQUENCES = dict(
-    max_steps=3, steps_per_round=16, per_device_train_batch_size=8, prover_micro_batches=1, sequences_per_step=5,
+    max_steps=3, steps_per_round=16, problems_per_round=32, proposals_per_round=128, sequences_per_step=5,
     prover_objective="reinforce_half", conjecturer_num_generations=8, conjecturer_sequences_per_step=8,
 )  # fmt: skip
 SGS = dict(
@@ -74,20 +73,26 @@ def from_recipe(name, **changes):
 
 ROWS = [
     # numbers of a round
-    row("prover_num_generations=6 per_device_train_batch_size prover_micro_batches=(16) =4~or~8,", config,
-        per_device_train_batch_size=8, prover_micro_batches=2, prover_num_generations=6),
-    row("conjecturer_num_generations=3 per_device_train_batch_size", config, per_device_train_batch_size=8,
-        conjecturer_num_generations=3),
-    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(8) =~8,", config,
-        per_device_train_batch_size=8, prover_micro_batches=1, num_generations=7,
-        prover_objective="pass_at_k", prover_objective_kwargs={"k": 4}),
-    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(4);~change", config,
-        per_device_train_batch_size=4, prover_micro_batches=1, num_generations=7,
-        prover_objective="pass_at_k", prover_objective_kwargs={"k": 4}),
-    row("num_generations=7 per_device_train_batch_size prover_micro_batches=(24) =~4~or~8,", config,
-        per_device_train_batch_size=8, prover_micro_batches=3, num_generations=7,
-        conjecturer_num_generations=None),
-    row("roles.prover.num_generations=5", config, roles={"prover": {"num_generations": 5}}),
+    row("problems_per_round=0", config, problems_per_round=0),
+    row("proposals_per_round=0 =conjecturer_players~0", config, proposals_per_round=0),
+    row("proposals_per_round=12 num_generations=(8) =~8~or~16.", config, proposals_per_round=12),
+    row("proposals_per_round=8 conjecturer_num_generations=(3) =~6~or~9.", config, conjecturer_num_generations=3),
+    row("proposals_per_round=8 roles.conjecturer.num_generations=(16) =~to~16.", config,
+        roles={"conjecturer": {"num_generations": 16}}),
+    row("proposals_per_round=7 num_generations=(4)", of_kinds, ("prover", "conjecturer"), game=None, num_generations=4,
+        proposals_per_round=7, roles={"prover": {}, "conjecturer": {}}),
+    row("num_generations=0", config, num_generations=0),
+    row("roles.prover.num_generations=0", config, roles={"prover": {"num_generations": 0}}),
+    row("max_tokens_per_micro_batch=-1", config, max_tokens_per_micro_batch=-1),
+    row("max_tokens_per_micro_batch=256 =256~of =257~or~more", config, max_tokens_per_micro_batch=256,
+        max_completion_length=256),
+    row("max_tokens_per_micro_batch=20 =~7~tokens~of~prompt~and~16~of =23~or~more", make_trainer, "run",
+        conjecturer_players=0, conjecturer_num_generations=None, max_tokens_per_micro_batch=20),
+    row("prover_micro_batches =problems_per_round", config, prover_micro_batches=2),
+    row("conjecturer_samples_per_round =proposals_per_round", config, conjecturer_samples_per_round=2),
+    row("roles.helpful.micro_batches =problems_per_round", own_game, prover={}, helpful={"micro_batches": 2}),
+    row("=questions =problems_per_round", small, **CRITICS | {"game_kwargs": {"questions": 8}}),
+    row("=learning_rte ='learning_rate'", config, learning_rte=1),
     *(row("prover_num_generations=1 ="+name, config, prover_objective=name, prover_num_generations=1)
       for name in ("rloo", "grpo", "dr_grpo", "cispo", "maxrl", "reinforce_half")),
     row("num_generations=4 prover_objective=pass_at_k", small, prover_objective="pass_at_k", num_generations=4),
@@ -98,7 +103,6 @@ ROWS = [
     row("save_steps=0", config, save_strategy="steps", save_steps=0),
     row("eval_steps=0", config, eval_strategy="steps", eval_steps=0),
     row("max_steps=0", config, max_steps=0),
-    row("sequences_per_step=9", small, **{**SEQUENCES, "sequences_per_step": 9}),
     row("conjecturer_sequences_per_step=-1", small, **{**SEQUENCES, "conjecturer_sequences_per_step": -1}),
     row("format_probe=-1", small, format_probe=-1),
     row("export_every=-1", small, export_every=-1),
@@ -185,12 +189,13 @@ ROWS = [
     row("prover_entropy_target=0.3", config, prover_entropy_target=0.3),
     row("conjecturer_objective=expert_iteration", config, conjecturer_objective="expert_iteration"),
     row("control=True =eval_problems", joint, "--control true --eval_problems 0"),
-    row("control=True", joint, "--control true --conjecturer_micro_batches 0"),
+    row("control=True", joint, "--control true --conjecturer_players 0"),
     row("control early_stopping_patience", joint,
         "--control true --early_stopping_patience 2 --eval_strategy steps --eval_steps 1"),
     row("early_stopping_patience=2 eval_strategy", joint, "--early_stopping_patience 2"),
     row("=nowhere:Mine", arguments, "--callbacks nowhere:Mine --eval_problems 0"),
-    row("prover_micro_batches=2", small, fill="keep_all", truncate_multiple=4),
+    row("problems_per_round=8 =32", small, fill="keep_all", truncate_multiple=4),
+    *(row(f"fill={fill} truncate_multiple", small, fill=fill) for fill in ("truncate", "keep_all")),
     row("anchor_fraction=0.5", small, fill="none"),
     row("random_fraction=0.5", small, random_fraction=0.5),
     row("mixed_adapters=on", small, policy_sharing="full", mixed_adapters="on"),
@@ -250,7 +255,6 @@ ROWS = [
     row("proposer=tests.refusals.own:Bare", config, proposer=OWN + "Bare"),
     row("proposer=tests.refusals.own:Critical", config, proposer=OWN + "Critical"),
     row("proposer=policies", config, proposer="policies", roles=NOBODY),
-    row("roles.prover.micro_batches =16 =18", untrained, **CRITICS | {"prover_micro_batches": 1, "game_kwargs": {}}),
     row("=critic_discernment =revisions", small, **CRITICS | {"game_kwargs": {"revision": 4}}),
     row("roles.helpful.sft_coef=0.5", small, **CRITICS | {"roles": {**CRITICS["roles"], "helpful": {**CRITIC,
         "sft_coef": 0.5}}}),
@@ -264,7 +268,6 @@ ROWS = [
     row("roles.prover=4", config, roles={"prover": 4}),
     row("roles.prover.players=0", config, roles={"prover": {"players": 0}}),
     row("prover_players=-1", config, prover_players=-1),
-    row("roles.guide.micro_batches=0", own_game, prover={}, guide={"micro_batches": 0}),
     row("roles.prover.players=1.5", config, roles={"prover": {"players": 1.5}}),
     row("roles.prover.each=1 roles.prover.players=2", config, roles={"prover": {"players": 2, "each": [{}]}}),
     row("roles.prover.beta=much", config, roles={"prover": {"beta": "much"}}),

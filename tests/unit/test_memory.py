@@ -15,7 +15,7 @@ from trl import ModelConfig
 from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
-from countdown_selfplay.planning.dry_run import memory_of
+from countdown_selfplay.planning.dry_run import batch_arithmetic, memory_of
 from countdown_selfplay.planning.memory import Launch, kv_cache, memory_table, parameters_of, planned_launch, state
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
@@ -71,7 +71,7 @@ def said_of(launch=None, model=None, **changes):
     """Part -> how it comes about, of a joint run of the tiny model."""
     args = JointSelfPlayConfig(
         output_dir="unused", use_cpu=True, bf16=False, report_to="none",
-        **{"num_generations": 4, "problems_per_round": 2, "proposals_per_round": 4, "operands": [3],
+        **{"problems_per_round": 2, "num_generations": 4, "proposals_per_round": 4, "operands": [3],
            "prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 30, **changes},
     )  # fmt: skip
     table = memory_of(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH), launch or Launch())
@@ -98,7 +98,36 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     assert weights(model=ModelConfig(dtype="bfloat16"))[0] == f"{two:.1f}M x 2 bytes"
     found = said_of(problems_per_round=6)["KV cache (sampling)"]
     assert found.startswith("prover: 24 texts of ") and said_of()["KV cache (sampling)"] == found.replace("24", "8")
+    four = said_of(problems_per_round=6, launch=Launch("ddp", 4))["KV cache (sampling)"]
+    assert four == found.replace("24", "8")  # 6 problems on 4 processes: 2 on one of them
     assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
+
+
+def test_a_round_and_a_micro_batch_are_said_in_their_settings():
+    """5 problems of 4 answers each for both provers, 3 rounds: 2 x 20 x 3. Three prompts of 2 proposals."""
+    sizes = dict(problems_per_round=5, proposals_per_round=6, prover_num_generations=4, conjecturer_num_generations=2)
+    pool = dict(roles={"prover": {"players": 2}}, max_steps=3, max_tokens_per_micro_batch=900)
+    args = JointSelfPlayConfig("unused", use_cpu=True, **sizes, **pool, steps_per_round=2, sequences_per_step=6)
+    assert batch_arithmetic(args, 3) == [
+        "prover, each of 2: 5 problems x 4 = 20 answers",
+        "conjecturer: 3 prompts x 2 = 6 proposals",
+        "steps: 6 trained sequences each, at most 2 a round",
+        "micro-batch: at most 8 rows and 900 tokens, on each of 3 process(es)",
+        "problems per round: 5, at least 2 anchors, up to 3 proposals",
+        "rounds: 3, so 120 prover samples",
+    ]
+    alone = JointSelfPlayConfig("unused", use_cpu=True, conjecturer_players=0, problems_per_round=1)
+    assert batch_arithmetic(alone)[0] == "prover: 1 problem x 8 = 8 answers" and "1, at least 1" in str(
+        batch_arithmetic(alone)
+    )
+    critics = dict(game="critic_discernment", roles={"helpful": None}, num_generations=2, problems_per_round=3)
+    assert batch_arithmetic(JointSelfPlayConfig("unused", use_cpu=True, **critics, max_steps=5)) == [
+        "prover: at most 54 samples",  # 6 answers, 12 critiques, 48 revisions
+        "helpful: at most 12 samples",
+        "micro-batch: at most 8 rows, on each of 1 process(es)",
+        "problems per round: 3",
+        "rounds: 5, so at most 270 prover samples",
+    ]
 
 
 PROBED = """
@@ -111,7 +140,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 path, output = str(TINY_MODEL_PATH), sys.argv[1]
 args = JointSelfPlayConfig(
     output_dir=output, use_cpu=True, bf16=False, report_to="none", max_steps=50,
-    problems_per_round=128, proposals_per_round=64, num_generations=4, max_completion_length=16, beta=0.0,
+    per_device_train_batch_size=64, problems_per_round=128, num_generations=4, max_completion_length=16, beta=0.0,
     prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_high=99,
     gradient_checkpointing=False,
 )

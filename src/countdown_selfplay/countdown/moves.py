@@ -207,7 +207,7 @@ class Moving:
                 f"`answers` is {self.answers}; set it to 0, or answers to moves."
             )
         largest = max(self.spec.operands)
-        if rungs is not None and max(rungs, default=0) > largest:  # a step has room for episodes of the run's sizes
+        if rungs is not None and max(rungs, default=0) > largest:  # a loss may divide by the run's longest episode
             raise ConfigError(
                 f"Demonstrations of {max(rungs)} numbers (`demonstration_rungs`) are longer than any answer of the "
                 f"run, whose problems have at most {largest} (`operands`); leave the larger ones out."

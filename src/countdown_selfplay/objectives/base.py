@@ -89,13 +89,12 @@ class Replay:
 
     rounds: how many rounds a selected sample stays, its own included; None: for ever. solved_limit: problems with this
     many correct answers so far are no longer played if others are at hand, nor trained on; None: no limit. capacity:
-    most samples that are kept, the newest first. all_kept: a step trains on every kept sample, for which a role gets
-    as many micro-batches as `rounds` rounds fill; else on as many as it has rows in one round. weighted: the credit of
-    a step's samples is divided by its mean over their tokens, so that a mean over tokens becomes one by weight. reuse:
-    how often an answer is seen; each new one buys `reuse` / `sequences_per_step` optimizer steps, and the number of a
-    round's steps follows from it. per_problem: answers to a problem that a round keeps at most, of distinct ones.
-    carry: a sample with credit is in one step of `sequences_per_step` of them, and those that fill none wait; of more
-    than `capacity` that wait the oldest are dropped.
+    most samples that are kept, the newest first. all_kept: a step trains on every kept sample; else on as many as a
+    round has. weighted: the credit of a step's samples is divided by its mean over their tokens, so that a mean over
+    tokens becomes one by weight. reuse: how often an answer is seen; each new one buys `reuse` / `sequences_per_step`
+    optimizer steps, and the number of a round's steps follows from it. per_problem: answers to a problem that a round
+    keeps at most, of distinct ones. carry: a sample with credit is in one step of `sequences_per_step` of them, and
+    those that fill none wait; of more than `capacity` that wait the oldest are dropped.
     """
 
     rounds: int | None

@@ -16,12 +16,11 @@ class ExpertIteration(BaseObjective):
     """loss = -E over the correct answers of the last `rounds` rounds of (1/|y|) sum_t log pi(y_t).
 
     Problems with `solved_limit` correct answers so far are skipped: a round plays others if it has others, and answers
-    to them are not trained on. A step trains on as many kept answers as a round has rows, drawn without repetition if
-    there are more; with fewer the mean is over those there are. all_kept: on every kept answer, as SGS does, in
-    `rounds` times as many micro-batches. The verifier's bit alone selects. Degenerate: no correct answer -> loss 0.
-    per_token: one mean over all tokens, as cross-entropy is computed in Multimodal LLM Self-Play, instead of a mean
-    over answers. SGS: rounds 3, solved_limit 16. Multimodal LLM Self-Play: rounds 1 (the round's own data only),
-    solved_limit None (no limit).
+    to them are not trained on. A step trains on as many kept answers as a round has, drawn without repetition if there
+    are more; with fewer the mean is over those there are. all_kept: on every kept answer, as SGS does. The verifier's
+    bit alone selects. Degenerate: no correct answer -> loss 0. per_token: one mean over all tokens, as cross-entropy
+    is computed in Multimodal LLM Self-Play, instead of a mean over answers. SGS: rounds 3, solved_limit 16. Multimodal
+    LLM Self-Play: rounds 1 (the round's own data only), solved_limit None (no limit).
 
     reuse: instead, each right answer is seen so often on the mean, in steps of the role's `sequences_per_step` answers
     drawn from the newest `capacity` that are kept: right answers buy optimizer steps, up to `steps_per_round` a round,

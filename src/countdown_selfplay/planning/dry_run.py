@@ -15,7 +15,6 @@ from trl import ModelConfig, get_peft_config
 from ..asking import prompt_ids
 from ..config import JointSelfPlayConfig, Role
 from ..config.flat import NAMES, PARTS
-from ..config.role_rules import check_tokens
 from ..config.run_rules import refusal
 from ..config.script import JointScriptArguments
 from ..config.starts import check_starts
@@ -159,7 +158,6 @@ def memory_of(
     if args.generation_backend != "generate":
         return memory_table(lasting, {}, training)
     prompts = _prompt_tokens(path, args)
-    check_tokens(args, prompts)
     samples = args.samples(launch.processes)
     texts = [(s.role, samples[s.role], prompts[s.kind] + s.max_completion_length) for s in roles]
     whole_half = size == 2 or (launch.bf16 and launch.kind in SHARDED)  # these cast the weights

@@ -47,8 +47,8 @@ def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]
     for kind in proposer.needs:
         if not players.get(kind):
             raise ConfigError(
-                f"{what} needs a {kind}, and this run has none; give `roles.{kind}` at least 1 player (and "
-                "micro-batches), or choose another proposer."
+                f"{what} needs a {kind}, and this run has none; give `roles.{kind}` at least 1 player, or choose "
+                "another proposer."
             )
     if domain is not None:
         proposer.check(players, domain)

@@ -187,8 +187,9 @@ def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
 
 def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> Any:
     """The tokenizer with which the run renders its prompts (asking.py). ConfigError for a chat prompt of a model that
-    knows no chats and for a stop string that its tokenizer cannot write, with which the first round would fail, and
-    for two kinds of prompt in TRL's table of completions, whose prompt column has one type."""
+    knows no chats and for a stop string that its tokenizer cannot write, with which the first round would fail, for
+    two kinds of prompt in TRL's table of completions, whose prompt column has one type, and for a micro-batch whose
+    tokens do not hold a prompt and its completion."""
     said = domain.to_dict()
     asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chats = [
@@ -226,16 +227,16 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
         )
     critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide is asked once
     prompts = example_prompts(domain, asked, dialogues=bool(critics))
-    return ready(tokenizer, prompts, args.chat_template_kwargs)
+    made = ready(tokenizer, prompts, args.chat_template_kwargs)
+    check_tokens(args, {kind: len(prompt_ids(made, row["prompt"])) for kind, row in asked.items()})
+    return made
 
 
 def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:
     """ConfigError if a token that a round writes has no row in the embeddings of a role's model: those of prompts, the
-    one that pads, those that end; and if a micro-batch does not hold a prompt with its completion."""
-    asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
-    prompts = {kind: prompt_ids(tokenizer, row["prompt"]) for kind, row in asked.items()}
-    check_tokens(args, {kind: len(ids) for kind, ids in prompts.items()})
-    used = {i for ids in prompts.values() for i in ids}
+    one that pads, those that end."""
+    asked = [row["prompt"] for row in example_rows(domain, bool(args.players_of("conjecturer")), rows).values()]
+    used = {i for prompt in asked for i in prompt_ids(tokenizer, prompt)}
     named = [i for i in (tokenizer.pad_token_id, tokenizer.eos_token_id) if i is not None]
     for role in policies.roles:
         with policies.active(role):
