@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -95,7 +94,7 @@ def held(trainer):
     parts = {"frame": trainer.frame, "game": trainer.game, "guard": trainer.guard, "solve_rate": trainer.solve_rate}
     state = {name: part.state_dict() for name, part in parts.items()} | {
         "objectives": {role: one.objective.state_dict() for role, one in learners},
-        "replays": {role: [asdict(sample) for sample in one.replay.kept] for role, one in learners if one.replay},
+        "replays": {role: one.replay.state_dict() for role, one in learners if one.replay},
         "entropy": {role: one.loss.entropy.state_dict() for role, one in learners},
         "conjecturer_guard": trainer.conjecturer_guard and trainer.conjecturer_guard.state_dict(),
     }
