@@ -171,25 +171,25 @@ class Sparse(BaseGame):
 
 
 @pytest.mark.parametrize("objective", ["rloo", "grpo"])
-def test_rows_without_credit_that_find_no_room_do_not_make_the_step_larger(tmp_path, objective):
-    """64 samples, 16 of them with credit, in room for 32 and for 64."""
+def test_the_size_of_a_micro_batch_does_not_change_the_step(tmp_path, objective):
+    """64 samples, 16 of them with credit, in passes of at most 4 and of 16 rows."""
     found = []
-    for batches in (2, 4):
+    for rows in (4, 16):
         ran(
             make_trainer(
-                tmp_path / str(batches),
+                tmp_path / str(rows),
                 max_steps=1,
                 game=None,
                 roles={"prover": {"objective": objective}},
-                prover_micro_batches=batches,
+                per_device_train_batch_size=rows,
+                prover_micro_batches=2,
                 conjecturer_micro_batches=None,
                 conjecturer_num_generations=None,
                 max_completion_length=6,
                 trainer={"game": Sparse()},
             )
         )
-        found.append(rounds(tmp_path / str(batches))[0])
-    few, all_ = found
-    assert (few["prover/trained_samples"], all_["prover/trained_samples"]) == (32, 64)
-    assert few["grad_norm/prover"] == pytest.approx(all_["grad_norm/prover"], rel=1e-3) and few["grad_norm/prover"] > 0
-    assert "prover/dropped_rows" not in few  # none of them had credit
+        found.append(rounds(tmp_path / str(rows))[0])
+    for name in ("grad_norm/prover", "prover/loss", "prover/entropy"):
+        assert found[0][name] == pytest.approx(found[1][name], rel=1e-3), name
+    assert [one["prover/trained_samples"] for one in found] == [64, 64] and found[0]["grad_norm/prover"] > 0

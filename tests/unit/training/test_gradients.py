@@ -14,7 +14,7 @@ from countdown_selfplay.objectives.base import LossInputs, normalise
 from countdown_selfplay.training.losses import RoleLoss
 from countdown_selfplay.training.plan import Counts, Planner, Room, equal_steps
 from countdown_selfplay.training.replay import ReplayQueue
-from countdown_selfplay.training.samples import Sample, collate
+from countdown_selfplay.training.samples import REFERENCE, Sample, collate
 
 from .test_samples import sample
 
@@ -44,10 +44,12 @@ def samples_of(objective, seed, moves, demonstrated=False):
         shown = i >= 16
         for _ in range(1 + moves * int(rng.integers(3))):
             ids, prompt = rng.integers(0, V, rng.integers(7)), rng.integers(0, 5, rng.integers(1, 4))
-            logps = {} if shown else {OLD: rng.normal(-2.4, 0.3, len(ids)), "ref_per_token_logps": -2 * np.ones(len(ids))}
+            logps = {OLD: rng.normal(-2.4, 0.3, len(ids)), REFERENCE: -2 * np.ones(len(ids))}
             credit, trained = (0.0, False) if shown else (advantages[i], bool(selected.flatten()[i]))
             group, taught = -i if shown else i // 4, shown or (demonstrated and i % 3 == 0)
-            found.append(Sample(prompt, ids, credit, group, -i if shown else i, trained, taught, logps))
+            found.append(
+                Sample(prompt, ids, credit, group, -i if shown else i, trained, taught, {} if shown else logps)
+            )
     return [s for s in found if s.answer >= 0], [s for s in found if s.answer < 0]
 
 
@@ -74,7 +76,7 @@ def in_one_pass(loss, table, samples, moves):
         "advantages": torch.tensor([s.advantage for s in samples], dtype=torch.float32),
         "group_tokens": torch.tensor([sum(t.tokens for t in trained if t.group == s.group) for s in samples]),
     }
-    for name in (OLD, "ref_per_token_logps"):
+    for name in (OLD, REFERENCE):
         if any(name in s.logps for s in samples):
             blank = np.nan if name == OLD else 0.0
             batch[name] = padded([s.logps.get(name, [blank] * s.tokens) for s in samples], torch.float64)

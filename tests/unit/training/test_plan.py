@@ -188,7 +188,10 @@ def test_players_share_passes_as_many_as_one_has_at_most():
 # -- a step -----------------------------------------------------------------------------------------------------------
 
 
-def planner(room=Room(8), proportional=True, drop=True, episodes=(), sharing=None, mixes=False):
+ROOM = Room(8)
+
+
+def planner(room=ROOM, proportional=True, drop=True, episodes=(), sharing=None, mixes=False):
     roles = {role: frozenset(role) for role in "ab"}
     return Planner(room, 0, sharing or roles, lambda role: proportional, frozenset(episodes), drop, mixes)
 

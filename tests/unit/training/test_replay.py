@@ -130,7 +130,7 @@ def test_carried_answers_are_in_one_step_each_and_a_remainder_waits():
     """Three answers with credit a round, steps of 2: round 0 fills one and carries one; with round 1 four wait, which
     are two steps: the oldest goes first."""
     kept = queue(carry=True, sequences=2)
-    right = played([1, 2, 3, 1])[:3] + [sample(4, 1, 0.0, 1)]  # the one without credit is in no step
+    right = [*played([1, 2, 3]), sample(4, 1, 0.0, 1)]  # the one without credit is in no step
     (first,) = kept.steps(right, 0, 4, KEY)
     assert kept.new == 3 and kept.owed == 0.5 and len(kept.kept) == 1
     again = queue(carry=True, sequences=2)
@@ -163,7 +163,7 @@ def states_equal(one, other):
 @pytest.mark.parametrize("made", [played([2, 1], first=5), [], played([3]), episodes([1, 0, 1, 1])])
 def test_what_is_saved_is_read_back_to_the_last_bit(made, tmp_path):
     kept, again = queue(), queue()
-    (step,) = kept.steps(made, 3, 1, KEY)
+    kept.steps(made, 3, 1, KEY)
     states.write(tmp_path, {"replay/prover": kept}, {})
     states.load({"replay/prover": again}, states.read(tmp_path)["states"])
     assert states_equal(kept, again) and len(kept.kept) == len(by_answer(s for s in made if s.trained))
