@@ -124,13 +124,20 @@ class Room:
         fit in memory fails at its first one."""
         answers, rows = by_answer(samples), self.rows
         episodes = len(answers) < len(samples)
-        lengths = {a[0].answer: max(s.length if episodes else s.tokens for s in a) for a in answers}
-        answers.sort(key=lambda answer: -lengths[answer[0].answer])
-        if self.by_prompt:
-            longest = Counter[int]()
+
+        def length(answer: Sequence[Sample]) -> int:
+            return max(sample.length if episodes else sample.tokens for sample in answer)
+
+        def part(answer: Sequence[Sample]) -> tuple[int, bool]:
+            return answer[0].group, answer[0].advantage != 0
+
+        if self.by_prompt:  # with the longest of a group come its others, those with credit apart
+            longest = Counter[tuple[int, bool]]()
             for answer in answers:
-                longest[answer[0].group] = max(longest[answer[0].group], lengths[answer[0].answer])
-            answers.sort(key=lambda answer: (-longest[answer[0].group], -answer[0].group))
+                longest[part(answer)] = max(longest[part(answer)], length(answer))
+            answers.sort(key=lambda answer: (longest[part(answer)], part(answer)), reverse=True)
+        else:
+            answers.sort(key=length, reverse=True)
         if self.world > 1 and samples:  # as many micro-batches for each process, or one more
             passes = -(-len(samples) // (rows * self.world)) * self.world
             rows = -(-len(samples) // passes)
