@@ -84,8 +84,7 @@ class CriticDiscernment(BaseGame):
     num_generations (the paper: 4 answers, 8 helpful or 4 misleading critiques, 4 revisions). Without any critic, which
     IteratedSelfPlay plays for baselines, the answers are all. first_credit: "game",
     equation 1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that imitate).
-    questions: per round, over all processes; None: as many as fit, whatever is answered; with more, samples beyond a
-    role's micro-batches are left out, those without credit first (`<role>/dropped_rows`).
+    questions: per round, over all processes; None: as many as fit, whatever is answered.
     """
 
     roles: ClassVar = {
