@@ -1,10 +1,8 @@
-# Tests: contract/episodes.py, training/replay.py, training/plan.py
+# Tests: contract/episodes.py, objectives/base.py
 """Episodes in a round: how they are played, and that a loss counts the moves of one as one answer."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,11 +11,6 @@ from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.errors import GameError
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import LossInputs
-from countdown_selfplay.training.plan import Planner, Room, filled_steps
-from countdown_selfplay.training.replay import ReplayQueue
-from countdown_selfplay.training.samples import by_answer, collate
-
-from .test_samples import episode_samples
 
 
 class Countdowns:
@@ -101,39 +94,3 @@ def test_the_gradient_of_episodes_is_that_of_each_written_as_one_answer(name, be
     one = LossInputs(whole(logps), whole(old), credit, whole(mask), group_tokens_B=groups, **shared)
     (other,) = torch.autograd.grad(objective.loss(one).loss, logps)
     assert torch.allclose(mine, other, atol=1e-6) and bool(mine.any())
-
-
-@pytest.mark.parametrize("name", ["expert_iteration", "rest"])
-def test_the_gradient_of_kept_episodes_is_that_of_the_mean_written_out(name):
-    """A model of one table of logits. Expert iteration: the mean over the three right episodes of the mean log-prob of
-    an episode's tokens; ReST: of all their 2 + 9 + 8 = 19 tokens. Through selection, queue, step and micro-batches."""
-    torch.manual_seed(0)
-    rng = np.random.default_rng(0)
-    objective, right = make_objective(name), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
-    chosen = objective.select(right, right).flatten().tolist()
-    made = episode_samples(objective.advantages(right, right).flatten().tolist(), chosen)
-    made = [replace(one, completion=rng.integers(0, 9, one.tokens)) for one in made]
-    settings = SimpleNamespace(beta=0.0, temperature=1.0, role="prover", sequences_per_step=3)
-    (kept,) = ReplayQueue(objective.replay, settings).steps(made, 0, 1, ("k",))
-    (drawn,) = filled_steps(kept, 3, 1, 5)
-    roles = {"prover": frozenset({"prover"})}
-    step = Planner(Room(4), 0, roles, lambda _: True, frozenset(roles), True).step({"prover": drawn})
-    table, loss, counts = torch.randn(9, requires_grad=True), torch.zeros(()), step.counts["prover"]
-    for one in step.passes:
-        batch = collate(one.parts[0][1])
-        logps = table.log_softmax(0)[batch["completion_ids"]]
-        inputs = LossInputs(
-            logps, logps.detach(), batch["advantages"], batch["completion_mask"].float(), counts.sequences,
-            counts.tokens, counts.groups, sequence_B=batch["sequence"],
-        )  # fmt: skip
-        loss = loss + objective.loss(inputs).loss
-    (mine,) = torch.autograd.grad(loss, table)
-    logs = [
-        table.log_softmax(0)[torch.tensor(np.concatenate([row.completion for row in rows]))]
-        for rows in by_answer(made)
-        if rows[0].answer != 1
-    ]
-    plain = torch.stack([one.mean() for one in logs]).mean() if name == "expert_iteration" else torch.cat(logs).mean()
-    (other,) = torch.autograd.grad(-plain, table)
-    assert sum(map(len, logs)) == 19 and len(step.passes) == 3  # of 2, 3 and 2 rows
-    assert torch.allclose(mine, other, atol=1e-5) and bool(other.abs().max() > 0.01)

@@ -128,7 +128,8 @@ def test_rows_of_a_group_stay_together_at_the_place_of_its_longest():
     """Groups {1, 2}, {3, 4}, {5, 6}: the second has the longest row. Those with credit are apart from the others."""
     assert shape(Room(2, by_prompt=True).cut(long([2, 4, 1, 9, 3, 3]))) == [[3, 4], [1, 2], [5, 6]]
     mixed = [
-        sample(i + 1, n, credit, i // 3) for i, (n, credit) in enumerate(zip([2, 1, 4, 3, 3, 9], [1, 0, 1, 0, 1, 0]))
+        sample(i + 1, n, credit, i // 3)
+        for i, (n, credit) in enumerate([(2, 1), (1, 0), (4, 1), (3, 0), (3, 1), (9, 0)])
     ]
     assert shape(Room(9, by_prompt=True).cut(mixed)) == [[4, 6, 1, 3, 5, 2]]
     assert shape(Room(2).cut(long([2, 4, 1, 9, 3, 3]))) == [[4, 2], [5, 6], [1, 3]]
