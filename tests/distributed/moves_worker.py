@@ -2,20 +2,19 @@
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
-from countdown_selfplay.training.micro_batch import WindowLoss
+from countdown_selfplay.training.step_loss import StepLoss
 from tests.distributed.engine_worker import weights
 from tests.trainer.conftest import digest
 
 LOGGED = ("prover/steps", "prover/new_answers", "round/generations")
-walked = []  # of each micro-batch of the prover that had a forward pass: does it hold anything?
-loss_of = WindowLoss.__call__
+walked = []  # of each pass of the prover: does it hold anything?
+loss_of = StepLoss.__call__
 
 
-def watched(window, model, inputs, *more):
-    if inputs["role"] == "prover":
-        taught = inputs.get("sft_mask", inputs["completion_mask"])
-        walked.append(bool(inputs["completion_mask"].any() or taught.any()))
-    return loss_of(window, model, inputs, *more)
+def watched(loss, model, one, *more):
+    if one.role == "prover":
+        walked.append(any(row.trained or row.imitated for row in one.parts[0][1]))
+    return loss_of(loss, model, one, *more)
 
 
 def ended(output, config, resume=None):
@@ -24,17 +23,18 @@ def ended(output, config, resume=None):
     trainer = JointConjecturerProverTrainer(models, args=config)
     walked.clear()
     trainer.train(resume_from_checkpoint=resume)
+    kept = trainer.learners["prover"].replay.kept
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
     return {
         "weights": digest(weights(trainer)), "engine": trainer.engine.name,
-        "kept": [repr(answer.key) for answer in trainer.learners["prover"].replay.kept],
+        "kept": [[[row.prompt.tolist(), row.completion.tolist()] for row in answer] for answer in kept],
         "owed": trainer.learners["prover"].replay.owed, "rounds": [[row[name] for name in LOGGED] for row in rows],
         "processes": trainer.processes.world, "walked": list(walked),
     }  # fmt: skip
 
 
 def main(output, resume_at, config):
-    WindowLoss.__call__ = watched
+    StepLoss.__call__ = watched
     straight = ended(f"{output}/straight", config)
     resumed = ended(f"{output}/resumed", config, f"{output}/straight/checkpoint-{resume_at}")
     return {"straight": straight, "resumed": resumed}

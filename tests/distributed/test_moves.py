@@ -1,4 +1,4 @@
-# Tests: training/rollouts.py, training/window.py
+# Tests: training/rollouts.py, training/plan.py
 """Answers in moves on two processes, under DDP and FSDP2: they keep the same answers, take the same steps and end with
 the same weights, and a resumed run ends as the straight one bit for bit."""
 
@@ -49,12 +49,11 @@ def test_both_processes_end_alike_and_a_resumed_run_ends_as_the_straight_one(ran
     assert sum(steps) + first["owed"] == sum(new)  # 8 times each, in steps of 8
 
 
-def test_under_fsdp2_both_processes_walk_through_empty_micro_batches_together(ranks, tmp_path):
-    """Two rounds of 3 windows of 2 micro-batches: a forward pass of each, for weights are gathered in it. They find
-    what DDP's processes find in their first two rounds."""
+def test_under_fsdp2_both_processes_run_equally_many_passes(ranks, tmp_path):
+    """Weights are gathered in a forward pass: where one process has rows left, the other runs a pass of weight 0. They
+    find what DDP's processes find in their first two rounds."""
     found = played("fsdp2", tmp_path, 1, max_steps=2, save_steps=1)
     first = end_alike(found, "fsdp2")
     assert first["rounds"] == ranks[0]["straight"]["rounds"][:2]
     one, other = (rank["straight"]["walked"] for rank in found)
-    assert len(one) == len(other) == 2 * 3 * 2
-    assert one != other  # somewhere only one of them holds rows
+    assert len(one) == len(other) and any(one)

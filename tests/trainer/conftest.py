@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from transformers import logging as transformers_logging
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training.plan import Counts, Step, group_tokens
 
 transformers_logging.set_verbosity_error()
 torch.set_num_threads(1)
@@ -64,6 +64,23 @@ def weights(trainer, name=None):
     return {f"{n}:{key}": p.detach().clone() for n in names for key, p in trainer.policies.named_parameters(n)}
 
 
+def gradients(trainer, passes):
+    """The sum of the losses of an optimizer step of these passes, and each player's gradient, by its weights' name."""
+    own = {}
+    for one in passes:
+        for role, rows in one.parts:
+            own.setdefault(role, []).extend(rows)
+    counts = {role: Counts.of(rows) for role, rows in own.items()}
+    trainer.model.zero_grad(set_to_none=True)
+    step = Step(passes, counts, counts, {role: group_tokens(rows) for role, rows in own.items()})
+    loss, found = float(trainer.optimizer_steps.accumulate(trainer.model, step)), {}
+    for name in trainer.policies.weight_names:
+        grads = [p.grad.flatten() for _, p in trainer.policies.named_parameters(name) if p.grad is not None]
+        if grads:
+            found[name] = torch.cat(grads)
+    return loss, found
+
+
 class After(TrainerCallback):
     """Calls `see` after each round."""
 
@@ -96,7 +113,7 @@ def held(trainer):
     parts = {"frame": trainer.frame, "game": trainer.game, "guard": trainer.guard, "solve_rate": trainer.solve_rate}
     state = {name: part.state_dict() for name, part in parts.items()} | {
         "objectives": {role: one.objective.state_dict() for role, one in learners},
-        "replays": {role: [asdict(sample) for sample in one.replay.kept] for role, one in learners if one.replay},
+        "replays": {role: one.replay.state_dict() for role, one in learners if one.replay},
         "entropy": {role: one.loss.entropy.state_dict() for role, one in learners},
         "conjecturer_guard": trainer.conjecturer_guard and trainer.conjecturer_guard.state_dict(),
     }

@@ -73,7 +73,7 @@ def test_the_supervised_term_reads_rows_that_the_objective_did_not_select(tmp_pa
 
     def watched(self, logps, entropies, batch):
         if self.settings.role == "prover":
-            for i in batch["sft_mask"].any(1).nonzero().flatten().tolist():
+            for i in batch.get("sft_mask", torch.zeros(1, 1)).any(1).nonzero().flatten().tolist():
                 prompt = batch["prompt_ids"][i][batch["prompt_mask"][i].bool()]
                 answer = batch["completion_ids"][i][batch["sft_mask"][i].bool()]
                 marked.append((prompt, answer, bool(batch["completion_mask"][i].any())))

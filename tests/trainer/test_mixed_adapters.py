@@ -1,30 +1,32 @@
-# Tests: policies/mixed_adapters.py, policies/lora.py, training/micro_batch.py
+# Tests: policies/mixed_adapters.py, policies/lora.py, training/plan.py, training/step_loss.py
 """Rows of several players in one pass, each through its own adapter, against a pass per player: same losses, same
 gradients of each player's adapter, none of anybody else's."""
 
 import copy
 import logging
 import re
+from dataclasses import replace
 
 import pytest
 import torch
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
 
+from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies.lora import allow_mixed
 from countdown_selfplay.policies.mixed_adapters import MixedRows
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.micro_batch import mixed_passes, side_by_side
+from countdown_selfplay.training.plan import Pass, side_by_side
+from countdown_selfplay.training.samples import samples_of
 from tests.probe_games import POOL
-from tests.trainer.conftest import make_trainer, rounds, weights
+from tests.trainer.conftest import gradients, make_trainer, rounds, weights
 from tests.trainer.test_critic_game import GAME
 from tests.trainer.test_shared_prefix import Counted, exact_head
 
 LORA = LoraConfig(r=4, lora_alpha=6, target_modules="all-linear", task_type="CAUSAL_LM", use_rslora=True)
 MIXED = dict(policy_sharing="lora", mixed_adapters="on")
 PLAIN = dict(policy_sharing="lora", mixed_adapters="off")
-IDLE = {"idle": frozenset(), "signalless": frozenset()}
 
 
 def lora(**changes):
@@ -48,7 +50,7 @@ def filled(trainer):
 
 
 def part(role, rows, prompt, answer, seed, kind=torch.float32):
-    """A player's micro-batch: prompts of its own width, of which the second row's begins later; unequal answers; a row
+    """A player's pass: prompts of its own width, of which the second row's begins later; unequal answers; a row
     without an answer and two without credit."""
     g = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, answer + 1, (rows,), generator=g)
@@ -60,37 +62,21 @@ def part(role, rows, prompt, answer, seed, kind=torch.float32):
     credit = torch.randn(rows, generator=g, dtype=kind)
     credit[2:4] = 0
     old = torch.randn(rows, answer, generator=g, dtype=kind) * 0.3 - 4
-    return {
-        "role": role, **IDLE, "prompt_ids": prompts, "prompt_mask": prompt_mask,
-        "completion_ids": torch.randint(3, 30, (rows, answer), generator=g), "completion_mask": mask,
-        "advantages": credit, "group_tokens": mask.sum(1), "counts": (rows - 1.0, float(mask.sum()), 3.0),
+    tensors = {
+        "prompt_ids": prompts, "prompt_mask": prompt_mask, "completion_mask": mask,
+        "completion_ids": torch.randint(3, 30, (rows, answer), generator=g),
         "old_per_token_logps": old, "ref_per_token_logps": old - 0.1,
     }  # fmt: skip
-
-
-def gradients(trainer, batches):
-    """Each player's loss gradient, after a backward pass per batch; and the sum of the losses."""
-    trainer.model.zero_grad(set_to_none=True)
-    total = 0.0
-    for batch in batches:
-        loss = trainer.compute_loss(trainer.model, batch)
-        loss.backward()
-        total += float(loss.detach())
-    found = {}
-    for name in trainer.policies.weight_names:
-        grads = [p.grad for _, p in trainer.policies.named_parameters(name)]
-        if any(g is not None for g in grads):
-            found[name] = torch.cat([g.flatten() for g in grads])
-    return total, found
+    turn = Turn(Rollout(role, [], [""] * rows, tensors=tensors), credit, group=2)
+    return Pass(((role, samples_of([turn], 0, 100 * seed)),))
 
 
 def compare(trainer, parts, within):
     """One mixed pass, and then a pass per player again; every player has a gradient."""
     apart = gradients(trainer, parts)
-    passes = mixed_passes(parts, IDLE)
-    together = gradients(trainer, passes)
+    together = gradients(trainer, side_by_side(parts))
     assert together[0] == pytest.approx(apart[0], rel=max(within, 1e-12))
-    assert together[1].keys() == apart[1].keys() == {trainer.policies.weights_of[p["role"]] for p in parts}
+    assert together[1].keys() == apart[1].keys() == {trainer.policies.weights_of[p.role] for p in parts}
     for name, expected in apart[1].items():
         assert expected.norm() > 0, name
         assert (together[1][name] - expected).norm() <= within * expected.norm(), name
@@ -98,7 +84,7 @@ def compare(trainer, parts, within):
 
 
 def four(trainer, kind=torch.float32):
-    """A micro-batch of each player, no two of which have one shape."""
+    """A pass of each player, no two of which have one shape."""
     roles = list(trainer.learners)
     return [part(role, 5 + i, 4 + 3 * (i % 2), 5 + i, seed=i, kind=kind) for i, role in enumerate(roles)]
 
@@ -155,31 +141,11 @@ def test_eight_players_share_a_pass(tmp_path):
     filled(trainer)
     parts = four(trainer)
     assert len(parts) == 8
-    passes = mixed_passes(parts, IDLE)
-    assert [len(one["parts"]) for one in passes] == [8]
+    assert [len(one.parts) for one in side_by_side(parts)] == [8]
     compare(trainer, parts, 1e-5)
 
 
-def test_the_passes_of_a_window_are_as_many_as_a_player_has_micro_batches_at_most():
-    cut = [{"role": role, "number": i} for role, count in (("a", 1), ("b", 3), ("c", 2)) for i in range(count)]
-    passes = mixed_passes(cut, {"idle": frozenset({"a"})})
-    assert [[(p["role"], p["number"]) for p in one["parts"]] for one in passes] == [
-        [("a", 0), ("b", 0), ("c", 0)], [("b", 1), ("c", 1)], [("b", 2)]
-    ]  # fmt: skip
-    assert all(one["idle"] == {"a"} for one in passes)
-
-
-def test_rows_are_padded_left_of_their_prompts_and_right_of_their_answers():
-    def rows(prompt, answer, **more):
-        one = {"prompt_ids": [prompt], "prompt_mask": [[1] * len(prompt)], "completion_ids": [answer]}
-        one |= {"completion_mask": [[1] * len(answer)], **more}
-        return {name: torch.tensor(value) for name, value in one.items()}
-
-    found = side_by_side([rows([7, 8], [3], sft_mask=[[1]]), rows([9], [4, 5])])
-    assert found["prompt_ids"].tolist() == [[7, 8], [0, 9]] and found["prompt_mask"].tolist() == [[1, 1], [0, 1]]
-    assert found["completion_ids"].tolist() == [[3, 0], [4, 5]]
-    assert found["completion_mask"].tolist() == [[1, 0], [1, 1]]
-    assert found["sft_mask"].tolist() == [[1, 0], [0, 0]]
+def test_a_players_rows_know_how_far_their_prompts_are_shifted():
     rows = MixedRows.of([(2, 1, 0), (0, 2, 1)])
     assert (rows.owner_B, rows.shift_B) == ([2, 0, 0], [0, 1, 1])
 
@@ -200,8 +166,6 @@ def test_players_with_equally_many_rows_have_the_gradients_of_separate_passes(tm
     trainer = make_trainer(tmp_path, **MIXED, **SETTINGS, **lora())
     filled(trainer)
     roles = list(trainer.learners)
-    for settings in trainer.learners.values():
-        settings.objective.proportional = False  # rows without credit stay in the pass
     parts = [part(role, 6, 4 + i, 5, seed=i) for i, role in enumerate(roles)]
     compare(trainer, parts, 1e-5)
     assert trainer.policies.mixed.owner_N is None
@@ -221,26 +185,27 @@ def test_prompts_are_shared_within_a_player_in_a_mixed_pass(tmp_path, checkpoint
         trainer.model.train()
     head = trainer.policies.module.get_base_model()
     parts = [part(role, 6, 6, 4 + i, seed=i) for i, role in enumerate(trainer.learners)]
-    parts[1]["prompt_ids"], parts[1]["prompt_mask"] = parts[0]["prompt_ids"], parts[0]["prompt_mask"]
+    ((_, first),), ((role, second),) = (one.parts for one in parts)
+    parts[1] = Pass(((role, [replace(b, prompt=a.prompt) for a, b in zip(first, second, strict=True)]),))
     head.shared_prefix = None
     apart = gradients(trainer, parts)
     for shared in (None, Counted(head, always=True)):
         head.shared_prefix = shared
-        total, found = gradients(trainer, mixed_passes(parts, IDLE))
+        total, found = gradients(trainer, side_by_side(parts))
         assert total == pytest.approx(apart[0], rel=1e-5)
         for name, expected in apart[1].items():
             assert (found[name] - expected).norm() <= 1e-5 * expected.norm()
     assert shared.packed >= 1
 
 
-def test_gradients_of_a_window_add_up_over_passes_alone_and_together(tmp_path):
-    """A player's second micro-batch is alone in its pass, before or after the mixed one."""
+def test_gradients_of_a_step_add_up_over_passes_alone_and_together(tmp_path):
+    """A player's second pass is alone in its pass, before or after the mixed one."""
     trainer = make_trainer(tmp_path, **MIXED, **SETTINGS, **lora())
     filled(trainer)
     first, second = four(trainer)
-    more = part(first["role"], 4, 5, 6, seed=9)
+    more = part(first.role, 4, 5, 6, seed=9)
     _, apart = gradients(trainer, [first, second, more])
-    mixed = mixed_passes([first, second], IDLE)
+    mixed = side_by_side([first, second])
     for order in ([*mixed, more], [more, *mixed]):
         _, found = gradients(trainer, order)
         for name, expected in apart.items():

@@ -1,4 +1,4 @@
-# Tests: training/rollouts.py, training/round.py, training/learners.py, proposers/targets.py
+# Tests: training/rollouts.py, training/round.py, training/learners.py, training/replay.py, proposers/targets.py
 """Answers in moves with the real trainer: the ladder's two models, a few rounds of small problems."""
 
 import json
@@ -12,7 +12,7 @@ from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfi
 from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS
 
 from ..installed import here
-from .conftest import equal, optimizer_state, weights
+from .conftest import equal, held, optimizer_state, weights
 
 MODELS = {role: str(path) for role, path in LADDER_MODEL_PATHS.items()}
 REUSE = {"reuse": 8, "per_problem": 2, "capacity": 50, "per_token": True}
@@ -80,8 +80,7 @@ def test_a_resumed_run_equals_the_straight_run_bit_for_bit(straight, tmp_path):
     resumed = build(tmp_path, max_steps=4, save_strategy="steps", save_steps=2)
     resumed.train(resume_from_checkpoint=str(Path(trainer.args.output_dir) / "checkpoint-2"))
     assert equal(weights(trainer), weights(resumed)) and equal(optimizer_state(trainer), optimizer_state(resumed))
-    first, second = trainer.learners["prover"].replay, resumed.learners["prover"].replay
-    assert [a.key for a in first.kept] == [a.key for a in second.kept] and first.owed == second.owed
+    assert held(trainer)["replays"] == held(resumed)["replays"] and trainer.learners["prover"].replay.kept
 
 
 def test_transcripts_are_written(straight):
@@ -100,6 +99,11 @@ def test_other_objectives_play_moves(objective, tmp_path):
     (row,) = logged(trainer)
     assert all(torch.isfinite(torch.tensor(float(value))) for value in row.values())
     assert row["prover/trained_samples"] <= 32 + 4
+
+
+def test_a_micro_batch_that_cannot_hold_an_episode_names_the_least_size(tmp_path):
+    with pytest.raises(ConfigError, match=r"`per_device_train_batch_size` \(18\) must hold .* to at least 19\."):
+        build(tmp_path, operands=[3, 20], per_device_train_batch_size=18, conjecturer_num_generations=2)
 
 
 @pytest.mark.parametrize(
@@ -121,10 +125,7 @@ def test_kept_episodes_are_trained_on_without_reuse(objective, kwargs, tmp_path)
     assert rows[-1]["prover/replay_samples"] > 0
     resumed = build(tmp_path / "b", max_steps=3, save_strategy="steps", save_steps=2, **changes)
     resumed.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-2"))
-    assert (
-        equal(weights(trainer), weights(resumed))
-        and trainer.learners["prover"].replay.kept == resumed.learners["prover"].replay.kept
-    )
+    assert equal(weights(trainer), weights(resumed)) and held(trainer)["replays"] == held(resumed)["replays"]
 
 
 SEVEN = [([1, 2, 3, 4, 5, 6, 7], 50), ([2, 3, 4, 5, 6, 7, 8], 35)]

@@ -69,7 +69,7 @@ def test_a_checkpoint_of_another_objective_is_refused(build, two_rounds):
         other.train(resume_from_checkpoint=folder)
     allowed = build("other", prover_objective="rest", max_steps=2, allow_changed="prover_objective")
     assert allowed.train(resume_from_checkpoint=folder).global_step == 2  # and starts without kept samples
-    assert {sample.round for sample in allowed.learners["prover"].replay.kept} <= {1}
+    assert {rows[0].round for rows in allowed.learners["prover"].replay.kept} <= {1}
 
 
 def test_expert_iteration_trains_on_the_correct_answers_of_the_last_three_rounds(build):

@@ -175,7 +175,7 @@ def test_all_kept_trains_on_every_answer_of_the_last_rounds(build):
     trainer.train()
     lines = rounds(trainer.args.output_dir)
     assert [line["prover/trained_samples"] for line in lines] == [sum(right[max(i - 2, 0) : i + 1]) for i in range(4)]
-    assert lines[-1]["prover/trained_samples"] > 64
+    assert max(line["prover/trained_samples"] for line in lines) > 64
 
 
 def test_token_accuracy_is_the_share_of_likeliest_tokens(build):

@@ -116,7 +116,7 @@ def test_a_role_that_has_no_row_in_a_round_is_not_measured_and_not_moved(tmp_pat
         silent = index == 1
         assert line["misleading/signal"] == (not silent) and line["misleading/trained_samples"] == 2 * (not silent)
         assert ("misleading/completion_length" in line) == ("misleading/entropy" in line) == (not silent)
-        assert line["helpful/trained_samples"] == 1 + index % 3 and "prover/dropped_rows" not in line
+        assert line["helpful/trained_samples"] == 1 + index % 3
         # All first answers and as many second ones: problems x 4 x 2.
         assert line["prover/trained_samples"] == line["debate/problems"] * 8
     assert equal(after[0]["misleading"], after[1]["misleading"])

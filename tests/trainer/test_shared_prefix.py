@@ -1,4 +1,4 @@
-# Tests: policies/shared_prefix.py, training/micro_batch.py
+# Tests: policies/shared_prefix.py, training/step_loss.py
 """Passes that read a prompt once for all of its answers, against rows that each read their own: same log-probs, same
 entropies, same gradients. Exact layouts are written by hand."""
 
@@ -23,6 +23,7 @@ from transformers import (
 )
 from trl.trainer.utils import FusedCausalLMOutput
 
+from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.distributed.ddp import Engine
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies.forward import score_completions_only, scored_at
@@ -35,8 +36,9 @@ from countdown_selfplay.policies.shared_prefix import (
     packed,
     share_prefixes,
 )
-from countdown_selfplay.training.micro_batch import group_first
-from tests.trainer.conftest import make_trainer, weights
+from countdown_selfplay.training.plan import Pass
+from countdown_selfplay.training.samples import samples_of
+from tests.trainer.conftest import gradients, make_trainer, weights
 from tests.trainer.test_round import LORA
 
 SMALL = dict(
@@ -221,16 +223,6 @@ def test_runs_go_into_the_first_pack_with_room():
     assert binned([3, 7, 4, 5, 2]) == [[1], [3, 4], [2, 0]]
 
 
-def test_rows_of_a_group_stay_together_at_the_place_of_its_longest():
-    lengths, group = torch.tensor([2, 9, 5, 6]), torch.tensor([0, 0, 1, 1])
-    credit = torch.tensor([True, True, True, True])
-    order = torch.argsort(group_first(lengths, group, credit), descending=True, stable=True)
-    assert order.tolist() == [0, 1, 2, 3]
-    lengths = lengths + 10 * torch.tensor([1, 0, 1, 1])  # rows without credit last, as in micro_batches
-    order = torch.argsort(group_first(lengths, group, torch.tensor([True, False, True, True])), descending=True)
-    assert sorted(order.tolist()[:2]) == [2, 3] and order.tolist()[2:] == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("model", "why"),
     [
@@ -279,28 +271,23 @@ def test_a_model_that_reads_packs_otherwise_falls_back_with_one_warning(caplog):
         torch.testing.assert_close(found, expected)
 
 
-def micro_batch(trainer, batch, counts):
-    credit = torch.tensor([1.0, 0.5, -0.5, 2.0, -1.0, 0.25, 1.5, 0.75])
-    mask = batch["completion_mask"]
-    more = {"role": "prover", "idle": frozenset(), "advantages": credit, "group_tokens": mask.sum(1), "counts": counts}
+def halves(batch, size):
+    """Passes of so many of the eight rows each."""
     old = torch.linspace(-6, -3, 40).view(8, 5)
-    return batch | more | {"old_per_token_logps": old, "ref_per_token_logps": old - 0.1}
+    tensors = batch | {"old_per_token_logps": old, "ref_per_token_logps": old - 0.1}
+    credit = torch.tensor([1.0, 0.5, -0.5, 2.0, -1.0, 0.25, 1.5, 0.75])
+    rows = samples_of([Turn(Rollout("prover", [], [""] * 8, tensors=tensors), credit)], 0)
+    return [Pass((("prover", rows[i : i + size]),)) for i in range(0, 8, size)]
 
 
-def loss_and_gradient(trainer, batches, shared):
+def loss_and_gradient(trainer, passes, shared):
     heads = [m for m in trainer.policies.module.modules() if "shared_prefix" in vars(m)]
     ours = [Counted(head, always=True) if shared else None for head in heads]
     for head, one in zip(heads, ours, strict=True):
         head.shared_prefix = one
-    trainer.model.zero_grad()
-    total = 0.0
-    for batch in batches:
-        loss = trainer.compute_loss(trainer.model, batch)
-        loss.backward()
-        total += float(loss.detach())
-    found = [p.grad.flatten() for _, p in trainer.policies.named_parameters("prover") if p.grad is not None]
-    assert not shared or sum(one.packed for one in ours) >= len(batches)
-    return total, torch.cat(found)
+    total, found = gradients(trainer, passes)
+    assert not shared or sum(one.packed for one in ours) >= len(passes)
+    return total, found[trainer.policies.weights_of["prover"]]
 
 
 @pytest.fixture(scope="module")
@@ -313,12 +300,11 @@ def plain(tmp_path_factory):
 
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 def test_the_gradient_of_each_objective_is_that_of_the_plain_path(plain, name):
-    """Groups split over two micro-batches."""
+    """Groups split over two passes."""
     trainer = plain
     trainer.learners["prover"].loss.objective = make_objective(name)
-    whole = micro_batch(trainer, batch_of([0, 1, 0, 0, 1, 2, 1, 1], True), (8.0, 23.0, 3.0))
-    parts = [{k: v[i : i + 4] if torch.is_tensor(v) else v for k, v in whole.items()} for i in (0, 4)]
-    apart, shared = (loss_and_gradient(trainer, parts, way) for way in (False, True))
+    passes = halves(batch_of([0, 1, 0, 0, 1, 2, 1, 1], True), 4)
+    apart, shared = (loss_and_gradient(trainer, passes, way) for way in (False, True))
     assert shared[0] == pytest.approx(apart[0], rel=1e-5)
     assert (shared[1] - apart[1]).norm() <= 1e-5 * apart[1].norm()
     assert apart[1].norm() > 0
@@ -328,18 +314,9 @@ def test_the_gradient_of_each_objective_is_that_of_the_plain_path(plain, name):
 def test_the_gradient_of_adapters_and_of_shared_weights_is_that_of_the_plain_path(tmp_path, sharing):
     extra = {"peft_config": LORA} if sharing == "lora" else {}
     trainer = make_trainer(tmp_path, policy_sharing=sharing, prover_beta=0.05, trainer=extra)
-    whole = micro_batch(trainer, batch_of([0] * 8, False), (8.0, 23.0, 1.0))
-    trainer.policies.activate("prover")
-    heads = [m for m in trainer.policies.module.modules() if "shared_prefix" in vars(m)]
-    grads = []
-    for shared in (False, True):
-        for head in heads:
-            head.shared_prefix = Counted(head, always=True) if shared else None
-        trainer.model.zero_grad()
-        trainer.compute_loss(trainer.model, whole).backward()
-        grads.append(torch.cat([p.grad.flatten() for p in trainer.model.parameters() if p.grad is not None]))
-    assert (grads[1] - grads[0]).norm() <= 1e-5 * grads[0].norm() and grads[0].norm() > 0
-    assert sum(head.shared_prefix.packed for head in heads) == 1
+    passes = halves(batch_of([0] * 8, False), 8)
+    (_, plain), (_, shared) = (loss_and_gradient(trainer, passes, way) for way in (False, True))
+    assert (shared - plain).norm() <= 1e-5 * plain.norm() and plain.norm() > 0
 
 
 def test_a_run_with_shared_prompts_ends_where_one_without_ends(tmp_path):

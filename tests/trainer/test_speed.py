@@ -1,16 +1,17 @@
-# Tests: objectives/rloo.py, policies/forward.py, training/micro_batch.py
+# Tests: objectives/rloo.py, policies/forward.py, training/plan.py, training/step_loss.py
 """What the trainer leaves out for speed changes no number: each saving against the plain computation."""
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.policies.forward import allow_padding_free, scored_at
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.micro_batch import skips_idle_rows
-from tests.trainer.conftest import make_trainer
+from countdown_selfplay.training.samples import samples_of
+from tests.trainer.conftest import gradients, make_trainer
 from tests.trainer.test_round import LORA
 
 
@@ -64,19 +65,6 @@ def test_padding_free_is_refused_where_attention_would_mix_rows():
         allow_padding_free(model)
 
 
-def skips(trainer, role):
-    return skips_idle_rows(trainer.learners[role].loss, trainer.engine)
-
-
-def gradient(trainer, batch, model):
-    trainer.model.zero_grad()
-    for learner in trainer.learners.values():
-        learner.loss.normalise_by(8.0, 30.0)
-    trainer.compute_loss(model, batch).backward()
-    found = {n: None if p.grad is None else p.grad.clone() for n, p in trainer.model.named_parameters()}
-    return found, {name: float(value) for name, value in trainer.learners["prover"].loss.pop_sums().items()}
-
-
 @pytest.mark.parametrize("credit", [[1.0, 0, -0.5, 0, 0, 2.0, 0, 0], [0.0] * 8])
 @pytest.mark.parametrize("sharing", ["full", "lora"])
 def test_rows_without_credit_are_measured_but_not_trained_on_and_the_gradient_is_the_same(tmp_path, sharing, credit):
@@ -84,24 +72,33 @@ def test_rows_without_credit_are_measured_but_not_trained_on_and_the_gradient_is
     trainer = make_trainer(tmp_path, policy_sharing=sharing, trainer=extra)
     g = torch.Generator().manual_seed(1)
     mask = (torch.arange(5) < torch.tensor([5, 1, 3, 2, 5, 4, 3, 0])[:, None]).long()
-    batch = {
-        "role": "prover", "idle": frozenset(), "advantages": torch.tensor(credit), "group_tokens": mask.sum(1),
+    tensors = {
         "prompt_ids": torch.randint(3, 90, (8, 6), generator=g), "prompt_mask": torch.ones(8, 6, dtype=torch.long),
         "completion_ids": torch.randint(3, 90, (8, 5), generator=g), "completion_mask": mask,
-        "counts": (8.0, 30.0, 1.0),
     }  # fmt: skip
-    assert skips(trainer, "prover")
-    apart, sums = gradient(trainer, batch, trainer.model)
-    trainer.learners["prover"].objective.proportional = False
-    assert not skips(trainer, "prover")
-    together, all_sums = gradient(trainer, batch, trainer.model)
-    assert apart.keys() == together.keys() and sums.keys() == all_sums.keys()
+    samples = samples_of([Turn(Rollout("prover", [], [""] * 8, tensors=tensors), torch.tensor(credit))], 0)
+    found = []
+    for proportional in (True, False):
+        trainer.learners["prover"].objective.proportional = proportional
+        passes = trainer.player.planner.step({"prover": samples}).passes
+        graphs = [one.graph for one in passes]
+        assert graphs == (([True, False] if proportional else [True]) if any(credit) else [False])
+        loss, grads = gradients(trainer, passes)
+        sums = trainer.learners["prover"].loss.pop_sums()
+        found.append((loss, grads, {name: float(value) for name, value in sums.items()}))
+    (loss, apart, sums), (whole, together, all_sums) = found
+    assert (
+        loss == pytest.approx(whole, rel=1e-4) and apart.keys() == together.keys() and sums.keys() == all_sums.keys()
+    )
+    assert list(apart) == ([trainer.policies.weights_of["prover"]] if any(credit) else [])
     for name, value in together.items():
-        assert (value is None) == (apart[name] is None), name
-        if value is not None:
-            torch.testing.assert_close(apart[name], value, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(apart[name], value, rtol=1e-4, atol=1e-6)
     for name, value in all_sums.items():
         assert sums[name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+
+
+def proportional(trainer, role):
+    return trainer.learners[role].loss.proportional
 
 
 def test_a_users_own_loss_or_a_regulariser_keeps_every_row(tmp_path):
@@ -110,7 +107,7 @@ def test_a_users_own_loss_or_a_regulariser_keeps_every_row(tmp_path):
             return super().loss(inputs)
 
     trainer = make_trainer(tmp_path / "a", trainer={"objectives": {"prover": Mine()}})
-    assert not skips(trainer, "prover") and skips(trainer, "conjecturer")
-    assert not skips(make_trainer(tmp_path / "b", entropy_coef=0.01), "prover")
-    assert not skips(make_trainer(tmp_path / "c", beta=0.1), "prover")
-    assert skips(make_trainer(tmp_path / "d", beta=0.1, kl_in="reward"), "prover")
+    assert not proportional(trainer, "prover") and proportional(trainer, "conjecturer")
+    assert not proportional(make_trainer(tmp_path / "b", entropy_coef=0.01), "prover")
+    assert not proportional(make_trainer(tmp_path / "c", beta=0.1), "prover")
+    assert proportional(make_trainer(tmp_path / "d", beta=0.1, kl_in="reward"), "prover")

@@ -1,4 +1,4 @@
-# Tests: training/optimizer_steps.py, training/window.py, config/room_rules.py
+# Tests: training/optimizer_steps.py, training/plan.py, training/round_player.py, training/step_loss.py
 """A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
 counts, stops and goes on by rounds."""
 
@@ -18,6 +18,7 @@ from countdown_selfplay.config.run_rules import refuse_unsupported
 from countdown_selfplay.errors import CheckpointError, ConfigError
 from countdown_selfplay.tiny import load_tiny_model
 from countdown_selfplay.training.checkpoints import COMPLETE
+from countdown_selfplay.training.samples import samples_of
 from tests.probe_games import probe
 
 from .conftest import equal, goes_on, make_config, make_trainer, ran, results_of, rounds, weights
@@ -31,18 +32,18 @@ STEPS = dict(
 
 
 class Watch(TrainerCallback):
-    """Micro-batches, gradients before the step, and weights after it, step by step."""
+    """What each optimizer step holds, gradients before it, and weights after it."""
 
     def attach(self, trainer):
-        self.trainer, self.gradients, self.batches, self.after = trainer, [], [], []
+        self.trainer, self.gradients, self.steps, self.after = trainer, [], [], []
         trainer.add_callback(self)
-        accumulate = trainer.steps.accumulate
+        accumulate = trainer.optimizer_steps.accumulate
 
-        def watched(model, micro_batches):
-            self.batches.append(micro_batches)
-            return accumulate(model, micro_batches)
+        def watched(model, step):
+            self.steps.append(step)
+            return accumulate(model, step)
 
-        trainer.steps.accumulate = watched
+        trainer.optimizer_steps.accumulate = watched
         return self
 
     def on_pre_optimizer_step(self, args, state, control, **kwargs):
@@ -58,18 +59,13 @@ class Watch(TrainerCallback):
         self.after.append(weights(self.trainer))
 
 
-def samples_of(batches, role):
-    """(prompt, completion, advantage) of each row, without its padding."""
-    return [
-        (
-            tuple(b["prompt_ids"][i][b["prompt_mask"][i].bool()].tolist()),
-            tuple(b["completion_ids"][i][b["completion_mask"][i].bool()].tolist()),
-            float(b["advantages"][i]),
-        )
-        for b in batches
-        if b["role"] == role
-        for i in range(len(b["advantages"]))
-    ]
+def plain(samples):
+    return [(tuple(s.prompt.tolist()), tuple(s.completion.tolist()), s.advantage) for s in samples]
+
+
+def read(step, role):
+    """(prompt, completion, advantage) of each row of a role that a pass of the step reads."""
+    return plain(row for one in step.passes for player, rows in one.parts if player == role for row in rows)
 
 
 def by_hand(samples, per_token):
@@ -97,7 +93,7 @@ def one_round(tmp_path_factory):
 def test_the_first_step_has_the_gradient_of_a_round_of_exactly_its_rows(one_round):
     watch, _ = one_round
     for role, count, per_token in (("prover", 16, True), ("conjecturer", 8, False)):
-        samples = samples_of(watch.batches[0], role)
+        samples = read(watch.steps[0], role)
         assert len(samples) == count and any(advantage for *_, advantage in samples)
         expected, found = by_hand(samples, per_token), watch.gradients[0][role]
         assert expected.keys() == found.keys() and max(g.abs().max() for g in expected.values()) > 1e-3
@@ -105,17 +101,15 @@ def test_the_first_step_has_the_gradient_of_a_round_of_exactly_its_rows(one_roun
             torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-6)
 
 
-def test_the_windows_are_the_rounds_samples_cut_between_groups(one_round):
+def test_the_steps_are_the_rounds_samples_cut_between_groups(one_round):
     watch, turns = one_round
-    assert len(watch.batches) == 4
+    assert len(watch.steps) == 4
     for role, group in (("prover", 4), ("conjecturer", 8)):
-        turn = turns[role]
-        whole = [turn.rollout.tensors | {"advantages": turn.advantages_B, "role": role}]
-        cut = [samples_of(batches, role) for batches in watch.batches]
-        assert sorted(samples_of(whole, role)) == sorted(sample for window in cut for sample in window)
-        for window in cut:
+        cut = [read(step, role) for step in watch.steps]
+        assert sorted(plain(samples_of([turns[role]], 0))) == sorted(sample for step in cut for sample in step)
+        for step in cut:
             credit = defaultdict(list)
-            for prompt, _, advantage in window:
+            for prompt, _, advantage in step:
                 credit[prompt].append(advantage)
             # Each advantage is over the mean of its group: whole groups add up to 0.
             assert all(len(found) % group == 0 and abs(sum(found)) < 1e-5 for found in credit.values())
@@ -209,25 +203,26 @@ def test_log_probs_at_sampling_are_kept_for_rounds_of_several_steps_alone(build)
         trainer = build(f"steps{steps}", **{**STEPS, "steps_per_round": steps})
         watch = Watch().attach(trainer)
         trainer.train()
-        assert len(watch.batches) == steps
-        kept = ["old_per_token_logps" in batch for batches in watch.batches for batch in batches]
+        assert len(watch.steps) == steps
+        rows = [row for step in watch.steps for one in step.passes for _, own in one.parts for row in own]
+        kept = ["old_per_token_logps" in row.logps for row in rows]
         assert kept == [steps > 1] * len(kept)
 
 
 def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
-    """Under rest the samples of earlier rounds are cut into windows too; each window's loss is a mean of its own."""
+    """Under rest the samples of earlier rounds are cut into steps too; each step's loss is a mean of its own."""
     changes = {"steps_per_round": 2, "problems_per_round": 8, "proposals_per_round": 16}
     changes |= {"prover_objective": "rest", "prover_objective_kwargs": {"tau": 0.5}}
     straight = build("straight", **{**SAVING, **changes})
     start, watch = weights(straight), Watch().attach(straight)
     straight.train()
     kept = straight.learners["prover"].replay.kept
-    assert kept and {sample.round for sample in kept} == {0, 1, 2}
+    assert kept and {rows[0].round for rows in kept} == {0, 1, 2}
     moved = [not equal(a, b) for a, b in zip([start, *watch.after], watch.after, strict=False)]
     assert moved == [True] * 6
     *_, last = rounds(straight.args.output_dir)
-    assert last["prover/trained_samples"] == min(len(kept), 32)  # 2 steps of 2 x 8 rows
-    assert goes_on(straight, build("resumed", **{**SAVING, **changes}), 1).learners["prover"].replay.kept == kept
+    assert last["prover/trained_samples"] == min(len(kept), 32)  # as many as a round samples
+    goes_on(straight, build("resumed", **{**SAVING, **changes}), 1)
 
 
 @pytest.mark.parametrize(
@@ -256,25 +251,25 @@ def test_the_steps_of_a_round_follow_the_sequences_with_credit(build):
     results = results_of(trainer)
     start, watch = weights(trainer), Watch().attach(trainer)
     trainer.train()
-    assert len(watch.after) == 16 and trainer.state.global_step == trainer.frame.rounds == 1
+    assert trainer.state.global_step == trainer.frame.rounds == 1
     turns = {turn.rollout.role: turn for turn in results[0].turns}
     (line,) = rounds(trainer.args.output_dir)
     moments = {group["role"]: trainer.optimizer.state[group["params"][0]] for group in trainer.optimizer.param_groups}
+    taken = {}
     for role, size in (("prover", 5), ("conjecturer", 8)):
         credit = int((turns[role].advantages_B != 0).sum())
-        steps = -(-credit // size)
+        taken[role] = steps = -(-credit // size)
         assert 1 < steps < 16 and credit % size
-        trained = [[s for s in samples_of(batches, role) if s[2]] for batches in watch.batches]
-        sizes = [size] * (credit // size) + [credit % size]
-        assert [len(found) for found in trained] == sizes + [0] * (16 - steps)
+        sizes = [len(read(step, role)) for step in watch.steps]
+        assert [n for n in sizes if n] == [size] * (credit // size) + [credit % size] and all(sizes[:steps])
         assert (line[f"{role}/steps"], line[f"{role}/trained_samples"]) == (steps, credit)
         assert line[f"{role}/signal"] == 1
         assert moments[role]["step"] == steps  # Adam's count: a step without a row is none
         own = [{k: v for k, v in w.items() if k.startswith(role)} for w in (start, *watch.after)]
         moved = [not equal(a, b) for a, b in pairwise(own)]
-        assert moved == [True] * steps + [False] * (16 - steps)
-    samples = [sample for sample in samples_of(watch.batches[0], "prover") if sample[2]]
-    expected, found = by_hand(samples, True), watch.gradients[0]["prover"]
+        assert moved == [True] * steps + [False] * (len(watch.after) - steps)
+    assert len(watch.after) == max(taken.values()) and min(taken.values()) < max(taken.values())
+    expected, found = by_hand(read(watch.steps[0], "prover"), True), watch.gradients[0]["prover"]
     for name, gradient in expected.items():
         torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-6)
 
@@ -298,8 +293,11 @@ def test_carried_sequences_fill_every_step_and_a_remainder_outlives_a_resume(bui
     straight = ran(build("straight", **settings))
     lines = rounds(straight.args.output_dir)
     assert [line["step"] for line in lines] == [1, 2, 3]
-    # Warm-up counts rounds: over 2 x 16 steps, of which step s has rate s / 32; a round logs the mean of its steps.
-    assert [line["lr/prover"] for line in lines] == pytest.approx([1e-3 * 7.5 / 32, 1e-3 * 23.5 / 32, 1e-3])
+    # Warm-up counts rounds: over 2 x 16 steps, of which step s has rate s / 32; a round logs the mean of its steps,
+    # and the first of the next has the rate of step 16 however many were taken.
+    taken = [max(line["prover/steps"], line["conjecturer/steps"], 1) for line in lines]
+    rates = [1e-3 * (16 * i + (count - 1) / 2) / 32 for i, count in enumerate(taken)]
+    assert [line["lr/prover"] for line in lines] == pytest.approx([*rates[:2], 1e-3]) and min(taken) < 16
     assert all(line["prover/trained_samples"] == 5 * line["prover/steps"] for line in lines)
     assert sum(line["prover/steps"] for line in lines) == sum(line["prover/new_answers"] for line in lines) // 5 > 3
     goes_on(straight, build("resumed", **settings), 1)

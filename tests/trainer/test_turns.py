@@ -156,3 +156,38 @@ def test_the_table_of_completions_holds_every_turn(played):
         assert table["completion"].tolist() == texts and len(texts) == (32, 8)[step - 1]
         assert table["reward"].tolist() == [1.0] * 8 + [0.0] * (len(texts) - 8) == table["count"].tolist()
         assert table["advantage"].tolist() == pytest.approx([a for t in result.turns for a in t.advantages_B.tolist()])
+
+
+class Sparse(BaseGame):
+    """16 problems with 4 answers each, of which those of the first 4 problems have credit."""
+
+    roles: ClassVar = {"prover": "answers"}
+    metrics = ()
+
+    def play(self, round, anchors):
+        problems = round.domain.random(16, 0, frozenset())
+        said = round.sample("prover", [round.domain.prove_row(p) for p in problems], problems=problems)
+        return RoundResult([round.credit(said, [1.0, 0.0, 0.0, 0.5] * 4 + [0.0] * 48)], {})
+
+
+@pytest.mark.parametrize("objective", ["rloo", "grpo"])
+def test_the_size_of_a_micro_batch_does_not_change_the_step(tmp_path, objective):
+    """64 samples, 16 of them with credit, in passes of at most 4 and of 16 rows."""
+    found = []
+    for rows in (4, 16):
+        ran(
+            make_trainer(
+                tmp_path / str(rows),
+                max_steps=1,
+                game=None,
+                roles={"prover": {"objective": objective}},
+                per_device_train_batch_size=rows,
+                problems_per_round=16,
+                max_completion_length=6,
+                trainer={"game": Sparse()},
+            )
+        )
+        found.append(rounds(tmp_path / str(rows))[0])
+    for name in ("grad_norm/prover", "prover/loss", "prover/entropy"):
+        assert found[0][name] == pytest.approx(found[1][name], rel=1e-3), name
+    assert [one["prover/trained_samples"] for one in found] == [64, 64] and found[0]["grad_norm/prover"] > 0

@@ -88,12 +88,10 @@ ROLE = (
         panel=Panel("Moves of an episode", (0,), "Texts and time"),
     ),
     Metric(
-        "{role}/dropped_rows",
-        "Samples with credit that the role's micro-batches had no room for, over all processes: a seeded subset was "
-        "trained on, weighted so that the policy term's gradient is that of all in expectation; entropy and KL are "
-        "those of the subset. Above 0: raise the role's micro-batches; absent where all fitted. Under `carry` of "
-        "`reinforce_half`: the oldest beyond 8,192 that wait, which are in no step; raise steps_per_round.",
-        panel=Panel("Samples without room in the micro-batches", (0,), "Optimisation"),
+        "{role}/dropped_answers",
+        "Under `carry` of `reinforce_half`: the oldest answers beyond 8,192 that wait, which are in no step; raise "
+        "steps_per_round. Absent where none was dropped.",
+        panel=Panel("Answers that were in no step", (0,), "Optimisation"),
     ),
     Metric(
         "{role}/replay_samples",

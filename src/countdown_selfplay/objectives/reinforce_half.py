@@ -20,7 +20,7 @@ class ReinforceHalf(BaseObjective):
     carry: each step has exactly the role's `sequences_per_step` samples with credit, which its loss is a mean over
     (appendix C.1: a batch of 32); what fills no step waits for those of the next rounds, so that a sample may be some
     rounds old. Nothing weighs it for that. Of more than 8,192 that wait, where a round's steps are too few for its
-    samples, the oldest are dropped and counted (`<role>/dropped_rows`).
+    samples, the oldest are dropped and counted (`<role>/dropped_answers`).
     """
 
     normalization = "sequence_mean"

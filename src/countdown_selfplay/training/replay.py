@@ -176,9 +176,11 @@ def _selected(samples: Sequence[Sample]) -> list[Answer]:
 
 
 def _kept(sample: Sample) -> Sample:
-    """Without the log-probs of the policies that move, and not the view into the arrays of its round."""
+    """Without the log-probs of the policies that move and the mark of its round's supervised term, and not the view
+    into the arrays of its round."""
     logps = {REFERENCE: sample.logps[REFERENCE].copy()} if REFERENCE in sample.logps else {}
-    return replace(sample, prompt=sample.prompt.copy(), completion=sample.completion.copy(), logps=logps)
+    prompt, completion = sample.prompt.copy(), sample.completion.copy()
+    return replace(sample, prompt=prompt, completion=completion, imitated=False, logps=logps)
 
 
 def _key(answer: Answer) -> tuple[Any, ...]:

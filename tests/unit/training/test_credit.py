@@ -36,12 +36,11 @@ def test_mastered_problems_are_not_trained_on():
     assert found.advantages_B.tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
-def test_signal_and_mean_reward_are_those_of_all_processes():
+def test_the_mean_reward_is_that_of_all_processes():
     flat = torch.full((4,), 0.1)  # nothing to learn here; another process has something
-    found = credited("rloo", rollout(), flat, others=[(True, 4.0, 4)])
-    assert found.has_signal and not found.advantages_B.any()
+    found = credited("rloo", rollout(), flat, others=[(4.0, 4)])
+    assert not found.advantages_B.any()
     assert found.mean_reward == pytest.approx((0.4 + 4.0) / 8)
-    assert not credited("rloo", rollout(), flat).has_signal
 
 
 def test_samples_that_share_a_baseline_need_not_be_of_one_row():
@@ -52,9 +51,9 @@ def test_samples_that_share_a_baseline_need_not_be_of_one_row():
     assert credited("rloo", rollout(), [3.0, 0.0, 3.0, 0.0]).advantages_B.tolist() == [3.0, -3.0, 3.0, -3.0]
 
 
-def test_a_player_that_is_not_trained_has_no_signal_and_its_rewards_are_known():
+def test_a_player_that_is_not_trained_has_no_credit_and_its_rewards_are_known():
     found = credit(None, list, rollout(), [1.0, 0.0, 0.0, 0.5])
-    assert found.advantages_B.tolist() == [0.0] * 4 and not found.has_signal and found.rewards_B.tolist()[3] == 0.5
+    assert found.advantages_B.tolist() == [0.0] * 4 and found.rewards_B.tolist()[3] == 0.5
 
 
 def test_what_was_not_measured_takes_no_part_in_a_baseline_or_a_mean():
@@ -71,7 +70,7 @@ def test_the_mean_reward_of_several_turns_is_over_their_samples():
     unknown, empty = credited("rae", rollout(count=2), [float("nan")] * 2), credited("rae", rollout(count=0))
     assert mean_reward([*turns, unknown, empty]) == 0.25 and mean_reward([turns[0], empty]) == 1.0
     assert mean_reward([unknown, empty]) is None and mean_reward([]) is None
-    shared = credited("rae", rollout(count=24), [0.0] * 24, others=[(True, 2.0, 4)])
+    shared = credited("rae", rollout(count=24), [0.0] * 24, others=[(2.0, 4)])
     assert mean_reward([turns[0], shared]) == pytest.approx(10 / 36)
 
 

@@ -1,129 +1,205 @@
-# Tests: training/replay.py, training/states.py, training/window.py
-"""Kept samples: what comes in, what is handed out, on one process and on two."""
+# Tests: training/replay.py, training/states.py
+"""Kept answers: what comes in, what each step trains on, and what a checkpoint holds of them."""
 
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
 
-from countdown_selfplay.distributed.processes import ALONE
-from countdown_selfplay.errors import CheckpointError
+from countdown_selfplay.contract.frame_metrics import FRAME_METRICS
+from countdown_selfplay.contract.metric import declaration_of, for_players
+from countdown_selfplay.errors import CheckpointError, ConfigError
 from countdown_selfplay.objectives.base import Replay
 from countdown_selfplay.training import states
-from countdown_selfplay.training.replay import SampleReplay
-from countdown_selfplay.training.window import RoleBatch
+from countdown_selfplay.training.replay import ReplayQueue
+from countdown_selfplay.training.samples import by_answer
 
-from .test_window import tensors_of, trained
+from .test_plan import numbers
+from .test_samples import episode_samples, sample
 
-SETTINGS = SimpleNamespace(beta=0.05, temperature=1.0)
-
-
-def batch(tokens, selected, first=0):
-    """Rows of one prompt token and `tokens[i]` completion tokens, all of value first + i; reference -value / 10."""
-    tensors = tensors_of([1] * len(tokens), tokens, first - 1)
-    tensors["ref_per_token_logps"] = -tensors["completion_ids"] / 10
-    chosen = torch.tensor(selected)
-    return RoleBatch(tensors, chosen.float(), chosen, torch.arange(len(tokens)) // 2)
+KEY = ("seed",)
 
 
-def test_fewer_kept_than_rows_leaves_the_other_rows_unselected():
-    replay = SampleReplay(Replay(rounds=2), SETTINGS)
-    found = replay.play(batch([2, 3, 1, 1], [True, False, True, False]), 4, 0, ("seed",), ALONE)
-    tensors = found.tensors
-    assert found.selected_B.tolist() == [True, True, False, False] and found.advantages_B.tolist() == [1, 1, 0, 0]
-    assert tensors["prompt_ids"][:2, 0].tolist() == [0, 2]
-    assert tensors["completion_mask"].tolist() == [[1, 1], [1, 0], [0, 0], [0, 0]]
-    assert torch.allclose(tensors["ref_per_token_logps"][1], torch.tensor([-0.2, 0.0]))
+def queue(beta=0.05, sequences=0, **rule):
+    settings = SimpleNamespace(beta=beta, temperature=1.0, role="prover", sequences_per_step=sequences)
+    return ReplayQueue(Replay(**{"rounds": None, **rule}), settings)
+
+
+def played(tokens, selected=None, first=1, round_=0, credit=1.0):
+    """Rows of so many tokens in groups of two; reference log-probs are -number / 10."""
+    found = []
+    for i, n in enumerate(tokens):
+        logps = {name: np.full(n, -(first + i) / 10, np.float32) for name in ("ref_per_token_logps", "old")}
+        trained = selected is None or selected[i]
+        found.append(sample(first + i, n, credit * trained, i // 2, trained=trained, logps=logps, round=round_))
+    return found
+
+
+def episodes(right, round_=0):
+    made = episode_samples([float(bit) for bit in right], [bool(bit) for bit in right])
+    return [sample_of(one, round_) for one in made]
+
+
+def sample_of(one, round_):
+    return type(one)(**{**vars(one), "round": round_})
+
+
+def answers(steps):
+    """Of each step its answers' numbers."""
+    return [[numbers(rows)[0] for rows in by_answer(step)] for step in steps]
+
+
+def test_a_round_trains_on_what_is_kept_and_each_answer_is_a_group_of_its_own():
+    kept = queue(rounds=2)
+    (step,) = kept.steps(played([2, 3, 1, 1], [True, False, True, False]), 0, 1, KEY)
+    assert numbers(step) == [1, 3] and [s.tokens for s in step] == [2, 1]
+    assert [s.answer for s in step] == [s.group for s in step] == [0, 1] and all(s.trained for s in step)
+    assert step[1].logps.keys() == {"ref_per_token_logps"}  # the other policies have moved since
+    assert step[1].logps["ref_per_token_logps"].tolist() == pytest.approx([-0.3])
+    assert kept.logged("a") == {"a/replay_samples": 2}
+    assert sorted(map(len, kept.steps([], 1, 3, KEY))) == [0, 0, 0]  # of no more answers than the round has sampled
+
+
+def test_more_kept_than_sampled_are_drawn_without_repetition_by_the_key_alone():
+    draws = []
+    for key in (("a",), ("a",), ("b",), ("c",)):
+        kept = queue()
+        for round_ in range(3):
+            steps = kept.steps(played([1] * 4, first=10 * round_ + 1, round_=round_), round_, 2, key)
+        draws.append([n for step in answers(steps) for n in step])
+        assert len(set(draws[-1])) == 4 and set(draws[-1]) <= {n + i for n in (1, 11, 21) for i in range(4)}
+        assert [len(step) for step in steps] == [2, 2]
+    assert draws[0] == draws[1] and not draws[0] == draws[2] == draws[3]
+    kept = queue(rounds=2, all_kept=True)
+    for round_ in range(3):
+        (step,) = kept.steps(played([1] * 4, first=10 * round_ + 1, round_=round_), round_, 1, KEY)
+    assert numbers(step) == [11, 12, 13, 14, 21, 22, 23, 24]
+
+
+def test_samples_leave_after_their_rounds_and_beyond_the_capacity():
+    kept, found = queue(rounds=2, capacity=3), []
+    for round_ in range(3):
+        kept.steps(played([1, 1], first=10 * round_ + 1, round_=round_), round_, 1, KEY)
+        found.append([numbers(answer)[0] for answer in kept.kept])
+    assert found == [[1, 2], [2, 11, 12], [12, 21, 22]]
+    kept.steps([], 4, 1, KEY)
+    assert not kept.kept
 
 
 def test_weights_are_divided_by_their_mean_over_the_tokens():
     """2 and 3 tokens of weights 1 and .25: the sum over tokens is 2.75, so that the mean over five becomes one by
     weight if the weights are multiplied by 5 / 2.75. Rewards of a tenth of that size make the same step."""
-    for size in (1.0, 0.1):
-        part = batch([2, 3], [True, True])
-        part.advantages_B = torch.tensor([1.0, 0.25]) * size
-        found = SampleReplay(Replay(rounds=1, weighted=True), SETTINGS).play(part, 2, 0, ("seed",), ALONE)
-        assert found.advantages_B.tolist() == pytest.approx([5 / 2.75, 1.25 / 2.75])
-    part.advantages_B = torch.zeros(2)  # nothing counts: nothing is divided
-    found = SampleReplay(Replay(rounds=1, weighted=True), SETTINGS).play(part, 2, 0, ("seed",), ALONE)
-    assert found.advantages_B.tolist() == [0, 0] and not found.has_signal
+    for size in (1.0, 0.1, 0.0):
+        made = [sample(1, 2, size), sample(2, 3, 0.25 * size)]
+        (step,) = queue(rounds=1, weighted=True).steps(made, 0, 1, KEY)
+        expected = [5 / 2.75, 1.25 / 2.75] if size else [0, 0]  # nothing counts: nothing is divided
+        assert [s.advantage for s in step] == pytest.approx(expected)
+    # an episode's weight is that of all its tokens: 2 of weight 1 and 9 of .25 make 4.25 over 11
+    made = episode_samples((1.0, 0.0, 0.25, 0.0), [True, False, True, False])
+    (step,) = queue(rounds=1, weighted=True).steps(made, 0, 1, KEY)
+    assert [s.advantage for s in step] == pytest.approx([11 / 4.25] * 2 + [0.25 * 11 / 4.25] * 3)
+    assert [s.answer for s in step] == [0, 0, 1, 1, 1]
 
 
-def test_samples_leave_after_their_rounds_and_beyond_the_capacity():
-    replay = SampleReplay(Replay(rounds=2, capacity=3), SETTINGS)
-    for round_ in range(3):
-        replay.play(batch([1, 1], [True, True], first=10 * round_), 2, round_, ("seed",), ALONE)
-        assert [sample.prompt[0] for sample in replay.kept] == [[0, 1], [1, 10, 11], [11, 20, 21]][round_]
+def test_right_answers_buy_steps_and_what_is_owed_waits():
+    """Episodes 0, 2 and 3 are right, 2 and 3 of one group, of which one is kept: two new answers, each to be seen 4
+    times, in steps of 2: 4 steps are owed, of which a round may take 3."""
+    kept = queue(reuse=4, per_problem=1, sequences=2)
+    steps = kept.steps(episodes([1, 0, 1, 1]), 0, 3, KEY)
+    assert [len(by_answer(step)) for step in steps] == [2, 2, 2] and kept.owed == 1.0
+    assert kept.logged("a") == {"a/replay_samples": 2, "a/new_answers": 2, "a/owed_steps": 1.0}
+    again = queue(reuse=4, per_problem=1, sequences=2)
+    again.load_state_dict(kept.state_dict())
+    assert states_equal(again, kept) and again.owed == 1.0
+    assert [len(by_answer(step)) for step in again.steps(episodes([0] * 4), 1, 3, KEY)] == [2] and again.owed == 0
+    assert again.steps(episodes([0] * 4), 2, 3, KEY) == []
+    # an answer that was kept is new again, and kept once
+    assert len(kept.steps(episodes([1, 0, 0, 0], round_=3), 3, 9, KEY)) == 1 + 2 and len(kept.kept) == 2
+    assert [answer[0].round for answer in kept.kept] == [0, 3]
 
 
-def test_two_processes_hold_the_same_list_and_hand_out_different_rows():
-    parts = [batch([1, 1], [True, True]), batch([1, 1], [True, False], first=10)]
-    stores = [SampleReplay(Replay(rounds=None), SETTINGS) for _ in parts]
-    lists = []  # what each process puts into the gather, found by a first, lonely call
-    for part in parts:
-        lonely = SimpleNamespace(rank=0, world=1, gather=lambda items: lists.append(items) or items)
-        SampleReplay(Replay(rounds=None), SETTINGS).play(part, 2, 0, ("s",), lonely)
-    together = [*lists[0], *lists[1]]
-    found = [
-        store.play(part, 2, 0, ("s",), SimpleNamespace(rank=rank, world=2, gather=lambda items: together))
-        for rank, (store, part) in enumerate(zip(stores, parts, strict=True))
-    ]
-    assert stores[0].kept == stores[1].kept and len(stores[0].kept) == 3
-    handed = [number for one in found for number in trained(one)]
-    assert sorted(handed) == [0, 1, 10]
+def test_the_newest_are_kept_and_nothing_solved_takes_no_step():
+    kept = queue(reuse=4, sequences=2, capacity=1)
+    assert kept.steps(episodes([0] * 4), 0, 3, KEY) == [] and kept.owed == 0
+    assert kept.steps(episodes([1] * 4), 1, 3, KEY) and kept.new == 4 and len(kept.kept) == 1
+    for rule, name in ((dict(reuse=4), "reuse"), (dict(carry=True), "carry")):
+        with pytest.raises(ConfigError, match=f"`{name}` of the prover's objective .* such as 32"):
+            queue(**rule)
 
 
-def test_more_kept_than_rows_are_drawn_without_repetition_by_the_key_alone():
-    draws = []
-    for key in (("a",), ("a",), ("b",), ("c",)):
-        replay = SampleReplay(Replay(rounds=None), SETTINGS)
-        replay.play(batch([1] * 4, [True] * 4), 4, 0, key, ALONE)
-        replay.play(batch([1] * 4, [True] * 4, first=10), 4, 1, key, ALONE)
-        found = replay.play(batch([1] * 4, [True] * 4, first=20), 4, 2, key, ALONE)
-        draws.append(found.tensors["prompt_ids"][:, 0].tolist())
-        assert len(set(draws[-1])) == 4 and set(draws[-1]) <= {*range(4), *range(10, 14), *range(20, 24)}
-    assert draws[0] == draws[1] and not draws[0] == draws[2] == draws[3]
+def test_carried_answers_are_in_one_step_each_and_a_remainder_waits():
+    """Three answers with credit a round, steps of 2: round 0 fills one and carries one; with round 1 four wait, which
+    are two steps: the oldest goes first."""
+    kept = queue(carry=True, sequences=2)
+    right = [*played([1, 2, 3]), sample(4, 1, 0.0, 1)]  # the one without credit is in no step
+    (first,) = kept.steps(right, 0, 4, KEY)
+    assert kept.new == 3 and kept.owed == 0.5 and len(kept.kept) == 1
+    again = queue(carry=True, sequences=2)
+    again.load_state_dict(kept.state_dict())
+    (second,) = again.steps(played([1, 2, 3], first=11, round_=1), 1, 1, KEY)
+    assert again.owed == 1.0 and len(again.kept) == 2  # a second step was full, and the round had one
+    assert Counter(numbers(first) + numbers(second)[:1]) == Counter([1, 2, 3]) and numbers(second)[1] > 10
+    assert again.logged("a") == {"a/replay_samples": 2, "a/new_answers": 3, "a/owed_steps": 1.0}
 
 
-@pytest.mark.parametrize("tokens", [[2, 1], [], [3]], ids=["two", "none", "one"])
-def test_what_is_saved_is_read_back_to_the_last_bit(tokens, tmp_path):
-    replay = SampleReplay(Replay(rounds=None), SETTINGS)
-    if tokens:
-        replay.play(batch(tokens, [True] * len(tokens), first=5), len(tokens), 3, ("s",), ALONE)
-    assert len(replay.kept) == len(tokens)
-    states.write(tmp_path, {"replay/prover": replay}, {})
-    again = SampleReplay(Replay(rounds=None), SETTINGS)
+def test_carried_answers_that_find_no_room_are_counted():
+    """Three a round, room for four and one step of 2 a round: 3 - 2 = 1 waits, then 4 - 2 = 2; with the 3 of round 2
+    five wait, of which the oldest goes, and so again in round 3."""
+    kept, dropped = queue(carry=True, sequences=2, capacity=4), []
+    for round_ in range(4):
+        kept.steps(episodes([1, 0, 1, 1], round_), round_, 1, KEY)
+        dropped.append(kept.logged("a").get("a/dropped_answers", 0))
+    assert dropped == [0, 0, 1, 1] and len(kept.kept) == 2  # 12 came, 8 were in steps, 2 wait
+    known = for_players(FRAME_METRICS, {"prover": ["prover"]})
+    assert all(declaration_of(name, known) for name in kept.logged("prover"))
+
+
+# -- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+def states_equal(one, other):
+    """Of two queues what they save."""
+    a, b = one.state_dict(), other.state_dict()
+    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("made", [played([2, 1], first=5), [], played([3]), episodes([1, 0, 1, 1])])
+def test_what_is_saved_is_read_back_to_the_last_bit(made, tmp_path):
+    kept, again = queue(), queue()
+    kept.steps(made, 3, 1, KEY)
+    states.write(tmp_path, {"replay/prover": kept}, {})
     states.load({"replay/prover": again}, states.read(tmp_path)["states"])
-    assert again.kept == replay.kept
+    assert states_equal(kept, again) and len(kept.kept) == len(by_answer(s for s in made if s.trained))
+    for one, other in zip(kept.kept, again.kept, strict=True):
+        assert [repr(vars(row) | {"answer": 0, "group": 0}) for row in one] == [repr(vars(row)) for row in other]
+        assert [row.prompt.dtype for row in one] == [row.prompt.dtype for row in other]
+
+
+def test_the_supervised_term_has_no_kept_answer():
+    """What a game marks for it is of one round; a resumed run would not know it."""
+    (step,) = queue().steps([sample(1, 2, imitated=True)], 0, 1, KEY)
+    assert not step[0].imitated
 
 
 def test_the_state_is_arrays_and_refused_where_the_reference_log_probs_would_differ():
-    replay = SampleReplay(Replay(rounds=None), SETTINGS)
-    replay.play(batch([2, 1], [True] * 2, first=5), 2, 3, ("s",), ALONE)
-    state = replay.state_dict()
-    assert state.pop("reference") == [True, 1.0] and all(isinstance(value, np.ndarray) for value in state.values())
+    kept = queue()
+    kept.steps(played([2, 1], first=5, round_=3), 3, 1, KEY)
+    state = kept.state_dict()
+    assert (state.pop("reference"), state.pop("owed")) == ([True, 1.0], 0.0)
+    assert all(isinstance(value, np.ndarray) for value in state.values())
     assert state["completion"].tolist() == [5, 5, 6] and state["completion_length"].tolist() == [2, 1]
     assert state["round"].tolist() == [3, 3] and state["advantage"].tolist() == [1.0, 1.0]
-    other = SampleReplay(Replay(rounds=None), SimpleNamespace(beta=0.0, temperature=1.0))
+    assert state["answer_rows"].tolist() == [1, 1]
     with pytest.raises(CheckpointError, match=r"temperature\) = \(True, 1.0\) and this run has \(False, 1.0\)"):
-        other.load_state_dict(replay.state_dict())
-
-
-def test_as_many_rows_are_handed_out_as_the_player_has_whatever_came_in():
-    """Two rows of signal come in, eight go out: the two, and copies of the first prompt that are not selected."""
-    replay = SampleReplay(Replay(rounds=1), SETTINGS)
-    found = replay.play(batch([2, 1], [True] * 2, first=5), 8, 0, ("s",), ALONE)
-    assert found.rows == 8 and found.selected_B.tolist() == [True] * 2 + [False] * 6
-    assert found.tensors["prompt_ids"][:, 0].tolist() == [5, 6, 5, 5, 5, 5, 5, 5]
-    assert found.tensors["completion_mask"].sum(1).tolist() == [2, 1, 0, 0, 0, 0, 0, 0]
+        queue(beta=0.0).load_state_dict(kept.state_dict())
 
 
 def test_kept_samples_take_eight_bytes_a_number(tmp_path):
-    replay = SampleReplay(Replay(rounds=None), SETTINGS)
+    kept = queue()
     for round_ in range(64):
-        replay.play(batch([512] * 2, [True] * 2), 2, round_, ("s",), ALONE)
-    states.write(tmp_path, {"replay/prover": replay}, {})
-    # 128 samples of 1 + 512 tokens and 512 log-probs; 5 more numbers a sample and a header of less than 2 kB
-    numbers = 128 * (1 + 512 + 512 + 5)
-    assert numbers * 8 <= (tmp_path / states.ARRAYS).stat().st_size <= numbers * 8 + 2048
+        kept.steps(played([512] * 2, round_=round_), round_, 1, KEY)
+    states.write(tmp_path, {"replay/prover": kept}, {})
+    # 128 samples of 1 + 512 tokens and 512 log-probs; 6 more numbers a sample and a header of less than 2 kB
+    count = 128 * (1 + 512 + 512 + 6)
+    assert count * 8 <= (tmp_path / states.ARRAYS).stat().st_size <= count * 8 + 2048
