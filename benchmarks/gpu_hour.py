@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -95,11 +96,13 @@ def run(job: Job, folder: Path) -> str:
     if job.needs and find_spec(job.needs) is None:
         return f"left out: {job.needs} is not installed"
     partial = folder / f"{job.name}.part"
+    # Stock TRL trainers refuse several GPUs in one process.
+    one = {**os.environ, "CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0")}
     start = time.monotonic()
     with (folder / f"{job.name}.log").open("w") as log:
         try:
             code: int | str = subprocess.run(
-                job.command(partial), stdout=log, stderr=subprocess.STDOUT, timeout=JOB_MINUTES * 60
+                job.command(partial), stdout=log, stderr=subprocess.STDOUT, timeout=JOB_MINUTES * 60, env=one
             ).returncode
         except subprocess.TimeoutExpired:
             code = f"it took more than {JOB_MINUTES:g} minutes"
