@@ -67,8 +67,8 @@ def test_the_least_is_what_lasts_and_the_larger_half():
     assert memory_table(gib["a"], gib["b"], gib["c"]).splitlines()[-2].split()[:3] == ["at", "least", "4.000"]
 
 
-def said_of(launch=None, model=None, **changes):
-    """Part -> how it comes about, of a joint run of the tiny model."""
+def said_of(launch=None, model=None, what=1, **changes):
+    """Part -> how it comes about (what=0: its GiB), of a joint run of the tiny model."""
     args = JointSelfPlayConfig(
         output_dir="unused", use_cpu=True, bf16=False, report_to="none",
         **{"per_device_train_batch_size": 4, "num_generations": 4, "prover_micro_batches": 2, "operands": [3],
@@ -76,7 +76,12 @@ def said_of(launch=None, model=None, **changes):
     )  # fmt: skip
     table = memory_of(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH), launch or Launch())
     cells = (re.split(r"\s{2,}", line, maxsplit=2) for line in table.splitlines()[2:-2])
-    return {name: words for name, _, words in cells}
+    return {name: (size, words)[what] for name, size, words in cells}
+
+
+def cached(**how):
+    """GiB of the KV cache of a large round."""
+    return float(said_of(what=0, prover_micro_batches=800, **how)["KV cache (sampling)"])
 
 
 def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
@@ -99,6 +104,20 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     found = said_of(steps_per_round=3)["KV cache (sampling)"]
     assert found.startswith("prover: 24 texts of ") and said_of()["KV cache (sampling)"] == found.replace("24", "8")
     assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
+
+
+@pytest.mark.parametrize(
+    ("launch", "dtype", "smaller"),
+    [
+        (Launch(), "bfloat16", 2),
+        (Launch(bf16=True, device="cuda"), None, 2),  # float32 weights under autocast
+        (Launch("fsdp2", 2, bf16=True, device="cuda"), None, 2),
+    ],
+    ids=str,
+)
+def test_the_cache_is_in_the_type_that_attention_reads(launch, dtype, smaller):
+    whole, found = cached(), cached(launch=launch, model=ModelConfig(dtype=dtype))
+    assert whole == pytest.approx(smaller * found, abs=0.003)
 
 
 PROBED = """

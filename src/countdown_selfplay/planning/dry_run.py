@@ -27,7 +27,7 @@ from ..policies.build import DEFAULT_ADAPTER, read_tokenizer
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
 from ..training.parts import ready_tokenizer
-from .memory import SHARDED, Launch, kv_cache, launch_of, memory_table, parameters_of, state
+from .memory import Launch, kv_cache, launch_of, memory_table, parameters_of, state
 
 
 def print_dry_run(
@@ -163,9 +163,7 @@ def memory_of(
         rows = args.per_device_train_batch_size * role.micro_batches * args.steps_per_round
         asked = role.samples_per_round and -(-role.samples_per_round // launch.processes)
         texts.append((role.role, asked or rows, prompts[role.kind] + role.max_completion_length))
-    whole_half = size == 2 or (launch.bf16 and launch.kind in SHARDED)  # these cast the weights
-    each = 2 if whole_half else 3 if launch.bf16 else 4  # autocast: float32 keys, for their rotation, and bf16 values
-    return memory_table(lasting, kv_cache(config, texts, each), training)
+    return memory_table(lasting, kv_cache(config, texts, 2 if launch.bf16 else size), training)
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
