@@ -16,7 +16,15 @@ from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.planning.dry_run import memory_of
-from countdown_selfplay.planning.memory import Launch, kv_cache, memory_table, parameters_of, planned_launch, state
+from countdown_selfplay.planning.memory import (
+    Launch,
+    kv_cache,
+    memory_table,
+    narrowed_of,
+    parameters_of,
+    planned_launch,
+    state,
+)
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 CONFIG = AutoConfig.for_model(
@@ -65,6 +73,17 @@ def test_the_cache_holds_keys_and_values_of_all_texts_of_the_greediest_role():
 def test_the_least_is_what_lasts_and_the_larger_half():
     gib = {name: {name: (size * 2.0**30, "")} for name, size in (("a", 1), ("b", 3), ("c", 2))}
     assert memory_table(gib["a"], gib["b"], gib["c"]).splitlines()[-2].split()[:3] == ["at", "least", "4.000"]
+
+
+def test_frozen_linear_layers_take_two_bytes_under_autocast_where_weights_are_whole():
+    """By hand: q, o 96x96, k, v 96x32, gate, up, down 96x320, biases of q, k and v, twice; not the embeddings."""
+    frozen = narrowed_of(CONFIG)
+    assert frozen == 2 * (2 * 96 * 96 + 2 * 96 * 32 + 3 * 96 * 320 + 96 + 32 + 32)
+    found = {
+        kind: state(Launch(kind, 2, bf16=True), 10**6, 8, 4, frozen)[0]["weights"][0] for kind in ("ddp", "fsdp2")
+    }
+    assert found == {"ddp": 4 * 10**6 - 2 * frozen, "fsdp2": 4 * 10**6 / 2}
+    assert state(Launch("ddp", 2), 10**6, 8, 4, frozen)[0]["weights"][0] == 4 * 10**6  # float32: nothing is cast
 
 
 def said_of(launch=None, model=None, what=1, **changes):

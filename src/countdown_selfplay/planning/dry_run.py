@@ -27,7 +27,7 @@ from ..policies.build import DEFAULT_ADAPTER, read_tokenizer
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
 from ..training.parts import ready_tokenizer
-from .memory import Launch, kv_cache, launch_of, memory_table, parameters_of, state
+from .memory import Launch, kv_cache, launch_of, memory_table, narrowed_of, parameters_of, state
 
 
 def print_dry_run(
@@ -155,7 +155,8 @@ def memory_of(
     copies = len(starts) + (sets if adapter is None else own)
     dtype = str(getattr(config, "dtype", None) if model.dtype == "auto" else model.dtype or "float32")
     size = getattr(torch, dtype.removeprefix("torch."), torch.float32).itemsize
-    lasting, training = state(launch, copies * whole + sets * adapted, sets * (adapted or whole), size)
+    frozen = len(starts) * narrowed_of(config)
+    lasting, training = state(launch, copies * whole + sets * adapted, sets * (adapted or whole), size, frozen)
     if args.generation_backend != "generate":
         return memory_table(lasting, {}, training)
     prompts, texts = _prompt_tokens(path, args), []
