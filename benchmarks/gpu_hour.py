@@ -2,7 +2,7 @@
 
     python benchmarks/gpu_hour.py                      # the jobs that are not done, until ten minutes are over
     python benchmarks/gpu_hour.py --minutes 120        # all of them
-    python benchmarks/gpu_hour.py --list               # their commands; runs nothing
+    python benchmarks/gpu_hour.py --dry_run            # what each measures, its minutes and its command; runs nothing
     python benchmarks/gpu_hour.py --quick --folder quick    # the same jobs with small shapes, on a CPU
 
 A job is a command of this folder in a process of its own, which ends after JOB_MINUTES at the latest. It writes
@@ -19,9 +19,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,6 +51,12 @@ class Job:
         return [sys.executable, str(HERE / f"{self.script}.py"), *self.flags, "--output", str(output)]
 
 
+MEASURES = {
+    "train_only": "tokens a second and peak memory of updates alone",
+    "shared_prefix": "time and memory of scoring with shared prompts against plain",
+    "throughput": "samples and completion tokens a second, peak memory",
+    "memory": "peak memory of both halves of a round against the estimate",
+}
 STOCK = ("trl_rloo", "trl_grpo", "trl_rloo_conjecturer", "trl_grpo_conjecturer")
 
 
@@ -95,19 +104,39 @@ def run(job: Job, folder: Path) -> str:
     if job.needs and find_spec(job.needs) is None:
         return f"left out: {job.needs} is not installed"
     partial = folder / f"{job.name}.part"
+    # Stock TRL trainers refuse several GPUs in one process.
+    one = {**os.environ, "CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0")}
     start = time.monotonic()
     with (folder / f"{job.name}.log").open("w") as log:
+        process = subprocess.Popen(
+            job.command(partial), stdout=log, stderr=subprocess.STDOUT, env=one, start_new_session=True
+        )
         try:
-            code: int | str = subprocess.run(
-                job.command(partial), stdout=log, stderr=subprocess.STDOUT, timeout=JOB_MINUTES * 60
-            ).returncode
+            code: int | str = process.wait(JOB_MINUTES * 60)
         except subprocess.TimeoutExpired:
             code = f"it took more than {JOB_MINUTES:g} minutes"
+        finally:  # its own children too, which would keep their GPU memory
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     if code == 0 and partial.exists():
         partial.replace(folder / f"{job.name}.json")
         return f"done in {time.monotonic() - start:.0f} s"
     lines = (folder / f"{job.name}.log").read_text().strip().splitlines() or ["no output"]
     return f"failed ({code}): {lines[-1][:200]}"
+
+
+def plan(chosen: list[Job], folder: Path) -> str:
+    """What a run of the jobs would do, a job in two lines."""
+    lines, minutes = [], 0.0
+    for job in chosen:
+        absent = job.needs is not None and find_spec(job.needs) is None
+        done = (folder / f"{job.name}.json").exists()
+        state = "done" if done else f"left out, {job.needs} is not installed" if absent else f"{job.minutes:g} minutes"
+        minutes += 0 if done or absent else job.minutes
+        lines += [f"{job.name}: {MEASURES[job.script]} ({state})"]
+        lines += [f"    {' '.join(job.command(folder / f'{job.name}.json')[1:])}"]
+    return "\n".join([*lines, f"together {minutes:g} minutes on an H100"])
 
 
 def summary(folder: Path, known: list[Job]) -> str:
@@ -155,7 +184,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--minutes", type=float, default=10.0, help="no job is started that would end later than this")
     made.add_argument("--only", help="jobs whose name contains this")
     made.add_argument("--tokenizer", help="folder or id of a tokenizer with a chat template: chat prompts")
-    made.add_argument("--list", action="store_true", help="print the commands and run nothing")
+    made.add_argument("--dry_run", action="store_true", help="print what each job measures, and run nothing")
     made.add_argument("--quick", action="store_true", help="small shapes, to see that everything runs; needs no GPU")
     return made
 
@@ -168,15 +197,13 @@ def main() -> int:
     chosen = [job for job in known if (options.only or "") in job.name]
     if not chosen:
         parser().error(f"--only {options.only}: no job has this in its name; jobs: {', '.join(j.name for j in known)}")
-    if options.list:
-        print(
-            "\n".join(
-                f"{job.name}: {' '.join(job.command(options.folder / f'{job.name}.json')[1:])}" for job in chosen
-            )
-        )
+    if options.dry_run:
+        print(plan(chosen, options.folder))
         return 0
     if not (options.quick or torch.cuda.is_available()):
-        parser().error("no GPU is visible; --quick runs the same jobs with small shapes on a CPU, --list prints them")
+        parser().error(
+            "no GPU is visible; --quick runs the same jobs with small shapes on a CPU, --dry_run prints them"
+        )
     options.folder.mkdir(parents=True, exist_ok=True)
     start, failed, left = time.monotonic(), 0, []
     for job in chosen:

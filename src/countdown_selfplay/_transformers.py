@@ -22,6 +22,7 @@ TAKEN = {
     "Cache.batch_repeat_interleave": ("repeats",),
     "Cache.batch_select_indices": ("indices",),
     "Cache.get_seq_length": (),
+    "Cache.update": ("key_states", "value_states"),
 }
 """What the decoding loop calls, with the parameters that it passes."""
 LOOP = ("input_ids", "logits_processor", "stopping_criteria", "generation_config")

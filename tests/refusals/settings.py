@@ -152,6 +152,8 @@ ROWS = [
     row("generation_backend=sglang", config, generation_backend="sglang"),
     row("vllm_importance_sampling_mode=clip", config, vllm_importance_sampling_mode="clip"),
     row("torch_compile_backend=inductorr", untrained, model=None, torch_compile_backend="inductorr"),
+    *(row(f"torch_compile_mode={mode} =CUDA~graph", untrained, model=None, torch_compile=True, torch_compile_mode=mode)
+      for mode in ("reduce-overhead", "max-autotune")),
     row("torch_compile_mode=max-autotun", untrained, model=None, torch_compile=True, torch_compile_mode="max-autotun"),
     # settings that nothing would read, or that another one answers
     row("loss_type=grpo", config, loss_type="grpo"),
@@ -178,6 +180,9 @@ ROWS = [
     row("neftune_noise_alpha=5.0", config, neftune_noise_alpha=5.0),
     *(row("dtype=float16", config, model_init_kwargs={"dtype": name}) for name in ("float16", "torch.float16",
         "half")),
+    *(row("model_init_kwargs =device_map", config, model_init_kwargs=given)
+      for given in ({"device_map": "auto"}, '{"device_map": {"": 0}}')),
+    row("ddp_timeout=600 =3662 =vllm_request_retries", config, **SERVER, ddp_timeout=600),
     row("ddp_find_unused_parameters=False", config, ddp_find_unused_parameters=False),
     row("gradient_checkpointing_kwargs=use_reentrant", config, gradient_checkpointing=True,
         gradient_checkpointing_kwargs={"use_reentrant": True}),

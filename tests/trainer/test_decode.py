@@ -8,6 +8,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedToken
 
 from countdown_selfplay._transformers import cache_name
 from countdown_selfplay.errors import GenerationError
+from countdown_selfplay.policies import decode
 from countdown_selfplay.policies.decode import common_run, common_start, without_idle_rows
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from tests.trainer.test_speed import prompts
@@ -60,6 +61,31 @@ def test_equal_seeds_give_the_tokens_of_transformers_own_loop(settings, repeats)
     for seed in range(4):
         plain, ours = both(model, asked(ids, mask, eos_token_id=end, **settings), seed)
         assert torch.equal(plain, ours)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("shortest", [1, 100])  # tokens of a shared beginning that is read in a pass of its own
+def test_the_cache_is_in_the_type_of_autocast_and_scores_keep_their_bits(attention, shortest, monkeypatch):
+    model, (ids, mask, end) = tiny(torch.float32), questions(4)
+    model.set_attn_implementation(attention)
+    narrow, found = decode._narrow, []
+    for way in (narrow, lambda *_: None):
+        caches, scores = [], []
+
+        def kept(cache, device, way=way, caches=caches):
+            caches.append(cache)
+            way(cache, device)
+
+        monkeypatch.setattr(decode, "_narrow", kept)
+        torch.manual_seed(0)
+        with torch.autocast("cpu", torch.bfloat16):
+            given = decode._shortened(model, asked(ids, mask, eos_token_id=end), shortest, scores.append)
+            tokens = model.generate(**given)
+        sizes = {t.element_size() for layer in caches[0].layers for t in (layer.keys, layer.values)}
+        found.append((tokens, torch.cat([part for _, part in scores]), sizes))
+    (ours, our_scores, our_sizes), (plain, plain_scores, plain_sizes) = found
+    assert our_sizes == {2} and 4 in plain_sizes
+    assert torch.equal(ours, plain) and torch.equal(our_scores, plain_scores)
 
 
 def test_stop_strings_end_rows_as_in_transformers_own_loop():

@@ -9,6 +9,7 @@ import torch
 from datasets import Dataset
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS
 
 from ..installed import here

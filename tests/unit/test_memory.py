@@ -16,7 +16,15 @@ from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.planning.dry_run import batch_arithmetic, memory_of
-from countdown_selfplay.planning.memory import Launch, kv_cache, memory_table, parameters_of, planned_launch, state
+from countdown_selfplay.planning.memory import (
+    Launch,
+    kv_cache,
+    memory_table,
+    narrowed_of,
+    parameters_of,
+    planned_launch,
+    state,
+)
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 CONFIG = AutoConfig.for_model(
@@ -67,8 +75,19 @@ def test_the_least_is_what_lasts_and_the_larger_half():
     assert memory_table(gib["a"], gib["b"], gib["c"]).splitlines()[-2].split()[:3] == ["at", "least", "4.000"]
 
 
-def said_of(launch=None, model=None, **changes):
-    """Part -> how it comes about, of a joint run of the tiny model."""
+def test_frozen_linear_layers_take_two_bytes_under_autocast_where_weights_are_whole():
+    """By hand: q, o 96x96, k, v 96x32, gate, up, down 96x320, biases of q, k and v, twice; not the embeddings."""
+    frozen = narrowed_of(CONFIG)
+    assert frozen == 2 * (2 * 96 * 96 + 2 * 96 * 32 + 3 * 96 * 320 + 96 + 32 + 32)
+    found = {
+        kind: state(Launch(kind, 2, bf16=True), 10**6, 8, 4, frozen)[0]["weights"][0] for kind in ("ddp", "fsdp2")
+    }
+    assert found == {"ddp": 4 * 10**6 - 2 * frozen, "fsdp2": 4 * 10**6 / 2}
+    assert state(Launch("ddp", 2), 10**6, 8, 4, frozen)[0]["weights"][0] == 4 * 10**6  # float32: nothing is cast
+
+
+def said_of(launch=None, model=None, what=1, **changes):
+    """Part -> how it comes about (what=0: its GiB), of a joint run of the tiny model."""
     args = JointSelfPlayConfig(
         output_dir="unused", use_cpu=True, bf16=False, report_to="none",
         **{"problems_per_round": 2, "num_generations": 4, "proposals_per_round": 4, "operands": [3],
@@ -76,7 +95,12 @@ def said_of(launch=None, model=None, **changes):
     )  # fmt: skip
     table = memory_of(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH), launch or Launch())
     cells = (re.split(r"\s{2,}", line, maxsplit=2) for line in table.splitlines()[2:-2])
-    return {name: words for name, _, words in cells}
+    return {name: (size, words)[what] for name, size, words in cells}
+
+
+def cached(**how):
+    """GiB of the KV cache of a large round."""
+    return float(said_of(what=0, problems_per_round=800, **how)["KV cache (sampling)"])
 
 
 def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
@@ -128,6 +152,20 @@ def test_a_round_and_a_micro_batch_are_said_in_their_settings():
         "problems per round: 3",
         "rounds: 5, so at most 270 prover samples",
     ]
+
+
+@pytest.mark.parametrize(
+    ("launch", "dtype", "smaller"),
+    [
+        (Launch(), "bfloat16", 2),
+        (Launch(bf16=True, device="cuda"), None, 2),  # float32 weights under autocast
+        (Launch("fsdp2", 2, bf16=True, device="cuda"), None, 2),
+    ],
+    ids=str,
+)
+def test_the_cache_is_in_the_type_that_attention_reads(launch, dtype, smaller):
+    whole, found = cached(), cached(launch=launch, model=ModelConfig(dtype=dtype))
+    assert whole == pytest.approx(smaller * found, abs=0.003)
 
 
 PROBED = """

@@ -300,6 +300,11 @@ class Client:
         2.0, "Seconds before the first retry; each further pause is twice as long.", Range(0, why="seconds"), free=True
     )
 
+    @property
+    def patience(self) -> float:
+        """Seconds after which the last try has failed, at most."""
+        return self.request_timeout * (self.request_retries + 1) + self.retry_backoff * (2**self.request_retries - 1)
+
 
 @dataclass
 class RunFields:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from typing import Any
 
 from ..asking import check_generation_kwargs
@@ -77,6 +78,21 @@ def check_generation(config: SelfPlaySettings) -> None:
     engine_arguments(config)
     check_generation_kwargs(config.generation_kwargs, config.generation_backend)
     _warn_truncated_sampling(config)
+
+
+def outlast_servers(config: SelfPlaySettings) -> None:
+    """Other processes wait in a collective while one waits for its server: a `ddp_timeout` that is at its default
+    becomes longer than that, a shorter one of the user's is refused. Before the process group is made."""
+    if config.generation_backend != "vllm_server" or config.ddp_timeout > (longest := config.client.patience):
+        return
+    usual = next(f.default for f in dataclasses.fields(config) if f.name == "ddp_timeout")
+    if config.ddp_timeout != usual:
+        raise ConfigError(
+            f"`ddp_timeout` ({config.ddp_timeout}) must be longer than a vLLM server may be waited for, {longest:.0f} "
+            "s (vllm_request_timeout x (vllm_request_retries + 1) and the pauses between), or the other processes end "
+            "with an error of NCCL's; raise it or leave it unset, or lower vllm_request_retries."
+        )
+    config.ddp_timeout = math.ceil(longest) + usual
 
 
 def vllm_names(client: Client) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ..options import check_options
 from ..registry import suggestion
 from .changes import NEVER, PARTS, allowed_names, plain_name
 from .flat import NAMES
-from .generation_rules import check_generation
+from .generation_rules import check_generation, outlast_servers
 from .part_rules import check_fill, check_parts, check_placebo, check_problems
 from .ranges import check_numbers
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
@@ -43,11 +43,16 @@ def _reentrant(given: object) -> bool:
     return isinstance(given, dict) and bool(given.get("use_reentrant"))
 
 
-def _half(given: object) -> bool:
-    """Do the arguments of `from_pretrained` ask for float16?"""
+def _init(given: object) -> dict[str, Any]:
+    """The arguments of `from_pretrained`."""
     found = json.loads(given) if isinstance(given, str) else given
-    return isinstance(found, dict) and any(
-        str(found.get(name)).removeprefix("torch.") in ("float16", "half") for name in ("dtype", "torch_dtype")
+    return found if isinstance(found, dict) else {}
+
+
+def _half(given: object) -> bool:
+    """Do they ask for float16?"""
+    return any(
+        str(_init(given).get(n)).removeprefix("torch.") in ("float16", "half") for n in ("dtype", "torch_dtype")
     )
 
 
@@ -113,6 +118,11 @@ RULES: tuple[tuple[Broken, str], ...] = (  # broken if; the sentence, in which {
         "a few rounds; use bfloat16 or float32.",
     ),
     (
+        lambda c: _init(c.model_init_kwargs).get("device_map") is not None,
+        "`model_init_kwargs` (device_map) is not supported: the engine places the policies; leave it out, and spread "
+        "a model that is too large for one GPU with accelerate_configs/zero3.yaml or fsdp2.yaml.",
+    ),
+    (
         lambda c: c.neftune_noise_alpha is not None,
         "`neftune_noise_alpha` ({c.neftune_noise_alpha}) would move the embeddings in sampling as in the loss, which "
         "then score other models; leave it unset (`countdown-selfplay sft` takes it).",
@@ -161,6 +171,7 @@ def before_trl(config: SelfPlaySettings) -> None:
     check_kinds(config)
     check_players(config)
     check_rules(config, _BEFORE)
+    outlast_servers(config)
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
     for name, instead in _UNREAD.items():
         if getattr(config, name) != defaults[name]:

@@ -7,6 +7,9 @@ from typing import Any, Self
 
 import torch
 from transformers import TrainingArguments
+from transformers.utils import logging
+
+logger = logging.get_logger(__name__)
 
 
 class Settled:
@@ -29,6 +32,19 @@ class Settled:
             args.activation_checkpointing_kwargs = args.gradient_checkpointing_kwargs
         if args.activation_checkpointing and not args.activation_checkpointing_kwargs:
             args.activation_checkpointing_kwargs = {"use_reentrant": False}
+
+    @property
+    def n_gpu(self) -> int:
+        """The first of several visible GPUs alone where no launcher gives each a process: Trainer would wrap the model
+        in `nn.DataParallel`, which TRL refuses."""
+        found: int = super().n_gpu  # type: ignore[misc]  # of TrainingArguments
+        if found > 1:
+            logger.warning_once(
+                f"{found} GPUs are visible and this process uses the first (CUDA_VISIBLE_DEVICES chooses another); "
+                f"for all of them add `--accelerate_config ddp --num_processes {found}`, or start the script with "
+                "`accelerate launch`."
+            )
+        return min(found, 1)
 
     # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).
     def __getstate__(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ..config import Role
 from ..errors import ConfigError
 from ..policies import PolicySet
 from ..policies.base import cut_up
+from ..policies.narrow import narrow
 from ..policies.optimization import clip_roles
 
 # (module, batch) -> log-probs and entropies of the batch's completion tokens. The batch holds prompt_ids, prompt_mask,
@@ -46,10 +47,18 @@ class Engine:
                 f"The launcher started {launched} processes and each knows of {known}: they would train {launched} "
                 "separate models; on a machine without GPUs set use_cpu=True, or start one process."
             )
+        if policies is not None and self._narrows:
+            narrow(policies.module)
+
+    @property
+    def _narrows(self) -> bool:
+        """Other engines have a precision of their own for what they cut up."""
+        return self.name == "ddp" and bool(self.accelerator.mixed_precision == "bf16")
 
     def place_reference(self, model: nn.Module) -> nn.Module:
         """A frozen copy, where and how its forward pass is run."""
-        return model.to(self.accelerator.device)
+        model = model.to(self.accelerator.device)
+        return narrow(model) if self._narrows else model
 
     @contextmanager
     def whole_weights(self) -> Iterator[None]:

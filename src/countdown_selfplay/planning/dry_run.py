@@ -26,7 +26,7 @@ from ..policies.build import DEFAULT_ADAPTER, read_tokenizer
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
 from ..training.parts import ready_tokenizer
-from .memory import SHARDED, Launch, kv_cache, launch_of, memory_table, parameters_of, state
+from .memory import Launch, kv_cache, launch_of, memory_table, narrowed_of, parameters_of, state
 
 
 def print_dry_run(
@@ -154,15 +154,14 @@ def memory_of(
     copies = len(starts) + (sets if adapter is None else own)
     dtype = str(getattr(config, "dtype", None) if model.dtype == "auto" else model.dtype or "float32")
     size = getattr(torch, dtype.removeprefix("torch."), torch.float32).itemsize
-    lasting, training = state(launch, copies * whole + sets * adapted, sets * (adapted or whole), size)
+    frozen = len(starts) * narrowed_of(config)
+    lasting, training = state(launch, copies * whole + sets * adapted, sets * (adapted or whole), size, frozen)
     if args.generation_backend != "generate":
         return memory_table(lasting, {}, training)
     prompts = _prompt_tokens(path, args)
     samples = args.samples(launch.processes)
     texts = [(s.role, samples[s.role], prompts[s.kind] + s.max_completion_length) for s in roles]
-    whole_half = size == 2 or (launch.bf16 and launch.kind in SHARDED)  # these cast the weights
-    each = 2 if whole_half else 3 if launch.bf16 else 4  # autocast: float32 keys, for their rotation, and bf16 values
-    return memory_table(lasting, kv_cache(config, texts, each), training)
+    return memory_table(lasting, kv_cache(config, texts, 2 if launch.bf16 else size), training)
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM
 
 from ..distributed.choose import choose_engine
 from ..evaluation.terminal import aligned
+from ..policies.narrow import frozen_linears
 
 GIB = 2**30
 Parts = dict[str, tuple[float, str]]
@@ -57,6 +58,13 @@ def planned_launch(config: Mapping[str, Any], processes: int | None) -> Launch:
     return Launch(engine, world, device, str(config.get("mixed_precision", "no")) == "bf16")
 
 
+def narrowed_of(config: Any) -> int:
+    """Parameters of a model that are in bf16 where it is frozen and autocast is on."""
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).requires_grad_(False)
+    return sum(p.numel() for layer in frozen_linears(model) for p in layer.parameters())
+
+
 def parameters_of(config: Any, adapter: PeftConfig | None = None) -> tuple[int, int]:
     """Parameters of a model, tied ones once, and of one adapter over it. Nothing is loaded or allocated."""
     with torch.device("meta"):
@@ -67,9 +75,9 @@ def parameters_of(config: Any, adapter: PeftConfig | None = None) -> tuple[int, 
         return whole, get_peft_model(model, copy.deepcopy(adapter)).get_nb_trainable_parameters()[0]
 
 
-def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4) -> tuple[Parts, Parts]:
+def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4, frozen: int = 0) -> tuple[Parts, Parts]:
     """What lasts through a run, and the gradients, which live while training only; `weights`: all, `trained`: those
-    that an optimizer has."""
+    that an optimizer has; `frozen`: of `weights` those of frozen linear layers."""
     n, deepspeed = launch.processes, launch.kind in ("zero2", "zero3")
     size = 2 if deepspeed and launch.bf16 else weight_bytes
     moments = 12 if deepspeed else 2 * size  # DeepSpeed keeps a float32 copy of the weights beside Adam's two moments
@@ -82,6 +90,9 @@ def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4) -> 
         "weights": part(weights, size, 1 if launch.kind == "zero2" else spread),
         "optimizer": part(trained, moments, spread),
     }
+    if frozen and launch.bf16 and spread == 1 and size == 4:
+        spared, words = lasting["weights"]
+        lasting["weights"] = (spared - frozen * 2, f"{words}, {frozen / 1e6:.1f}M of them x 2")
     return lasting, {"gradients (training)": part(trained, size, spread)}
 
 

@@ -274,6 +274,11 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
             f"{type(model).__name__} has float16 weights, in which small gradients and steps round to 0; load it in "
             "bfloat16 or float32."
         )
+    if len(set((getattr(model, "hf_device_map", None) or {}).values())) > 1:
+        raise ConfigError(
+            f"{type(model).__name__} is spread over devices (`device_map`), and the engine places the policies; load "
+            "it without, and launch with accelerate_configs/zero3.yaml or fsdp2.yaml where one GPU is too small."
+        )
     config = model.config.get_text_config()
     counts = (getattr(config, name, None) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
     experts = next(filter(None, counts), 0)

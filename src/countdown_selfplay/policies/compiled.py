@@ -61,9 +61,13 @@ def compile_layers(
         raise ConfigError(
             f"`torch_compile_backend` ({backend}) must be one of {', '.join(known)}.{suggestion(backend, known)}"
         )
-    modes = [*torch._inductor.list_mode_options()]
+    options = torch._inductor.list_mode_options()
+    modes = [name for name, own in options.items() if not own.get("triton.cudagraphs")]
     if mode is not None and backend == "inductor" and mode not in modes:
-        raise ConfigError(f"`torch_compile_mode` ({mode}) must be one of {', '.join(modes)}.{suggestion(mode, modes)}")
+        why = ": it records a CUDA graph for each shape, of which a round has many" if mode in options else ""
+        raise ConfigError(
+            f"`torch_compile_mode` ({mode}) must be one of {', '.join(modes)}{why}.{suggestion(mode, modes)}"
+        )
     heads = [part for part in module.modules() if "shared_prefix" in vars(part)]
     layers = [layer for head in heads for layer in layers_of(head) if any(p.requires_grad for p in layer.parameters())]
     why = ""

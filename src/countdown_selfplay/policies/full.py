@@ -143,14 +143,16 @@ class FullPolicies(PolicySet):
         inner = {inner_name(name): model for name, model in models.items()}
         self.module = PolicyModule(inner, active=next(iter(inner)), unsaved=unsaved)
         self._now = next(iter(models))
-        self._references: dict[str, nn.Module] = {}
+        self._references: dict[str, tuple[nn.Module, Any, Any]] = {}
+        """Role -> the frozen copy as the engine runs it, the model in it, and that model's forward at the role's
+        temperature: roles with one start share the copy."""
 
     def _switch(self, name: str) -> None:
         self.module.active, self._now = inner_name(name), name
 
     @property
     def frozen_copies(self) -> tuple[nn.Module, ...]:
-        return tuple(self._references.values())
+        return tuple(dict.fromkeys(placed for placed, *_ in self._references.values()))
 
     def _model(self, name: str) -> Any:
         return self.module.policies[inner_name(name)]
@@ -162,22 +164,29 @@ class FullPolicies(PolicySet):
         self.module.tokenizer = tokenizer
         # TRL patched the set's forward with one temperature; each policy gets its own head instead (rule 17).
         self.module.__dict__.pop("forward", None)
-        copies: dict[tuple[object, float], nn.Module] = {}
-        for role in anchored:  # copied before the heads are patched, and shared where weights and heat agree
-            key = (self.starts[self.weights_of[role]], temperatures[role])
-            if key not in copies:
-                policy = self._model(self.weights_of[role])
+        copies: dict[object, nn.Module] = {}
+        heads: dict[str, Any] = {}
+        for role in anchored:  # copied before the heads of policies are patched
+            start, policy = self.starts[self.weights_of[role]], self._model(self.weights_of[role])
+            if start not in copies:
                 with gathered(policy.parameters()):
-                    frozen = copy.deepcopy(policy).eval().requires_grad_(False)
-                scored_at(frozen, temperatures[role])
-                copies[key] = place(frozen)
-            self._references[role] = copies[key]
+                    copies[start] = copy.deepcopy(policy).eval().requires_grad_(False)
+            frozen = copies[start]
+            vars(frozen).pop("forward", None)
+            scored_at(frozen, temperatures[role])
+            heads[role] = frozen.forward
+        placed = {start: place(frozen) for start, frozen in copies.items()}
+        for role, head in heads.items():
+            start = self.starts[self.weights_of[role]]
+            self._references[role] = (placed[start], copies[start], head)
         for name in dict.fromkeys(self.weights_of.values()):
             scored_at(self._model(name), temperatures[self.shared_by(name)[0]], self.top1)
 
     @contextmanager
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
-        yield self._references[role]
+        placed, frozen, head = self._references[role]
+        frozen.forward = head  # type: ignore[method-assign]
+        yield placed
 
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         policy, prefix = self._model(name), f"policies.{inner_name(name)}."

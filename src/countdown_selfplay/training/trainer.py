@@ -204,10 +204,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             advise_threads()
         self.eos_token_ids = end_tokens(args, self.domain, self.train_dataset, self.policies, tokenizer)
         self.engine.wrapped = lambda: self.model_wrapped
-        self.engine.bind(self.accelerator, self.policies, args.max_grad_norm)
         anchored = [role for role in self.trained if self.roles[role].beta > 0]
         adapters, gather = args.policy_sharing == "lora", self.processes.gather
         self.store.settings |= model_settings(self.policies.module, adapters, bool(anchored), gather)
+        self.engine.bind(self.accelerator, self.policies, args.max_grad_norm)
         if optimizer is not None:
             tag_roles(optimizer, self.policies)
             self.round_end.configured_groups = group_settings(optimizer)

@@ -2,6 +2,7 @@
 """The benchmark of a GPU hour asks its scripts for what they know and goes on where it ended; ratios are judged."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -44,6 +45,36 @@ def test_the_gpu_hour_covers_what_the_documentation_leaves_open(bench):
     rounds = {f"joint-{size}-{sharing}-{engine}" for size in ("0.5b", "1.5b") for sharing in ("full", "lora")
               for engine in ("generate", "vllm")}  # fmt: skip
     assert rounds | {"update-0.6b-full", "update-0.6b-lora", "memory", "shared-prefix-0.5b", "stock-0.5b"} <= names
+
+
+def test_the_plan_of_the_gpu_hour_says_what_is_measured_and_the_minutes_that_are_left(bench, tmp_path):
+    gpu_hour = bench("gpu_hour")
+    jobs = [job for job in gpu_hour.jobs(False) if job.name.startswith("update-")]  # two of 3 minutes
+    (tmp_path / "update-0.6b-lora.json").write_text("{}")
+    absent = gpu_hour.Job("absent", "throughput", (), 7, needs="no_such_package")
+    said = gpu_hour.plan([*jobs, absent], tmp_path).splitlines()
+    assert said[0] == "update-0.6b-full: tokens a second and peak memory of updates alone (3 minutes)"
+    assert said[1].endswith(f"train_only.py --model qwen3-0.6b --output {tmp_path}/update-0.6b-full.json")
+    assert said[2].endswith("(done)") and said[4].endswith("(left out, no_such_package is not installed)")
+    assert said[-1] == "together 3 minutes on an H100"
+    assert {job.script for job in gpu_hour.jobs(False)} == gpu_hour.MEASURES.keys()
+
+
+def test_what_a_job_has_started_ends_with_it(bench, tmp_path, monkeypatch):
+    """Its own children would keep their GPU memory. One holds a pipe open, in which it would write after 9 seconds."""
+    os.mkfifo(tmp_path / "pipe")
+    alive = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    lasting = "import os, sys, time; time.sleep(9); os.write(int(sys.argv[1]), b'alive')"
+    (tmp_path / "job.py").write_text(
+        f"import os, subprocess, sys\nheld = os.open({str(tmp_path / 'pipe')!r}, os.O_WRONLY)\n"
+        f"subprocess.Popen([sys.executable, '-c', {lasting!r}, str(held)], pass_fds=[held])\n"
+    )
+    gpu_hour = bench("gpu_hour")
+    monkeypatch.setattr(gpu_hour, "HERE", tmp_path)
+    gpu_hour.run(gpu_hour.Job("job", "job", (), 1), tmp_path)
+    os.set_blocking(alive, True)
+    assert os.read(alive, 5) == b""
+    os.close(alive)
 
 
 @pytest.mark.matrix

@@ -204,3 +204,12 @@ def test_weights_of_other_shapes_than_the_config_says_are_one_sentence(tmp_path)
     (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 2 * config["intermediate_size"]}))
     with pytest.raises(DataError, match=r"model' cannot be loaded: the weights have other shapes than its config"):
         built(model=str(folder), prover={})
+
+
+def test_a_model_that_lies_on_several_devices_is_refused():
+    model = load_tiny_model()[0]
+    model.hf_device_map = {"model.embed_tokens": 0, "lm_head": 0}
+    build_policies(model, config().all_roles, "tied")
+    model.hf_device_map = {"model.embed_tokens": 0, "lm_head": 1}
+    with pytest.raises(ConfigError, match=r"spread over devices .*zero3\.yaml or fsdp2\.yaml"):
+        build_policies(model, config().all_roles, "tied")

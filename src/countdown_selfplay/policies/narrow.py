@@ -1,0 +1,52 @@
+"""Frozen linear layers in bf16 under bf16 autocast, which casts weights that take no gradient again at every call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import PreTrainedModel
+
+
+class NarrowLinear(nn.Linear):
+    """Under autocast the same outputs and gradients bit for bit as the float32 layer that it was, whose numbers its
+    state dict still has: exports and bases beside adapters are as they were. `exact`: those that bf16 does not hold,
+    on the CPU."""
+
+    exact: dict[str, torch.Tensor]
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        if torch.is_autocast_enabled(input.device.type):
+            return super().forward(input)
+        bias = None if self.bias is None else self.bias.to(input.dtype)
+        return F.linear(input, self.weight.to(input.dtype), bias)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination.update({prefix + name: value for name, value in self.exact.items()})
+
+
+def frozen_linears(module: nn.Module) -> list[nn.Linear]:
+    """Its linear layers in float32 without a gradient. Not LM heads, which may be embeddings too."""
+    heads = [part.get_output_embeddings() for part in module.modules() if isinstance(part, PreTrainedModel)]
+    return [
+        part
+        for part in module.modules()
+        if type(part) is nn.Linear
+        and not any(part is head for head in heads)
+        and not any(p.requires_grad or p.dtype != torch.float32 for p in part.parameters())
+    ]
+
+
+@torch.no_grad()
+def narrow(module: nn.Module) -> nn.Module:
+    """`module`, with its `frozen_linears` in bf16."""
+    for layer in frozen_linears(module):
+        whole = {name: p.data for name, p in layer.named_parameters()}
+        layer.bfloat16()
+        layer.__class__ = NarrowLinear
+        halves = dict(layer.named_parameters())
+        layer.exact = {n: w.cpu() for n, w in whole.items() if not torch.equal(halves[n].float(), w)}  # type: ignore
+    return module
