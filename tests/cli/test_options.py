@@ -169,7 +169,7 @@ def test_a_name_that_is_no_option_leads_to_the_one_here(command, flag, said):
     "line",
     [
         "",
-        "--max_steps 3 --learning_rate=1e-5 --guard --no_report --operands 3 4 --fill truncate",
+        "--max_steps 3 --learning_rate=1e-5 --guard --no_report --operands 3 4 --fill truncate --truncate_multiple 8",
         "--recipe tiny/default --report_to none --attn_implementation sdpa",
         "--bf16 false --eval_strategy steps --eval_steps 2 --warmup_steps 0.1",
         '--roles {"prover":{"players":1}} --max_steps 3',

@@ -58,7 +58,7 @@ def test_the_recipes_at_the_papers_size_are_those_of_its_table_1():
         assert solver.sequences_per_step == asked.sequences_per_step == 32  # appendix C.1
 
 
-STUDY = {  # SHA-256 of the settings that the published study played, in words of today (tools/convert_settings.py), as sorted JSON
+STUDY = {  # SHA-256 of the settings that the published study played, in words of today, as sorted JSON
     "sgs": "42038f66219beaea",
     "sgs_cispo": "e50967180218c551",
     "sgs_cispo_alone": "19d4cb99f4c1dc57",

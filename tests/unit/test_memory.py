@@ -71,7 +71,7 @@ def said_of(launch=None, model=None, **changes):
     """Part -> how it comes about, of a joint run of the tiny model."""
     args = JointSelfPlayConfig(
         output_dir="unused", use_cpu=True, bf16=False, report_to="none",
-        **{"num_generations": 4, "problems_per_round": 2, "proposals_per_round": 4, "operands": [3],
+        **{"problems_per_round": 2, "num_generations": 4, "proposals_per_round": 4, "operands": [3],
            "prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 30, **changes},
     )  # fmt: skip
     table = memory_of(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH), launch or Launch())
@@ -140,7 +140,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 path, output = str(TINY_MODEL_PATH), sys.argv[1]
 args = JointSelfPlayConfig(
     output_dir=output, use_cpu=True, bf16=False, report_to="none", max_steps=50,
-    problems_per_round=128, proposals_per_round=64, num_generations=4, max_completion_length=16, beta=0.0,
+    per_device_train_batch_size=64, problems_per_round=128, num_generations=4, max_completion_length=16, beta=0.0,
     prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_high=99,
     gradient_checkpointing=False,
 )

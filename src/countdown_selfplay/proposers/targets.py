@@ -160,7 +160,7 @@ class Targets(Policies):
                 f"`problems_per_round` is {slots}; raise it to {count + synthetic}, or set `batch` in proposer_kwargs "
                 f"to {max(1, slots * count // (count + synthetic))}."
             )
-        if synthetic > written:
+        if written and synthetic > written:
             raise ConfigError(
                 f"A round of the proposer targets has up to {synthetic} synthetic problems, and the conjecturers "
                 f"write {written}; raise `proposals_per_round`, or set a smaller `batch` in proposer_kwargs."
