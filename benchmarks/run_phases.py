@@ -29,8 +29,8 @@ def instrument(phases: Phases) -> None:
     from countdown_selfplay.training import run
     from countdown_selfplay.training.evaluation import Evaluator
     from countdown_selfplay.training.exports import Exports
-    from countdown_selfplay.training.micro_batch import WindowLoss
     from countdown_selfplay.training.round_loop import RoundLoop
+    from countdown_selfplay.training.step_loss import StepLoss
     from countdown_selfplay.training.store import Store
     from countdown_selfplay.training.trainer import JointConjecturerProverTrainer as Trainer
 
@@ -46,9 +46,9 @@ def instrument(phases: Phases) -> None:
     phases.wrap(Trainer, "__init__", "trainer")
     phases.wrap(Evaluator, "probe_format", "probe of the format")
     phases.wrap(Trainer, "train", "rest of training")
-    phases.wrap(RoundLoop, "play", "rest of the round: parse, verify, solve, credit, windows")
+    phases.wrap(RoundLoop, "play", "rest of the round: parse, verify, solve, credit, plan")
     phases.wrap(Trainer, "_generate_single_turn", "sampling")
-    phases.wrap(WindowLoss, "__call__", "forward and loss")
+    phases.wrap(StepLoss, "measure", "forward and loss")
     phases.wrap(Accelerator, "backward", "backward")
     phases.wrap(AdamW, "step", "optimizer")
     phases.wrap(Store, "save", "checkpoints")

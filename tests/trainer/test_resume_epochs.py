@@ -13,8 +13,8 @@ from countdown_selfplay.errors import DataError
 from .conftest import TIMES, equal, held, make_trainer, optimizer_state, ran, remembered, results_of, rounds, weights
 from .test_round import problems
 
-# A round draws 12 anchors: (2 + 1) micro-batches x 16 rows / groups of 4. So 36 anchors are three rounds an epoch.
-A_ROUND, ROUNDS = 12, 9
+# A round draws 8 anchors: 2 x 16 answers / groups of 4. So 24 anchors are three rounds an epoch.
+A_ROUND, ROUNDS = 8, 9
 REMEMBERING = dict(
     max_steps=ROUNDS, save_strategy="steps", save_steps=1, logging_steps=2, guard=True, beta=0.05, novelty_window=6,
     prover_objective="expert_iteration", conjecturer_objective="rae", use_adaptive_entropy=True, entropy_target=0.6,
@@ -81,8 +81,8 @@ def test_epochs_have_orders_of_their_own_and_each_plays_every_anchor_once(straig
 
 
 def test_data_that_a_run_cannot_count_is_refused_before_a_model_loads(build):
-    with pytest.raises(DataError, match="train_dataset holds 11 problems and every round draws 12"):
-        build(model="no/such-model", trainer={"train_dataset": problems(11)})
+    with pytest.raises(DataError, match="train_dataset holds 7 problems and every round draws 8"):
+        build(model="no/such-model", trainer={"train_dataset": problems(7)})
     for name in ("train_dataset", "eval_dataset"):
         with pytest.raises(DataError, match=f"`{name}` is a stream .* pass a data set, such as Dataset.from_list"):
             build(model="no/such-model", trainer={name: problems(24).to_iterable_dataset()})

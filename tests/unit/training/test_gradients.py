@@ -20,7 +20,7 @@ from .test_samples import sample
 
 V, OLD = 11, "old_per_token_logps"
 GIVEN = {"output_dir": "runs/none", "per_device_train_batch_size": 8, "use_cpu": True, "prover_num_generations": 4}
-GIVEN |= {"prover_max_completion_length": 8, "conjecturer_micro_batches": 0}
+GIVEN |= {"prover_max_completion_length": 8, "conjecturer_players": 0}
 SETTINGS = {
     "plain": {},
     "regularised": {"prover_beta": 0.05, "prover_entropy_coef": 0.01},  # rows without credit have a gradient

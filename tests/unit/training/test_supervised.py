@@ -18,7 +18,7 @@ from countdown_selfplay.training.samples import Sample, collate
 from .test_samples import samples_of, turn
 
 COEF, VOCABULARY = 3.0, 12  # a supervised share of 3 / 4
-GIVEN = {"output_dir": "runs/none", "per_device_train_batch_size": 8, "use_cpu": True, "conjecturer_micro_batches": 0}
+GIVEN = {"output_dir": "runs/none", "per_device_train_batch_size": 8, "use_cpu": True, "conjecturer_players": 0}
 GIVEN |= {"prover_demonstrations_per_step": 2, "prover_sft_coef": COEF, "prover_num_generations": 4}
 
 
