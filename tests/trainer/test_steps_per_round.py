@@ -1,4 +1,4 @@
-# Tests: training/optimizer_steps.py, training/plan.py, training/round_player.py, training/step_loss.py
+# Tests: training/optimizer_steps.py, training/plan.py, training/round_loop.py, training/step_loss.py
 """A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
 counts, stops and goes on by rounds."""
 

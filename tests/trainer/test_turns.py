@@ -182,7 +182,7 @@ def test_the_size_of_a_micro_batch_does_not_change_the_step(tmp_path, objective)
                 game=None,
                 roles={"prover": {"objective": objective}},
                 per_device_train_batch_size=rows,
-                problems_per_round=16,
+                conjecturer_num_generations=None,
                 max_completion_length=6,
                 trainer={"game": Sparse()},
             )

@@ -159,7 +159,7 @@ def test_a_round_and_a_micro_batch_are_said_in_their_settings():
     [
         (Launch(), "bfloat16", 2),
         (Launch(bf16=True, device="cuda"), None, 2),  # float32 weights under autocast
-        (Launch("fsdp2", 2, bf16=True, device="cuda"), None, 2),
+        (Launch("fsdp2", 2, bf16=True, device="cuda"), None, 4),  # and half of the texts a process
     ],
     ids=str,
 )
