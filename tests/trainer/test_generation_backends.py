@@ -23,6 +23,7 @@ from countdown_selfplay.generation.turns import check_lengths, fingerprint
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
+from countdown_selfplay.training.plan import Counts
 
 from .conftest import make_config, on_sample
 from .test_round import LORA
@@ -133,7 +134,7 @@ def corrected(objective, logps, sampler, **changes):
     """(loss, its gradient to the log-probs, the sums): two completions of three tokens, advantages 1 and -1."""
     logps = torch.tensor(logps, requires_grad=True)
     loss = RoleLoss(make_objective(objective), Role(**{**SETTINGS, **changes}))
-    loss.normalise_by(2.0, 5.0, 1.0)
+    loss.normalise_by(Counts(2, 5), Counts(2, 5))
     batch = {
         "advantages": torch.tensor([1.0, -1.0]),
         "completion_mask": torch.tensor([[1, 1, 1], [1, 1, 0]]),

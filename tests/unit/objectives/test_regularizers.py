@@ -10,6 +10,7 @@ from countdown_selfplay.config import Role
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.regularizers import kl_k1, kl_k3
 from countdown_selfplay.training.losses import RoleLoss
+from countdown_selfplay.training.plan import Counts
 
 
 def settings(**changes):
@@ -40,7 +41,7 @@ def test_k3_is_an_unbiased_estimate_of_the_kl_divergence():
 
 def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
     loss = RoleLoss(make_objective("rloo"), settings(beta=0.1, entropy_coef=0.01))
-    loss.normalise_by(2, 3)
+    loss.normalise_by(Counts(2, 3), Counts(2, 3))
     logps = torch.tensor([[-1.0, -1.0], [-1.0, -7.0]], requires_grad=True)
     ref = torch.tensor([[-1.0, 0.0], [-1.0, 50.0]])  # one unmasked token with d = 1: k3 = e - 2
     entropies = torch.tensor([[0.5, 0.5], [2.0, 90.0]])  # 3 over 3 tokens = 1
@@ -55,7 +56,7 @@ def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
 
 def test_tokens_that_the_sampler_could_not_score_are_not_corrected():
     loss = RoleLoss(make_objective("rloo"), settings())
-    loss.normalise_by(2, 3)
+    loss.normalise_by(Counts(2, 3), Counts(2, 3))
     logps = torch.full((2, 2), -1.0)
     sampled = torch.tensor([[math.nan, -1.0], [-1.0 - math.log(1.5), 0.0]])  # second row: ratio 1.5
     loss(logps, torch.zeros(2, 2), batch(sampling_per_token_logps=sampled))
@@ -89,7 +90,7 @@ def test_k1_is_the_log_ratio_and_its_gradient_vanishes_on_average():
 )
 def test_the_kl_term_by_estimator_and_reduction(estimator, reduction, expected):
     loss = RoleLoss(make_objective("rloo"), settings(beta=1.0, kl_estimator=estimator, kl_reduction=reduction))
-    loss.normalise_by(2.0, 3.0)
+    loss.normalise_by(Counts(2, 3), Counts(2, 3))
     logps = torch.tensor([[-1.0, -1.0], [-1.0, -1.0]])
     known = batch(ref_per_token_logps=torch.tensor([[-0.5, -0.5], [-1.5, 9.0]]))
     known["advantages"] = torch.zeros(2)
