@@ -94,7 +94,8 @@ class RoundPlayer:
         batch, replay, metrics = merged(turns, self.rollouts.blank_row(rollouts)), learner.replay, dict[str, Any]()
         if isinstance(replay, SampleReplay):
             episodes = isinstance(replay, EpisodeReplay)
-            batch = replay.play(batch, rows * processes.world if episodes else rows, rounds, key, processes)
+            room = self._samples(role, 1) if episodes else rows
+            batch = replay.play(batch, room, rounds, key, processes)
         sequences, filled, dropped = self.roles[role].sequences_per_step, steps, 0
         if batch.sequence_B is not None and not sequences:  # equal parts; without credit they cost no forward pass
             batch, sequences = self._as_all_sampled(role, batch)
@@ -121,11 +122,15 @@ class RoundPlayer:
         metrics[f"{role}/trained_samples"] = self._count(role, cut)
         return cut, metrics
 
+    def _samples(self, role: str, processes: int) -> int:
+        """What the player samples on one of the processes, in a round or in those whose answers it trains on."""
+        rule = self.learners[role].objective.replay
+        return self.args.samples(processes)[role] * (rule.rounds or 1 if rule is not None and rule.all_kept else 1)
+
     def _rows(self, role: str) -> int:
         """Rows of a step on a process: whole micro-batches that hold what the player samples, or keeps."""
-        args, world, replay = self.args, self.processes.world, self.learners[role].replay
-        rounds = replay.rule.rounds or 1 if replay is not None and replay.rule.all_kept else 1
-        answers = -(-args.samples(world)[role] * rounds // args.steps_per_round)
+        args, world = self.args, self.processes.world
+        answers = -(-self._samples(role, world) // args.steps_per_round)
         answers, size = (
             max(answers, -(-self.roles[role].sequences_per_step // world)),
             args.per_device_train_batch_size,
