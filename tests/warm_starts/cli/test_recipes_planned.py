@@ -85,11 +85,11 @@ def test_a_recipe_of_joint_is_planned(name, shapes, capsys):
     if written.get("game") == "critic_discernment":  # a question: 4 answers, 2 critiques of each, 2 revisions of each
         (problems,) = map(int, re.findall(r"^problems per round: (\d+)$", out, re.MULTILINE))
         samples = problems * (4 + 4 * 2 * 2)
-        assert f"of at most {samples} in a round\n" in out
+        assert f"prover: at most {samples} samples\n" in out
         assert f"rounds: {written['max_steps']}, so at most {written['max_steps'] * samples} prover" in out
     else:
-        slots = re.search(r"^prover.* = (\d+) samples = (\d+) problems x (\d+)$", out, re.MULTILINE)
-        samples, problems, answers = map(int, slots.groups())
+        slots = re.search(r"^prover.*: (\d+) problems x (\d+) = (\d+) answers$", out, re.MULTILINE)
+        problems, answers, samples = map(int, slots.groups())
         assert samples == problems * answers and answers == written.get("num_generations", answers)
         assert f"rounds: {written['max_steps']}, so {written['max_steps'] * samples}" in out or "each of" in slots[0]
     assert max(map(len, out.partition("# One round")[2].splitlines())) <= 80
@@ -115,8 +115,8 @@ def test_the_3b_recipe_holds_one_base_and_two_adapters(shapes, capsys):
     planned("qwen2.5-3b/anchored_shaped_fixed", shapes)
     out = capsys.readouterr().out
     assert "3205.7M x 4 bytes" in out and "119.7M x 8 bytes" in out
-    assert "prover: 8 x 64 x 1 = 512 samples = 64 problems x 8" in out
-    assert "conjecturer: 8 x 4 x 1 = 32 samples = 1 prompts x 32" in out
+    assert "prover: 64 problems x 8 = 512 answers" in out
+    assert "conjecturer: 1 prompt x 32 = 32 proposals" in out
 
 
 def test_the_steps_of_sgs_at_the_papers_size_follow_the_data(shapes, capsys):
@@ -124,7 +124,7 @@ def test_the_steps_of_sgs_at_the_papers_size_follow_the_data(shapes, capsys):
     planned("qwen2.5-0.5b/sgs", shapes)
     out = capsys.readouterr().out
     assert "# One round = at most 256 optimizer steps" in out
-    assert "prover: 16 x 2 x 1 x 256 steps = 8192 samples = 1024 problems x 8" in out
+    assert "prover: 1024 problems x 8 = 8192 answers" in out
     assert "steps: 32 trained sequences each, at most 256 a round" in out
 
 
@@ -135,8 +135,8 @@ def test_the_7b_recipe_is_planned_for_eight_gpus_as_its_comment_says(shapes, cap
     out = capsys.readouterr().out
     assert "ZeRO-3 over 8 processes, bf16, cuda" in out
     assert "15231.2M x 2 bytes / 8" in out and "15231.2M x 12 bytes / 8" in out
-    assert "prover: 8 x 8 x 8 = 512 samples = 64 problems x 8" in out
-    assert "conjecturer: 8 x 1 x 8 = 64 samples" in out
+    assert "prover: 64 problems x 8 = 512 answers" in out and "on each of 8 process(es)" in out
+    assert "conjecturer: 8 prompts x 8 = 64 proposals" in out
     peak = float(re.search(r"^at least +([\d.]+) ", out, re.MULTILINE)[1])
     assert 2 * 7.61 * 14 / 8 / 1.074 < peak < 80  # GiB: less than an H100 has
 
