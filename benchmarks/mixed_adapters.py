@@ -31,26 +31,31 @@ from transformers import AutoTokenizer
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.policies.shared_prefix import SharedPrefix
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.micro_batch import mixed_passes
+from countdown_selfplay.training.plan import Counts, Pass, Step, group_tokens, side_by_side
+from countdown_selfplay.training.samples import Sample
 
-IDLE = {"idle": frozenset(), "signalless": frozenset()}
 GOAL = 1.2
 """Operator calls of a mixed pass over those of separate ones, times the number of players, at most."""
 
 
-def part(role: str, seed: int, options: argparse.Namespace, vocabulary: int) -> dict[str, Any]:
+def part(role: str, seed: int, options: argparse.Namespace, vocabulary: int) -> Pass:
     """A player's micro-batch: groups of `--answers` rows behind one prompt, each row with credit."""
     g, count = torch.Generator().manual_seed(seed), options.rows
-    prompts = torch.randint(3, vocabulary, (-(-count // options.answers), options.prompt), generator=g)
-    lengths = torch.randint(options.length // 4, options.length + 1, (count,), generator=g)
-    mask = (torch.arange(options.length) < lengths[:, None]).long()
-    return {
-        "role": role, **IDLE, "prompt_ids": prompts.repeat_interleave(options.answers, 0)[:count],
-        "prompt_mask": torch.ones(count, options.prompt, dtype=torch.long),
-        "completion_ids": torch.randint(3, vocabulary, (count, options.length), generator=g), "completion_mask": mask,
-        "advantages": torch.linspace(0.5, 1.0, count), "group_tokens": mask.sum(1),
-        "counts": (float(count), float(mask.sum()), float(len(prompts))),
-    }  # fmt: skip
+    prompts = torch.randint(3, vocabulary, (-(-count // options.answers), options.prompt), generator=g).numpy()
+    lengths = torch.randint(options.length // 4, options.length + 1, (count,), generator=g).tolist()
+    answers = torch.randint(3, vocabulary, (count, options.length), generator=g).numpy()
+    credit = torch.linspace(0.5, 1.0, count).tolist()
+    rows = [
+        Sample(prompts[i // options.answers], answers[i, : lengths[i]], credit[i], i // options.answers, i)
+        for i in range(count)
+    ]
+    return Pass(((role, rows),))
+
+
+def step_of(passes: list[Pass]) -> Step:
+    rows = dict(part for one in passes for part in one.parts)
+    counts = {role: Counts.of(own) for role, own in rows.items()}
+    return Step(passes, counts, counts, {role: group_tokens(own) for role, own in rows.items()})
 
 
 def pool(folder: str, model: Any, players: int, options: argparse.Namespace) -> Any:
@@ -67,22 +72,23 @@ def pool(folder: str, model: Any, players: int, options: argparse.Namespace) -> 
     return JointConjecturerProverTrainer(model=model, args=config, processing_class=tokenizer)
 
 
-def update(trainer: Any, batches: list[dict[str, Any]], shared: Any, memory: bool = False) -> tuple[float, float]:
-    """CPU seconds and MiB (`memory`) of a window's forward passes, losses and backward passes."""
+def update(trainer: Any, passes: list[Pass], shared: Any, memory: bool = False) -> tuple[float, float]:
+    """CPU seconds and MiB (`memory`) of a step's forward passes, losses and backward passes."""
     trainer.policies.module.get_base_model().shared_prefix = shared
     trainer.model.zero_grad(set_to_none=True)
     if memory:
         LIBC.malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
     before, start = resident("VmRSS"), time.process_time()
-    for batch in batches:
-        trainer.compute_loss(trainer.model, batch).backward()
+    trainer.step_loss.begin(step_of(passes))
+    for one in passes:
+        trainer.step_loss.measure(trainer.model, one).backward()
     return time.process_time() - start, resident("VmHWM") - before
 
 
-def calls(trainer: Any, batches: list[dict[str, Any]]) -> int:
+def calls(trainer: Any, passes: list[Pass]) -> int:
     with profile(activities=[ProfilerActivity.CPU]) as seen:
-        update(trainer, batches, None)
+        update(trainer, passes, None)
     return sum(event.count for event in seen.key_averages() if event.key.startswith("aten::"))
 
 
@@ -105,12 +111,12 @@ def measured(players: int, options: argparse.Namespace, folder: str) -> dict[str
                 torch.nn.init.normal_(weight, std=0.02)
     trainer.model.train()
     parts = [part(role, i, options, model.config.vocab_size) for i, role in enumerate(trainer.learners)]
-    mixed = mixed_passes(parts, IDLE)[-1:]
+    mixed = side_by_side(parts)
     ways = {"separate": (parts, None), "mixed": (mixed, None)}
     shared = SharedPrefix(model, always=False)
     ways |= {"separate, shared prompts": (parts, shared), "mixed, shared prompts": (mixed, shared)}
-    for batches, prefix in ways.values():
-        update(trainer, batches, prefix)
+    for passes, prefix in ways.values():
+        update(trainer, passes, prefix)
     counted = {name: calls(trainer, ways[name][0]) for name in ("separate", "mixed")}
     times = turns(trainer, ways, options.turns, 0)
     for setting, usual in ((-1, 131072), (-3, 131072)):  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD: what is free goes back

@@ -48,9 +48,12 @@ class RoleLoss:
         inputs = self.inputs(logps, *self._sampled(logps, batch), batch)
         output = checked_loss(self.objective, inputs)
         loss = output.loss
-        read = self.measured
+        read, sums = self.measured, output.sums
         of_read = replace(inputs, sequences=read.sequences, tokens=read.tokens, groups=read.groups)
-        for name, value in output.sums.items():
+        if sums and read != self.counts:
+            with torch.no_grad():
+                sums = self.objective.loss(of_read).sums
+        for name, value in sums.items():
             self._add(name, value / (read.sequences or 1.0))
         if "ref_per_token_logps" in batch:
             # Beside the mask stands padding, whose log-prob may be so low that e to its difference is infinite.

@@ -17,7 +17,7 @@ LOGPS = ("old_per_token_logps", "sampling_per_token_logps", REFERENCE)
 """Columns of TRL with a log-prob for each completion token."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """A prompt and what was written after it: an answer, or one move of an episode."""
 
