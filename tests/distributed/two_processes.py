@@ -22,32 +22,34 @@ def started(command, **environment):
     return subprocess.run([sys.executable, *command], env={**inherited, **environment}, capture_output=True, text=True)
 
 
-def torchrun(worker, job, options=(), **environment):
-    """Two processes of `worker`. --standalone: torchrun binds a free port by itself and keeps it."""
-    command = ["-m", "torch.distributed.run", "--standalone", "--local_addr", "127.0.0.1", "--nproc_per_node", "2"]
-    return started([*command, *options, str(worker), job], ACCELERATE_USE_CPU="true", **environment)
+def torchrun(worker, job, options=(), processes=2, **environment):
+    """Processes of `worker`. --standalone: torchrun binds a free port by itself and keeps it."""
+    command = ["-m", "torch.distributed.run", "--standalone", "--local_addr", "127.0.0.1"]
+    command += ["--nproc_per_node", str(processes), *options, str(worker), job]
+    return started(command, ACCELERATE_USE_CPU="true", **environment)
 
 
-def launched_under(engine, worker, job):
-    """Two processes of `worker` under an engine. The shipped configs name port 0, which accelerate replaces by a free
+def launched_under(engine, worker, job, processes=2):
+    """Processes of `worker` under an engine. The shipped configs name port 0, which accelerate replaces by a free
     one at the moment at which it binds it."""
     if engine == "ddp":
-        return torchrun(worker, job)
+        return torchrun(worker, job, processes=processes)
     command = ["-m", "accelerate.commands.accelerate_cli", "launch", "--config_file", CONFIGS / f"cpu_{engine}.yaml"]
+    command += ["--num_processes", processes]
     # the variable would turn DeepSpeed off
     on_cpu = {} if engine.startswith("zero") else {"ACCELERATE_USE_CPU": "true"}
     return started([*map(str, command), str(worker), job], **on_cpu)
 
 
-def ranks_of(engine, worker, output, **job):
-    """What `main` of tests.distributed.<worker> returned on each of two processes under an engine."""
+def ranks_of(engine, worker, output, processes=2, **job):
+    """What `main` of tests.distributed.<worker> returned on each process under an engine."""
     import pytest
 
     if engine.startswith("zero"):
         pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
-    process = launched_under(engine, __file__, json.dumps({"worker": worker, "output": str(output), **job}))
+    process = launched_under(engine, __file__, json.dumps({"worker": worker, "output": str(output), **job}), processes)
     assert process.returncode == 0, process.stderr[-4000:]
-    return [json.loads((Path(output) / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    return [json.loads((Path(output) / f"rank{rank}.json").read_text()) for rank in range(processes)]
 
 
 def leave(code=0):

@@ -274,11 +274,8 @@ def test_the_steps_of_a_round_follow_the_sequences_with_credit(build):
         torch.testing.assert_close(found[name], gradient, rtol=0, atol=1e-6)
 
 
-def test_steps_of_trained_sequences_are_refused_where_they_cannot_be_taken(tmp_path):
-    args = make_config(tmp_path, **SEQUENCES)
-    refuse_unsupported(args, "fsdp2")
-    with pytest.raises(ConfigError, match="`sequences_per_step` is not supported under DeepSpeed"):
-        refuse_unsupported(args, "zero2")
+def test_steps_of_trained_sequences_are_taken_by_every_engine_and_of_no_fewer_than_none(tmp_path):
+    refuse_unsupported(make_config(tmp_path, **SEQUENCES), "zero2")
     with pytest.raises(
         ConfigError, match=r"`conjecturer_sequences_per_step` \(-1\) must be a finite number of at least 0"
     ):

@@ -58,11 +58,6 @@ _SHARDED: tuple[tuple[Broken, str], ...] = (  # under deepspeed and fsdp, by {en
 )
 _DEEPSPEED: tuple[tuple[Broken, str], ...] = (
     (
-        lambda c: any(role.sequences_per_step for role in c.all_roles.values() if role.trained),
-        "`sequences_per_step` is not supported under DeepSpeed, whose optimizer also steps where a role has no "
-        "sequence left: its moments would decay; launch with ddp or fsdp2, or set it to 0.",
-    ),
-    (
         lambda c: c.reset_optimizer == "round",
         "`reset_optimizer` (round) is not supported under DeepSpeed, whose optimizer keeps its moments in its own "
         "buffers; launch with ddp or fsdp2, or set it to never.",

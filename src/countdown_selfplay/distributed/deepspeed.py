@@ -33,7 +33,7 @@ def deepspeed_settings(args: Any) -> dict[str, Any] | None:
 
 class ZeroEngine(Engine):
     """Differs from DDP in that one clip holds for all roles (the step happens inside backward), that a role without
-    signal is held by a learning rate of 0 for the step, and that ZeRO-3 needs every role in the first micro-batch."""
+    signal is held inside it, and that ZeRO-3 needs every role in the first micro-batch."""
 
     optimizer_file = "latest"  # DeepSpeed's pointer to its folder of shards
 
@@ -41,6 +41,7 @@ class ZeroEngine(Engine):
         self.stage, self.gather_for_generation = stage, gather_for_generation
         self.name = f"zero{stage}"
         self.shards_weights = stage == 3
+        self.hooks: list[Any] = []  # of the optimizer at hand
 
     def bind(self, accelerator: Any, policies: PolicySet | None, max_grad_norm: float | None) -> None:
         super().bind(accelerator, policies, max_grad_norm)
@@ -101,11 +102,18 @@ class ZeroEngine(Engine):
         return loss
 
     def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
-        """Weights of held roles stay where they are: learning rate 0 in this step. Unlike under DDP their moments go
-        on decaying. The schedule sets every group's rate anew after the step."""
-        for group in optimizer.param_groups:
-            if group["role"] in held:
-                group["lr"] = 0.0
+        """Weights and moments of held roles stay where they are: DeepSpeed gives its flat parameters a gradient inside
+        its step, and the optimizer does not see it."""
+        while hasattr(optimizer, "optimizer"):  # inside accelerate's wrapper and DeepSpeed's
+            optimizer = optimizer.optimizer
+        while self.hooks:
+            self.hooks.pop().remove()
+        if held:
+            hold = Hold(held)
+            self.hooks += [
+                optimizer.register_step_pre_hook(hold.before),
+                optimizer.register_step_post_hook(hold.after),
+            ]
 
     def clip(self, optimizer: Any, settings: Mapping[str, Role], held: frozenset[str]) -> dict[str, float]:
         return {}  # done, inside backward
@@ -118,3 +126,32 @@ class ZeroEngine(Engine):
         engine.destroy()
         self.accelerator.free_memory()
         return True
+
+
+class Hold:
+    """Hooks of an optimizer's step that leave the parameters of `roles` as they are, and their moments. Those that have
+    none get them, of step 0: DeepSpeed's checkpoints need them."""
+
+    def __init__(self, roles: frozenset[str]) -> None:
+        self.roles = roles
+        self.fresh: list[torch.nn.Parameter] = []
+        self.rates: list[tuple[dict[str, Any], float]] = []
+
+    def before(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        for group in optimizer.param_groups:
+            if group["role"] in self.roles:
+                self.rates.append((group, group["lr"]))
+                group["lr"] = 0.0
+                for parameter in group["params"]:
+                    if optimizer.state.get(parameter):
+                        parameter.grad = None
+                    else:
+                        self.fresh.append(parameter)
+
+    def after(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        while self.fresh:
+            state = optimizer.state[self.fresh.pop()]
+            for name, value in state.items():
+                state[name] = value.zero_() if torch.is_tensor(value) else type(value)()
+        while self.rates:
+            group, group["lr"] = self.rates.pop()

@@ -65,6 +65,8 @@ class Step:
     """Roles none of whose samples has a credit."""
     through: frozenset[str] = frozenset()
     """Roles that have taken all their steps of the round before this one."""
+    still: frozenset[str] = frozenset()
+    """Roles none of whose samples has a gradient."""
 
 
 def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[Sample]]:
@@ -214,24 +216,29 @@ class Planner:
     ) -> Step:
         """samples: of all processes, by role. beside: demonstrations, which are no signal. through: as in Step."""
         signalless = frozenset(role for role, own in samples.items() if not any(sample.credited for sample in own))
-        passes, counts, measured, of_groups = {}, {}, {}, {}
+        passes, counts, measured, of_groups, still = {}, {}, {}, {}, set()
         for role, own in samples.items():
             whole = [*own, *beside.get(role, ())]
             held = self.drop_signalless and self.sharing[role] <= signalless
             live, idle = self._read(role, [s for s in whole if s.tokens and (s.trained or s.imitated)], held)
             counts[role], of_groups[role] = Counts.of(whole, self.room.world), group_tokens(whole)
             measured[role] = Counts.of([*live, *idle], self.room.world)
+            if not live:
+                still.add(role)
+            if self.room.in_step:  # a pass without a graph would be one of its process alone
+                live, idle = [*live, *idle], []
             passes[role] = [Pass(((role, rows),)) for rows in self.room.cut(live)]
             passes[role] += [Pass(((role, rows),), graph=False) for rows in self.room.cut(idle)]
         mine = self.room.deal(passes)[self.rank]
-        return Step(side_by_side(mine) if self.mixes else mine, counts, measured, of_groups, signalless, through)
+        own = side_by_side(mine) if self.mixes else mine
+        return Step(own, counts, measured, of_groups, signalless, through, frozenset(still))
 
     def _read(self, role: str, samples: list[Sample], held: bool) -> tuple[list[Sample], list[Sample]]:
         """The samples whose passes have a gradient, and those that are measured alone."""
         proportional = self.proportional(role)
         if proportional and role in self.episodes:
             samples = [sample for sample in samples if sample.credited]
-        if self.room.in_step or not (held or proportional):
+        if not (held or proportional):
             return samples, []
         live = [sample for sample in samples if sample.credited and not held]
         return live, [sample for sample in samples if held or not sample.credited]

@@ -25,7 +25,6 @@ class StepLoss:
     learners: Mapping[str, Learner]
     engine: Engine
     processes: Processes
-    drop_signalless: bool
     score: Callable[..., Any]
     """TRL's (model, ids, mask, length) -> log-probs and entropies."""
     step: Step = field(default_factory=lambda: Step((), {}, {}, {}))
@@ -38,8 +37,9 @@ class StepLoss:
 
     @property
     def held_roles(self) -> frozenset[str]:
-        """The roles whose weights this step must not move."""
-        return self.engine.policies.without_signal(self.step.signalless) if self.drop_signalless else frozenset()
+        """The roles whose weights this step must not move: a blank pass leaves a gradient of 0, by which momentum
+        would."""
+        return self.engine.policies.without_signal(self.step.still)
 
     def __call__(self, model: torch.nn.Module, one: Pass, optimizer: Any, first: bool, last: bool) -> torch.Tensor:
         """The loss of a pass, with what the engine adds to the step's `first` and `last` one. model: the wrapped

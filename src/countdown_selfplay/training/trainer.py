@@ -181,8 +181,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
         self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports)
         score = self._get_per_token_logps_and_entropies
-        drop = args.drop_signalless_gradients
-        self.step_loss = StepLoss(self.learners, self.engine, self.processes, drop, score)
+        self.step_loss = StepLoss(self.learners, self.engine, self.processes, score)
         self.optimizer_steps = OptimizerSteps(self, self.step_loss)
         self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.book, self.store, self.loop)
         self.termination = Termination(self.processes, self._save_now)

@@ -193,7 +193,7 @@ def test_players_share_passes_as_many_as_one_has_at_most():
 # -- a step -----------------------------------------------------------------------------------------------------------
 
 
-ROOM = Room(8)
+ROOM, IN_STEP = Room(8), Room(8, in_step=True)
 
 
 def planner(room=ROOM, proportional=True, drop=True, episodes=(), sharing=None, mixes=False):
@@ -217,19 +217,24 @@ def test_rows_without_credit_are_measured_alone_and_those_that_nobody_reads_not_
     assert step.group_tokens["a"] == {0: 6}
     assert planned(planner(proportional=False).step({"a": A})) == [("a", [1, 2, 3], True)]
     # where all processes run the same passes, none is beside the engine's wrapper
-    assert planned(planner(Room(8, in_step=True)).step({"a": A})) == [("a", [1, 2, 3], True)]
+    assert planned(planner(IN_STEP).step({"a": A})) == [("a", [1, 2, 3], True)]
 
 
 def test_a_role_without_signal_is_held_or_moves_by_its_regulariser():
     both = {"a": A[:1], "b": QUIET}
     step = planner(proportional=False).step(both)
-    assert planned(step) == [("a", [1], True), ("b", [6, 7], False)] and step.signalless == {"b"}
+    assert planned(step) == [("a", [1], True), ("b", [6, 7], False)] and step.signalless == step.still == {"b"}
     moved = [("a", [1], True), ("b", [6, 7], True)]
-    assert planned(planner(proportional=False, drop=False).step(both)) == moved
+    free = planner(proportional=False, drop=False).step(both)
+    assert planned(free) == moved and free.signalless == {"b"} and not free.still
     # weights that b shares with a, which has a signal, are not held
     shared = {role: frozenset("ab") for role in "ab"}
     assert planned(planner(proportional=False, sharing=shared).step(both)) == moved
-    assert planned(planner(Room(8, in_step=True), proportional=False).step(both)) == moved
+    step = planner(IN_STEP, proportional=False).step(both)
+    assert planned(step) == moved and step.still == {"b"}  # its passes run, and its gradient is not used
+    # a gradient of 0 is none, in whichever way a pass is run
+    for room in (ROOM, IN_STEP):
+        assert planner(room, drop=False).step(both).still == planner(room, drop=False).step({"b": []}).still == {"b"}
 
 
 def test_episodes_without_credit_are_not_even_measured():

@@ -89,8 +89,9 @@ class RoundEnd(TrainerCallback):
         learners, step = self.loss.learners, self.loss.step
         found, world = self._gathered("pop_sums", math.fsum), self.loss.processes.world
         for role in learners:
-            kept = () if role in step.through else (f"{role}/loss",)
-            if not step.counts[role].sequences or not kept:  # nothing was selected: entropy and KL are absent, not 0
+            counts = step.counts[role]
+            if not counts.sequences:  # nothing was selected: entropy and KL are absent, not 0, also of blank passes
+                kept = (f"{role}/loss",) if counts.sft_tokens else ()
                 found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k in kept}
         return {name: value / world for name, value in found.items()}
 
