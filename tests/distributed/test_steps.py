@@ -51,13 +51,17 @@ def test_steps_are_those_of_one_process_that_reads_all_rows_in_one_pass(alone, l
                 assert not theirs.any() and not moved.any(), (step, name)
         for role in ("prover", "conjecturer"):
             still = step in STILL[role]
-            assert still or any(float((pairs[1][n] - w).abs().max()) > 1e-4 for n, w in pairs[0].items() if n.startswith(role))
+            assert still or any(
+                float((pairs[1][n] - w).abs().max()) > 1e-4 for n, w in pairs[0].items() if n.startswith(role)
+            )
     for name, ours, theirs in zip(ROUNDS, lines, ranks[0][optimizer]["lines"], strict=True):
-        assert theirs == pytest.approx(ours, abs=1e-6), name
+        assert theirs == pytest.approx(ours, abs=1e-5), name
 
 
 def test_a_blank_pass_leaves_gradients_as_they_are(tmp_path):
     trainer = make_trainer(tmp_path)
     passes = [Pass(((role, rows(1, 3)),)) for role in ("prover", "conjecturer")]
-    (loss, plain), (same, found) = (gradients(trainer, made) for made in (passes, [*passes, Pass((("prover", [BLANK]),))]))
+    (loss, plain), (same, found) = (
+        gradients(trainer, made) for made in (passes, [*passes, Pass((("prover", [BLANK]),))])
+    )
     assert loss == same and all(torch.equal(plain[name], found[name]) and plain[name].any() for name in plain)

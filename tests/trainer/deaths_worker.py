@@ -2,7 +2,7 @@
 
 Started by test_deaths.py with a list of jobs as JSON on standard input; prints one line of JSON per job. A job:
 `output`, `config` (of make_trainer), `lora`, and `kill`, the number of the file operation in the output folder before
-which the process kills itself with SIGKILL (null: never). A run goes on from its newest checkpoint, if it has one.
+which the process kills itself with SIGKILL (null: never); `kill_in`, the number of the pass. A run goes on from its newest checkpoint, if it has one.
 """
 
 import json
@@ -36,6 +36,21 @@ def killing_before(operation, folder):
     return seen
 
 
+def killing_in(number, trainer):
+    """Count the passes of all optimizer steps; die in the one numbered `number`, when its loss is known."""
+    seen, measure = [], trainer.step_loss.measure
+
+    def measured(*arguments):
+        loss = measure(*arguments)
+        seen.append(arguments)
+        if len(seen) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return loss
+
+    trainer.step_loss.measure = measured
+    return seen
+
+
 def tripping(trainer):
     """The guard trips after round 4 of the first attempt, over rounds 3 and 4, and is content otherwise."""
     observe = trainer.guard.observe
@@ -52,6 +67,7 @@ def play(job):
     extra = {"trainer": {"peft_config": LORA}, "policy_sharing": "lora"} if job.get("lora") else {}
     trainer = make_trainer(job["output"], **job["config"], **extra)
     tripping(trainer)
+    passes = killing_in(job.get("kill_in"), trainer)
     trainer.train(resume_from_checkpoint="auto")
     found = {
         "weights": digest(weights(trainer)),
@@ -60,6 +76,7 @@ def play(job):
         "held": held(trainer),
         "rounds": rounds(job["output"]),
         "operations": len(seen),
+        "passes": len(passes),
     }
     print(json.dumps(found), flush=True)
 

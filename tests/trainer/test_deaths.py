@@ -1,8 +1,9 @@
 # Tests: training/store.py, training/checkpoints.py
-"""SIGKILL before any file operation of a run, and a full disk: what goes on equals the run that nothing befell.
+"""SIGKILL before any file operation of a run and in any pass, and a full disk: what goes on equals the run that nothing
+befell.
 
 The run saves every round, keeps two checkpoints, logs, and is rolled back by the guard once, so that the operations
-are those of saving, rotating, logging, rolling back and resuming.
+are those of saving, rotating, logging, rolling back and resuming. A round has two optimizer steps of several passes.
 """
 
 import json
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.matrix
 
 RUN = dict(
     max_steps=5, save_strategy="steps", save_steps=1, save_total_limit=2, guard=True, guard_window=2, beta=0.05,
-    novelty_window=3, prover_objective="expert_iteration", learning_rate=1e-4,
+    novelty_window=3, prover_objective="expert_iteration", learning_rate=1e-4, steps_per_round=2,
+    per_device_train_batch_size=4,
 )  # fmt: skip
 SAME = ("weights", "optimizer", "held", "rounds")
 
@@ -59,10 +61,11 @@ def straight(player, tmp_path_factory):
     }
 
 
-def dies_and_goes_on(player, straight, output, kills, lora=False):
-    """Killed before the given operations, one life after the other, and then left alone."""
+def dies_and_goes_on(player, straight, output, kills, lora=False, by="kill"):
+    """Killed before the given operations, or by `kill_in` in the given passes, one life after the other, and then left
+    alone."""
     for kill in kills:
-        found = player.play(output, kill=kill, lora=lora)
+        found = player.play(output, **{by: kill}, lora=lora)
         assert found == {"killed": True} or "weights" in found, found  # it may end before that many operations
     found, whole = player.play(output, lora=lora), straight[lora]
     if found["optimizer"] is None:  # nothing was left to train: there is no proposer, which the first round makes
@@ -87,6 +90,13 @@ def dies_and_goes_on(player, straight, output, kills, lora=False):
 def test_a_run_that_is_killed_at_a_fixed_point_continues_bit_for_bit(player, straight, tmp_path, share, again, lora):
     first = max(1, round(share * straight[lora]["operations"]))
     dies_and_goes_on(player, straight, tmp_path / "run", [first, again] if again else [first], lora)
+
+
+# In the first step of the run, in the middle, behind the rollback, and in the last pass.
+@pytest.mark.parametrize(("share", "lora"), [(0.04, True), (0.5, False), (0.77, True), (1.0, False)])
+def test_a_run_that_is_killed_in_a_pass_continues_bit_for_bit(player, straight, tmp_path, share, lora):
+    assert straight[lora]["passes"] > 7 * 2 * 4  # 5 rounds, of which two are played twice
+    dies_and_goes_on(player, straight, tmp_path / "run", [round(share * straight[lora]["passes"])], lora, "kill_in")
 
 
 @pytest.mark.nightly
