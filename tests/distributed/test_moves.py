@@ -1,6 +1,6 @@
 # Tests: training/rollouts.py, training/plan.py
-"""Answers in moves on two processes, under DDP, FSDP2 and DeepSpeed: they keep the same answers, take the same steps and end with
-the same weights, and a resumed run ends as the straight one bit for bit."""
+"""Answers in moves on two processes, under DDP, FSDP2 and DeepSpeed: they keep the same answers, take the
+same steps and end with the same weights, and a resumed run ends as the straight one bit for bit."""
 
 import pytest
 

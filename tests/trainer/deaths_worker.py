@@ -2,7 +2,8 @@
 
 Started by test_deaths.py with a list of jobs as JSON on standard input; prints one line of JSON per job. A job:
 `output`, `config` (of make_trainer), `lora`, and `kill`, the number of the file operation in the output folder before
-which the process kills itself with SIGKILL (null: never); `kill_in`, the number of the pass. A run goes on from its newest checkpoint, if it has one.
+which the process kills itself with SIGKILL (null: never); `kill_in`, the number of the pass. A run goes on from its
+newest checkpoint, if it has one.
 """
 
 import json

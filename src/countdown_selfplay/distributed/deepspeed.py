@@ -129,8 +129,8 @@ class ZeroEngine(Engine):
 
 
 class Hold:
-    """Hooks of an optimizer's step that leave the parameters of `roles` as they are, and their moments. Those that have
-    none get them, of step 0: DeepSpeed's checkpoints need them."""
+    """Hooks of an optimizer's step that leave the parameters of `roles` as they are, and their moments. Those that
+    have none get them, of step 0: DeepSpeed's checkpoints need them."""
 
     def __init__(self, roles: frozenset[str]) -> None:
         self.roles = roles
