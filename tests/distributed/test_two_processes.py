@@ -78,7 +78,7 @@ def test_kept_samples_and_moving_baselines_are_the_same_on_both_ranks_and_after_
         assert straight[name] == resumed[name], name
     # 2 x 32 answers a round: what is kept is what the verifier accepted in the last three rounds, on both ranks
     correct = [round(64 * line["prover/correct_rate"]) for line in rounds(folder)]
-    assert len(straight["memory"]["replays"]["prover"]) == sum(correct[-3:])
+    assert len(straight["memory"]["replays"]["prover"]["answer_rows"]) == sum(correct[-3:])
 
 
 def test_a_resume_in_another_number_of_processes_is_refused(straight, tmp_path):

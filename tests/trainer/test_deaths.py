@@ -95,7 +95,7 @@ def test_a_run_that_is_killed_at_a_fixed_point_continues_bit_for_bit(player, str
 # In the first step of the run, in the middle, behind the rollback, and in the last pass.
 @pytest.mark.parametrize(("share", "lora"), [(0.04, True), (0.5, False), (0.77, True), (1.0, False)])
 def test_a_run_that_is_killed_in_a_pass_continues_bit_for_bit(player, straight, tmp_path, share, lora):
-    assert straight[lora]["passes"] > 7 * 2 * 4  # 5 rounds, of which two are played twice
+    assert straight[lora]["passes"] > 7 * 2 * 2  # 5 rounds, of which two are played twice, of two steps
     dies_and_goes_on(player, straight, tmp_path / "run", [round(share * straight[lora]["passes"])], lora, "kill_in")
 
 

@@ -230,8 +230,8 @@ class Planner:
             passes[role] = [Pass(((role, rows),)) for rows in self.room.cut(live)]
             passes[role] += [Pass(((role, rows),), graph=False) for rows in self.room.cut(idle)]
         mine = self.room.deal(passes)[self.rank]
-        own = side_by_side(mine) if self.mixes else mine
-        return Step(own, counts, measured, of_groups, signalless, through, frozenset(still))
+        mine = side_by_side(mine) if self.mixes else mine
+        return Step(mine, counts, measured, of_groups, signalless, through, frozenset(still))
 
     def _read(self, role: str, samples: list[Sample], held: bool) -> tuple[list[Sample], list[Sample]]:
         """The samples whose passes have a gradient, and those that are measured alone."""
