@@ -88,8 +88,8 @@ class Engine:
         return loss
 
     def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
-        """Called before the last backward pass of an optimizer step, for an engine whose step happens inside it. `held`:
-        roles whose weights the step must not move."""
+        """Called before the last backward pass of an optimizer step, for an engine that steps inside it. `held`: roles
+        whose weights the step must not move."""
 
     def clip(self, optimizer: Any, settings: Mapping[str, Role], held: frozenset[str]) -> dict[str, float]:
         """Clip each role's gradient at its own norm before the step and drop those of held roles; the norms before
