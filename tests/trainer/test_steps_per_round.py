@@ -1,4 +1,4 @@
-# Tests: training/optimizer_steps.py, training/window.py, config/room_rules.py
+# Tests: training/optimizer_steps.py, training/window.py
 """A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
 counts, stops and goes on by rounds."""
 
