@@ -129,9 +129,7 @@ def main() -> None:
         if options.checkpointing:
             trainer.model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
         trainer.model.train()
-        device = trainer.accelerator.device
-        given = rows(options, model.config.vocab_size)
-        batch = {name: value.to(device) if torch.is_tensor(value) else value for name, value in given.items()}
+        batch = rows(options, model.config.vocab_size)
         ways = {"plain": None, "shared": SharedPrefix(model, always=True), "auto": SharedPrefix(model, always=False)}
         for shared in ways.values():
             update(trainer, model, shared, batch)
