@@ -8,8 +8,8 @@ from .two_processes import ranks_of
 
 pytestmark = pytest.mark.distributed
 
-# Two processes draw 2 x 12 anchors a round: 72 are three rounds an epoch. 3 is the edge, 4 inside the second epoch.
-AN_EPOCH, RESUMES = 72, (3, 4)
+# Two processes draw 2 x 8 anchors a round: 48 are three rounds an epoch. 3 is the edge, 4 inside the second epoch.
+AN_EPOCH, RESUMES = 48, (3, 4)
 CONFIG = dict(
     max_steps=6, save_strategy="steps", save_steps=1, logging_steps=4, beta=0.05, novelty_window=3, guard=True,
     prover_objective="expert_iteration", use_adaptive_entropy=True, entropy_target=0.6, entropy_coef=0.01,

@@ -60,7 +60,7 @@ def test_a_starved_round_logs_no_solve_rate_fills_every_slot_and_gives_the_conje
     assert result.metrics["round/starved"] == 1 and game.archive.starved_rounds == 1
     assert "round/solve_rate_mean" not in result.metrics and "round/solve_rate_histogram" not in result.metrics
     assert len(asked.rows["prover"]) == 4 and result.metrics["round/anchor_slots"] == 4
-    assert not turn_of(result, "conjecturer").has_signal
+    assert not turn_of(result, "conjecturer").advantages_B.any()
 
 
 def test_truncation_starves_where_fill_does_not():
@@ -68,8 +68,8 @@ def test_truncation_starves_where_fill_does_not():
     proposals = ["3 5 7 = 22", "?", "?", "?"]
     truncated, _, _ = play(proposals, fill="truncate", truncate_multiple=2)
     filled, _, _ = play(proposals)
-    assert truncated.metrics["round/starved"] == 1 and not turn_of(truncated, "conjecturer").has_signal
-    assert filled.metrics["round/starved"] == 0 and turn_of(filled, "conjecturer").has_signal
+    assert truncated.metrics["round/starved"] == 1 and not turn_of(truncated, "conjecturer").advantages_B.any()
+    assert filled.metrics["round/starved"] == 0 and turn_of(filled, "conjecturer").advantages_B.any()
 
 
 def test_the_solve_rate_comes_from_the_verifier_and_not_from_the_reward():
