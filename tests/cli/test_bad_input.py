@@ -92,14 +92,11 @@ def test_a_disk_that_is_full_is_one_sentence(schema, here, capsys):
     assert not Path(schema).exists()
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (errno.ENOSPC, "make room, or name a folder on another disk"),
-        (errno.EROFS, "name a folder that can be written to"),
-        (errno.EACCES, "name a place that you may use"),
-    ],
-)
+@pytest.mark.parametrize(("number", "text"), [
+    (errno.ENOSPC, "make room, or name a folder on another disk"),
+    (errno.EROFS, "name a folder that can be written to"),
+    (errno.EACCES, "name a place that you may use"),
+])  # fmt: skip
 def test_what_a_disk_refuses_anywhere_in_a_command_is_one_sentence(number, text, capsys):
     def command(argv):
         raise OSError(number, os.strerror(number), "runs/a/metrics.jsonl")

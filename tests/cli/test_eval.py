@@ -130,17 +130,9 @@ def test_an_adapter_folder_is_loaded_with_its_base(tmp_path, capsys):
     tokenizer.save_pretrained(tmp_path / "adapter")
     file = write_problems(tmp_path / "p.jsonl", ROWS[:1])
     same = [
-        "--problems",
-        file,
-        "--samples",
-        "16",
-        "--prover_prompt",
-        "compact",
-        "--max_new_tokens",
-        "16",
-        "--temperature",
+        "--problems", file, "--samples", "16", "--prover_prompt", "compact", "--max_new_tokens", "16", "--temperature",
         "1",
-    ]
+    ]  # fmt: skip
     counts = []
     for name in (tmp_path / "adapter", TINY_MODEL_PATH):  # a fresh adapter changes nothing: equal answers
         assert (
@@ -150,25 +142,22 @@ def test_an_adapter_folder_is_loaded_with_its_base(tmp_path, capsys):
     assert counts[0] == counts[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "The following arguments are required: --model"),
-        (["--model", "tiny", "--samples", "0"], "'0' is not a whole number above 0"),
-        (["--model", "tiny", "--role", "critic"], "invalid choice: 'critic'"),
-        (["--model", "tiny", "--problems", "absent.jsonl"], "There is no problem file 'absent.jsonl'"),
-        (["--model", "tiny", "--problems", "wrong.jsonl"], "row 1, column 'nums'"),
-        (["--model", "tiny", "--problems", "empty.jsonl"], "empty.jsonl"),
-        (["--model", "tiny", "--number_low", "20"], "`number_low` (20) and `number_high` (12)"),
-        (["--model", "tiny", "--output", "."], "Argument --output: '.' is a folder"),
-        (["--model", "tiny", "--n_problems", "100000"], "100000"),
-        (["--model", "tiny", "--n_problems", "2", "--temperature", "-1"], "`temperature` (-1.0)"),
-        (["--model", "tiny", "--n_problems", "2", "--device", "cuda:99"], "`--device` (cuda:99) cannot be used"),
-        (["--model", "nowhere/at-all", "--n_problems", "2"], "neither a folder nor a hub model in reach"),
-        (["--model", "folder", "--n_problems", "2"], "a folder without a model"),
-        (["--model", "damaged", "--n_problems", "2"], "; move the model elsewhere to score it without"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ([], "The following arguments are required: --model"),
+    (["--model", "tiny", "--samples", "0"], "'0' is not a whole number above 0"),
+    (["--model", "tiny", "--role", "critic"], "invalid choice: 'critic'"),
+    (["--model", "tiny", "--problems", "absent.jsonl"], "There is no problem file 'absent.jsonl'"),
+    (["--model", "tiny", "--problems", "wrong.jsonl"], "row 1, column 'nums'"),
+    (["--model", "tiny", "--problems", "empty.jsonl"], "empty.jsonl"),
+    (["--model", "tiny", "--number_low", "20"], "`number_low` (20) and `number_high` (12)"),
+    (["--model", "tiny", "--output", "."], "Argument --output: '.' is a folder"),
+    (["--model", "tiny", "--n_problems", "100000"], "100000"),
+    (["--model", "tiny", "--n_problems", "2", "--temperature", "-1"], "`temperature` (-1.0)"),
+    (["--model", "tiny", "--n_problems", "2", "--device", "cuda:99"], "`--device` (cuda:99) cannot be used"),
+    (["--model", "nowhere/at-all", "--n_problems", "2"], "neither a folder nor a hub model in reach"),
+    (["--model", "folder", "--n_problems", "2"], "a folder without a model"),
+    (["--model", "damaged", "--n_problems", "2"], "; move the model elsewhere to score it without"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     write_problems(tmp_path / "wrong.jsonl", [{"nums": [1, 2], "target": 3}, {"nums": [], "target": 3}])

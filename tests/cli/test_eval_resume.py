@@ -103,16 +103,13 @@ def test_the_frozen_set_is_asked_by_name(tmp_path, capsys):
     assert code == 0 and "3 problems x 2 answers" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--seed", "1"], "was begun with seed 0 and this evaluation has 1"),
-        (["--temperature", "0.5"], "was begun with temperature 1.0 and this evaluation has 0.5"),
-        (["--samples", "2"], "was begun with n 4 and this evaluation has 2"),
-        (["--answer_rule", "any"], "rules.answer_rule 'last' and this evaluation has 'any'"),
-        (["--n_problems", "3"], "was begun with n_problems 2 and this evaluation has 3"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--seed", "1"], "was begun with seed 0 and this evaluation has 1"),
+    (["--temperature", "0.5"], "was begun with temperature 1.0 and this evaluation has 0.5"),
+    (["--samples", "2"], "was begun with n 4 and this evaluation has 2"),
+    (["--answer_rule", "any"], "rules.answer_rule 'last' and this evaluation has 'any'"),
+    (["--n_problems", "3"], "was begun with n_problems 2 and this evaluation has 3"),
+])  # fmt: skip
 def test_a_changed_setting_is_refused_in_one_line(tmp_path, capsys, arguments, message):
     size = ["--n_problems", 2, "--samples", 4, "--output", tmp_path / "a.jsonl"]
     assert evaluate(capsys, *size)[0] == 0

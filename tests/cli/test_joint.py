@@ -57,19 +57,11 @@ def test_the_recipes_hold_the_papers_table(model):
         round_ = args.game_settings
         found = (args.conjecturer_reward, tuple(args.reward_arguments.values()), round_.anchor_fraction)
         found += (
-            pytest.approx(c.learning_rate / scale),
-            c.beta,
-            args.max_steps,
-            round_.fill,
-            args.proposals_per_round,
-        )
+            pytest.approx(c.learning_rate / scale), c.beta, args.max_steps, round_.fill, args.proposals_per_round,
+        )  # fmt: skip
         found += (args.problems_per_round, p.num_generations, round_.truncate_multiple, p.entropy_coef, c.entropy_coef)
         assert (*found, args.length_penalty, args.guard, round_.unplayed_reward) == row, name
-        assert (pytest.approx(p.learning_rate / scale), p.beta, round_.duplicate_proposals) == (
-            1e-5,
-            1e-3,
-            "keep",
-        )
+        assert (pytest.approx(p.learning_rate / scale), p.beta, round_.duplicate_proposals) == (1e-5, 1e-3, "keep")
         assert {(r.kl_estimator, r.kl_reduction) for r in (c, p)} == {("k1", "mean")} and args.weight_decay == 0.01
         assert (round_.easy_above, args.importance_clip_low, args.importance_clip_high) == (0.95, 0.5, 2.0)
         if args.guard:
@@ -204,14 +196,11 @@ def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_pa
     assert "refused" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "changes, said",
-    [
-        ("--conjecturer_reward learning_progress --optim sgd", "follows Adam's moments"),
-        ("--conjecturer_reward learning_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
-        ("--conjecturer_reward learning_progress", ""),
-    ],
-)
+@pytest.mark.parametrize("changes, said", [
+    ("--conjecturer_reward learning_progress --optim sgd", "follows Adam's moments"),
+    ("--conjecturer_reward learning_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
+    ("--conjecturer_reward learning_progress", ""),
+])  # fmt: skip
 def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, changes, said):
     asked = ["joint", *changes.split(), "--dry_run", "--output_dir", str(tmp_path / "run")]
     assert main(asked) == (2 if said else 0)
@@ -219,25 +208,18 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
     assert "at least" in out and said in error and ("A run would be refused:" in error) == bool(said)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said", "printed"),
-    [
-        ("--domain nomodule:X", "The domain 'nomodule:X' cannot be imported", ""),
-        (
-            '--domain countdown --domain_kwargs {"foo":1}',
-            "`domain_kwargs` has foo, which is not one of",
-            "",
-        ),
-        ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
-        ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
-        (
-            "--model_name_or_path bare",
-            "The model 'bare' cannot be loaded: it is a folder without a tokenizer.",
-            "One round",
-        ),
-        ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said", "printed"), [
+    ("--domain nomodule:X", "The domain 'nomodule:X' cannot be imported", ""),
+    ('--domain countdown --domain_kwargs {"foo":1}', "`domain_kwargs` has foo, which is not one of", ""),
+    ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
+    ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
+    (
+        "--model_name_or_path bare",
+        "The model 'bare' cannot be loaded: it is a folder without a tokenizer.",
+        "One round",
+    ),
+    ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),
+])  # fmt: skip
 def test_a_dry_run_ends_as_the_run_would(capsys, tmp_path, monkeypatch, changes, said, printed):
     """bare: a config without a tokenizer, whose own sentence is told."""
     monkeypatch.chdir(tmp_path)

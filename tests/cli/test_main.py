@@ -58,17 +58,10 @@ def test_an_unknown_command_exits_with_2_and_suggests_the_nearest(capsys):
     assert streams.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "code", "text"),
-    [
-        (
-            DataError("row 3, column 'nums': empty.\nPass numbers."),
-            2,
-            "error: row 3, column 'nums': empty. Pass numbers.",
-        ),
-        (KeyboardInterrupt(), 130, "interrupted"),
-    ],
-)
+@pytest.mark.parametrize(("error", "code", "text"), [
+    (DataError("row 3, column 'nums': empty.\nPass numbers."), 2, "error: row 3, column 'nums': empty. Pass numbers."),
+    (KeyboardInterrupt(), 130, "interrupted"),
+])  # fmt: skip
 def test_an_expected_error_is_one_line_and_an_exit_code(error, code, text, capsys):
     def command(argv: list[str]) -> int:
         raise error
@@ -290,17 +283,14 @@ def test_two_cpu_processes_are_started_and_know_of_each_other(options, tmp_path,
 # the shipped launch configs
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("single_gpu", "NO"),
-        ("ddp", "MULTI_GPU"),
-        ("zero2", "DEEPSPEED"),
-        ("zero3", "DEEPSPEED"),
-        ("fsdp2", "FSDP"),
-        ("cpu_ddp", "MULTI_GPU"),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind"), [
+    ("single_gpu", "NO"),
+    ("ddp", "MULTI_GPU"),
+    ("zero2", "DEEPSPEED"),
+    ("zero3", "DEEPSPEED"),
+    ("fsdp2", "FSDP"),
+    ("cpu_ddp", "MULTI_GPU"),
+])  # fmt: skip
 def test_a_shipped_launch_config_is_of_its_kind_and_holds_no_optimizer(name, kind):
     content = yaml.safe_load(launch.config_path(name).read_text())
     assert content["distributed_type"] == kind

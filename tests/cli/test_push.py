@@ -223,13 +223,10 @@ def test_paths_of_this_machine_are_cut_down_and_all_else_stays(tmp_path):
         assert without_paths(text) == text
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("evaluation.json", '{"before": 3, "after": {}}', "does not say the measurements before and after training"),
-        (f"prover/{ROLES_FILE}", '{"roles": 3}', "does not hold a JSON object with `roles`"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "says"), [
+    ("evaluation.json", '{"before": 3, "after": {}}', "does not say the measurements before and after training"),
+    (f"prover/{ROLES_FILE}", '{"roles": 3}', "does not hold a JSON object with `roles`"),
+])  # fmt: skip
 def test_a_damaged_file_of_a_run_is_one_sentence(name, text, says, tmp_path):
     role = tmp_path / "prover"
     role.mkdir()

@@ -27,21 +27,18 @@ def test_the_table_holds_every_recipe_once_with_command_and_paper(capsys):
     assert len(list(place.glob("*/*.yaml"))) == len(ALL)
 
 
-@pytest.mark.parametrize(
-    ("name", "command", "paper"),
-    [
-        ("tiny/default", "joint", ""),
-        ("tiny/sgs_stp", "sgs", "SGS"),
-        ("tiny/pool", "pool", "Multimodal LLM Self-Play"),
-        ("tiny/cdg", "cdg --training online", "Wang et al."),
-        ("tiny/iterated_cdg", "cdg", "Wang et al."),
-        ("tiny/symbolic_ours", "symbolic", ""),
-        ("tiny/symbolic_ucb", "symbolic", "Task Difficulty and Diversity"),
-        ("tiny/rloo", "rloo", ""),
-        ("qwen2.5-0.5b/rloo", "rloo", "Allen and Ståblein"),
-        ("tiny/sft", "sft", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "command", "paper"), [
+    ("tiny/default", "joint", ""),
+    ("tiny/sgs_stp", "sgs", "SGS"),
+    ("tiny/pool", "pool", "Multimodal LLM Self-Play"),
+    ("tiny/cdg", "cdg --training online", "Wang et al."),
+    ("tiny/iterated_cdg", "cdg", "Wang et al."),
+    ("tiny/symbolic_ours", "symbolic", ""),
+    ("tiny/symbolic_ucb", "symbolic", "Task Difficulty and Diversity"),
+    ("tiny/rloo", "rloo", ""),
+    ("qwen2.5-0.5b/rloo", "rloo", "Allen and Ståblein"),
+    ("tiny/sft", "sft", ""),
+])  # fmt: skip
 def test_who_plays_a_recipe_and_whose_it_is(name, command, paper):
     own = next(one for one in ("sft", "ipo", "cdg", "joint") if name in recipes(one))
     assert (command_of(own, name), paper_of(name)) == (command, paper)

@@ -192,17 +192,14 @@ def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, capsys,
         assert (tmp_path / name).read_text() == (tmp_path / "whole" / name).read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--most", "1"), "`--most` is for --hard_for"),
-        (("--hard_for", "tiny", "--most", "8"), "`--most` (8) must be at least 0 and less than `--attempts` (8)"),
-        (("--hard_for", "tiny", "--split", "heldout"), "`--split` (heldout) does not go with --hard_for"),
-        (("--hard_for", "tiny", "--needs", "*"), "`--needs` (['*']) does not go with --hard_for"),
-        (("--hard_for", "no/where"), "no/where"),
-        (("--hard_for", "tiny", "--attempts", "0"), "'0' is not a whole number above 0"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    (("--most", "1"), "`--most` is for --hard_for"),
+    (("--hard_for", "tiny", "--most", "8"), "`--most` (8) must be at least 0 and less than `--attempts` (8)"),
+    (("--hard_for", "tiny", "--split", "heldout"), "`--split` (heldout) does not go with --hard_for"),
+    (("--hard_for", "tiny", "--needs", "*"), "`--needs` (['*']) does not go with --hard_for"),
+    (("--hard_for", "no/where"), "no/where"),
+    (("--hard_for", "tiny", "--attempts", "0"), "'0' is not a whole number above 0"),
+])  # fmt: skip
 def test_what_does_not_go_with_hard_problems_is_refused_in_one_sentence(tmp_path, capsys, options, said):
     assert main(["dataset", str(tmp_path / "out.jsonl"), "--count", "4", *options]) == 2
     assert said in (error := capsys.readouterr().err) and error.count("\n") == 1

@@ -60,33 +60,27 @@ class _Reordered(GRPOTrainer):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(
-    "trainer, phrase",
-    [
-        (_Renamed, "`GRPOTrainer._calculate_rewards` is gone"),
-        (_Wider, "`GRPOTrainer._prepare_inputs` takes (generation_batch, mode) and not (generation_batch)"),
-        (
-            _Reordered,
-            "`GRPOTrainer._get_per_token_logps_and_entropies` takes (input_ids, model, args, kwargs) and not (model, "
-            "input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy)",
-        ),
-    ],
-)
+@pytest.mark.parametrize("trainer, phrase", [
+    (_Renamed, "`GRPOTrainer._calculate_rewards` is gone"),
+    (_Wider, "`GRPOTrainer._prepare_inputs` takes (generation_batch, mode) and not (generation_batch)"),
+    (
+        _Reordered,
+        "`GRPOTrainer._get_per_token_logps_and_entropies` takes (input_ids, model, args, kwargs) and not (model, "
+        "input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy)",
+    ),
+])  # fmt: skip
 def test_a_method_that_moved_is_named(trainer, phrase):
     assert _trl.moved_names(trainer, GRPO_SOURCE, TRAINER_SOURCE) == [phrase]
 
 
-@pytest.mark.parametrize(
-    "before, after, phrase",
-    [
-        ("self._metrics", "self._stats", "`GRPOTrainer._metrics` is gone"),
-        ("self._last_loaded_step", "self._pushed_at", "`GRPOTrainer._last_loaded_step` is gone"),
-        ('self._logs["extra"]', 'self._logs["columns"]', "`GRPOTrainer._logs` has no 'extra'"),
-        ('"prompt_mask"', '"prompt_attention"', "`_generate_and_score_completions` returns no 'prompt_mask'"),
-        ("self._tr_loss = ", "self._loss = ", "`Trainer._tr_loss` of Transformers is gone"),
-        ("def _load_from_checkpoint(", "def _load(", "`Trainer._load_from_checkpoint` of Transformers is gone"),
-    ],
-)
+@pytest.mark.parametrize("before, after, phrase", [
+    ("self._metrics", "self._stats", "`GRPOTrainer._metrics` is gone"),
+    ("self._last_loaded_step", "self._pushed_at", "`GRPOTrainer._last_loaded_step` is gone"),
+    ('self._logs["extra"]', 'self._logs["columns"]', "`GRPOTrainer._logs` has no 'extra'"),
+    ('"prompt_mask"', '"prompt_attention"', "`_generate_and_score_completions` returns no 'prompt_mask'"),
+    ("self._tr_loss = ", "self._loss = ", "`Trainer._tr_loss` of Transformers is gone"),
+    ("def _load_from_checkpoint(", "def _load(", "`Trainer._load_from_checkpoint` of Transformers is gone"),
+])  # fmt: skip
 def test_an_attribute_or_a_key_that_moved_is_named(before, after, phrase):
     sources = [source.replace(before, after) for source in (GRPO_SOURCE, TRAINER_SOURCE)]
     assert _trl.moved_names(GRPOTrainer, *sources) == [phrase]

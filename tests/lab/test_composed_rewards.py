@@ -52,29 +52,22 @@ def test_operators_build_the_same_rewards():
     assert isinstance(Tent() * Tent(), Product) and isinstance(FrontierDistance().clip(0, 1), Clip)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("sum", {}, "'sum' needs terms; it takes terms"),
-        ("sum", {"terms": []}, "needs at least one part"),
-        ("sum", {"terms": "tent"}, r"`terms` \('tent'\) of conjecturer reward 'sum' must be a list"),
-        (
-            "sum",
-            {"terms": [{"name": "tent", "wieght": 1}]},
-            r"write a name, a number or \{\"name\": \"tent\", \"weight",
-        ),
-        ("sum", {"terms": [{"name": "tent", "weight": "a"}]}, "finite number"),
-        ("sum", {"terms": [{"name": "tent", "kwargs": {"top": 1}}]}, "'tent' does not take top; it takes peak, slope"),
-        ("product", {"factors": [{"name": "tent", "weight": 2}]}, "'product' got .* as a part"),
-        ("product", {"factors": [None]}, "'product' got None as a part"),
-        ("sum", {"terms": [{"name": "tent", "weight": 10**400}]}, "finite number"),
-        ("binary_band", {"low": "a"}, r"`low` \('a'\)"),
-        ("clip", {"low": 0.5}, "'clip' needs of"),
-        ("clip", {"of": "tent", "low": 2, "high": 1}, "needs low <= high"),
-        ("clip", {"of": {"name": "tent", "kwargs": [1]}}, r"kwargs \[1\] for 'tent'"),
-        ("solvability_aware", {"unsolvable": 0.5}, r"`unsolvable` \(0.5\) .* of at most 0; leave it out for -0.5"),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "message"), [
+    ("sum", {}, "'sum' needs terms; it takes terms"),
+    ("sum", {"terms": []}, "needs at least one part"),
+    ("sum", {"terms": "tent"}, r"`terms` \('tent'\) of conjecturer reward 'sum' must be a list"),
+    ("sum", {"terms": [{"name": "tent", "wieght": 1}]}, r"write a name, a number or \{\"name\": \"tent\", \"weight"),
+    ("sum", {"terms": [{"name": "tent", "weight": "a"}]}, "finite number"),
+    ("sum", {"terms": [{"name": "tent", "kwargs": {"top": 1}}]}, "'tent' does not take top; it takes peak, slope"),
+    ("product", {"factors": [{"name": "tent", "weight": 2}]}, "'product' got .* as a part"),
+    ("product", {"factors": [None]}, "'product' got None as a part"),
+    ("sum", {"terms": [{"name": "tent", "weight": 10**400}]}, "finite number"),
+    ("binary_band", {"low": "a"}, r"`low` \('a'\)"),
+    ("clip", {"low": 0.5}, "'clip' needs of"),
+    ("clip", {"of": "tent", "low": 2, "high": 1}, "needs low <= high"),
+    ("clip", {"of": {"name": "tent", "kwargs": [1]}}, r"kwargs \[1\] for 'tent'"),
+    ("solvability_aware", {"unsolvable": 0.5}, r"`unsolvable` \(0.5\) .* of at most 0; leave it out for -0.5"),
+])  # fmt: skip
 def test_wrong_compositions_are_refused_with_what_is_allowed(name, arguments, message):
     with pytest.raises(ConfigError, match=message):
         make_conjecturer_reward(name, arguments)

@@ -49,17 +49,14 @@ def test_unsolved_and_always_solved_problems_earn_nothing_wherever_the_band_stan
             assert band(np.array([0.0, 1.0]), RewardContext(recent_rates=(rate,))).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "message"),
-    [
-        ("frontier_distance", {"low": 0.7, "high": 0.1}, "low=0.7 and high=0.1"),
-        ("frontier_distance", {"floor": float("nan")}, r"`floor` \(nan\)"),
-        ("adaptive_band", {"decay": 1.5}, r"`decay` \(1.5\) of conjecturer reward 'adaptive_band' .* from 0 to 1"),
-        ("adaptive_band", {"low": 0.6, "high": 0.5}, "needs low <= high, got low=0.6"),
-        ("tent", {"slope": "steep"}, r"`slope` \('steep'\)"),
-        ("tent", {"peak": True}, r"`peak` \(True\)"),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "message"), [
+    ("frontier_distance", {"low": 0.7, "high": 0.1}, "low=0.7 and high=0.1"),
+    ("frontier_distance", {"floor": float("nan")}, r"`floor` \(nan\)"),
+    ("adaptive_band", {"decay": 1.5}, r"`decay` \(1.5\) of conjecturer reward 'adaptive_band' .* from 0 to 1"),
+    ("adaptive_band", {"low": 0.6, "high": 0.5}, "needs low <= high, got low=0.6"),
+    ("tent", {"slope": "steep"}, r"`slope` \('steep'\)"),
+    ("tent", {"peak": True}, r"`peak` \(True\)"),
+])  # fmt: skip
 def test_arguments_that_make_no_sense_are_refused(name, arguments, message):
     with pytest.raises(ConfigError, match=message):
         make_conjecturer_reward(name, arguments)

@@ -388,20 +388,17 @@ def test_damaged_declarations_are_named(tmp_path, metrics):
         logged(made_up.write_run(tmp_path), {}, metrics=metrics)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl', line 3: this is not a JSON object"),
-        ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl', line 2: `step` is None"),
-        ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl', line 2: `step` is '2'"),
-        ("metrics.jsonl", '_histogram": [', '_histogram": [-1, ', r"line 1: '.*_histogram' must be a list of counts"),
-        ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl', line 1: this is not a JSON object \(it is a list\)"),
-        ("run.json", '"config"', '"setting"', r"run\.json' .* \(there is no `config`\); the run folder is damaged"),
-        ("run.json", "{", "", r"run\.json' does not hold a JSON object .*; the run folder is damaged"),
-        ("evaluation.json", '"low"', '"lower"', r"evaluation\.json' does not say .*'lower': .* is no value with"),
-        ("evaluation.json", "[0.1, 0.08, 0.12]", "[0.1]", r"evaluation\.json' .* \(ValueError: \[0\.1\] is no value"),
-    ],
-)
+@pytest.mark.parametrize(("file", "old", "new", "message"), [
+    ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl', line 3: this is not a JSON object"),
+    ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl', line 2: `step` is None"),
+    ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl', line 2: `step` is '2'"),
+    ("metrics.jsonl", '_histogram": [', '_histogram": [-1, ', r"line 1: '.*_histogram' must be a list of counts"),
+    ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl', line 1: this is not a JSON object \(it is a list\)"),
+    ("run.json", '"config"', '"setting"', r"run\.json' .* \(there is no `config`\); the run folder is damaged"),
+    ("run.json", "{", "", r"run\.json' does not hold a JSON object .*; the run folder is damaged"),
+    ("evaluation.json", '"low"', '"lower"', r"evaluation\.json' does not say .*'lower': .* is no value with"),
+    ("evaluation.json", "[0.1, 0.08, 0.12]", "[0.1]", r"evaluation\.json' .* \(ValueError: \[0\.1\] is no value"),
+])  # fmt: skip
 def test_damaged_files_are_named_with_their_line(tmp_path, file, old, new, message):
     folder = made_up.write_run(tmp_path, "demo")
     rewrite(folder / file, old, new)
@@ -447,12 +444,9 @@ def test_examples_are_the_best_a_typical_one_and_every_refusal_once():
     rows += [("e", None, "malformed"), ("f", None, "unsolvable")]
     cards = strata([{"completion": text, "reward": reward, "reason": why} for text, reward, why in rows])
     assert [(card["stratum"], card["text"]) for card in cards] == [
-        ("best reward", "c"),
-        ("typical reward", "d"),
-        ("malformed: 2 of 6 logged", "e"),
-        ("duplicate: 1 of 6 logged", "a"),
-        ("unsolvable: 1 of 6 logged", "f"),
-    ]
+        ("best reward", "c"), ("typical reward", "d"), ("malformed: 2 of 6 logged", "e"),
+        ("duplicate: 1 of 6 logged", "a"), ("unsolvable: 1 of 6 logged", "f"),
+    ]  # fmt: skip
     assert strata([]) == []
     (alone,) = strata([{"completion": "x", "reward": 0.0, "reason": "malformed"}])
     assert alone["stratum"] == "best reward; malformed: 1 of 1 logged"

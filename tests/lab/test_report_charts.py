@@ -43,17 +43,14 @@ def legend(figure):
     return [text.get_text() for one in figure.legends for text in one.get_texts()]
 
 
-@pytest.mark.parametrize(
-    ("values", "y_range", "low", "high"),
-    [
-        # A twentieth of the range is left free on both sides.
-        ((0.03, 0.97), (0, 1), -0.05, 1.05),
-        ((-1.0, 1.5), (0, 1), -1.125, 1.625),
-        ((1.0, 3.0), (), 0.9, 3.1),
-        ((0.0, 1e-4), (0,), -5e-6, 1.05e-4),
-        ((2.0, 3.0), (0,), -0.15, 3.15),
-    ],
-)
+@pytest.mark.parametrize(("values", "y_range", "low", "high"), [
+    # A twentieth of the range is left free on both sides.
+    ((0.03, 0.97), (0, 1), -0.05, 1.05),
+    ((-1.0, 1.5), (0, 1), -1.125, 1.625),
+    ((1.0, 3.0), (), 0.9, 3.1),
+    ((0.0, 1e-4), (0,), -5e-6, 1.05e-4),
+    ((2.0, 3.0), (0,), -0.15, 3.15),
+])  # fmt: skip
 def test_the_axis_shows_all_values_and_the_least_range(values, y_range, low, high):
     (axes,) = line_chart("t", [straight(y=values)], y_range=y_range).axes
     assert axes.get_ylim() == pytest.approx((low, high))
@@ -169,24 +166,18 @@ def test_several_runs_get_one_chart_per_metric_with_a_curve_each():
     assert drawn_lines(figure, 1) == [] and legend(figure) == ["first", "second"]
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        # max(0, 1 - 2.5 |p - .4|) >= 1/2 where |p - .4| <= .2
-        ({"conjecturer_reward": "tent"}, (0.2, 0.6)),
-        ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": {"peak": 0.5}}, (0.3, 0.7)),
-        (
-            {"conjecturer_reward": "binary_band", "conjecturer_reward_kwargs": '{"low": 0.05, "high": 0.75}'},
-            (0.05, 0.75),
-        ),
-        # 4 p (1 - p) >= 1/2 where |p - 1/2| <= 1 / sqrt(8) = .3536; on a grid of thousandths
-        ({"conjecturer_reward": "learnability"}, (0.147, 0.853)),
-        ({"conjecturer_reward": "mine"}, None),
-        ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": {"width": 1}}, None),
-        ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": "{"}, None),
-        ({}, None),
-    ],
-)
+@pytest.mark.parametrize(("config", "expected"), [
+    # max(0, 1 - 2.5 |p - .4|) >= 1/2 where |p - .4| <= .2
+    ({"conjecturer_reward": "tent"}, (0.2, 0.6)),
+    ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": {"peak": 0.5}}, (0.3, 0.7)),
+    ({"conjecturer_reward": "binary_band", "conjecturer_reward_kwargs": '{"low": 0.05, "high": 0.75}'}, (0.05, 0.75)),
+    # 4 p (1 - p) >= 1/2 where |p - 1/2| <= 1 / sqrt(8) = .3536; on a grid of thousandths
+    ({"conjecturer_reward": "learnability"}, (0.147, 0.853)),
+    ({"conjecturer_reward": "mine"}, None),
+    ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": {"width": 1}}, None),
+    ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": "{"}, None),
+    ({}, None),
+])  # fmt: skip
 def test_the_target_band_is_where_the_reward_is_at_least_half_its_peak(config, expected):
     found = target_band(make_run([0.5], config=config))
     assert found == (None if expected is None else pytest.approx(expected, abs=1e-9))

@@ -22,16 +22,11 @@ GAME = (
     Metric("relay/answers_of_<k>_numbers", "Answers to problems of k numbers."),
 )
 STANDARD = {
-    "Entropy (nats per token)": "{}/entropy",
-    "KL to the start (nats per token)": "{}/kl",
-    "Loss": "{}/loss",
-    "Gradient norm before the clip": "grad_norm/{}",
-    "Learning rate": "lr/{}",
-    "Tokens per text": "{}/completion_length",
-    "Texts cut at the token limit": "{}/truncated_rate",
-    "Seconds per round": "time/rollout_{}",
-    "Reward": "{}/reward",
-}
+    "Entropy (nats per token)": "{}/entropy", "KL to the start (nats per token)": "{}/kl", "Loss": "{}/loss",
+    "Gradient norm before the clip": "grad_norm/{}", "Learning rate": "lr/{}",
+    "Tokens per text": "{}/completion_length", "Texts cut at the token limit": "{}/truncated_rate",
+    "Seconds per round": "time/rollout_{}", "Reward": "{}/reward",
+}  # fmt: skip
 """Title -> metric of each role, which the frame logs or any game may log."""
 DECLARED = for_players((*FRAME_METRICS, *GAME), {role: [role] for role in ROLES})
 

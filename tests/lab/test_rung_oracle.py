@@ -72,19 +72,16 @@ def test_probes_are_in_no_count_of_the_round():
     assert found.metrics["proposer/probe_answers"] == 3 * 16 * 4
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, "`gains` of oracle_rungs is missing"),
-        ({"kind": "half", "gains": GAINS}, "is for kind gain, and kind is half"),
-        ({"kind": "best"}, r"`kind` \('best'\) of proposer 'oracle_rungs' must be one of gain, half"),
-        ({"kind": "half", "every": 0}, r"`every` \(0\) of proposer 'oracle_rungs'"),
-        ({"gains": {"first": {"3": 1}}}, "wants a table {round: {rung: gain}}"),
-        ({"gains": {"0": {"3": "much"}}}, "finite numbers for gains"),
-        ({"gains": {}}, "finite numbers for gains"),
-        ({"gains": "no/such/file.json"}, "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("given", "message"), [
+    ({}, "`gains` of oracle_rungs is missing"),
+    ({"kind": "half", "gains": GAINS}, "is for kind gain, and kind is half"),
+    ({"kind": "best"}, r"`kind` \('best'\) of proposer 'oracle_rungs' must be one of gain, half"),
+    ({"kind": "half", "every": 0}, r"`every` \(0\) of proposer 'oracle_rungs'"),
+    ({"gains": {"first": {"3": 1}}}, "wants a table {round: {rung: gain}}"),
+    ({"gains": {"0": {"3": "much"}}}, "finite numbers for gains"),
+    ({"gains": {}}, "finite numbers for gains"),
+    ({"gains": "no/such/file.json"}, "cannot be read"),
+])  # fmt: skip
 def test_bad_settings_are_refused_in_a_sentence(given, message):
     with pytest.raises(ConfigError, match=message):
         make_proposer("oracle_rungs", given)

@@ -179,25 +179,18 @@ def test_a_resumed_run_goes_on_as_the_one_that_was_not_stopped(name):
         round = round.next()
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "message"),
-    [
-        (
-            "uniform_rungs",
-            {"rungs": []},
-            r"`rungs` \(\[\]\) of proposer .* a list, each entry a whole number, that",
-        ),
-        ("uniform_rungs", {"rungs": 8}, r"`rungs` \(8\)"),
-        ("uniform_rungs", {"rungs": [True]}, r"`rungs` \(\[True\]\)"),
-        ("bandit_rungs", {"eps": 2}, r"`eps` \(2\) of proposer 'bandit_rungs' must be a number from 0 to 1"),
-        ("bandit_rungs", {"power": -1}, r"`power` \(-1\) of proposer 'bandit_rungs' must be a number of at least 0"),
-        ("ucb_rungs", {"pulls": 0}, r"`pulls` \(0\) of proposer 'ucb_rungs' must be a whole number of at least 1"),
-        ("ucb_rungs", {"discount": 0.9, "window": 5}, "both forget"),
-        ("ucb_rungs", {"exploration": -1}, r"`exploration` \(-1\) of proposer 'ucb_rungs'"),
-        ("thompson_rungs", {"discount": 0}, r"`discount` \(0\)"),
-        ("uniform_texts", {"rungs": [3]}, "does not take rungs; it takes share"),
-    ],
-)
+@pytest.mark.parametrize(("name", "given", "message"), [
+    ("uniform_rungs", {"rungs": []}, r"`rungs` \(\[\]\) of proposer .* a list, each entry a whole number, that"),
+    ("uniform_rungs", {"rungs": 8}, r"`rungs` \(8\)"),
+    ("uniform_rungs", {"rungs": [True]}, r"`rungs` \(\[True\]\)"),
+    ("bandit_rungs", {"eps": 2}, r"`eps` \(2\) of proposer 'bandit_rungs' must be a number from 0 to 1"),
+    ("bandit_rungs", {"power": -1}, r"`power` \(-1\) of proposer 'bandit_rungs' must be a number of at least 0"),
+    ("ucb_rungs", {"pulls": 0}, r"`pulls` \(0\) of proposer 'ucb_rungs' must be a whole number of at least 1"),
+    ("ucb_rungs", {"discount": 0.9, "window": 5}, "both forget"),
+    ("ucb_rungs", {"exploration": -1}, r"`exploration` \(-1\) of proposer 'ucb_rungs'"),
+    ("thompson_rungs", {"discount": 0}, r"`discount` \(0\)"),
+    ("uniform_texts", {"rungs": [3]}, "does not take rungs; it takes share"),
+])  # fmt: skip
 def test_bad_settings_are_refused_in_a_sentence(name, given, message):
     with pytest.raises(ConfigError, match=message):
         make_proposer(name, given)

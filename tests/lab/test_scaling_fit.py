@@ -60,15 +60,12 @@ def test_early_points_are_dropped_but_the_first_rate_is_kept():
     assert fit_scaling_curve(compute, spoiled).asymptote != pytest.approx(0.62, rel=1e-2)
 
 
-@pytest.mark.parametrize(
-    ("compute", "rate", "reason"),
-    [
-        ([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.4], "at least 4 are needed"),
-        ([1, 2, 3, 4, 5], [0.5, 0.4, 0.3, 0.5, 0.2], "never rose above"),
-        (np.arange(1, 20), 0.01 * np.arange(1, 20), "bound|standard error"),  # a straight line never bends
-        (np.geomspace(1, 9, 9), [0.1] * 4 + [0.8] * 5, "bound"),  # a step is steeper than any slope allowed
-    ],
-)
+@pytest.mark.parametrize(("compute", "rate", "reason"), [
+    ([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.4], "at least 4 are needed"),
+    ([1, 2, 3, 4, 5], [0.5, 0.4, 0.3, 0.5, 0.2], "never rose above"),
+    (np.arange(1, 20), 0.01 * np.arange(1, 20), "bound|standard error"),  # a straight line never bends
+    (np.geomspace(1, 9, 9), [0.1] * 4 + [0.8] * 5, "bound"),  # a step is steeper than any slope allowed
+])  # fmt: skip
 def test_data_that_show_no_curve_give_a_reason_instead_of_a_number(compute, rate, reason):
     fit = fit_scaling_curve(compute, rate)
     assert not fit.converged and (fit.asymptote, fit.c_mid, fit.slope) == (None, None, None)
@@ -91,17 +88,14 @@ def test_the_beginning_of_a_curve_does_not_determine_its_end():
     assert not fit_scaling_curve(compute, noisy).converged
 
 
-@pytest.mark.parametrize(
-    ("compute", "rate", "message"),
-    [
-        ([1, 2], [0.1], "of one length, got 2 and 1"),
-        ([2, 1], [0.1, 0.2], "must not fall"),
-        ([-1, 1], [0.1, 0.2], "0 or above"),
-        ([1, 2], [0.1, 1.2], r"must lie in \[0, 1\]"),
-        ([1, float("nan")], [0.1, 0.2], "`compute` must be finite"),
-        ([], [], "at least one number"),
-    ],
-)
+@pytest.mark.parametrize(("compute", "rate", "message"), [
+    ([1, 2], [0.1], "of one length, got 2 and 1"),
+    ([2, 1], [0.1, 0.2], "must not fall"),
+    ([-1, 1], [0.1, 0.2], "0 or above"),
+    ([1, 2], [0.1, 1.2], r"must lie in \[0, 1\]"),
+    ([1, float("nan")], [0.1, 0.2], "`compute` must be finite"),
+    ([], [], "at least one number"),
+])  # fmt: skip
 def test_impossible_data_are_refused(compute, rate, message):
     with pytest.raises(DataError, match=message):
         fit_scaling_curve(compute, rate)

@@ -118,15 +118,12 @@ def test_problems_that_dominate_are_not_widened_by_the_seeds_correction():
     assert (high - low) / 2 == pytest.approx(0.1225, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "message"),
-    [
-        ([[1, 2]], [[1, 2, 3]], "same problems, got 2 and 3"),
-        ([[1, 2], [1]], [[1, 2]], "one list per training seed"),
-        ([], [[1]], "one list per training seed"),
-        ([1, 2], [[1, 2]], "one list per training seed"),
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "message"), [
+    ([[1, 2]], [[1, 2, 3]], "same problems, got 2 and 3"),
+    ([[1, 2], [1]], [[1, 2]], "one list per training seed"),
+    ([], [[1]], "one list per training seed"),
+    ([1, 2], [[1, 2]], "one list per training seed"),
+])  # fmt: skip
 def test_seeds_on_different_problems_cannot_be_compared(a, b, message):
     with pytest.raises(DataError, match=message):
         two_level_bootstrap(a, b, 4)

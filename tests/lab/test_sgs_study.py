@@ -133,17 +133,14 @@ def test_equal_attempts_are_equal_rounds(sgs_study, tmp_path):
     assert "it takes two seeds" in sgs_study.equal_attempts(runs["sgs"][:1], runs["reinforce_half"])
 
 
-@pytest.mark.parametrize(
-    ("interval", "told"),
-    [
-        # 30, 31 and 32 of 40 are .775 with a half-width of .0621 (above); sqrt(.0621^2 + .05^2) = .0797
-        (Estimate(0.6, 0.55, 0.65), "0.775, 0.600 | +0.175 [+0.095, +0.255] | reproduced"),
-        # what is not reached within a budget may be reached with another one
-        (Estimate(0.9, 0.85, 0.95), "0.775, 0.900 | -0.125 [-0.205, -0.045] | open: not within the budget"),
-        (Estimate(0.6, 0.2, 1.0), "0.775, 0.600 | +0.175 [-0.230, +0.580] | open: not within the budget"),
-        (None, "solved, asymptote | – | open: it takes two seeds and a fit with an interval"),
-    ],
-)
+@pytest.mark.parametrize(("interval", "told"), [
+    # 30, 31 and 32 of 40 are .775 with a half-width of .0621 (above); sqrt(.0621^2 + .05^2) = .0797
+    (Estimate(0.6, 0.55, 0.65), "0.775, 0.600 | +0.175 [+0.095, +0.255] | reproduced"),
+    # what is not reached within a budget may be reached with another one
+    (Estimate(0.9, 0.85, 0.95), "0.775, 0.900 | -0.125 [-0.205, -0.045] | open: not within the budget"),
+    (Estimate(0.6, 0.2, 1.0), "0.775, 0.600 | +0.175 [-0.230, +0.580] | open: not within the budget"),
+    (None, "solved, asymptote | – | open: it takes two seeds and a fit with an interval"),
+])  # fmt: skip
 def test_the_baselines_asymptote_is_a_claim_of_its_own(sgs_study, tmp_path, interval, told):
     write_arm(tmp_path, "sgs", 3, 30, 0.9)
     runs = [load_run(tmp_path / "sgs" / f"seed-{seed}") for seed in range(3)]

@@ -16,17 +16,10 @@ sample.TESTS = ["tests/test_shop.py::test_one"]
 """
 MAKEFILE = "test-shop: TESTS = tests\ntest-shop:\n\t@echo runs $(TESTS) with $(PYTHON)\n"
 FILES = {
-    "tools/ci_stages.toml": TABLE,
-    "Makefile": MAKEFILE,
-    ".ci/run": 'slow_stage "shop" test-shop\n',
-    "pyproject.toml": "",
-    "src/core/a.py": "",
-    "src/shop/till.py": "",
-    "src/shop/old/till.py": "",
-    "docs/shop.md": "",
-    "docs/deep/page.md": "",
-    "tests/test_shop.py": "def test_one():\n    pass\n",
-}
+    "tools/ci_stages.toml": TABLE, "Makefile": MAKEFILE, ".ci/run": 'slow_stage "shop" test-shop\n',
+    "pyproject.toml": "", "src/core/a.py": "", "src/shop/till.py": "", "src/shop/old/till.py": "", "docs/shop.md": "",
+    "docs/deep/page.md": "", "tests/test_shop.py": "def test_one():\n    pass\n",
+}  # fmt: skip
 IN_FULL, LEFT_OUT = "runs tests with p", "runs tests/test_shop.py::test_one with p"
 
 
@@ -73,19 +66,16 @@ def test_a_stage_is_left_out_but_for_its_sample_after_the_verified_commit(reposi
 
 
 @pytest.mark.parametrize("committed", [True, False])
-@pytest.mark.parametrize(
-    "file, ran",
-    [
-        ("src/shop/till.py", IN_FULL),
-        ("src/shop/new.py", IN_FULL),
-        ("docs/shop.md", IN_FULL),
-        ("src/core/a.py", IN_FULL),
-        ("other.toml", IN_FULL),
-        ("src/shop/old/till.py", LEFT_OUT),
-        ("docs/deep/page.md", LEFT_OUT),  # * stays within a folder
-        ("src/core.md", LEFT_OUT),
-    ],
-)
+@pytest.mark.parametrize("file, ran", [
+    ("src/shop/till.py", IN_FULL),
+    ("src/shop/new.py", IN_FULL),
+    ("docs/shop.md", IN_FULL),
+    ("src/core/a.py", IN_FULL),
+    ("other.toml", IN_FULL),
+    ("src/shop/old/till.py", LEFT_OUT),
+    ("docs/deep/page.md", LEFT_OUT),  # * stays within a folder
+    ("src/core.md", LEFT_OUT),
+])  # fmt: skip
 def test_a_stage_runs_in_full_where_what_it_depends_on_has_changed(repository, capfd, file, ran, committed):
     (commit if committed else write)(repository, {file: "changed"})
     why, what = said(capfd)
@@ -146,25 +136,17 @@ def test_a_stage_runs_in_full_where_everything_is_asked_for_and_its_failure_is_i
     assert ci_stages.main(["test-shop"]) != 0
 
 
-@pytest.mark.parametrize(
-    "file, old, new, named",
-    [
-        ("tools/ci_stages.toml", "src/core", "src/kernel", "everything depends on src/kernel, which does not exist"),
-        ("tools/ci_stages.toml", "docs/*.md", "docs/*.rst", "test-shop depends on docs/*.rst, which does not exist"),
-        ("tools/ci_stages.toml", ":!src/shop/old", ":!src/x", "test-shop depends on :!src/x, which does not exist"),
-        (
-            "tools/ci_stages.toml",
-            "[test-shop]",
-            "[test-till]",
-            ".ci/run has the slow stage test-shop, which is no row",
-        ),
-        ("tools/ci_stages.toml", "[test-shop]", "[test-till]", "test-till is no slow stage of .ci/run"),
-        ("tools/ci_stages.toml", "test_one", "test_on", "the sample of test-shop has tests/test_shop.py::test_on,"),
-        ("tools/ci_stages.toml", "tests/test_shop.py", "tests/test_a.py", "has tests/test_a.py::test_one, which does"),
-        ("tools/ci_stages.toml", "TESTS", "TEST", "the sample of test-shop sets TEST, which the Makefile does not"),
-        ("Makefile", "test-shop:\n", "test-till:\n", "test-shop is no target of the Makefile"),
-    ],
-)
+@pytest.mark.parametrize("file, old, new, named", [
+    ("tools/ci_stages.toml", "src/core", "src/kernel", "everything depends on src/kernel, which does not exist"),
+    ("tools/ci_stages.toml", "docs/*.md", "docs/*.rst", "test-shop depends on docs/*.rst, which does not exist"),
+    ("tools/ci_stages.toml", ":!src/shop/old", ":!src/x", "test-shop depends on :!src/x, which does not exist"),
+    ("tools/ci_stages.toml", "[test-shop]", "[test-till]", ".ci/run has the slow stage test-shop, which is no row"),
+    ("tools/ci_stages.toml", "[test-shop]", "[test-till]", "test-till is no slow stage of .ci/run"),
+    ("tools/ci_stages.toml", "test_one", "test_on", "the sample of test-shop has tests/test_shop.py::test_on,"),
+    ("tools/ci_stages.toml", "tests/test_shop.py", "tests/test_a.py", "has tests/test_a.py::test_one, which does"),
+    ("tools/ci_stages.toml", "TESTS", "TEST", "the sample of test-shop sets TEST, which the Makefile does not"),
+    ("Makefile", "test-shop:\n", "test-till:\n", "test-shop is no target of the Makefile"),
+])  # fmt: skip
 def test_a_table_that_names_what_is_not_there_is_one_sentence(repository, capfd, file, old, new, named):
     assert ci_stages.main(["--check"]) == 0
     write(repository, {file: FILES[file].replace(old, new)})

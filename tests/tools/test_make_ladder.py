@@ -132,15 +132,12 @@ def test_without_json_the_figures_are_three_tables(capsys):
     assert [line.split(":")[0] for line in lines[-7:]] == ["any", "size", "size", "help", "help", "help", "help"]
 
 
-@pytest.mark.parametrize(
-    ("argv", "error", "message"),
-    [
-        ([], ConfigError, "There is nothing to do"),
-        (["--output", "new", "--model", "old"], ConfigError, "pass one of them"),
-        (["--output", "new", "--steps", "0"], ConfigError, r"--steps \(0\) must be at least 1"),
-        (["--evaluate", "--model", "absent"], DataError, r"absent/prover holds no config\.json"),
-    ],
-)
+@pytest.mark.parametrize(("argv", "error", "message"), [
+    ([], ConfigError, "There is nothing to do"),
+    (["--output", "new", "--model", "old"], ConfigError, "pass one of them"),
+    (["--output", "new", "--steps", "0"], ConfigError, r"--steps \(0\) must be at least 1"),
+    (["--evaluate", "--model", "absent"], DataError, r"absent/prover holds no config\.json"),
+])  # fmt: skip
 def test_a_wrong_call_is_refused_in_one_sentence(argv, error, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=message):

@@ -31,15 +31,9 @@ def test_the_written_forms_of_two_numbers_are_the_six_inequivalent_ones_and_thei
     # 6 and 3: 9, 3, -3, 18, 2, 1/2 (OEIS A140606 counts 6); a sum and a product are written in two orders.
     forms = {(form.value, form.text) for form in written_forms((6, 3))}
     assert forms == {
-        (Fraction(9), "6 + 3"),
-        (Fraction(9), "3 + 6"),
-        (Fraction(3), "6 - 3"),
-        (Fraction(-3), "3 - 6"),
-        (Fraction(18), "6 * 3"),
-        (Fraction(18), "3 * 6"),
-        (Fraction(2), "6 / 3"),
-        (Fraction(1, 2), "3 / 6"),
-    }
+        (Fraction(9), "6 + 3"), (Fraction(9), "3 + 6"), (Fraction(3), "6 - 3"), (Fraction(-3), "3 - 6"),
+        (Fraction(18), "6 * 3"), (Fraction(18), "3 * 6"), (Fraction(2), "6 / 3"), (Fraction(1, 2), "3 / 6"),
+    }  # fmt: skip
 
 
 def test_parentheses_stand_where_they_change_the_value():

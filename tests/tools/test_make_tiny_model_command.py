@@ -29,15 +29,12 @@ def test_without_json_the_figures_are_a_table_with_intervals(capsys):
     assert any(line.startswith("conjecturer parseable") and line.endswith("8 proposals") for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        ([], "There is nothing to do"),
-        (["--output", "new", "--model", "old"], "pass one of them"),
-        (["--output", "new", "--steps", "0"], r"--steps \(0\) must be at least 1"),
-        (["--evaluate", "--samples", "0"], r"--samples \(0\) must be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("argv", "message"), [
+    ([], "There is nothing to do"),
+    (["--output", "new", "--model", "old"], "pass one of them"),
+    (["--output", "new", "--steps", "0"], r"--steps \(0\) must be at least 1"),
+    (["--evaluate", "--samples", "0"], r"--samples \(0\) must be at least 1"),
+])  # fmt: skip
 def test_a_wrong_call_is_refused_in_one_sentence(argv, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=message):

@@ -28,14 +28,11 @@ TINY = replace(CountdownDomain.tiny(), spec=ProblemSpec((2, 3, 4), 1, 12, 1, 99)
 EASY = Problem((3, 5, 7), 22)
 
 
-@pytest.mark.parametrize(
-    "given, schema",
-    [
-        ({"role": "conjecturer", "helping": True}, "helping_steps"),
-        ({"role": "conjecturer", "variants": True}, "variant_steps"),
-        ({"role": "guide"}, "reviewed_steps"),
-    ],
-)
+@pytest.mark.parametrize("given, schema", [
+    ({"role": "conjecturer", "helping": True}, "helping_steps"),
+    ({"role": "conjecturer", "variants": True}, "variant_steps"),
+    ({"role": "guide"}, "reviewed_steps"),
+])  # fmt: skip
 def test_one_flag_leaves_distractors_out_of_every_warm_start_with_a_target(given, schema):
     assert SFTArguments(**given, distractors=False).schema == schema
     rows = generated_rows(40, given["role"], TINY, schema=schema)

@@ -38,11 +38,7 @@ SETTINGS = {
         {"task": "propositional_logic"},
         "The task 'propositional_logic' of reasoning-gym is not played",
     ),
-    "a taskset that does not exist": (
-        "verifiers",
-        {"taskset": "smal_sums"},
-        "`taskset` (smal_sums) is not installed",
-    ),
+    "a taskset that does not exist": ("verifiers", {"taskset": "smal_sums"}, "`taskset` (smal_sums) is not installed"),
     "a taskset that needs a sandbox": (
         "verifiers",
         {"taskset": "needs_sandbox"},

@@ -16,12 +16,9 @@ REFUSED = [cell for cell, said in WRITTEN.items() if said != YES]
 # What the table of docs/domains.md and the domains' own pages say of each, and what each row asks for.
 HAS = {
     "countdown": {"proposals", "help", "variant", "repair", "mutations", "rungs", "sizes", "texts", "critique"},
-    "detachment": {"proposals", "help", "rungs"},
-    "gym": {"proposals", "rungs", "levels"},
-    "verifiers": {"rungs"},
-    "math": {"critique"},
-    "package": set(),
-}
+    "detachment": {"proposals", "help", "rungs"}, "gym": {"proposals", "rungs", "levels"}, "verifiers": {"rungs"},
+    "math": {"critique"}, "package": set(),
+}  # fmt: skip
 HAS["moves"] = HAS["countdown"] | {"derivations"}
 RUNG_PROPOSERS = ["uniform_rungs", "bandit_rungs", "ucb_rungs", "thompson_rungs", "oracle_rungs"]
 SYMBOLIC = ["mutation", "ucb", "thompson", "factorized"]

@@ -43,14 +43,11 @@ def test_the_tasks_are_the_problems_of_the_held_out_side():
     assert tasks == HeldOutTasks(5, CountdownDomain.tiny()).list_tasks("test") and json.dumps(tasks)
 
 
-@pytest.mark.parametrize(
-    ("split", "index", "said"),
-    [
-        ("train", 0, "no split 'train'; the held-out problems are the split 'test'"),
-        ("test", 5, "Task 5 of the split 'test' is not there; its tasks are 0 to 4"),
-        ("test", -1, "Task -1 of the split 'test' is not there"),
-    ],
-)
+@pytest.mark.parametrize(("split", "index", "said"), [
+    ("train", 0, "no split 'train'; the held-out problems are the split 'test'"),
+    ("test", 5, "Task 5 of the split 'test' is not there; its tasks are 0 to 4"),
+    ("test", -1, "Task -1 of the split 'test' is not there"),
+])  # fmt: skip
 def test_a_task_that_is_not_there_is_refused(split, index, said):
     with pytest.raises(NoTask, match=said) as error:
         TASKS.get_task(split, index)

@@ -62,20 +62,10 @@ def test_a_wrong_name_or_argument_is_refused(installed, name, arguments, error, 
 
 def test_a_round_is_trained_on_it(installed, tmp_path):
     args = JointSelfPlayConfig(
-        str(tmp_path / "run"),
-        domain=NAME,
-        domain_kwargs={"high": 9},
-        conjecturer_players=0,
-        per_device_train_batch_size=16,
-        num_generations=4,
-        learning_rate=1e-3,
-        max_completion_length=16,
-        max_steps=1,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        use_cpu=True,
-    )
+        str(tmp_path / "run"), domain=NAME, domain_kwargs={"high": 9}, conjecturer_players=0,
+        per_device_train_batch_size=16, num_generations=4, learning_rate=1e-3, max_completion_length=16, max_steps=1,
+        save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True,
+    )  # fmt: skip
     trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)
     before = weights(trainer)
     trainer.train()

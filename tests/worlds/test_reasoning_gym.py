@@ -136,18 +136,15 @@ def test_a_domain_travels_without_its_processes(sums):
     assert again._pool is None and again.to_dict() == sums.to_dict()
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"task": "gcd", "levels": [0, 0], "seed": 1}, "row 3, column 'task': 'gcd' is not one of the domain's tasks"),
-        ({"task": "chain_sum", "levels": [0], "seed": 1}, "column 'levels': .* one for each setting of 'chain_sum'"),
-        ({"task": "chain_sum", "levels": [0, True], "seed": 1}, "column 'levels'"),
-        ({"task": "chain_sum", "levels": None, "seed": 1}, "column 'levels'"),
-        ({"task": "chain_sum", "levels": [0, 7], "seed": 1}, "num_digits is 7, and it goes from 0 to 1"),
-        ({"task": "chain_sum", "levels": [0, 0], "seed": -1}, "column 'seed': -1 must be a whole number below"),
-        ({"task": "chain_sum", "levels": [0, 0]}, "column 'seed': None"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"task": "gcd", "levels": [0, 0], "seed": 1}, "row 3, column 'task': 'gcd' is not one of the domain's tasks"),
+    ({"task": "chain_sum", "levels": [0], "seed": 1}, "column 'levels': .* one for each setting of 'chain_sum'"),
+    ({"task": "chain_sum", "levels": [0, True], "seed": 1}, "column 'levels'"),
+    ({"task": "chain_sum", "levels": None, "seed": 1}, "column 'levels'"),
+    ({"task": "chain_sum", "levels": [0, 7], "seed": 1}, "num_digits is 7, and it goes from 0 to 1"),
+    ({"task": "chain_sum", "levels": [0, 0], "seed": -1}, "column 'seed': -1 must be a whole number below"),
+    ({"task": "chain_sum", "levels": [0, 0]}, "column 'seed': None"),
+])  # fmt: skip
 def test_a_row_that_is_no_problem_is_refused_by_row_and_column(sums, row, message):
     with pytest.raises(DataError, match=message):
         sums.problem(row, 3)
@@ -195,36 +192,30 @@ def test_an_answer_of_a_megabyte_is_not_scored(sums):
 # Proposals
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("chain_sum: num_terms=3, num_digits=1", ("chain_sum", {"num_terms": 3, "num_digits": 1})),
-        ("  gcd: value=0\n", ("gcd", {"value": 0})),
-        ("acre:", ("acre", {})),
-        ("chain_sum: num_terms=3,num_digits=1", None),
-        ("chain_sum: num_terms=03", None),
-        ("chain_sum: num_terms=-1", None),
-        ("chain_sum: num_terms=1, num_terms=1", None),
-        ("chain_sum num_terms=1", None),
-        ("The task: chain_sum: num_terms=1", None),
-        ("chain_sum: num_terms=1\nchain_sum: num_terms=2", None),
-        ("chain_sum: num_terms=1.", None),
-        ("chain_sum: num_terms=١", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    ("chain_sum: num_terms=3, num_digits=1", ("chain_sum", {"num_terms": 3, "num_digits": 1})),
+    ("  gcd: value=0\n", ("gcd", {"value": 0})),
+    ("acre:", ("acre", {})),
+    ("chain_sum: num_terms=3,num_digits=1", None),
+    ("chain_sum: num_terms=03", None),
+    ("chain_sum: num_terms=-1", None),
+    ("chain_sum: num_terms=1, num_terms=1", None),
+    ("chain_sum num_terms=1", None),
+    ("The task: chain_sum: num_terms=1", None),
+    ("chain_sum: num_terms=1\nchain_sum: num_terms=2", None),
+    ("chain_sum: num_terms=1.", None),
+    ("chain_sum: num_terms=١", None),
+    ("", None),
+])  # fmt: skip
 def test_a_proposal_is_read_strictly(text, found):
     assert read_proposal(text) == found
 
 
 def test_proposals_are_checked_and_drawn(sums):
     texts = [
-        "chain_sum: num_terms=1, num_digits=0",
-        "chain_sum: num_terms=9, num_digits=0",
-        "chain_sum: num_digits=0, num_terms=1",
-        "gcd: num_terms=1",
-        "9" * 1_000_000,
-    ]
+        "chain_sum: num_terms=1, num_digits=0", "chain_sum: num_terms=9, num_digits=0",
+        "chain_sum: num_digits=0, num_terms=1", "gcd: num_terms=1", "9" * 1_000_000,
+    ]  # fmt: skip
     read = sums.parse(texts)
     assert [one.reason for one in read] == ["ok", "ok", "other_settings", "unknown_task", "unreadable"]
     asked = [{"task": "chain_sum"}, {"task": "chain_sum"}]
@@ -308,27 +299,20 @@ def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_mo
 # What is refused
 
 
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"task": "chain_smu"}, UnknownNameError, "no task 'chain_smu'. Did you mean 'chain_sum'"),
-        ({"levels": {"num_terms": 99}}, ConfigError, "num_terms of the task 'chain_sum' 99, and its levels are 0 to"),
-        ({"levels": {"num_terms": [2, 1]}}, ConfigError, r"'chain_sum' \[2, 1\], and its levels are 0 to"),
-        ({"levels": {"num_terms": "3"}}, ConfigError, "and its levels are 0 to"),
-        ({"levels": {"num_term": 1}}, ConfigError, "num_term, which is not a setting .* Did you mean 'num_terms'"),
-        ({"levels": {"gcd": {"value": 1}}}, ConfigError, "must be a mapping for each"),
-        ({"task": ["chain_sum", "gcd"]}, ConfigError, "of the tasks chain_sum, gcd must be a mapping for each"),
-        (
-            {"task": "composite", "levels": None},
-            ConfigError,
-            "'composite' of reasoning-gym is not played: .*at least one",
-        ),
-        ({"task": "propositional_logic", "levels": None}, ConfigError, "is not played: .* without an answer"),
-        ({"task": []}, ConfigError, "`task`"),
-        ({"prompt": "short"}, ConfigError, "`prompt` .* must be one of chat, text, bare"),
-        ({"deadline": 0}, ConfigError, "`deadline`"),
-    ],
-)
+@pytest.mark.parametrize(("given", "error", "message"), [
+    ({"task": "chain_smu"}, UnknownNameError, "no task 'chain_smu'. Did you mean 'chain_sum'"),
+    ({"levels": {"num_terms": 99}}, ConfigError, "num_terms of the task 'chain_sum' 99, and its levels are 0 to"),
+    ({"levels": {"num_terms": [2, 1]}}, ConfigError, r"'chain_sum' \[2, 1\], and its levels are 0 to"),
+    ({"levels": {"num_terms": "3"}}, ConfigError, "and its levels are 0 to"),
+    ({"levels": {"num_term": 1}}, ConfigError, "num_term, which is not a setting .* Did you mean 'num_terms'"),
+    ({"levels": {"gcd": {"value": 1}}}, ConfigError, "must be a mapping for each"),
+    ({"task": ["chain_sum", "gcd"]}, ConfigError, "of the tasks chain_sum, gcd must be a mapping for each"),
+    ({"task": "composite", "levels": None}, ConfigError, "'composite' of reasoning-gym is not played: .*at least one"),
+    ({"task": "propositional_logic", "levels": None}, ConfigError, "is not played: .* without an answer"),
+    ({"task": []}, ConfigError, "`task`"),
+    ({"prompt": "short"}, ConfigError, "`prompt` .* must be one of chat, text, bare"),
+    ({"deadline": 0}, ConfigError, "`deadline`"),
+])  # fmt: skip
 def test_what_cannot_be_played_is_refused_in_a_sentence(given, error, message):
     with pytest.raises(error, match=message):
         domain_of(**given)

@@ -202,32 +202,26 @@ def module(monkeypatch, name, task, data=None, more=(), count=40):
     return name
 
 
-@pytest.mark.parametrize(
-    ("task", "said"),
-    [
-        (Task1, "the reward `tests_pass` of Task1 needs a runtime, which is a sandbox"),
-        (Task2, r"Task2 needs a container \(NEEDS_CONTAINER\), which is a sandbox"),
-        (Task3, "`setup` of Task3 needs a runtime, which is a sandbox"),
-        (Task4, r"Task4 has no reward"),
-        (Task5, "it has tools .*, which take several turns"),
-        (Task6, "HiddenData leaves answer out of its JSON"),
-        (Task7, r"Task7 changes what is sent to the model \(`intercept`\)"),
-    ],
-)
+@pytest.mark.parametrize(("task", "said"), [
+    (Task1, "the reward `tests_pass` of Task1 needs a runtime, which is a sandbox"),
+    (Task2, r"Task2 needs a container \(NEEDS_CONTAINER\), which is a sandbox"),
+    (Task3, "`setup` of Task3 needs a runtime, which is a sandbox"),
+    (Task4, r"Task4 has no reward"),
+    (Task5, "it has tools .*, which take several turns"),
+    (Task6, "HiddenData leaves answer out of its JSON"),
+    (Task7, r"Task7 changes what is sent to the model \(`intercept`\)"),
+])  # fmt: skip
 def test_tasks_that_one_answer_does_not_decide_are_refused_by_name(monkeypatch, task, said):
     with pytest.raises(ConfigError, match=f"taskset 'unfit_module' cannot be played: {said}"):
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", task)})
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        ({"image": "python:3.11"}, "task 0 has `image`, which needs a sandbox"),
-        ({"prompt": None}, "task 0 has no prompt: a user opens the conversation, which takes several turns"),
-        ({"prompt": [vf.AssistantMessage(content="hi")]}, "does not end with a user's message"),
-        ({"prompt": [vf.UserMessage(content=[{"type": "image_url", "image_url": {"url": "x"}}])]}, "more than text"),
-    ],
-)
+@pytest.mark.parametrize(("data", "said"), [
+    ({"image": "python:3.11"}, "task 0 has `image`, which needs a sandbox"),
+    ({"prompt": None}, "task 0 has no prompt: a user opens the conversation, which takes several turns"),
+    ({"prompt": [vf.AssistantMessage(content="hi")]}, "does not end with a user's message"),
+    ({"prompt": [vf.UserMessage(content=[{"type": "image_url", "image_url": {"url": "x"}}])]}, "more than text"),
+])  # fmt: skip
 def test_data_that_is_more_than_a_question_in_words_is_refused(monkeypatch, data, said):
     with pytest.raises(ConfigError, match=said):
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", Said, data)})

@@ -71,17 +71,14 @@ def test_more_answers_or_updates_than_the_track_has_are_not_ranked(track, folder
     assert found == {"plain": "", "oracle": "", "trained": "took 64 answers of 32", "frozen": "took 3 updates of 2"}
 
 
-@pytest.mark.parametrize(
-    ("name", "held", "said"),
-    [
-        ("foo.failed.json", {"said": "x"}, r"is not the file of a job, CONTESTANT-SEED\.failed\.json; remove it"),
-        ("-1.failed.json", {"said": "x"}, "is not the file of a job"),
-        ("a-b.failed.json", {"said": "x"}, "is not the file of a job"),
-        ("plain-1.json", {"curve": []}, r"does not say all that the tables print \(IndexError"),
-        ("plain-1.json", {"tokens": "many"}, "does not say all that the tables print"),
-        ("plain-1.json", {"health": None}, "does not say all that the tables print"),
-    ],
-)
+@pytest.mark.parametrize(("name", "held", "said"), [
+    ("foo.failed.json", {"said": "x"}, r"is not the file of a job, CONTESTANT-SEED\.failed\.json; remove it"),
+    ("-1.failed.json", {"said": "x"}, "is not the file of a job"),
+    ("a-b.failed.json", {"said": "x"}, "is not the file of a job"),
+    ("plain-1.json", {"curve": []}, r"does not say all that the tables print \(IndexError"),
+    ("plain-1.json", {"tokens": "many"}, "does not say all that the tables print"),
+    ("plain-1.json", {"health": None}, "does not say all that the tables print"),
+])  # fmt: skip
 def test_files_of_others_in_the_folder_are_one_sentence(track, folder, name, held, said):
     whole = job(track, "plain", 1, [2, 2, 1, 0]) if name == "plain-1.json" else {}
     (folder / name).write_text(json.dumps(whole | held), encoding="utf-8")
@@ -98,15 +95,12 @@ def test_failed_jobs_take_their_row_and_not_the_board(track, folder):
     assert [row["contestant"] for row in found["rows"]] == ["plain"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("answers", 99, r"`answers` 99, and on the track mini it is 32"),
-        ("samples", 4, r"`samples` 4, and on the track mini it is 2"),
-        ("fixed", {"number_high": 9}, r"`fixed.number_high` 9, and on the track mini it is 12"),
-        ("sets", {"held_out": {"sha256": "0"}}, r"`sets.held_out.sha256` 0"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("answers", 99, r"`answers` 99, and on the track mini it is 32"),
+    ("samples", 4, r"`samples` 4, and on the track mini it is 2"),
+    ("fixed", {"number_high": 9}, r"`fixed.number_high` 9, and on the track mini it is 12"),
+    ("sets", {"held_out": {"sha256": "0"}}, r"`sets.held_out.sha256` 0"),
+])  # fmt: skip
 def test_jobs_of_another_budget_rule_or_problem_set_are_refused(track, folder, name, value, said):
     facts = json.loads(json.dumps(track.facts))
     if isinstance(value, dict):

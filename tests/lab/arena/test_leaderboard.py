@@ -81,15 +81,12 @@ def test_a_replay_agrees_if_neither_is_reached_and_differs_if_one_is():
     assert "submission needed more answers" in disagreement(late, mine)
 
 
-@pytest.mark.parametrize(
-    ("part", "name", "value"),
-    [
-        ("settings", "prover_learning_rate", 1e-9),
-        ("facts", "samples", 4),
-        ("goal", "rate", 0.1),
-        ("start", "sha256", "0"),
-    ],
-)
+@pytest.mark.parametrize(("part", "name", "value"), [
+    ("settings", "prover_learning_rate", 1e-9),
+    ("facts", "samples", 4),
+    ("goal", "rate", 0.1),
+    ("start", "sha256", "0"),
+])  # fmt: skip
 def test_other_settings_tracks_goals_and_starts_are_refused_with_the_difference(part, name, value):
     now = rules(contestants()["bandit"], LADDER)
     check_rules(row(1.0, 2.0, 3.0), now, "bandit.json")

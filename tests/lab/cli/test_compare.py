@@ -154,19 +154,16 @@ def test_other_problems_are_compared_on_the_common_ones_only_if_asked(tmp_path, 
     assert [found["pass_at"][arm]["1"]["value"] for arm in ("a", "b")] == [0.5, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"temperature": 1.0}, "temperature 1.0 and"),
-        ({"max_new_tokens": 16}, "max_new_tokens 16 and"),
-        ({"rules": {"answer_rule": "any"}}, "rules."),
-        ({"prover_prompt": "tinyzero"}, "prover_prompt 'tinyzero' and"),
-        ({"min_p": 0.1}, "min_p 0.1 and"),
-        ({"stop_strings": ["</answer>"]}, "stop_strings ['</answer>'] and"),
-        ({"generation_kwargs": {"suppress_tokens": [5]}}, "generation_kwargs.suppress_tokens [5] and"),
-        ({"chat_template_kwargs": {"enable_thinking": False}}, "chat_template_kwargs.enable_thinking False and"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"temperature": 1.0}, "temperature 1.0 and"),
+    ({"max_new_tokens": 16}, "max_new_tokens 16 and"),
+    ({"rules": {"answer_rule": "any"}}, "rules."),
+    ({"prover_prompt": "tinyzero"}, "prover_prompt 'tinyzero' and"),
+    ({"min_p": 0.1}, "min_p 0.1 and"),
+    ({"stop_strings": ["</answer>"]}, "stop_strings ['</answer>'] and"),
+    ({"generation_kwargs": {"suppress_tokens": [5]}}, "generation_kwargs.suppress_tokens [5] and"),
+    ({"chat_template_kwargs": {"enable_thinking": False}}, "chat_template_kwargs.enable_thinking False and"),
+])  # fmt: skip
 def test_other_settings_are_refused_unless_allowed(tmp_path, capsys, changes, message):
     off = {"min_p": 0.0, "stop_strings": [], "generation_kwargs": {}, "chat_template_kwargs": {}}
     a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, **off)
@@ -212,13 +209,9 @@ def test_answers_that_were_cut_are_warned_about(tmp_path, capsys):
 def run_folder(path, before, after):
     def side(counts):
         setting = {
-            "temperature": 1.0,
-            "top_p": 1.0,
-            "top_k": 0,
-            "max_new_tokens": 16,
-            "prover_prompt": "compact",
+            "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16, "prover_prompt": "compact",
             "rules": {},
-        }
+        }  # fmt: skip
         keys = [f"2,3={i}" for i in range(len(counts))]
         return {"prover": {"n": 4, "correct": counts, "keys": keys, "setting": setting, "truncated_rate": 0.0}}
 
@@ -235,21 +228,18 @@ def test_run_folders_are_compared_after_training_and_with_before(tmp_path, capsy
     assert [d["percentile"]["difference"] for d in found["differences"]] == [0.25, 0.625]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["a.jsonl"], "needs at least two arms"),
-        (["a.jsonl", "absent.jsonl"], "There is no file or run folder 'absent.jsonl'"),
-        (["a.jsonl", "x=absent-*.jsonl"], "There is no file or run folder 'absent-*.jsonl'"),
-        (["a.jsonl", "b=a.jsonl,a.jsonl"], "holds 'a.jsonl' twice"),
-        (["a=a.jsonl", "a=other.jsonl"], "Two arms are called 'a'"),
-        (["a.jsonl", "empty"], "has no evaluation.json"),
-        (["a.jsonl", "old"], "does not say a prover's right answers by the keys of its problems"),
-        (["a.jsonl", "b=a.jsonl", "--ks", "8"], "`ks` (8) must lie between 1 and the least answers, n = 4"),
-        (["a.jsonl", "b=a.jsonl", "--resamples", "0"], "`resamples` (0)"),
-        (["a.jsonl", "other.jsonl", "--common"], "no problem in common"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["a.jsonl"], "needs at least two arms"),
+    (["a.jsonl", "absent.jsonl"], "There is no file or run folder 'absent.jsonl'"),
+    (["a.jsonl", "x=absent-*.jsonl"], "There is no file or run folder 'absent-*.jsonl'"),
+    (["a.jsonl", "b=a.jsonl,a.jsonl"], "holds 'a.jsonl' twice"),
+    (["a=a.jsonl", "a=other.jsonl"], "Two arms are called 'a'"),
+    (["a.jsonl", "empty"], "has no evaluation.json"),
+    (["a.jsonl", "old"], "does not say a prover's right answers by the keys of its problems"),
+    (["a.jsonl", "b=a.jsonl", "--ks", "8"], "`ks` (8) must lie between 1 and the least answers, n = 4"),
+    (["a.jsonl", "b=a.jsonl", "--resamples", "0"], "`resamples` (0)"),
+    (["a.jsonl", "other.jsonl", "--common"], "no problem in common"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     write_answers(tmp_path / "a.jsonl", [1, 2], n=4)

@@ -114,18 +114,15 @@ def test_a_run_counts_its_texts_and_its_evaluations_give_the_rate(tmp_path, caps
     assert code == 2 and "has no column 'tokens'; it has step, eval_pass@1, loss" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["absent.csv"], "There is no file 'absent.csv'"),
-        (["a.csv", "--rate", "x"], "has no column 'x'; it has compute, rate"),
-        (["none.csv"], "has no column 'rate', cumulative_solve_rate or eval_pass@1"),
-        (["bad.csv"], "row 2, column 'rate': must be a finite number, got 'x'"),
-        (["high.csv"], "`rate` must lie in [0, 1]"),
-        (["a.csv", "a.csv"], "Two arms are called 'a.csv'"),
-        (["a.csv", "--resamples", "0"], "`--resamples` (0) must be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["absent.csv"], "There is no file 'absent.csv'"),
+    (["a.csv", "--rate", "x"], "has no column 'x'; it has compute, rate"),
+    (["none.csv"], "has no column 'rate', cumulative_solve_rate or eval_pass@1"),
+    (["bad.csv"], "row 2, column 'rate': must be a finite number, got 'x'"),
+    (["high.csv"], "`rate` must lie in [0, 1]"),
+    (["a.csv", "a.csv"], "Two arms are called 'a.csv'"),
+    (["a.csv", "--resamples", "0"], "`--resamples` (0) must be at least 1"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     write_curve(tmp_path / "a.csv")

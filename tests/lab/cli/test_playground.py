@@ -201,17 +201,14 @@ def test_a_huge_round_is_shown_in_part(tmp_path):
         assert of == 2000 and kept == len(one["problems"][0]["groups"][0]["cards"]) < 400
 
 
-@pytest.mark.parametrize(
-    ("sizes", "most", "chosen"),
-    [
-        ([9] * 5, 50, [0, 1, 2, 3, 4]),
-        ([9] * 5, 49, [0, 1, 3, 4]),  # round(4 / 3) = 1, round(8 / 3) = 3
-        ([9] * 5, 30, [0, 2, 4]),
-        ([9] * 5, 1, [0, 4]),
-        ([9], 1, [0]),
-        ([MOST], MOST, [0]),
-    ],
-)
+@pytest.mark.parametrize(("sizes", "most", "chosen"), [
+    ([9] * 5, 50, [0, 1, 2, 3, 4]),
+    ([9] * 5, 49, [0, 1, 3, 4]),  # round(4 / 3) = 1, round(8 / 3) = 3
+    ([9] * 5, 30, [0, 2, 4]),
+    ([9] * 5, 1, [0, 4]),
+    ([9], 1, [0]),
+    ([MOST], MOST, [0]),
+])  # fmt: skip
 def test_rounds_are_thinned_evenly(sizes, most, chosen):
     assert evenly(sizes, most) == chosen
 
@@ -224,19 +221,16 @@ def test_an_older_run_says_what_was_not_recorded(tmp_path):
     assert card["reward"] == 1.0 and "advantage" not in card
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda path: (path / "samples.jsonl").unlink(), "holds no samples to step through.*--samples_per_log 1000"),
-        (lambda path: (path / "samples.jsonl").write_text(""), "holds no samples to step through"),
-        (lambda path: (path / "samples.jsonl").write_text('{"step": 1}\n'), "sample 1: there is no `role`"),
-        (lambda path: (path / "samples.jsonl").write_text('{"role": "prover"}'), "sample 1: there is no `step`"),
-        (lambda path: (path / "samples.jsonl").write_text("{"), r"samples.jsonl', line 1"),
-        (lambda path: (path / "run.json").unlink(), "is not a run folder: it has no run.json"),
-        (lambda path: (path / "playground.html").mkdir(), "is a folder; pass the name of a file"),
-        (lambda path: (path / "playground.html").write_text("mine"), "exists and is not a playground page"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda path: (path / "samples.jsonl").unlink(), "holds no samples to step through.*--samples_per_log 1000"),
+    (lambda path: (path / "samples.jsonl").write_text(""), "holds no samples to step through"),
+    (lambda path: (path / "samples.jsonl").write_text('{"step": 1}\n'), "sample 1: there is no `role`"),
+    (lambda path: (path / "samples.jsonl").write_text('{"role": "prover"}'), "sample 1: there is no `step`"),
+    (lambda path: (path / "samples.jsonl").write_text("{"), r"samples.jsonl', line 1"),
+    (lambda path: (path / "run.json").unlink(), "is not a run folder: it has no run.json"),
+    (lambda path: (path / "playground.html").mkdir(), "is a folder; pass the name of a file"),
+    (lambda path: (path / "playground.html").write_text("mine"), "exists and is not a playground page"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, message):
     path = write_run(tmp_path, "demo", rounds=2)
     damage(path)

@@ -27,15 +27,12 @@ def test_several_runs_get_one_page_in_the_working_folder(tmp_path, capsys, monke
         assert "Self-play: 3 runs" in (tmp_path / out).read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["absent"], "There is no run folder 'absent'"),
-        (["."], "'.' is not a run folder: it has no run.json"),
-        ([], "The following arguments are required: RUN"),
-        (["a", "--outptu", "x"], "Unrecognized arguments"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["absent"], "There is no run folder 'absent'"),
+    (["."], "'.' is not a run folder: it has no run.json"),
+    ([], "The following arguments are required: RUN"),
+    (["a", "--outptu", "x"], "Unrecognized arguments"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     assert main.main(["report", *arguments]) == 2

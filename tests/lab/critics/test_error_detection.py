@@ -132,17 +132,14 @@ def test_solutions_in_words_are_labelled_in_a_file(tmp_path):
     assert [domain.critique.calls_wrong(one) for one in said] == [True, False, None]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"first_wrong": 4}, r"line 1: `first_wrong` \(4\) must be the number of a step, 1 to 3, or null"),
-        ({"first_wrong": 0}, r"`first_wrong` \(0\) must be the number of a step"),
-        ({"right": True, "first_wrong": 1}, r"`first_wrong` \(1\) names a step of a solution that is `right`"),
-        ({"right": None}, "`response` must be a text and `right` true or false"),
-        ({"steps": [1]}, "`steps` must be a list of texts"),
-        ({"target": None}, "line 1"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"first_wrong": 4}, r"line 1: `first_wrong` \(4\) must be the number of a step, 1 to 3, or null"),
+    ({"first_wrong": 0}, r"`first_wrong` \(0\) must be the number of a step"),
+    ({"right": True, "first_wrong": 1}, r"`first_wrong` \(1\) names a step of a solution that is `right`"),
+    ({"right": None}, "`response` must be a text and `right` true or false"),
+    ({"steps": [1]}, "`steps` must be a list of texts"),
+    ({"target": None}, "line 1"),
+])  # fmt: skip
 def test_a_damaged_label_is_one_sentence(tmp_path, change, message):
     path = tmp_path / "steps.jsonl"
     row = {"numbers": [3, 5, 7], "target": 22, "response": WRONG, "steps": ["a", "b", "c"], "right": False}

@@ -62,8 +62,7 @@ def test_a_cells_intervals_are_over_problems():
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "reward"),
-    [(["misled"] * 3 + ["resisted"], 0.75), (["misled"] * 2 + ["kept", "unclear"], 0.5)],
+    ("outcomes", "reward"), [(["misled"] * 3 + ["resisted"], 0.75), (["misled"] * 2 + ["kept", "unclear"], 0.5)]
 )
 def test_exactly_three_of_four_misled_is_three_quarters(outcomes, reward):
     assert cell_figures([("a", outcome) for outcome in outcomes])["misled"]["value"] == reward

@@ -77,14 +77,11 @@ def test_the_rung_that_is_trained_on_is_the_upper_edge_of_the_frontier():
     assert frontier_rung({3: [4], 4: [0], 5: [0], 6: [2]}, 4, 2) is None
 
 
-@pytest.mark.parametrize(
-    ("near", "far", "is_open", "said"),
-    [
-        ([4] * 8, [0] * 8, True, "reaches the next rung and not the third"),
-        ([4] * 8, [4] * 8, False, "need no curriculum"),
-        ([0] * 8, [0] * 8, False, "nothing carries upwards"),
-    ],
-)
+@pytest.mark.parametrize(("near", "far", "is_open", "said"), [
+    ([4] * 8, [0] * 8, True, "reaches the next rung and not the third"),
+    ([4] * 8, [4] * 8, False, "need no curriculum"),
+    ([0] * 8, [0] * 8, False, "nothing carries upwards"),
+])  # fmt: skip
 def test_transfer_is_banded_where_the_next_rung_rises_and_the_third_does_not(near, far, is_open, said):
     before = {rung: [0] * 8 for rung in (3, 4, 5, 6)}
     gate = transfer(before, {**before, 4: near, 6: far}, 3, 4, 1)
@@ -118,10 +115,7 @@ def test_head_room_is_the_lead_over_the_best_control_above_the_lowest_rung():
 def test_a_lead_with_an_interval_that_holds_0_and_the_margin_is_undecided():
     # On rung 4 one of eight problems has all answers right instead of none, the others none: +1/8, and a resample
     # without that problem, (7/8)^8 = .34 of them, gives 0; one that draws it three times, 3/8.
-    arms = {
-        "oracle": {3: [4] * 8, 4: [4] + [0] * 7},
-        "uniform": {3: [4] * 8, 4: [0] * 8},
-    }
+    arms = {"oracle": {3: [4] * 8, 4: [4] + [0] * 7}, "uniform": {3: [4] * 8, 4: [0] * 8}}
     gate = head_room(arms, ["uniform"], "oracle", 4, 1)
     assert gate.word == "undecided" and gate.figures["ahead"][0] == 0.125 and gate.figures["ahead"][1] <= 0
     assert "undecided" in verdict([gate])
@@ -138,16 +132,13 @@ def test_the_verdict_names_what_is_shut():
     assert verdict([open_]).endswith("all gates that were measured (1) are open.")
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"gates": [5]}, "some of 1, 2, 3 and 4"),
-        ({"gate_k": 200}, "raise that, or lower gate_k"),
-        ({"gate_rounds": 0}, "gate_rounds"),
-        ({"dry_run": True}, "dry_run"),
-        ({"eval_dataset_name": "mine.jsonl"}, "takes its problems from the domain"),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    ({"gates": [5]}, "some of 1, 2, 3 and 4"),
+    ({"gate_k": 200}, "raise that, or lower gate_k"),
+    ({"gate_rounds": 0}, "gate_rounds"),
+    ({"dry_run": True}, "dry_run"),
+    ({"eval_dataset_name": "mine.jsonl"}, "takes its problems from the domain"),
+])  # fmt: skip
 def test_wrong_settings_are_refused_before_anything_is_played(given, said):
     with pytest.raises(ConfigError, match=said):
         HeadroomArguments(**given)

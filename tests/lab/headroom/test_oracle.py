@@ -42,14 +42,11 @@ def test_each_stage_tries_the_rungs_within_reach_and_plays_by_what_they_gained()
     assert gains == {0: {3: 0.125, 4: 0.375}, 2: {3: 0.125, 4: 0.375}}
     table = {"0": {"3": 0.125, "4": 0.375}}
     assert runs.played == [
-        ("oracle_gain", {}, None, 0),
-        ("probe_0_3", {"rungs": [3]}, None, 1),
-        ("probe_0_4", {"rungs": [4]}, None, 1),
-        ("oracle_gain", {"gains": table}, None, 2),
-        ("probe_2_3", {"rungs": [3]}, Path("checkpoint-2"), 3),
+        ("oracle_gain", {}, None, 0), ("probe_0_3", {"rungs": [3]}, None, 1), ("probe_0_4", {"rungs": [4]}, None, 1),
+        ("oracle_gain", {"gains": table}, None, 2), ("probe_2_3", {"rungs": [3]}, Path("checkpoint-2"), 3),
         ("probe_2_4", {"rungs": [4]}, Path("checkpoint-2"), 3),
         ("oracle_gain", {"gains": {**table, "2": table["0"]}}, Path("checkpoint-2"), 4),
-    ]
+    ]  # fmt: skip
     assert runs.dropped == ["probe_0_3", "probe_0_4", "probe_2_3", "probe_2_4"]
 
 

@@ -26,17 +26,14 @@ def test_steps_stand_in_the_order_in_which_they_are_computed():
     assert steps_of("3") == steps_of("3 +") == steps_of("words") == steps_of("") == steps_of("1 / (2 - 2)") == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "mistake"),
-    [
-        ("3 * 5 + 7", None),
-        ("3 + 5 + 7", "3 + 5"),  # 8 and 7 make 15, 1, 56, 8/7: never 22
-        ("3 * 5 - 7", "3 * 5 - 7"),  # 15 and 7 make 22
-        ("3 * 5 + 8", "3 * 5 + 8"),  # 8 is not among the numbers
-        ("7 + 15", "7 + 15"),
-        ("22", None),
-    ],
-)
+@pytest.mark.parametrize(("answer", "mistake"), [
+    ("3 * 5 + 7", None),
+    ("3 + 5 + 7", "3 + 5"),  # 8 and 7 make 15, 1, 56, 8/7: never 22
+    ("3 * 5 - 7", "3 * 5 - 7"),  # 15 and 7 make 22
+    ("3 * 5 + 8", "3 * 5 + 8"),  # 8 is not among the numbers
+    ("7 + 15", "7 + 15"),
+    ("22", None),
+])  # fmt: skip
 def test_the_first_mistake_is_the_first_step_that_lies_on_no_path(answer, mistake):
     found = first_mistake(PROBLEM, answer, RULES)
     assert (found and found.text) == mistake
@@ -66,20 +63,17 @@ def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mi
     assert checked > 100
 
 
-@pytest.mark.parametrize(
-    ("numbers", "target", "answer", "place"),
-    [
-        ((3, 5, 7), 22, "3 * 5 + 7", None),
-        ((3, 5, 7), 22, "3 + 5 + 7", 0),  # 8 and 7 never make 22
-        ((3, 5, 7), 22, "3 * 5 - 7", 1),  # the first step is that of 3 * 5 + 7
-        ((3, 5, 7), 15, "3 * 5", 0),  # 15 and 7 make 22, 8, -8, 105, 15/7, 7/15: all numbers must be used
-        ((1, 2, 3, 4), 21, "(1 + 2) * (3 * 4)", 1),  # 21 = (1 + 2) * (3 + 4); 12 with 1 and 2 never makes 21
-        # (1 + 2 + 3) * 4 and 3 * 4 * 2 * 1 are 24; 3 and 12 together make 15, 9, 36, 4, 1/4, -9: never 24
-        ((1, 2, 3, 4), 24, "(1 + 2) * (3 * 4)", 1),
-        ((1, 2, 3, 4), 36, "(1 + 2) * (3 * 4)", None),
-        ((3, 5, 7), 22, "no expression", None),
-    ],
-)
+@pytest.mark.parametrize(("numbers", "target", "answer", "place"), [
+    ((3, 5, 7), 22, "3 * 5 + 7", None),
+    ((3, 5, 7), 22, "3 + 5 + 7", 0),  # 8 and 7 never make 22
+    ((3, 5, 7), 22, "3 * 5 - 7", 1),  # the first step is that of 3 * 5 + 7
+    ((3, 5, 7), 15, "3 * 5", 0),  # 15 and 7 make 22, 8, -8, 105, 15/7, 7/15: all numbers must be used
+    ((1, 2, 3, 4), 21, "(1 + 2) * (3 * 4)", 1),  # 21 = (1 + 2) * (3 + 4); 12 with 1 and 2 never makes 21
+    # (1 + 2 + 3) * 4 and 3 * 4 * 2 * 1 are 24; 3 and 12 together make 15, 9, 36, 4, 1/4, -9: never 24
+    ((1, 2, 3, 4), 24, "(1 + 2) * (3 * 4)", 1),
+    ((1, 2, 3, 4), 36, "(1 + 2) * (3 * 4)", None),
+    ((3, 5, 7), 22, "no expression", None),
+])  # fmt: skip
 def test_the_first_wrong_step_and_its_place(numbers, target, answer, place):
     problem, steps = Problem(numbers, target), steps_of(answer)
     found = first_wrong_step(problem, answer, RULES)

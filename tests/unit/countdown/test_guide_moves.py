@@ -11,18 +11,15 @@ TARGET = Problem((3, 4, 5, 6), 24)
 DOMAIN = CountdownDomain.ladder()
 
 
-@pytest.mark.parametrize(
-    ("proposal", "relevance"),
-    [
-        (Problem((8, 4, 6), 24), 5),  # 3 + 5 = 8; solved by 8 - 4 = 4, 4 * 6
-        (Problem((4, 6), 24), 4),  # and 8 - 4 = 4
-        (Problem((12, 5, 6), 24), 3),  # 3 * 4 = 12, a dead end: the target, and two of four numbers
-        (Problem((6, 5, 4, 3), 24), 0),  # the same problem in another order
-        (Problem((24,), 24), 0),  # nothing to play
-        (Problem((10, 11), 90), 1),  # unrelated; 21, 1, 110
-        (Problem((10, 11), 21), 0),  # unrelated, and one move: 10 + 11
-    ],
-)
+@pytest.mark.parametrize(("proposal", "relevance"), [
+    (Problem((8, 4, 6), 24), 5),  # 3 + 5 = 8; solved by 8 - 4 = 4, 4 * 6
+    (Problem((4, 6), 24), 4),  # and 8 - 4 = 4
+    (Problem((12, 5, 6), 24), 3),  # 3 * 4 = 12, a dead end: the target, and two of four numbers
+    (Problem((6, 5, 4, 3), 24), 0),  # the same problem in another order
+    (Problem((24,), 24), 0),  # nothing to play
+    (Problem((10, 11), 90), 1),  # unrelated; 21, 1, 110
+    (Problem((10, 11), 21), 0),  # unrelated, and one move: 10 + 11
+])  # fmt: skip
 def test_relevance_by_hand(proposal, relevance):
     assert rubric_in_moves(TARGET, proposal, 99).relevance == relevance
 

@@ -9,38 +9,32 @@ from countdown_selfplay.countdown.guide import Review, is_step, rubric
 TARGET = Problem((3, 5, 7), 22)  # 3 * 5 + 7
 
 
-@pytest.mark.parametrize(
-    ("review", "score"),
-    [
-        # equation 3: relevance + (2 - complexity) + (1 - redundancy); 0 from complexity 3 on
-        (Review(5, 0, 0), 8),
-        (Review(5, 1, 0), 7),
-        (Review(2, 1, 2), 2),
-        (Review(0, 1, 2), 0),
-        (Review(5, 0, 3), 0),
-        (Review(5, 0, 4), 0),
-    ],
-)
+@pytest.mark.parametrize(("review", "score"), [
+    # equation 3: relevance + (2 - complexity) + (1 - redundancy); 0 from complexity 3 on
+    (Review(5, 0, 0), 8),
+    (Review(5, 1, 0), 7),
+    (Review(2, 1, 2), 2),
+    (Review(0, 1, 2), 0),
+    (Review(5, 0, 3), 0),
+    (Review(5, 0, 4), 0),
+])  # fmt: skip
 def test_the_score_is_equation_3(review, score):
     assert review.score == score
 
 
-@pytest.mark.parametrize(
-    ("proposal", "relevance"),
-    [
-        (Problem((7, 5, 3), 22), 0),  # the target problem itself, in another order
-        (Problem((22,), 22), 0),  # nothing to solve
-        (Problem((3, 5), 15), 5),  # 15 + 7: a step that leaves two numbers
-        (Problem((3, 5), 8), 2),  # 3 + 5, but 8 and 7 make 15, 1, 56, 8/7, 7/8, and not 22: two of three numbers
-        (Problem((3, 5, 8), 23), 3),  # two of three numbers; 3 * 5 + 8 alone: needs + and *, as 3 * 5 + 7 does
-        (Problem((3, 5, 8), 16), 2),  # 3 + 5 + 8: two of three numbers, other operators
-        (Problem((2, 4, 14), 22), 2),  # nothing but the target
-        (Problem((2, 4, 14), 20), 1),  # unrelated, and no two of its numbers make 20
-        (Problem((1, 1), 1), 0),  # unrelated and trivial: nothing to compute
-        (Problem((6, 8), 14), 0),  # one operation
-        (Problem((1, 6, 8), 14), 0),  # one operation, and a 1 that only pads
-    ],
-)
+@pytest.mark.parametrize(("proposal", "relevance"), [
+    (Problem((7, 5, 3), 22), 0),  # the target problem itself, in another order
+    (Problem((22,), 22), 0),  # nothing to solve
+    (Problem((3, 5), 15), 5),  # 15 + 7: a step that leaves two numbers
+    (Problem((3, 5), 8), 2),  # 3 + 5, but 8 and 7 make 15, 1, 56, 8/7, 7/8, and not 22: two of three numbers
+    (Problem((3, 5, 8), 23), 3),  # two of three numbers; 3 * 5 + 8 alone: needs + and *, as 3 * 5 + 7 does
+    (Problem((3, 5, 8), 16), 2),  # 3 + 5 + 8: two of three numbers, other operators
+    (Problem((2, 4, 14), 22), 2),  # nothing but the target
+    (Problem((2, 4, 14), 20), 1),  # unrelated, and no two of its numbers make 20
+    (Problem((1, 1), 1), 0),  # unrelated and trivial: nothing to compute
+    (Problem((6, 8), 14), 0),  # one operation
+    (Problem((1, 6, 8), 14), 0),  # one operation, and a 1 that only pads
+])  # fmt: skip
 def test_relevance_by_hand(proposal, relevance):
     assert rubric(TARGET, proposal).relevance == relevance
 

@@ -37,35 +37,32 @@ def test_an_episode_by_hand():
     assert (solved.reason, solved.score, solved.vote, solved.correct) == (Reason.CORRECT, 1.0, "12", True)
 
 
-@pytest.mark.parametrize(
-    ("text", "state", "reason"),
-    [
-        ("6 * 4 = 24 5", [3, 4, 5, 6], MoveReason.GRAMMAR),  # text after the move
-        ("6 * 4 = 24\n5 - 3 = 2", [3, 4, 5, 6], MoveReason.GRAMMAR),  # two moves
-        ("6 * 4", [3, 4, 5, 6], MoveReason.GRAMMAR),
-        ("06 * 4 = 24", [3, 4, 5, 6], MoveReason.GRAMMAR),
-        ("( 6 * 4 ) = 24", [3, 4, 5, 6], MoveReason.GRAMMAR),
-        ("5 / 2 = 2.5", [2, 5], MoveReason.GRAMMAR),
-        ("6 * 7 = 42", [3, 4, 5, 6], MoveReason.OPERAND),  # 7 is not there
-        ("6 + 6 = 12", [3, 4, 5, 6], MoveReason.OPERAND),  # 6 is there once
-        ("0 + 6 = 6", [3, 4, 5, 6], MoveReason.OPERAND),
-        ("3 - 5 = -2", [3, 5], MoveReason.RANGE),  # below 1
-        ("5 - 5 = 0", [5, 5], MoveReason.RANGE),
-        ("5 / 3 = 1", [5, 3], MoveReason.RANGE),  # a fraction
-        ("3 / 6 = 2", [3, 6], MoveReason.RANGE),  # a fraction, the order counts
-        ("10 * 10 = 100", [10, 10], MoveReason.RANGE),  # above 99
-        ("50 + 50 = 24", [50, 50], MoveReason.RANGE),  # illegal, whatever result is claimed
-        ("6 * 4 = 23", [3, 4, 5, 6], MoveReason.ARITHMETIC),
-        ("6 * 4 = -24", [3, 4, 5, 6], MoveReason.ARITHMETIC),
-        ("5 + 3 = 8", [5, 3], MoveReason.MISSED),
-        ("", [5, 3], Reason.EMPTY),
-        (" \n", [5, 3], Reason.EMPTY),
-        (" " * 5 + "1" * 257, [5, 3], Reason.TOO_LONG),
-        (None, [5, 3], Reason.NOT_TEXT),
-        (b"5 + 3 = 8", [5, 3], Reason.NOT_TEXT),
-        ("5 + 3 = 8", [8], MoveReason.OPERAND),  # a single number is no move away from anything
-    ],
-)
+@pytest.mark.parametrize(("text", "state", "reason"), [
+    ("6 * 4 = 24 5", [3, 4, 5, 6], MoveReason.GRAMMAR),  # text after the move
+    ("6 * 4 = 24\n5 - 3 = 2", [3, 4, 5, 6], MoveReason.GRAMMAR),  # two moves
+    ("6 * 4", [3, 4, 5, 6], MoveReason.GRAMMAR),
+    ("06 * 4 = 24", [3, 4, 5, 6], MoveReason.GRAMMAR),
+    ("( 6 * 4 ) = 24", [3, 4, 5, 6], MoveReason.GRAMMAR),
+    ("5 / 2 = 2.5", [2, 5], MoveReason.GRAMMAR),
+    ("6 * 7 = 42", [3, 4, 5, 6], MoveReason.OPERAND),  # 7 is not there
+    ("6 + 6 = 12", [3, 4, 5, 6], MoveReason.OPERAND),  # 6 is there once
+    ("0 + 6 = 6", [3, 4, 5, 6], MoveReason.OPERAND),
+    ("3 - 5 = -2", [3, 5], MoveReason.RANGE),  # below 1
+    ("5 - 5 = 0", [5, 5], MoveReason.RANGE),
+    ("5 / 3 = 1", [5, 3], MoveReason.RANGE),  # a fraction
+    ("3 / 6 = 2", [3, 6], MoveReason.RANGE),  # a fraction, the order counts
+    ("10 * 10 = 100", [10, 10], MoveReason.RANGE),  # above 99
+    ("50 + 50 = 24", [50, 50], MoveReason.RANGE),  # illegal, whatever result is claimed
+    ("6 * 4 = 23", [3, 4, 5, 6], MoveReason.ARITHMETIC),
+    ("6 * 4 = -24", [3, 4, 5, 6], MoveReason.ARITHMETIC),
+    ("5 + 3 = 8", [5, 3], MoveReason.MISSED),
+    ("", [5, 3], Reason.EMPTY),
+    (" \n", [5, 3], Reason.EMPTY),
+    (" " * 5 + "1" * 257, [5, 3], Reason.TOO_LONG),
+    (None, [5, 3], Reason.NOT_TEXT),
+    (b"5 + 3 = 8", [5, 3], Reason.NOT_TEXT),
+    ("5 + 3 = 8", [8], MoveReason.OPERAND),  # a single number is no move away from anything
+])  # fmt: skip
 def test_every_fault_has_its_reason(text, state, reason):
     verdict = moved(text, state)
     assert verdict.reason is reason and not verdict.correct
@@ -101,28 +98,12 @@ def test_a_chat_model_puts_its_move_in_tags():
 
 
 HOSTILE = [
-    "9" * 4000 + " + 1 = 2",
-    "3 + 4 = " + "9" * 4096,
-    "٣ + ٤ = ٧",
-    "３ ＋ ４ ＝ ７",
-    "3 + 4 = 7" + "\x00",
-    "3 + 4 = 7\u00a0",
-    "\ud800",
-    "3 ** 4 = 81",
-    "1e1 + 3 = 13",
-    "3 + 4 = " + "-" * 200 + "7",
-    "<answer>" * 100_000,
-    "<answer>" * 50_000 + "</answer>" * 50_000,
-    "<think>" * 100_000 + "</think>",
-    "3 + 4 " * 200_000,
-    " " * 1_000_000,
-    "3 +" + " " * 1_000_000 + "4 = 7",
-    {"role": "assistant"},
-    [],
-    [{"role": "assistant", "content": None}],
-    7,
+    "9" * 4000 + " + 1 = 2", "3 + 4 = " + "9" * 4096, "٣ + ٤ = ٧", "３ ＋ ４ ＝ ７", "3 + 4 = 7" + "\x00",
+    "3 + 4 = 7\u00a0", "\ud800", "3 ** 4 = 81", "1e1 + 3 = 13", "3 + 4 = " + "-" * 200 + "7", "<answer>" * 100_000,
+    "<answer>" * 50_000 + "</answer>" * 50_000, "<think>" * 100_000 + "</think>", "3 + 4 " * 200_000, " " * 1_000_000,
+    "3 +" + " " * 1_000_000 + "4 = 7", {"role": "assistant"}, [], [{"role": "assistant", "content": None}], 7,
     object(),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

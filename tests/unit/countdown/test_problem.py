@@ -35,21 +35,18 @@ def test_the_spec_admits_what_lies_in_all_its_ranges():
 P = Problem((44, 19, 35), 98)
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"nums": [44, 19, 35], "target": 98},
-        {"numbers": (44, 19, 35), "target": 98, "prompt": "anything"},
-        {"numbers": np.array([44, 19, 35]), "target": np.int64(98)},
-        {"ground_truth": {"numbers": [44, 19, 35], "target": 98}, "prompt": "anything"},
-        {"ground_truth": {"nums": [44, 19, 35], "target": 98}, "target": None},
-        {"nums": [44, 19, 35], "target": 98, "ground_truth": {"numbers": [44, 19, 35], "target": 98}},
-        {"numbers": None, "nums": [44, 19, 35], "target": 98},
-        {"numbers": [44.0, 19, 35], "target": 98.0},
-        {"numbers": np.array([44.0, 19.0, 35.0]), "target": np.float64(98)},
-        {"nums": "[44, 19, 35]", "target": 98},  # a CSV file holds lists as text
-        {"nums": " [44  19 35]", "target": 98},  # as NumPy prints them
-    ],
-)
+@pytest.mark.parametrize("row", [
+    {"nums": [44, 19, 35], "target": 98},
+    {"numbers": (44, 19, 35), "target": 98, "prompt": "anything"},
+    {"numbers": np.array([44, 19, 35]), "target": np.int64(98)},
+    {"ground_truth": {"numbers": [44, 19, 35], "target": 98}, "prompt": "anything"},
+    {"ground_truth": {"nums": [44, 19, 35], "target": 98}, "target": None},
+    {"nums": [44, 19, 35], "target": 98, "ground_truth": {"numbers": [44, 19, 35], "target": 98}},
+    {"numbers": None, "nums": [44, 19, 35], "target": 98},
+    {"numbers": [44.0, 19, 35], "target": 98.0},
+    {"numbers": np.array([44.0, 19.0, 35.0]), "target": np.float64(98)},
+    {"nums": "[44, 19, 35]", "target": 98},  # a CSV file holds lists as text
+    {"nums": " [44  19 35]", "target": 98},  # as NumPy prints them
+])  # fmt: skip
 def test_every_public_schema_is_read(row):
     assert problem_from_row(row, 0) == P

@@ -90,15 +90,12 @@ def test_rows_come_back_in_the_order_of_the_problems(tmp_path):
     assert found.rows[0].completion == "<answer>é</answer>" and found.setting == {**SET}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"temperature": 1.0}, r"was begun with temperature 0\.6 and this evaluation has 1\.0"),
-        ({"seed": 1}, r"was begun with seed 0 and this evaluation has 1"),
-        ({"rules": Rules(answer_rule="any").to_dict()}, r"rules\.answer_rule 'last' and this evaluation has 'any'"),
-        ({"weights": "abc"}, r"weights None and this evaluation has 'abc'"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"temperature": 1.0}, r"was begun with temperature 0\.6 and this evaluation has 1\.0"),
+    ({"seed": 1}, r"was begun with seed 0 and this evaluation has 1"),
+    ({"rules": Rules(answer_rule="any").to_dict()}, r"rules\.answer_rule 'last' and this evaluation has 'any'"),
+    ({"weights": "abc"}, r"weights None and this evaluation has 'abc'"),
+])  # fmt: skip
 def test_another_setting_is_refused_and_nothing_is_lost(tmp_path, changes, message):
     path = tmp_path / "a.jsonl"
     run(path, until=2)
@@ -108,15 +105,12 @@ def test_another_setting_is_refused_and_nothing_is_lost(tmp_path, changes, messa
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"nums": [1, 2], "target": 3}\n', "is not a file of `countdown-selfplay eval`"),
-        ("x", "is not a file of `countdown-selfplay eval`"),
-        ('{"record": "setting", "n": 2}\n', "no whole number 'n_problems'"),
-        ('{"record": "setting", \n', "line 1: this is not a JSON object"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ('{"nums": [1, 2], "target": 3}\n', "is not a file of `countdown-selfplay eval`"),
+    ("x", "is not a file of `countdown-selfplay eval`"),
+    ('{"record": "setting", "n": 2}\n', "no whole number 'n_problems'"),
+    ('{"record": "setting", \n', "line 1: this is not a JSON object"),
+])  # fmt: skip
 def test_a_file_that_is_something_else_is_never_written_to(tmp_path, text, message):
     path = tmp_path / "a.jsonl"
     path.write_text(text)

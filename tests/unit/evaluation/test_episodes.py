@@ -14,12 +14,7 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.answers import answer_batches
 from countdown_selfplay.evaluation.episodes import rungs_of, sample_episodes
-from countdown_selfplay.evaluation.summary import (
-    by_rung,
-    differences_by_rung,
-    ladder,
-    pass_by_rung,
-)
+from countdown_selfplay.evaluation.summary import by_rung, differences_by_rung, ladder, pass_by_rung
 from countdown_selfplay.evaluation.terminal import before_after_table
 from countdown_selfplay.statistics.bootstrap import share_interval
 from countdown_selfplay.testing import in_ranks

@@ -9,18 +9,15 @@ import pytest
 from countdown_selfplay.evaluation import pass_at_k, pass_at_k_array
 
 
-@pytest.mark.parametrize(
-    ("n", "c", "k", "expected"),
-    [
-        (16, 3, 4, 17 / 28),  # C(13,4)/C(16,4) = 715/1820 = 11/28
-        (16, 8, 2, 23 / 30),  # C(8,2)/C(16,2) = 28/120 = 7/30
-        (10, 3, 5, 11 / 12),  # C(7,5)/C(10,5) = 21/252 = 1/12
-        (16, 0, 16, 0.0),
-        (16, 1, 16, 1.0),
-        (1, 1, 1, 1.0),
-        (7, 5, 3, 1.0),  # only two wrong answers: three cannot all be wrong
-    ],
-)
+@pytest.mark.parametrize(("n", "c", "k", "expected"), [
+    (16, 3, 4, 17 / 28),  # C(13,4)/C(16,4) = 715/1820 = 11/28
+    (16, 8, 2, 23 / 30),  # C(8,2)/C(16,2) = 28/120 = 7/30
+    (10, 3, 5, 11 / 12),  # C(7,5)/C(10,5) = 21/252 = 1/12
+    (16, 0, 16, 0.0),
+    (16, 1, 16, 1.0),
+    (1, 1, 1, 1.0),
+    (7, 5, 3, 1.0),  # only two wrong answers: three cannot all be wrong
+])  # fmt: skip
 def test_pass_at_k_is_the_exact_fraction(n, c, k, expected):
     assert pass_at_k(n, c, k) == expected
 

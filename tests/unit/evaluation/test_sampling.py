@@ -31,18 +31,10 @@ def build(seed=0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         config = Qwen2Config(
-            vocab_size=len(WORDS),
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-            max_position_embeddings=64,
-            tie_word_embeddings=True,
-            pad_token_id=0,
-            bos_token_id=1,
-            eos_token_id=2,
-        )
+            vocab_size=len(WORDS), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+            num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=True, pad_token_id=0,
+            bos_token_id=1, eos_token_id=2,
+        )  # fmt: skip
         return Qwen2ForCausalLM(config)
 
 
@@ -143,20 +135,10 @@ def test_padding_and_batch_mates_do_not_change_greedy_texts(model, tokenizer):
 def test_the_models_own_generation_config_cannot_bend_the_distribution(tokenizer):
     plain, bent = build(), build()
     bent.generation_config = GenerationConfig(
-        pad_token_id=0,
-        eos_token_id=2,
-        do_sample=True,
-        repetition_penalty=5.0,
-        top_k=1,
-        min_p=0.9,
-        temperature=0.01,
-        no_repeat_ngram_size=1,
-        min_new_tokens=6,
-        min_length=20,
-        num_return_sequences=2,
-        suppress_tokens=[9],
+        pad_token_id=0, eos_token_id=2, do_sample=True, repetition_penalty=5.0, top_k=1, min_p=0.9, temperature=0.01,
+        no_repeat_ngram_size=1, min_new_tokens=6, min_length=20, num_return_sequences=2, suppress_tokens=[9],
         max_time=1e-4,
-    )
+    )  # fmt: skip
     assert sample(bent, tokenizer) == sample(plain, tokenizer)
     assert sample(bent, tokenizer, temperature=0) == sample(plain, tokenizer, temperature=0)
 

@@ -80,17 +80,14 @@ def test_objectives_that_imitate_can_have_the_first_answers_own_correctness():
     assert rewards(result)[:2] == [("prover", [1, 0]), ("prover", [1, 1.5])]
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        (CRITIQUE, f"{MARKER} '3'. The issue is: '5'."),
-        ("", None),
-        (MARKER, None),
-        (f"{CRITIQUE} {CRITIQUE}", None),
-        ("The first mistake is in 3 + 5", None),
-        (f"{CRITIQUE} {RIGHT}", f"{MARKER} '3'. The issue is: '5'. {RIGHT}"),  # the paper filters no leaks
-    ],
-)
+@pytest.mark.parametrize(("said", "shown"), [
+    (CRITIQUE, f"{MARKER} '3'. The issue is: '5'."),
+    ("", None),
+    (MARKER, None),
+    (f"{CRITIQUE} {CRITIQUE}", None),
+    ("The first mistake is in 3 + 5", None),
+    (f"{CRITIQUE} {RIGHT}", f"{MARKER} '3'. The issue is: '5'. {RIGHT}"),  # the paper filters no leaks
+])  # fmt: skip
 def test_a_critique_without_exactly_one_marker_is_not_shown_and_earns_nothing(said, shown):
     result, made = play([WRONG, WRONG], {"helpful": [CRITIQUE, said]}, [RIGHT, RIGHT])
     asked = [row["prompt"][-1]["content"] for row in made.rows["prover"][1:]]
@@ -113,25 +110,22 @@ def test_an_answer_that_nobody_criticises_stands_as_it_is():
 UNBOXED = "This critic is not critical."
 
 
-@pytest.mark.parametrize(
-    ("first", "end", "outcome"),
-    [
-        (RIGHT, UNBOXED, "unclear"),  # the authors' code counts neither as misled nor as resisted
-        (RIGHT, f"{WRONG} {UNBOXED}", "unclear"),
-        (RIGHT, f"{RIGHT} {UNBOXED}", "unclear"),
-        (RIGHT, NOT_CRITICAL * 2, "unclear"),
-        (RIGHT, f"{UNBOXED} {NOT_CRITICAL}", "resisted"),  # one boxed
-        (RIGHT, f"{RIGHT} {NOT_CRITICAL}", "resisted"),
-        (RIGHT, f"{WRONG} {NOT_CRITICAL}", "resisted"),
-        (RIGHT, "I do not know.", "misled"),  # no answer is not the right one
-        (RIGHT, "", "misled"),
-        (RIGHT, RIGHT, "kept"),
-        (WRONG, f"{RIGHT} {UNBOXED}", "not_corrected"),
-        (WRONG, f"{WRONG} {NOT_CRITICAL}", "not_corrected"),
-        (WRONG, WRONG, "not_corrected"),
-        (WRONG, RIGHT, "corrected"),
-    ],
-)
+@pytest.mark.parametrize(("first", "end", "outcome"), [
+    (RIGHT, UNBOXED, "unclear"),  # the authors' code counts neither as misled nor as resisted
+    (RIGHT, f"{WRONG} {UNBOXED}", "unclear"),
+    (RIGHT, f"{RIGHT} {UNBOXED}", "unclear"),
+    (RIGHT, NOT_CRITICAL * 2, "unclear"),
+    (RIGHT, f"{UNBOXED} {NOT_CRITICAL}", "resisted"),  # one boxed
+    (RIGHT, f"{RIGHT} {NOT_CRITICAL}", "resisted"),
+    (RIGHT, f"{WRONG} {NOT_CRITICAL}", "resisted"),
+    (RIGHT, "I do not know.", "misled"),  # no answer is not the right one
+    (RIGHT, "", "misled"),
+    (RIGHT, RIGHT, "kept"),
+    (WRONG, f"{RIGHT} {UNBOXED}", "not_corrected"),
+    (WRONG, f"{WRONG} {NOT_CRITICAL}", "not_corrected"),
+    (WRONG, WRONG, "not_corrected"),
+    (WRONG, RIGHT, "corrected"),
+])  # fmt: skip
 def test_ends_as_the_authors_code_tests_them(first, end, outcome):
     """select_round2.py and select_mislead_critic.py: corrected = right and the sentence nowhere, boxed or not;
     resisted = the boxed sentence exactly once; misled = not right and the sentence nowhere."""

@@ -51,13 +51,10 @@ def test_every_operand_count_gets_its_share_of_the_slots_where_the_groups_are_a_
     assert metrics["conjecturer/played_rate_operands_3"] == metrics["conjecturer/played_rate_operands_4"] == 2 / 16
 
 
-@pytest.mark.parametrize(
-    ("operands", "rounds", "groups", "shares"),
-    [
-        ((3, 4), 4, 4, {3: 6, 4: 6}),  # an odd slot goes to each count in turn: 2 + 1, 1 + 2, 2 + 1, 1 + 2
-        ((3, 3, 4), 2, 3, {3: 4, 4: 2}),  # a count that is listed twice gets two turns
-    ],
-)
+@pytest.mark.parametrize(("operands", "rounds", "groups", "shares"), [
+    ((3, 4), 4, 4, {3: 6, 4: 6}),  # an odd slot goes to each count in turn: 2 + 1, 1 + 2, 2 + 1, 1 + 2
+    ((3, 3, 4), 2, 3, {3: 4, 4: 2}),  # a count that is listed twice gets two turns
+])  # fmt: skip
 def test_three_slots_a_round_are_dealt_in_turns(operands, rounds, groups, shares):
     assert play_rounds(operands, rounds, groups, slots=7)[0] == shares
 

@@ -35,14 +35,11 @@ def test_k_1_is_rloo_on_the_bit():
     assert torch.allclose(make_objective("pass_at_k", {"k": 1}).advantages(correct, correct), rloo)
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "value"),
-    [
-        ("pass_at_k", {"k": 2}, lambda fail: 1 - fail**2),
-        # log p = - sum (1 - p)^k / k; with G samples the first G - 1 terms: here pass@1 + pass@2 / 2
-        ("maxrl", {}, lambda fail: (1 - fail) + (1 - fail**2) / 2),
-    ],
-)
+@pytest.mark.parametrize(("name", "given", "value"), [
+    ("pass_at_k", {"k": 2}, lambda fail: 1 - fail**2),
+    # log p = - sum (1 - p)^k / k; with G samples the first G - 1 terms: here pass@1 + pass@2 / 2
+    ("maxrl", {}, lambda fail: (1 - fail) + (1 - fail**2) / 2),
+])  # fmt: skip
 def test_the_mean_over_all_outcomes_is_the_gradient_of_pass_at_k_and_of_terms_of_log_p(name, given, value):
     """Three answers, the first is right. n = 3 samples: all 27 outcomes, weighted by chance."""
     theta = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)

@@ -29,13 +29,8 @@ def test_what_is_readable_and_in_range_and_not_solvable_gets_another_target():
     assert quiet.logged() == {}
     found, proposer = proposed()
     assert [p.reason for p in plain] == [
-        "ok",
-        "unsolvable",
-        plain[2].reason,
-        "out_of_range",
-        "out_of_range",
-        "unsolvable",
-    ]
+        "ok", "unsolvable", plain[2].reason, "out_of_range", "out_of_range", "unsolvable",
+    ]  # fmt: skip
     assert [p.reason for p in found] == ["ok", "ok", plain[2].reason, "out_of_range", "out_of_range", "ok"]
     # three ones reach 1 (1 * 1 / 1, 1 + 1 - 1), 2 and 3; three twos 1 to 8
     assert found[1].problem.numbers == (1, 1, 1) and found[1].problem.target in (1, 2, 3)

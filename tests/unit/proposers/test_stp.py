@@ -13,12 +13,7 @@ from countdown_selfplay.testing import ScriptedRound
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 EASY, HARD, FAR = Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50)
 LIKE_EASY = "propose like 3 5 7 = 22 : 3 * 5 + 7 :"
-RIGHT = {
-    "3 5 7 = 22 :": "3 * 5 + 7",
-    "2 4 9 = 26 :": "2 * ( 4 + 9 )",
-    "5 7 = 12 :": "5 + 7",
-    "3 7 = 21 :": "3 * 7",
-}
+RIGHT = {"3 5 7 = 22 :": "3 * 5 + 7", "2 4 9 = 26 :": "2 * ( 4 + 9 )", "5 7 = 12 :": "5 + 7", "3 7 = 21 :": "3 * 7"}
 
 
 def played(right, index=0, proposals=("5 7 = 12", "3 7 = 21")):

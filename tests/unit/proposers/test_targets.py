@@ -169,14 +169,11 @@ def test_targets_that_every_answer_solves_at_once_are_reported_and_a_later_full_
     assert made.state_dict()["proposer"]["mastered"] == [EASY.key]
 
 
-@pytest.mark.parametrize(
-    ("there", "here", "said"),
-    [
-        ("abcde", "cdefghi", "4 new (f, g, h, ...), 2 gone (a, b)"),
-        ("ab", "ba", "the same ones, in another order or number"),
-        ("abx", "ab", "0 new (none), 1 gone (x)"),  # x was set aside
-    ],
-)
+@pytest.mark.parametrize(("there", "here", "said"), [
+    ("abcde", "cdefghi", "4 new (f, g, h, ...), 2 gone (a, b)"),
+    ("ab", "ba", "the same ones, in another order or number"),
+    ("abx", "ab", "0 new (none), 1 gone (x)"),  # x was set aside
+])  # fmt: skip
 def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here, said):
     state = {"known": [key for key in there if key != "x"], "aside": ["x"] * ("x" in there)}
     assert Targets.changed(state, list(here)) == said

@@ -14,20 +14,13 @@ ANSWERS = ["<answer>44+19+35</answer>", "<answer>44+19-35</answer>", "44+19+35",
 SCORES = [1.0, 0.1, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"numbers": [[44, 19, 35]] * 4, "target": [98] * 4},
-        {"nums": [[44, 19, 35]] * 4, "target": [98] * 4},
-        {"nums": np.array([[44, 19, 35]] * 4), "target": np.array([98] * 4)},
-        {"ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4},
-        {
-            "ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4,
-            "target": [98] * 4,
-            "nums": [[44, 19, 35]] * 4,
-        },
-    ],
-)
+@pytest.mark.parametrize("columns", [
+    {"numbers": [[44, 19, 35]] * 4, "target": [98] * 4},
+    {"nums": [[44, 19, 35]] * 4, "target": [98] * 4},
+    {"nums": np.array([[44, 19, 35]] * 4), "target": np.array([98] * 4)},
+    {"ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4},
+    {"ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4, "target": [98] * 4, "nums": [[44, 19, 35]] * 4},
+])  # fmt: skip
 def test_every_public_schema_is_scored(columns):
     extra = {"prompts": ["p"] * 4, "completion_ids": [[1]] * 4, "trainer_state": None}
     assert countdown_reward(completions=ANSWERS, **columns, **extra) == SCORES

@@ -57,14 +57,11 @@ def test_without_its_start_a_system_says_what_to_run(command, tmp_path, monkeypa
     assert f"is not there yet; run: countdown-selfplay {command} --prepare.\n" in said and said.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("command", "made"),
-    [
-        ("cdg", ["runs/tiny-cdg-start"]),
-        ("pool", ["runs/pool-start/prover_a", "runs/pool-start/conjecturer"]),
-        ("sgs", ["runs/tiny-sgs/prover", "runs/tiny-sgs/conjecturer"]),
-    ],
-)
+@pytest.mark.parametrize(("command", "made"), [
+    ("cdg", ["runs/tiny-cdg-start"]),
+    ("pool", ["runs/pool-start/prover_a", "runs/pool-start/conjecturer"]),
+    ("sgs", ["runs/tiny-sgs/prover", "runs/tiny-sgs/conjecturer"]),
+])  # fmt: skip
 def test_prepare_makes_what_the_recipe_starts_from_once(command, made, jobs, capsys, monkeypatch):
     monkeypatch.setattr(starts, "critique_demonstrations", lambda *given, **more: [])
     monkeypatch.setattr(starts, "half_rows", lambda *given: ([], set()))
@@ -170,16 +167,13 @@ def test_a_quick_start_is_not_that_of_the_study(tmp_path):
             sgs_start(tmp_path, [], targets, quick, most=most)
 
 
-@pytest.mark.parametrize(
-    ("right", "said"),
-    [
-        # of 4 targets one has 2 right in 16: 1 - C(14, 8) / C(16, 8) = 23 / 30; a quarter of it is .192
-        ([0, 0, 0, 2], "rate 0.0%), and 25.0% in as many new attempts (3.1%); 8 of these solve 19.2%."),
-        # one right in 16 is among the first 8 half of the time: two of four such targets are .25, and 3 of 4 are .375
-        ([0, 0, 1, 1], "16 attempts that chose them (mean solve rate 0.0%), and 50.0% in as many"),
-        ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
-    ],
-)
+@pytest.mark.parametrize(("right", "said"), [
+    # of 4 targets one has 2 right in 16: 1 - C(14, 8) / C(16, 8) = 23 / 30; a quarter of it is .192
+    ([0, 0, 0, 2], "rate 0.0%), and 25.0% in as many new attempts (3.1%); 8 of these solve 19.2%."),
+    # one right in 16 is among the first 8 half of the time: two of four such targets are .25, and 3 of 4 are .375
+    ([0, 0, 1, 1], "16 attempts that chose them (mean solve rate 0.0%), and 50.0% in as many"),
+    ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
+])  # fmt: skip
 def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(tmp_path, monkeypatch, capsys, right, said):
     problems = generate_problems(4, replace(TINY_SPEC, operands=(4,)), seed=1)
     chosen = {}

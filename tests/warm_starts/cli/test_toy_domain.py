@@ -140,19 +140,13 @@ def test_a_domain_is_made_from_its_name_and_arguments():
     assert make_domain("countdown").to_dict()["domain"] == "countdown"
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (["joint", *QUICK, "--operands", "3"], "`operands` is Countdown's, and `domain` is 'tests.toy_domain:Sums'"),
-        (["eval", "--model", "tiny", "--domain_kwargs", '{"high": 7}'], "is not read by Countdown"),
-        (["joint", *QUICK, "--domain_kwargs", '{"high": 7}'], "There are 49 sums up to 7, fewer than 512"),
-        (["sft", *QUICK], "only Countdown's demonstrations can be made; `domain` is 'sums'"),
-        (
-            ["eval", "--model", "tiny", "--domain", SUMS, "--prover_prompt", "compact"],
-            "`--prover_prompt` (compact) is",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("command", "message"), [
+    (["joint", *QUICK, "--operands", "3"], "`operands` is Countdown's, and `domain` is 'tests.toy_domain:Sums'"),
+    (["eval", "--model", "tiny", "--domain_kwargs", '{"high": 7}'], "is not read by Countdown"),
+    (["joint", *QUICK, "--domain_kwargs", '{"high": 7}'], "There are 49 sums up to 7, fewer than 512"),
+    (["sft", *QUICK], "only Countdown's demonstrations can be made; `domain` is 'sums'"),
+    (["eval", "--model", "tiny", "--domain", SUMS, "--prover_prompt", "compact"], "`--prover_prompt` (compact) is"),
+])  # fmt: skip
 def test_what_is_countdowns_own_is_refused_beside_another_domain(command, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(command) == 2

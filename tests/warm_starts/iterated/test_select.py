@@ -20,15 +20,12 @@ def row(role="prover", reward=1.0, label="right", completion="text", prompt='"p"
             "label": label, "problem": "k", "iteration": 1, "chunk": 0, "weights": "start", **more}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("role", "reward", "kept"),
-    [
-        ("misleading", 3 / 4, True),  # three of four revisions were misled
-        ("misleading", 2 / 4, False),
-        ("helpful", 2 / 4, True),  # two of four corrected
-        ("helpful", 1 / 4, False),
-    ],
-)
+@pytest.mark.parametrize(("role", "reward", "kept"), [
+    ("misleading", 3 / 4, True),  # three of four revisions were misled
+    ("misleading", 2 / 4, False),
+    ("helpful", 2 / 4, True),  # two of four corrected
+    ("helpful", 1 / 4, False),
+])  # fmt: skip
 def test_critiques_are_kept_at_the_counts_of_appendix_b(role, reward, kept):
     assert len(chosen([row(role, reward, "shown")], role, PAPER[role])) == kept
     exclusive = RoleTraining(threshold=PAPER[role].threshold, inclusive=False)
@@ -42,18 +39,15 @@ def test_of_the_prover_three_kinds_are_kept():
     assert chosen(rows, "helpful", PAPER["helpful"]) == []  # another role's
 
 
-@pytest.mark.parametrize(
-    ("role", "rewards", "kept"),
-    [
-        ("misleading", (3 / 4, 1 / 4), False),  # 4 of 8 revisions were misled, below .75
-        ("misleading", (1 / 4, 3 / 4), False),
-        ("misleading", (3 / 4, 3 / 4), True),
-        ("misleading", (4 / 4, 2 / 4), True),  # 6 of 8
-        ("misleading", (4 / 4, 1 / 4), False),  # 5 of 8
-        ("helpful", (1 / 4, 3 / 4), True),  # 4 of 8 corrected
-        ("helpful", (0, 3 / 4), False),  # 3 of 8
-    ],
-)
+@pytest.mark.parametrize(("role", "rewards", "kept"), [
+    ("misleading", (3 / 4, 1 / 4), False),  # 4 of 8 revisions were misled, below .75
+    ("misleading", (1 / 4, 3 / 4), False),
+    ("misleading", (3 / 4, 3 / 4), True),
+    ("misleading", (4 / 4, 2 / 4), True),  # 6 of 8
+    ("misleading", (4 / 4, 1 / 4), False),  # 5 of 8
+    ("helpful", (1 / 4, 3 / 4), True),  # 4 of 8 corrected
+    ("helpful", (0, 3 / 4), False),  # 3 of 8
+])  # fmt: skip
 def test_copies_of_a_critique_are_one_with_all_of_their_revisions(role, rewards, kept):
     """Appendix B counts per (question, solution, critique). The prompt of a critique holds question and solution."""
     rows = [row(role, reward, "shown", "the 3 is wrong") for reward in rewards]

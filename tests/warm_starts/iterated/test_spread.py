@@ -75,19 +75,13 @@ def test_an_engine_that_accelerate_did_not_start_is_refused_before_anything_is_p
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"vllm_max_model_length": 64}, r"`vllm_max_model_length` \(64\) is read under generation_backend=vllm only"),
-        (
-            {"generation_backend": "vllm", "vllm_server_port": 1},
-            r"`vllm_server_port` \(1\) is read under .*=vllm_server",
-        ),
-        ({"generation_backend": "vllm", "vllm_engine_kwargs": {"model": "x"}}, r"must not hold model \(x\)"),
-        ({"generation_backend": "vllm", "vllm_engine_kwargs": "1"}, r"`vllm_engine_kwargs` .* must be a JSON object"),
-        ({"generation_backend": "vllm", "vllm_tensor_parallel_size": 2}, r"\(2\) must divide .* processes \(1\)"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"vllm_max_model_length": 64}, r"`vllm_max_model_length` \(64\) is read under generation_backend=vllm only"),
+    ({"generation_backend": "vllm", "vllm_server_port": 1}, r"`vllm_server_port` \(1\) is read under .*=vllm_server"),
+    ({"generation_backend": "vllm", "vllm_engine_kwargs": {"model": "x"}}, r"must not hold model \(x\)"),
+    ({"generation_backend": "vllm", "vllm_engine_kwargs": "1"}, r"`vllm_engine_kwargs` .* must be a JSON object"),
+    ({"generation_backend": "vllm", "vllm_tensor_parallel_size": 2}, r"\(2\) must divide .* processes \(1\)"),
+])  # fmt: skip
 def test_settings_of_an_engine_that_its_backend_does_not_read_are_refused(tmp_path, changes, said):
     with pytest.raises(ConfigError, match=said):
         driver(tmp_path / "run", **changes)

@@ -206,14 +206,11 @@ def test_every_problem_of_the_frozen_set_would_be_left_out():
         kept.insist("rows")
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"prompt": "a", "completion": "b"}, "d.jsonl, row 0, column 'numbers': absent"),
-        ({"prompt": "a", "numbers": [1, 2], "target": 3}, "d.jsonl, row 0, column 'completion': absent"),
-        ({"prompt": "a", "completion": 5, "numbers": [1, 2], "target": 3}, "d.jsonl, row 0: A completion must be"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"prompt": "a", "completion": "b"}, "d.jsonl, row 0, column 'numbers': absent"),
+    ({"prompt": "a", "numbers": [1, 2], "target": 3}, "d.jsonl, row 0, column 'completion': absent"),
+    ({"prompt": "a", "completion": 5, "numbers": [1, 2], "target": 3}, "d.jsonl, row 0: A completion must be"),
+])  # fmt: skip
 def test_a_row_that_cannot_be_used_is_named(row, message):
     with pytest.raises(DataError, match=message):
         clean_demonstrations([row], "prover", TINY, source="d.jsonl")
@@ -245,19 +242,13 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     assert found.rows[0].prompt == f"{' '.join(map(str, sorted(p.numbers)))} = {p.target} :"
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            {"numbers": [3, 5, 7], "target": 22, "completion": "3 * 5 + 7", "score": 0.1},
-            "score 0.1 and the verifier 1",
-        ),
-        ({"problem": "x", "completion": "1"}, "column 'problem' must be a key such as"),
-        ({"numbers": [3, 5, 7], "target": 22}, "line 1: column 'completion' is absent"),
-        ({"completion": "1"}, "line 1: column 'numbers': absent"),
-        ([1], "line 1: this is not a JSON object"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"numbers": [3, 5, 7], "target": 22, "completion": "3 * 5 + 7", "score": 0.1}, "score 0.1 and the verifier 1"),
+    ({"problem": "x", "completion": "1"}, "column 'problem' must be a key such as"),
+    ({"numbers": [3, 5, 7], "target": 22}, "line 1: column 'completion' is absent"),
+    ({"completion": "1"}, "line 1: column 'numbers': absent"),
+    ([1], "line 1: this is not a JSON object"),
+])  # fmt: skip
 def test_a_sample_that_cannot_be_used_is_named(tmp_path, row, message):
     with pytest.raises(DataError, match=message):
         read_samples(write_lines(tmp_path / "s.jsonl", row), "prover", TINY)
@@ -313,31 +304,25 @@ def test_bf16_follows_the_device_and_no_token_is_pickled(tmp_path):
     assert IPOSettings(output_dir=str(tmp_path), use_cpu=True).loss_type == ["ipo"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "values", "message"),
-    [
-        (SFTSettings, {"completion_only_loss": False}, "`completion_only_loss` (False)"),
-        (SFTSettings, {"assistant_only_loss": True}, "`assistant_only_loss` (True) is not read here"),
-        (IPOSettings, {"loss_type": ["sigmoid"]}, "`loss_type` (sigmoid) must be ipo"),
-        (IPOSettings, {"beta": 0.0}, "`beta` (0.0) must be above 0"),
-        (IPOSettings, {"sync_ref_model": True}, "`sync_ref_model` (True) is not read here"),
-        (SFTSettings, {"push_to_hub": True}, "`push_to_hub` (True) is not supported"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "values", "message"), [
+    (SFTSettings, {"completion_only_loss": False}, "`completion_only_loss` (False)"),
+    (SFTSettings, {"assistant_only_loss": True}, "`assistant_only_loss` (True) is not read here"),
+    (IPOSettings, {"loss_type": ["sigmoid"]}, "`loss_type` (sigmoid) must be ipo"),
+    (IPOSettings, {"beta": 0.0}, "`beta` (0.0) must be above 0"),
+    (IPOSettings, {"sync_ref_model": True}, "`sync_ref_model` (True) is not read here"),
+    (SFTSettings, {"push_to_hub": True}, "`push_to_hub` (True) is not supported"),
+])  # fmt: skip
 def test_what_would_not_be_read_is_refused(tmp_path, settings, values, message):
     with pytest.raises(ConfigError) as error:
         settings(output_dir=str(tmp_path), use_cpu=True, **values)
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "values", "message"),
-    [
-        (SFTArguments, {"demonstrations": 0}, "`demonstrations` (0) must be a finite number of at least 1"),
-        (IPOArguments, {"samples_per_problem": 1}, "`samples_per_problem` (1) must be a finite number of at least 2"),
-        (IPOArguments, {"temperature": 0.0}, "`temperature` (0.0) must be a finite number above 0"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "values", "message"), [
+    (SFTArguments, {"demonstrations": 0}, "`demonstrations` (0) must be a finite number of at least 1"),
+    (IPOArguments, {"samples_per_problem": 1}, "`samples_per_problem` (1) must be a finite number of at least 2"),
+    (IPOArguments, {"temperature": 0.0}, "`temperature` (0.0) must be a finite number above 0"),
+])  # fmt: skip
 def test_arguments_out_of_range_are_refused(arguments, values, message):
     with pytest.raises(ConfigError) as error:
         arguments(**values)
@@ -421,13 +406,10 @@ def test_a_corpus_of_queries_is_rendered_anew_from_the_problem_that_it_asks_for(
     assert row["prompt"] == PUBLIC.prove_row(Problem((44, 19, 35), 98))["prompt"] and row["numbers"] == [44, 19, 35]
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"question": "?", "answer": "!"}, "corpus, row 0 has the columns question, answer; demonstrations have"),
-        ({"query": "What is 2 + 2?", "completion": "4"}, "corpus, row 0, column 'query': no problem can be read from"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"question": "?", "answer": "!"}, "corpus, row 0 has the columns question, answer; demonstrations have"),
+    ({"query": "What is 2 + 2?", "completion": "4"}, "corpus, row 0, column 'query': no problem can be read from"),
+])  # fmt: skip
 def test_a_corpus_of_another_schema_is_one_sentence(row, message):
     with pytest.raises(DataError, match=message):
         clean_demonstrations([row], "prover", PUBLIC, source="corpus")
@@ -446,17 +428,11 @@ def test_preferences_are_read_from_texts_and_from_chats():
     assert (pairs[0].group, pairs[0].chosen, pairs[0].rejected) == ("19,35,44=98", RIGHT, "?")
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"prompt": QUERY, "chosen": RIGHT, "rejected": RIGHT}, "pairs, row 0: `chosen` equals `rejected`"),
-        ({"prompt": QUERY, "chosen": RIGHT}, "pairs, row 0, column 'rejected': absent"),
-        (
-            {"prompt": "hello", "chosen": RIGHT, "rejected": "?"},
-            "pairs, row 0, column 'prompt': no problem can be read",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"prompt": QUERY, "chosen": RIGHT, "rejected": RIGHT}, "pairs, row 0: `chosen` equals `rejected`"),
+    ({"prompt": QUERY, "chosen": RIGHT}, "pairs, row 0, column 'rejected': absent"),
+    ({"prompt": "hello", "chosen": RIGHT, "rejected": "?"}, "pairs, row 0, column 'prompt': no problem can be read"),
+])  # fmt: skip
 def test_preferences_that_prefer_nothing_are_one_sentence(row, message):
     with pytest.raises(DataError, match=message):
         read_preferences([row], PUBLIC, source="pairs")

@@ -14,19 +14,16 @@ from . import second
 CPP = read("Cpp").problem
 
 
-@pytest.mark.parametrize(
-    ("proof", "theorem"),
-    [
-        ("1", "CpCqp"),
-        ("2", "CCpCqrCCpqCpr"),
-        ("3", "CCNpNqCqp"),
-        ("D11", "CpCqCrq"),  # p := CpCqp in 1
-        ("D21", "CCpqCpp"),  # 2 on CpCqp
-        ("DD211", "Cpp"),
-        ("DD2D121", "CCpqCCrpCrq"),  # the syllogism: 2 on (C q r -> C p C q r) and 1
-        ("D D\n2 1 1", "Cpp"),
-    ],
-)
+@pytest.mark.parametrize(("proof", "theorem"), [
+    ("1", "CpCqp"),
+    ("2", "CCpCqrCCpqCpr"),
+    ("3", "CCNpNqCqp"),
+    ("D11", "CpCqCrq"),  # p := CpCqp in 1
+    ("D21", "CCpqCpp"),  # 2 on CpCqp
+    ("DD211", "Cpp"),
+    ("DD2D121", "CCpqCCrpCrq"),  # the syllogism: 2 on (C q r -> C p C q r) and 1
+    ("D D\n2 1 1", "Cpp"),
+])  # fmt: skip
 def test_known_theorems(proof, theorem):
     assert str(conclusion(proof).conclusion) == theorem
     assert check(proof, read(theorem).problem).correct

@@ -134,21 +134,18 @@ def test_prompts():
     assert DOMAIN.cut_by("conjecturer", ["q"]) == "CpCqp"
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"longest_proof": 17}, r"`longest_proof` \(17\) of detachment must be a whole number from 1 to 15"),
-        ({"shortest_proof": "5"}, "`shortest_proof`"),
-        ({"shortest_proof": 4}, r"`shortest_proof` \(4\) and `longest_proof` \(15\) .*odd"),
-        ({"shortest_proof": 9, "longest_proof": 7}, "first not above the second"),
-        ({"symbols": 2}, r"`symbols` \(2\) of detachment must be a whole number from 3 to 1000"),
-        ({"variables": 13}, "from 1 to 12"),
-        ({"prompt": "json"}, r"`prompt` \(json\) of detachment must be one of compact, chat"),
-        ({"longest_proof": 5, "symbols": 3, "shortest_proof": 3}, None),
-        ({"longest_proof": 3, "symbols": 5, "shortest_proof": 3}, "raise `symbols` or `variables`"),
-        ({"length": 7}, "does not take length"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"longest_proof": 17}, r"`longest_proof` \(17\) of detachment must be a whole number from 1 to 15"),
+    ({"shortest_proof": "5"}, "`shortest_proof`"),
+    ({"shortest_proof": 4}, r"`shortest_proof` \(4\) and `longest_proof` \(15\) .*odd"),
+    ({"shortest_proof": 9, "longest_proof": 7}, "first not above the second"),
+    ({"symbols": 2}, r"`symbols` \(2\) of detachment must be a whole number from 3 to 1000"),
+    ({"variables": 13}, "from 1 to 12"),
+    ({"prompt": "json"}, r"`prompt` \(json\) of detachment must be one of compact, chat"),
+    ({"longest_proof": 5, "symbols": 3, "shortest_proof": 3}, None),
+    ({"longest_proof": 3, "symbols": 5, "shortest_proof": 3}, "raise `symbols` or `variables`"),
+    ({"length": 7}, "does not take length"),
+])  # fmt: skip
 def test_bad_settings_are_refused(settings, said):
     if said is None:
         assert make_domain("detachment", settings).random(5, 0) in ([formula("Cpp")], [])

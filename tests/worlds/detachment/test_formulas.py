@@ -47,25 +47,22 @@ def test_sizes():
     assert (formula("p").symbols, formula("p").variables, formula("p").depth) == (1, 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "no_formula"),
-        ("p -> q", "no_formula"),
-        ("CpQ", "no_formula"),
-        ("CpCqp.", "no_formula"),
-        (None, "no_formula"),
-        (b"Cpp", "no_formula"),
-        (7, "no_formula"),
-        ("C", "unbalanced"),
-        ("Cp", "unbalanced"),
-        ("Cppp", "unbalanced"),
-        ("pC", "unbalanced"),
-        ("N", "unbalanced"),
-        ("N" * MOST_SYMBOLS + "p", "too_long"),
-        ("C" * 1_000_000, "too_long"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("", "no_formula"),
+    ("p -> q", "no_formula"),
+    ("CpQ", "no_formula"),
+    ("CpCqp.", "no_formula"),
+    (None, "no_formula"),
+    (b"Cpp", "no_formula"),
+    (7, "no_formula"),
+    ("C", "unbalanced"),
+    ("Cp", "unbalanced"),
+    ("Cppp", "unbalanced"),
+    ("pC", "unbalanced"),
+    ("N", "unbalanced"),
+    ("N" * MOST_SYMBOLS + "p", "too_long"),
+    ("C" * 1_000_000, "too_long"),
+])  # fmt: skip
 def test_what_is_not_a_formula_is_refused_with_a_reason(text, reason):
     found = read(text)
     assert (found.problem, found.reason) == (None, reason)
@@ -84,21 +81,18 @@ def test_a_formula_that_cannot_be_written_out_has_its_size():
     assert is_instance(doubled, formula("Cpp")) and not is_instance(doubled, formula("CpCqp"))
 
 
-@pytest.mark.parametrize(
-    ("text", "general", "answer"),
-    [
-        ("CNpNp", "Cpp", True),
-        ("CpNp", "Cpp", False),
-        ("Cpp", "Cpq", True),
-        ("Cpq", "Cpp", False),
-        ("CCpqCrCpq", "CpCqp", True),
-        ("CCpqCrCqp", "CpCqp", False),
-        ("p", "Cpp", False),
-        ("Np", "Cpp", False),
-        ("Cpp", "Np", False),
-        ("Cpp", "p", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "general", "answer"), [
+    ("CNpNp", "Cpp", True),
+    ("CpNp", "Cpp", False),
+    ("Cpp", "Cpq", True),
+    ("Cpq", "Cpp", False),
+    ("CCpqCrCpq", "CpCqp", True),
+    ("CCpqCrCqp", "CpCqp", False),
+    ("p", "Cpp", False),
+    ("Np", "Cpp", False),
+    ("Cpp", "Np", False),
+    ("Cpp", "p", True),
+])  # fmt: skip
 def test_instances(text, general, answer):
     assert is_instance(formula(text), formula(general)) is answer
 

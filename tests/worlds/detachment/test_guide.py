@@ -11,20 +11,17 @@ def formula(text):
     return read(text).problem
 
 
-@pytest.mark.parametrize(
-    ("target", "lemma", "relevance"),
-    [
-        ("CpCqq", "CrCsCtt", 5),  # detached with an axiom it is CsCtt
-        ("CpCqq", "CpCqq", 0),  # itself
-        ("CpCqq", "CrCCstr", 0),  # an instance of axiom 1
-        ("CNpNp", "Cqq", 5),  # the target is an instance
-        ("CpCqq", "Cpp", 5),  # D1 on the lemma: CqCpp
-        ("CpCqCrr", "Cpp", 4),  # D1D1
-        ("CpCqq", "CNpCqq", 3),  # an instance of the target
-        ("CCpNqCqNp", "CNNrr", 1),
-        ("CCpNqCqNp", "CCCrNstCCrNst", 2),  # CrNs
-    ],
-)
+@pytest.mark.parametrize(("target", "lemma", "relevance"), [
+    ("CpCqq", "CrCsCtt", 5),  # detached with an axiom it is CsCtt
+    ("CpCqq", "CpCqq", 0),  # itself
+    ("CpCqq", "CrCCstr", 0),  # an instance of axiom 1
+    ("CNpNp", "Cqq", 5),  # the target is an instance
+    ("CpCqq", "Cpp", 5),  # D1 on the lemma: CqCpp
+    ("CpCqCrr", "Cpp", 4),  # D1D1
+    ("CpCqq", "CNpCqq", 3),  # an instance of the target
+    ("CCpNqCqNp", "CNNrr", 1),
+    ("CCpNqCqNp", "CCCrNstCCrNst", 2),  # CrNs
+])  # fmt: skip
 def test_relevance(target, lemma, relevance):
     assert rubric(formula(target), formula(lemma)).relevance == relevance
 

@@ -19,14 +19,7 @@ from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import load_tiny_model, resolve_model
-from countdown_selfplay.worlds.detachment import (
-    DETACHMENT_PATHS,
-    check,
-    conclusion,
-    is_instance,
-    is_tautology,
-    read,
-)
+from countdown_selfplay.worlds.detachment import DETACHMENT_PATHS, check, conclusion, is_instance, is_tautology, read
 from countdown_selfplay.worlds.detachment.domain import DetachmentDomain, of_held_out_side
 
 DOMAIN = DetachmentDomain()

@@ -16,15 +16,12 @@ def test_the_score_is_minus_the_distance_to_the_band_plus_half_the_diversity():
     assert Selection().bounds == (-0.4, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("rule", "p", "diversity", "count", "chosen"),
-    [
-        ("top_k", P, DIVERSITY, 3, [1, 3, 2]),  # scores -.05, .1, 0, .1: the first of equals
-        # charged three times, where twice or four times would be another order: -3 x .3 + .45 = -.45, -3 x .2 + .1 =
-        # -.5; and in the band 0 - 3 x .01 for what is missing of diversity, beside -3 x .01 + .01 = -.02
-        ("soft_penalty", np.array([0.9, 0.8, 0.4, 0.61]), np.array([0.9, 0.2, 0.0, 0.02]), 4, [3, 2, 0, 1]),
-    ],
-)
+@pytest.mark.parametrize(("rule", "p", "diversity", "count", "chosen"), [
+    ("top_k", P, DIVERSITY, 3, [1, 3, 2]),  # scores -.05, .1, 0, .1: the first of equals
+    # charged three times, where twice or four times would be another order: -3 x .3 + .45 = -.45, -3 x .2 + .1 =
+    # -.5; and in the band 0 - 3 x .01 for what is missing of diversity, beside -3 x .01 + .01 = -.02
+    ("soft_penalty", np.array([0.9, 0.8, 0.4, 0.61]), np.array([0.9, 0.2, 0.0, 0.02]), 4, [3, 2, 0, 1]),
+])  # fmt: skip
 def test_rules_that_refuse_nothing_take_the_best(rule, p, diversity, count, chosen):
     found = Selection(rule).select(p, diversity, count, seed=0)
     assert found.chosen.tolist() == chosen and set(found.verdicts) == {"admitted"}
