@@ -28,7 +28,7 @@ def evaluate(capsys, *arguments):
     return code, printed.out, printed.err
 
 
-def test_a_prover_is_scored_on_a_problem_file(tmp_path, capsys):
+def test_a_prover_is_scored_on_a_problem_file_and_the_same_command_gives_the_same_numbers(tmp_path, capsys):
     file = write_problems(tmp_path / "p.jsonl", ROWS)
     output = tmp_path / "out" / "eval.json"
     code, out, _ = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 8, "--output", output)
@@ -44,9 +44,6 @@ def test_a_prover_is_scored_on_a_problem_file(tmp_path, capsys):
     assert list(result["pass_at"]) == ["1", "2", "4", "8"]
     assert {k: v["problems"] for k, v in result["by_operands"].items()} == {"2": 1, "3": 2}
     assert "setting of the tiny model" in out and "3 problems x 8 answers" in out
-
-
-def test_the_same_command_gives_the_same_numbers(tmp_path, capsys):
     results = []
     for name in ("a", "b"):
         output = tmp_path / f"{name}.json"
@@ -56,16 +53,13 @@ def test_the_same_command_gives_the_same_numbers(tmp_path, capsys):
     assert results[0]["problems"] == 12
 
 
-def test_a_conjecturer_is_scored_on_its_proposals(tmp_path, capsys):
+def test_a_conjecturer_is_scored_on_its_proposals_and_a_budget_that_cuts_answers_is_warned_about(tmp_path, capsys):
     output = tmp_path / "eval.json"
     code, out, _ = evaluate(capsys, "--model", "tiny", "--role", "conjecturer", "--samples", 32, "--output", output)
     assert code == 0
     result = json.loads(output.read_text())
     assert result["n"] == 32 and sum(result["reasons"].values()) == 32
     assert re.search(r"^parseable +[01]\.\d{4} +\[[01]\.\d{4}, [01]\.\d{4}\]$", out, re.MULTILINE)
-
-
-def test_a_budget_that_cuts_answers_is_warned_about(tmp_path, capsys):
     file = write_problems(tmp_path / "p.jsonl", ROWS[:1])
     _, out, _ = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 4, "--max_new_tokens", 2)
     assert "warning: 100.0% of the texts were cut at 2 tokens" in out

@@ -36,21 +36,12 @@ def test_help_lists_every_available_command_with_its_line(capsys):
         assert line[1].startswith(COMMANDS[name].help)  # and "(needs lab)" where that is absent
 
 
-def test_every_command_has_a_main():
-    assert all(callable(main.program(name)) for name in here(COMMANDS))
-
-
-def test_no_command_prints_the_help(capsys):
+def test_without_a_command_there_is_help_and_each_has_a_main_and_an_unknown_one_the_nearest(capsys):
     assert main.main([]) == 0
     assert capsys.readouterr().out.startswith("usage: countdown-selfplay")
-
-
-def test_version_is_that_of_the_package(capsys):
     assert main.main(["--version"]) == 0
     assert capsys.readouterr().out == f"countdown-selfplay {countdown_selfplay.__version__}\n"
-
-
-def test_an_unknown_command_exits_with_2_and_suggests_the_nearest(capsys):
+    assert all(callable(main.program(name)) for name in here(COMMANDS))
     assert main.main(["evn"]) == 2
     streams = capsys.readouterr()
     assert streams.out == ""
@@ -94,8 +85,15 @@ def test_processes_say_an_error_that_all_meet_once_and_one_that_a_single_rank_me
     assert errors.count("countdown-selfplay (rank 1): error: the disk is full.") == 1
 
 
-def test_processes_of_another_launcher_each_say_their_error(monkeypatch, capsys):
-    """Nothing tells them of each other: no file of torchrun's."""
+def test_an_unexpected_error_keeps_its_traceback_and_processes_of_another_launcher_each_say_theirs(
+    monkeypatch, capsys
+):
+    def command(argv: list[str]) -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        main.guarded(command, [])
+    # Nothing tells them of each other: no file of torchrun's.
 
     def command(argv: list[str]) -> int:
         raise DataError("row 1: empty.")
@@ -104,14 +102,6 @@ def test_processes_of_another_launcher_each_say_their_error(monkeypatch, capsys)
     monkeypatch.setenv("RANK", "3")
     assert main.guarded(command, []) == main.guarded(command, []) == 2
     assert capsys.readouterr().err == 2 * "countdown-selfplay (rank 3): error: row 1: empty.\n"
-
-
-def test_an_unexpected_error_keeps_its_traceback():
-    def command(argv: list[str]) -> int:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        main.guarded(command, [])
 
 
 def test_help_and_errors_load_neither_torch_nor_trl():
@@ -128,15 +118,32 @@ def test_help_and_errors_load_neither_torch_nor_trl():
 # launch options
 
 
-def test_launch_options_are_taken_out_and_the_rest_keeps_its_order():
+def test_launch_options_become_a_launch_with_its_environment_and_the_rest_its_arguments(monkeypatch):
     options, rest = launch.split_launch_options(
         ["--max_steps", "3", "--num_processes", "2", "--beta=0", "--accelerate_config=zero3", "--seed", "1"]
     )
     assert options == {"num_processes": "2", "accelerate_config": "zero3"}
     assert rest == ["--max_steps", "3", "--beta=0", "--seed", "1"]
+    seen = []
+    monkeypatch.setattr(launch.os, "execve", lambda path, line, env: seen.append((path, line, env)))
+    launch.launch("joint", {"accelerate_config": "cpu_ddp"}, ["--seed", "3"])
+    (path, line, environment) = seen[0]
+    assert path == sys.executable
+    assert line[-3:] == ["joint", "--seed", "3"]
+    assert environment["ACCELERATE_USE_CPU"] == "true"
+    assert environment[launch.LAUNCHED] == "1"  # the processes of a launch do not say again that they load PyTorch
+    assert environment["PATH"] == launch.os.environ["PATH"]
+
+    def fake_launch(command, options, argv):
+        raise SystemExit(f"{command} {options} {argv}")  # like the real one, it does not come back
+
+    monkeypatch.setattr(launch, "launch", fake_launch)
+    with pytest.raises(SystemExit) as seen:
+        main.main(["joint", "--num_processes", "2", "--seed", "3"])
+    assert seen.value.code == "joint {'num_processes': '2'} ['--seed', '3']"
 
 
-def test_a_named_config_is_launched_from_the_shipped_folder(monkeypatch):
+def test_a_named_config_is_launched_from_the_shipped_folder_and_ones_own_as_it_is(monkeypatch, tmp_path):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: name == "deepspeed")
     monkeypatch.setattr(launch, "_accelerators", lambda: 4)
     line, environment = launch.launch_command(
@@ -149,6 +156,17 @@ def test_a_named_config_is_launched_from_the_shipped_folder(monkeypatch):
         *("-m", "countdown_selfplay.cli.main", "joint", "--seed", "1"),
     ]
     assert environment == {}  # with ACCELERATE_USE_CPU DeepSpeed would silently become DDP
+    path = tmp_path / "mine.yaml"
+    path.write_text("distributed_type: 'NO'\nnum_processes: 1\n")
+    line, _ = launch.launch_command("joint", {"accelerate_config": str(path)}, [])
+    assert line[4:6] == ["--config_file", str(path)]
+    monkeypatch.setattr(launch, "_accelerators", lambda: 2)
+    line, environment = launch.launch_command("joint", {"num_processes": "2"}, [])
+    assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
+    assert environment == {}
+    monkeypatch.setattr(launch, "_accelerators", lambda: 1)
+    with pytest.raises(ConfigError, match=re.escape("`--num_processes` (2) must not exceed the 1 accelerator(s)")):
+        launch.launch_command("joint", {"num_processes": "2"}, [])
 
 
 def test_a_deepspeed_config_without_deepspeed_names_the_extra(monkeypatch):
@@ -157,33 +175,16 @@ def test_a_deepspeed_config_without_deepspeed_names_the_extra(monkeypatch):
         launch.launch_command("joint", {"accelerate_config": "zero2"}, [])
 
 
-def test_more_processes_than_accelerators_are_refused(monkeypatch):
-    monkeypatch.setattr(launch, "_accelerators", lambda: 1)
-    with pytest.raises(ConfigError, match=re.escape("`--num_processes` (2) must not exceed the 1 accelerator(s)")):
-        launch.launch_command("joint", {"num_processes": "2"}, [])
-
-
-def test_as_many_processes_as_accelerators_are_left_to_accelerate(monkeypatch):
-    monkeypatch.setattr(launch, "_accelerators", lambda: 2)
-    line, environment = launch.launch_command("joint", {"num_processes": "2"}, [])
-    assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
-    assert environment == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "more", "devices", "says"),
-    [
-        ("ddp", {}, 0, "(ddp) asks for 8 accelerator(s) on this machine, which has 0; use cpu_ddp"),
-        ("single_gpu", {}, 0, "(single_gpu) asks for 1 accelerator(s) on this machine, which has 0; use cpu_ddp"),
-        ("fsdp2", {}, 4, "(fsdp2) asks for 8 accelerator(s) on this machine, which has 4; lower --num_processes."),
-        ("ddp", {"num_processes": "4"}, 4, ""),
-        ("ddp", {"num_processes": "16", "num_machines": "4"}, 4, ""),
-        ("single_gpu", {}, 1, ""),
-        ("cpu_ddp", {}, 0, ""),
-        ("cpu_fsdp2", {}, 0, ""),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("name", "more", "devices", "says"), [
+    ("ddp", {}, 0, "(ddp) asks for 8 accelerator(s) on this machine, which has 0; use cpu_ddp"),
+    ("single_gpu", {}, 0, "(single_gpu) asks for 1 accelerator(s) on this machine, which has 0; use cpu_ddp"),
+    ("fsdp2", {}, 4, "(fsdp2) asks for 8 accelerator(s) on this machine, which has 4; lower --num_processes."),
+    ("ddp", {"num_processes": "4"}, 4, ""),
+    ("ddp", {"num_processes": "16", "num_machines": "4"}, 4, ""),
+    ("single_gpu", {}, 1, ""),
+    ("cpu_ddp", {}, 0, ""),
+    ("cpu_fsdp2", {}, 0, ""),
+], ids=str)  # fmt: skip
 def test_accelerators_that_are_not_there_are_named_before_a_process_starts(name, more, devices, says, monkeypatch):
     monkeypatch.setattr(launch, "_accelerators", lambda: devices)
     if not says:
@@ -191,13 +192,6 @@ def test_accelerators_that_are_not_there_are_named_before_a_process_starts(name,
         return
     with pytest.raises(ConfigError, match=re.escape(says)):
         launch.launch_command("joint", {"accelerate_config": name, **more}, [])
-
-
-def test_a_config_file_of_ones_own_is_used_as_it_is(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text("distributed_type: 'NO'\nnum_processes: 1\n")
-    line, _ = launch.launch_command("joint", {"accelerate_config": str(path)}, [])
-    assert line[4:6] == ["--config_file", str(path)]
 
 
 @pytest.mark.parametrize(
@@ -216,28 +210,6 @@ def test_launch_options_are_refused_inside_a_launch(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "0")
     with pytest.raises(ConfigError, match="LOCAL_RANK is set"):
         launch.launch_command("joint", {"num_processes": "2"}, [])
-
-
-def test_a_launch_becomes_the_launcher_with_its_environment_added(monkeypatch):
-    seen = []
-    monkeypatch.setattr(launch.os, "execve", lambda path, line, env: seen.append((path, line, env)))
-    launch.launch("joint", {"accelerate_config": "cpu_ddp"}, ["--seed", "3"])
-    (path, line, environment) = seen[0]
-    assert path == sys.executable
-    assert line[-3:] == ["joint", "--seed", "3"]
-    assert environment["ACCELERATE_USE_CPU"] == "true"
-    assert environment[launch.LAUNCHED] == "1"  # the processes of a launch do not say again that they load PyTorch
-    assert environment["PATH"] == launch.os.environ["PATH"]
-
-
-def test_launch_options_of_the_joint_command_become_a_launch_and_the_rest_its_arguments(monkeypatch):
-    def fake_launch(command, options, argv):
-        raise SystemExit(f"{command} {options} {argv}")  # like the real one, it does not come back
-
-    monkeypatch.setattr(launch, "launch", fake_launch)
-    with pytest.raises(SystemExit) as seen:
-        main.main(["joint", "--num_processes", "2", "--seed", "3"])
-    assert seen.value.code == "joint {'num_processes': '2'} ['--seed', '3']"
 
 
 def test_a_trainer_command_leaves_the_process_group(monkeypatch):

@@ -135,16 +135,6 @@ def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
     assert found == set(OptionParser(command).fields)
 
 
-def test_sources_that_cannot_be_read_leave_a_wrong_name_to_the_parser(monkeypatch):
-    def absent(module, name):
-        raise LookupError(name)
-
-    monkeypatch.setattr(sources, "field_names", absent)
-    assert check_early("joint", ["--max_stepps", "1"]) is False
-    with pytest.raises(ConfigError, match="Unknown option '--max_stepps'"):
-        parse(["--max_stepps", "1"])
-
-
 @pytest.mark.parametrize(("command", "flag", "said"), [
     ("joint", "--model", "Did you mean '--model_name_or_path'?"),
     ("joint", "--learnin_rate", "Did you mean '--learning_rate'?"),
@@ -175,12 +165,17 @@ def test_right_flags_pass_early_and_late(line):
     parse([*line.split(), "--report_to", "none"])
 
 
-def test_a_flag_of_two_values_may_stand_alone_or_be_denied():
+def test_a_flag_of_two_values_may_stand_alone_and_help_or_unread_sources_leave_a_name_to_the_parser(monkeypatch):
     assert parse(["--no_report", "--guard", "false", "--shuffled_rewards"])[0].report is False
-
-
-def test_with_help_nothing_is_checked():
     assert check_early("joint", ["--max_stepps", "3", "--help"]) is False
+
+    def absent(module, name):
+        raise LookupError(name)
+
+    monkeypatch.setattr(sources, "field_names", absent)
+    assert check_early("joint", ["--max_stepps", "1"]) is False
+    with pytest.raises(ConfigError, match="Unknown option '--max_stepps'"):
+        parse(["--max_stepps", "1"])
 
 
 @pytest.mark.parametrize(("text", "flags", "planned"), [

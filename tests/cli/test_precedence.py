@@ -78,10 +78,6 @@ def test_a_plain_flag_acts_although_the_file_sets_the_roles_own_fields(name, tmp
     assert found(settings("--config", file, dashed), name) == [high, high]
 
 
-def test_the_default_runs_learning_rate_can_be_set():
-    assert found(settings("--learning_rate", "1e-3"), "learning_rate") == [1e-3, 1e-3]
-
-
 def test_within_one_source_the_roles_own_field_wins(tmp_path):
     both = ("--learning_rate", "1e-3", "--prover_learning_rate", "1e-6")
     assert found(settings(*both), "learning_rate") == [1e-6, 1e-3]
@@ -104,13 +100,10 @@ def test_a_file_wins_over_a_recipe_whether_it_names_it_or_a_flag_does(tmp_path):
         settings("--config", write(tmp_path / "wrong.yaml", recipe="tiny/defualt"))
 
 
-def test_a_model_of_ones_own_is_not_given_the_tiny_models_recipe_however_it_is_spelled():
+def test_a_model_of_ones_own_is_not_given_the_tiny_models_recipe_and_rloo_reads_the_same_way(tmp_path, capsys):
     for flag in ("--model_name_or_path", "--model-name-or-path"):
         script, args, _ = parse([flag, "some/model"])
         assert script.recipe is None and args.countdown.prover_prompt == "countdown_3to4"
-
-
-def test_rloo_reads_the_same_way(tmp_path, capsys):
     assert main(["rloo", "--learning_rate", "3e-3", "--dry_run", "--output_dir", str(tmp_path)]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("learning_rate ")][-1:]
     assert line.split()[1] == "0.003"  # in the table of the prover's resolved settings

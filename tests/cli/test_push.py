@@ -32,7 +32,7 @@ def played(tmp_path_factory):
     return folder
 
 
-def test_training_leaves_cards_with_results_base_model_and_code_that_runs(played, capsys):
+def test_training_leaves_cards_with_results_base_model_and_code_that_runs_and_what_a_role_says(played, capsys):
     card = (played / "prover" / "README.md").read_text()
     table = (line for line in card.splitlines() if line.startswith("prover pass@"))
     assert len(list(table)) == 1 and "8 held-out problems x 2 answers, temperature 1" in card  # pass@1 alone: k <= 2
@@ -48,6 +48,10 @@ def test_training_leaves_cards_with_results_base_model_and_code_that_runs(played
     assert "tokenizer('3 5 7 = 22 :'" in code and "max_new_tokens=16" in code
     exec(compile(code, "card", "exec"), {})
     assert capsys.readouterr().out.strip()  # an answer
+    said = json.loads((played / "prover" / ROLES_FILE).read_text())
+    # tiny/default: 4 micro-batches of 16 answers a round, two rounds
+    assert said["roles"] == ["prover"] and said["rounds"] == 2 and said["samples"] == {"prover": 128}
+    assert said["from"] == "tiny"
 
 
 def test_a_dry_run_writes_what_would_go_up(played, capsys):
@@ -142,21 +146,6 @@ def test_what_cannot_be_pushed_is_one_sentence(played, tmp_path, capsys):
         assert words in said and said.count("\n") == 1, said
 
 
-def test_of_an_iterated_run_the_last_models_of_each_role_go_up(tmp_path):
-    for place in (
-        "iteration-2/prover",
-        "iteration-10/prover",
-        "iteration-2/helpful",
-        "iteration-10/misleading.parquet",
-        "iteration-11x/prover",  # a copy that somebody made
-    ):
-        (tmp_path / place).mkdir(parents=True)
-        (tmp_path / place / "config.json").touch()
-    (tmp_path / "iteration-10" / "misleading.parquet" / "config.json").unlink()
-    found = [str(path.relative_to(tmp_path)) for path in exported_roles(tmp_path)]
-    assert found == ["iteration-2/helpful", "iteration-10/prover"]
-
-
 def test_a_run_goes_up_once_its_last_file_is_written(tmp_path):
     """Of a warm start the card; of an iterated run the last iteration of each role."""
     sft = tmp_path / "sft"
@@ -180,7 +169,7 @@ def test_a_run_goes_up_once_its_last_file_is_written(tmp_path):
     assert finished_run(run)[1] == [run / "iteration-1" / "prover"]
 
 
-def test_weights_of_rounds_earlier_runs_and_logs_of_trackers_do_not_go_up(tmp_path):
+def test_weights_of_rounds_earlier_iterations_and_logs_of_trackers_do_not_go_up(tmp_path):
     role = tmp_path / "prover_0"
     for place in ("round_1/model", "chat_templates"):
         (role / place).mkdir(parents=True)
@@ -188,6 +177,18 @@ def test_weights_of_rounds_earlier_runs_and_logs_of_trackers_do_not_go_up(tmp_pa
         (role / name).write_text("{}")
     target = written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
     assert sorted(path.name for path in target.iterdir()) == ["README.md", "chat_templates", "config.json"]
+    for place in (
+        "iteration-2/prover",
+        "iteration-10/prover",
+        "iteration-2/helpful",
+        "iteration-10/misleading.parquet",
+        "iteration-11x/prover",  # a copy that somebody made
+    ):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "config.json").touch()
+    (tmp_path / "iteration-10" / "misleading.parquet" / "config.json").unlink()
+    found = [str(path.relative_to(tmp_path)) for path in exported_roles(tmp_path)]
+    assert found == ["iteration-2/helpful", "iteration-10/prover"]
 
 
 def test_an_adapter_goes_up_over_a_base_of_the_hub_or_merged_and_without_paths_of_this_machine(tmp_path):
@@ -236,14 +237,11 @@ def test_a_damaged_file_of_a_run_is_one_sentence(name, text, says, tmp_path):
         written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
 
 
-def test_a_folder_that_is_not_here_is_no_model_of_the_hub():
+def test_the_base_is_linked_if_it_is_of_the_hub_and_the_licence_its_cards(tmp_path, monkeypatch):
     """A run is pushed from another folder than it was begun in, so that relative paths lead nowhere."""
     for base, there in (("runs/pool-start", False), ("../start", False), ("Qwen/Qwen2.5-0.5B", True)):
         text = card("t", "m", {}, {}, (), base=base, place="p")
         assert (f"base_model: {base}" in text and f"huggingface.co/{base}" in text) is there, base
-
-
-def test_the_licence_is_that_of_the_base_models_card(tmp_path, monkeypatch):
     assert licence_of(str(TINY_MODEL_PATH)) == licence_of("tiny") == "apache-2.0"
     assert licence_of(str(tmp_path)) is None and licence_of("nobody/nothing-such") is None and licence_of("") is None
     (tmp_path / "README.md").write_text("---\nlicense: mit\n---\nlicense: other\n")
@@ -263,10 +261,3 @@ def test_the_command_is_recorded_without_tokens():
     assert without_tokens("hf_hub, hf_transfer") == "hf_hub, hf_transfer"
     assert command_line(["/mine/main.py", "--seed", "1"]) == "python main.py --seed 1"
     assert command_line(["/x/train.py"]) == "python train.py" and command_line(["ipykernel_launcher"]) is None
-
-
-def test_what_a_role_folder_says_of_itself(played):
-    said = json.loads((played / "prover" / ROLES_FILE).read_text())
-    # tiny/default: 4 micro-batches of 16 answers a round, two rounds
-    assert said["roles"] == ["prover"] and said["rounds"] == 2 and said["samples"] == {"prover": 128}
-    assert said["from"] == "tiny"

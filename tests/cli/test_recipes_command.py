@@ -44,13 +44,10 @@ def test_who_plays_a_recipe_and_whose_it_is(name, command, paper):
     assert (command_of(own, name), paper_of(name)) == (command, paper)
 
 
-def test_facts_are_of_recipes_that_there_are():
+def test_facts_are_of_recipes_that_there_are_and_minutes_those_that_were_measured():
     assert set(facts()["recipes"]) <= set(ALL)
     assert all(set(found) <= {"minutes", "gib"} for found in facts()["recipes"].values())
-
-
-def test_the_minutes_of_the_commands_own_recipes_are_those_that_were_measured():
-    """docs/benchmarks/first_runs.json has CPU seconds by command; --prepare is not the recipe's run."""
+    # docs/benchmarks/first_runs.json has CPU seconds by command; --prepare is not the recipe's run.
     runs = json.loads((ROOT / "docs" / "benchmarks" / "first_runs.json").read_text())["systems"].values()
     seconds = {run["command"]: run["cpu_seconds"] for own in runs for run in own}
     measured = {TRAINERS[name].recipe: seconds[name] for name in ("joint", "pool", "cdg", "sgs", "symbolic")}

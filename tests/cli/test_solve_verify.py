@@ -18,31 +18,19 @@ def run(capsys, *arguments):
     return code, streams.out, streams.err
 
 
-def test_the_classic_is_solved(capsys):
+def test_a_problem_is_solved_and_its_solutions_counted(capsys):
     assert run(capsys, "solve", "3", "3", "8", "8", "--target", "24") == (0, "8 / (3 - 8 / 3)\n", "")
-
-
-def test_no_solution_is_a_sentence_and_exit_code_1(capsys):
     code, out, err = run(capsys, "solve", "1", "2", "3", "4", "--target", "100")
     assert (code, out, err) == (1, "No expression over 1, 2, 3, 4 equals 100.\n", "")
-
-
-def test_solutions_are_counted(capsys):
     # 5 and 5 make 10 in one way; 3, 3, 8 make 8 as 8 + 3 - 3 and as 8 * 3 / 3
     assert run(capsys, "solve", "5", "5", "--target", "10", "--count") == (0, "1\n", "")
     assert run(capsys, "solve", "3", "3", "8", "--target", "8", "--count") == (0, "2\n", "")
     assert run(capsys, "solve", "1", "2", "3", "4", "--target", "100", "--count") == (1, "0\n", "")
-
-
-def test_json_holds_everything(capsys):
     code, out, _ = run(capsys, "solve", "3", "3", "8", "8", "--target", "24", "--json", "--count")
     expected = {"numbers": [3, 3, 8, 8], "target": 24, "solution": "8 / (3 - 8 / 3)", "count": 1}
     assert (code, json.loads(out)) == (0, expected)
     code, out, _ = run(capsys, "solve", "1", "2", "--target", "100", "--json")
     assert (code, json.loads(out)) == (1, {"numbers": [1, 2], "target": 100, "solution": None})
-
-
-def test_the_rules_are_options(capsys):
     assert run(capsys, "solve", "3", "3", "8", "8", "--target", "24", "--integers_only")[0] == 1
     assert run(capsys, "solve", "3", "8", "99", "--target", "24", "--use_some") == (0, "3 * 8\n", "")
     assert run(capsys, "solve", "3", "7", "--target", "-4") == (0, "3 - 7\n", "")
@@ -73,7 +61,7 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, arguments, message)
 PROBLEM = ["--numbers", "3", "3", "8", "8", "--target", "24"]
 
 
-def test_a_completion_is_judged(capsys):
+def test_a_completion_is_judged_by_its_rules_in_words_and_json(capsys, monkeypatch):
     code, out, err = run(capsys, "verify", *PROBLEM, "--completion", "so <answer> 8/(3-8/3) </answer>")
     assert (code, out, err) == (0, "score 1.0  correct  value 24\n", "")
     code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "<answer>8/3-8/3</answer>")
@@ -82,26 +70,14 @@ def test_a_completion_is_judged(capsys):
     assert (code, out) == (1, "score 0.1  wrong_numbers  value 21/64\n")  # 24/64 - 3/64
     code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "24")
     assert (code, out) == (1, "score 0.0  no_answer  no value\n")
-
-
-def test_a_completion_is_read_from_standard_input(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("<answer>8/(3-8/3)\n</answer>"))
     assert run(capsys, "verify", *PROBLEM, "--completion", "-")[0] == 0
-
-
-def test_a_verdict_is_json(capsys):
     code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "<answer>8/(3-8/3)</answer>", "--json")
     expected = {"score": 1.0, "reason": "correct", "value": "24", "expression": "8/(3-8/3)", "answers": 1}
     assert (code, json.loads(out)) == (0, {**expected, "rules": DEFAULT_RULES.to_dict()})
-
-
-def test_every_verdict_in_json_names_the_rules_it_was_reached_by(capsys):
     answer = ("--completion", "<answer>3+3</answer><answer>8/(3-8/3)</answer>", "--answer_rule", "first", "--json")
     row = json.loads(run(capsys, "verify", *PROBLEM, *answer)[1])
     assert Rules.from_dict(row["rules"]) == Rules(answer_rule="first")
-
-
-def test_the_verifier_takes_its_rules_from_the_options(capsys):
     two = "<answer>8/(3-8/3)</answer><answer>1</answer>"
     assert run(capsys, "verify", *PROBLEM, "--completion", two)[0] == 1
     assert run(capsys, "verify", *PROBLEM, "--completion", two, "--answer_rule", "first")[0] == 0

@@ -23,23 +23,14 @@ def built(name, **arguments):
     return make_conjecturer_reward(name, json.loads(json.dumps(arguments)))
 
 
-def test_a_sum_weighs_its_terms():
+def test_sums_products_and_clips_compose():
     terms = [{"name": "tent", "weight": 0.5}, {"name": "learnability", "weight": -2, "kwargs": {}}, "tent", 0.25]
     assert built("sum", terms=terms)(P, None) == pytest.approx(1.5 * TENT - 2 * LEARN + 0.25)
-
-
-def test_a_product_multiplies_its_factors():
     found = built("product", factors=["learnability", {"name": "tent", "kwargs": {"peak": 0.5}}, 2])
     assert found(P, None) == pytest.approx(2 * LEARN * [0, 0.375, 1, 0])
-
-
-def test_a_clip_cuts_off_what_it_is_given():
     assert built("clip", of="tent", low=0.2, high=0.7)(P, None).tolist() == [0.2, 0.625, 0.7, 0.2]
     frontier = {"name": "frontier_distance", "kwargs": {"floor": None}}
     assert built("clip", of=frontier)(P, None) == pytest.approx([0, 0.5, 2 / 3, 0])
-
-
-def test_composed_rewards_can_be_composed_again():
     inner = {"name": "sum", "kwargs": {"terms": ["tent", {"name": "learnability", "weight": 3}]}}
     assert built("clip", of=inner, low=0, high=2.5)(P, None) == pytest.approx([0, 2.5, 2.5, 0])
 

@@ -42,7 +42,7 @@ def test_the_shares_of_fixed_data_are_played_compared_and_counted(tmp_path):
     assert "mix-0.5" in text and "anchor_fraction" in text
 
 
-def test_a_level_is_reached_on_a_straight_line_between_two_checkpoints_or_never():
+def test_a_level_is_reached_between_two_checkpoints_and_how_many_times_fewer_has_a_t_interval():
     curve = [(0, 0.2), (100, 0.4), (200, 0.3), (300, 0.5)]
     assert four_runs_curve.answers_to(curve, 0.3) == pytest.approx(
         50
@@ -50,9 +50,6 @@ def test_a_level_is_reached_on_a_straight_line_between_two_checkpoints_or_never(
     assert four_runs_curve.answers_to(curve, 0.45) == pytest.approx(275)  # three quarters of the last
     assert four_runs_curve.answers_to(curve, 0.51) is None
     assert four_runs_curve.answers_to(curve, 0.1) == 0
-
-
-def test_how_many_times_fewer_answers_is_told_with_a_t_interval_of_the_logarithms():
     # 2, 4 and 8 times fewer: the geometric mean is 4, and the logarithms to base 2 are 1, 2, 3 with deviation 1
     half = stats.t.ppf(0.975, 2) / math.sqrt(3)
     low, high = 4 / 2**half, 4 * 2**half

@@ -32,16 +32,13 @@ def shapes(svg):
     return words, [float(number) for number in re.findall(r"-?\d[\d.]*", paths)]
 
 
-def test_the_charts_are_up_to_date_and_complete():
+def test_the_charts_are_up_to_date_and_the_page_shows_every_one_and_names_every_reward():
     charts, folder = drawn()
     assert {path.name for path in folder.glob("*.svg")} == set(charts)
     for name, text in charts.items():
         stands, wanted = shapes((folder / name).read_text(encoding="utf-8")), shapes(text)
         again = f"{name} is out of date; run: python docs/plot_rewards.py"
         assert stands[0] == wanted[0] and stands[1] == pytest.approx(wanted[1], abs=0.01), again
-
-
-def test_the_page_shows_every_chart_and_names_every_reward():
     page = (DOCS / "rewards.md").read_text(encoding="utf-8")
     charts, _ = drawn()
     assert set(re.findall(r"\(assets/rewards/(.+?)\)", page)) == set(charts)

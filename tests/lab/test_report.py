@@ -182,12 +182,6 @@ def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
     assert "starved rounds 0 0.5 ✗ 1 50%" in text  # healthy: 0
 
 
-def test_runs_of_one_name_are_told_apart(tmp_path):
-    runs = load_runs([made_up.write_run(tmp_path / name, "x") for name in ("a", "b")])
-    found = Page(page(runs, {}))
-    assert "a/x" in found.words and "b/x" in found.words
-
-
 def test_a_run_without_samples_and_evaluation_is_reported_without_these_parts(tmp_path):
     folder = made_up.write_run(tmp_path, evaluated=False)
     (folder / "samples.jsonl").unlink()
@@ -210,11 +204,14 @@ def test_a_run_of_two_rounds_or_of_none_still_has_a_page(tmp_path):
     assert not any(text.startswith("No round was logged.") for text in report(tmp_path, folder).words)
 
 
-def test_a_round_that_was_played_again_after_a_rollback_counts_once(tmp_path):
+def test_rounds_after_a_rollback_count_once_and_runs_of_one_name_are_told_apart(tmp_path):
     folder = made_up.write_run(tmp_path, rounds=3)
     rows = [{"step": s, "prover/reward": r} for s, r in ((1, 0.1), (2, 0.2), (3, 0.3), (2, 0.6), (3, 0.7))]
     (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert load_run(folder).series("prover/reward") == [(1, 0.1), (2, 0.6), (3, 0.7)]
+    runs = load_runs([made_up.write_run(tmp_path / name, "x") for name in ("a", "b")])
+    found = Page(page(runs, {}))
+    assert "a/x" in found.words and "b/x" in found.words
 
 
 def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
@@ -328,18 +325,31 @@ def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can
     assert never[0].startswith(unread) and "warm-start it (`countdown-selfplay sft --role conjecturer`)" in never[0]
 
 
-def test_a_metric_that_has_come_half_of_the_way_back_mends_itself(tmp_path):
+def test_a_last_fifth_is_judged_if_it_is_long_and_does_not_mend_itself_by_the_ranges_that_the_run_declared(tmp_path):
     """Readable proposals of .5 in the first three of 15 rounds are .2 under .7; .6 at the end is .1 under it."""
     folder = made_up.write_run(tmp_path)
     for last, faults in ((0.61, 0), (0.59, 1)):
         rates = [0.5] * 3 + [0.55] * 9 + [last] * 3
         assert len(findings(logged(folder, *[{"conjecturer/parseable_rate": rate} for rate in rates]))) == faults
-
-
-def test_a_last_fifth_of_two_rounds_is_not_judged_by_itself(tmp_path):
-    """The last fifth of ten rounds is two: .1 in one of them is chance, and the mean over the run is .19."""
+    # The last fifth of ten rounds is two: .1 in one of them is chance, and the mean over the run is .19.
     rows = [{"round/solve_rate_std": 0.2}] * 9 + [{"round/solve_rate_std": 0.1}]
     assert findings(logged(made_up.write_run(tmp_path), *rows)) == []
+    # Answers in moves, two rungs: most groups may be without signal; a single rung is judged.
+    row = {
+        "round/too_hard_share": 0.8,
+        "prover/zero_signal_groups": 0.9,
+        "prover/moves": 2.0,
+        "round/rung_3_played": 8,
+    }
+    folder = made_up.write_run(tmp_path)
+    assert findings(logged(folder, *[row | {"round/rung_9_played": 8}] * 3)) == []
+    assert len(findings(logged(folder, *[row] * 3))) == 2
+    folder = made_up.write_run(tmp_path)
+    rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
+    own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
+    assert findings(logged(folder, *rows, metrics=own)) == [
+        "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
+    ]
 
 
 def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_healthy_run(tmp_path, capsys):
@@ -358,28 +368,6 @@ def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_hea
     logged(folder, {"round/starved": 0.0, "conjecturer/parseable_rate": 0.95})
     tell(folder, side, side, report=False)
     assert "Not healthy" not in capsys.readouterr().out
-
-
-def test_a_ladder_is_not_judged_by_the_rungs_that_are_out_of_reach(tmp_path):
-    """Answers in moves, two rungs: most groups may be without signal; a single rung is judged."""
-    row = {
-        "round/too_hard_share": 0.8,
-        "prover/zero_signal_groups": 0.9,
-        "prover/moves": 2.0,
-        "round/rung_3_played": 8,
-    }
-    folder = made_up.write_run(tmp_path)
-    assert findings(logged(folder, *[row | {"round/rung_9_played": 8}] * 3)) == []
-    assert len(findings(logged(folder, *[row] * 3))) == 2
-
-
-def test_a_report_reads_the_ranges_that_the_run_declared_and_not_its_own(tmp_path):
-    folder = made_up.write_run(tmp_path)
-    rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
-    own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
-    assert findings(logged(folder, *rows, metrics=own)) == [
-        "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
-    ]
 
 
 @pytest.mark.parametrize("metrics", [[1], {"a": 1}, {"a": {"healthy": [1]}}, {"a": {"trip": [2, 1]}}])

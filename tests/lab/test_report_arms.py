@@ -39,17 +39,11 @@ def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
     return folders
 
 
-def test_two_seeds_give_their_range():
+def test_two_seeds_give_their_range_and_p_values_by_hand():
     assert over_seeds([0.2, 0.6]) == type(over_seeds([0.2, 0.6]))(pytest.approx(0.4), 0.2, 0.6)
-
-
-def test_holms_p_values_by_hand():
     # .01 x 3, .02 x 2, .03 x 1 but not below .04; the order of the input is kept.
     assert holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
     assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
-
-
-def test_the_p_value_counts_the_smaller_side_twice():
     # 2 of 9 draws at or below 0: 2 (2 + 1) / (9 + 1)
     assert two_sided_p(np.array([-1.0, 0.0, 1, 2, 3, 4, 5, 6, 7]), 16) == pytest.approx(0.6)
     assert two_sided_p(np.zeros(9), 16) == 1.0

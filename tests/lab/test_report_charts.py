@@ -58,11 +58,16 @@ def test_the_axis_shows_all_values_and_the_least_range(values, y_range, low, hig
     assert len(ticks) >= 4
 
 
-def test_points_land_where_they_belong():
+def test_points_land_where_they_belong_and_a_lonely_one_and_a_constant_are_drawn():
     text = svg(line_chart("t", [straight()], y_range=(0, 1)))
     # The plot runs from x = 50 to 400 - 12 and, without a legend, from y = 250 - 42 up to 26: 338 by 182. Shown are
     # -.2 to 10.2, of which .2 are 338 x .2 / 10.4 = 6.5, and -.05 to 1.05, of which .05 are 182 x .05 / 1.1 = 8.2727.
     assert 'd="M 56.5 199.727273 \nL 381.5 34.272727 \n"' in text
+    curves = [straight(x=[3], y=[0.5]), straight(x=range(1, 7), y=[0.2, NAN, 0.3, NAN, 0.4, 0.4])]
+    figure = line_chart("t", curves)
+    dots = [line.get_xydata().tolist() for line in figure.axes[0].lines if line.get_marker() == "."]
+    assert dots == [[[3, 0.5]], [[1, 0.2], [3, 0.3]]]  # rounds 5 and 6 are a line
+    assert "nan" not in svg(figure).lower() and "inf" not in svg(figure)
 
 
 def test_a_band_does_not_change_what_is_shown_and_starved_rounds_are_marked_where_they_happened():
@@ -73,14 +78,6 @@ def test_a_band_does_not_change_what_is_shown_and_starved_rounds_are_marked_wher
     assert axes.get_ylim() == pytest.approx((-0.05, 1.05))
     (marks,) = (line for line in axes.lines if line.get_marker() == "|")
     assert marks.get_xdata().tolist() == [0, 5] and legend(figure) == ["a", "target band", "starved round"]
-
-
-def test_a_lonely_point_and_a_constant_are_drawn():
-    curves = [straight(x=[3], y=[0.5]), straight(x=range(1, 7), y=[0.2, NAN, 0.3, NAN, 0.4, 0.4])]
-    figure = line_chart("t", curves)
-    dots = [line.get_xydata().tolist() for line in figure.axes[0].lines if line.get_marker() == "."]
-    assert dots == [[[3, 0.5]], [[1, 0.2], [3, 0.3]]]  # rounds 5 and 6 are a line
-    assert "nan" not in svg(figure).lower() and "inf" not in svg(figure)
 
 
 @pytest.mark.parametrize("hostile", ["<script>", 'a"b', "a & b", "$x_1$", "_hidden", "漢字", "--></svg>"])
@@ -125,22 +122,16 @@ def test_a_heat_map_shades_by_share_and_leaves_empty_columns_grey():
     assert legend(figure) == ["0%", "50% of the problems", "no problem played"]
 
 
-def test_a_gap_in_the_metric_is_a_gap_in_the_curve():
+def test_the_running_mean_takes_only_rounds_that_have_a_value_and_keeps_gaps_and_ends():
     found = curve([make_run([0.1, 0.2, None, 0.4])], "round/solve_rate_mean", "x")
     assert found.x.tolist() == [1, 2, 3, 4]
     np.testing.assert_array_equal(found.y, [0.1, 0.2, NAN, 0.4])
-
-
-def test_the_running_mean_takes_only_rounds_that_have_a_value():
     # 40 rounds: one neighbour on each side. Round 3 is starved: round 2 averages 1 and 2, round 4 averages 4 and 5.
     values = [0.0, 0.6, None, 0.2, 0.4] + [0.4] * 35
     found = curve([make_run(values)], "round/solve_rate_mean", "x")
     means = [(0.0 + 0.6) / 2, (0.0 + 0.6) / 2, NAN, (0.2 + 0.4) / 2, (0.2 + 0.4 + 0.4) / 3]
     np.testing.assert_allclose(found.y[:5], means, rtol=1e-12)
     np.testing.assert_array_equal(found.raw[:5], [0.0, 0.6, NAN, 0.2, 0.4])
-
-
-def test_a_long_run_draws_few_points_and_keeps_its_ends_and_gaps():
     values = [0.5] * 5000
     values[2002] = None
     found = curve([make_run(values)], "round/solve_rate_mean", "x")
@@ -149,15 +140,12 @@ def test_a_long_run_draws_few_points_and_keeps_its_ends_and_gaps():
     assert found.raw is None
 
 
-def test_charts_without_any_of_their_metrics_are_not_drawn():
+def test_there_is_one_chart_per_metric_that_is_there_with_a_curve_for_each_run():
     run = make_run([0.5, 0.6])
     assert {title for charts in drawn([run]).values() for title in charts} == {
         "Solve rate of the problems", "Prover's reward",
     }  # fmt: skip
     assert solve_rate_maps([run]) == {}
-
-
-def test_several_runs_get_one_chart_per_metric_with_a_curve_each():
     chart = Chart("T", (("prover/reward", "mean"), ("prover/absent", "absent"), ("round/solve_rate_mean", "rate")))
     found = figures(chart, [make_run([0.1, 0.2], name="first"), make_run([0.3, 0.4], name="second")])
     assert list(found) == ["T: mean", "T: rate"]

@@ -72,7 +72,7 @@ def test_asynchronous_functions_are_checked_too():
 RATES, CONTEXT = np.array([0.0, 0.25, 1.0]), RewardContext(attempts=4)
 
 
-def test_a_conjecturer_reward_may_be_any_callable_of_the_solve_rate():
+def test_a_conjecturer_reward_may_be_any_callable_of_the_solve_rate_and_parts_are_checked():
     def with_context(p, ctx):
         return p * ctx.attempts
 
@@ -88,9 +88,6 @@ def test_a_conjecturer_reward_may_be_any_callable_of_the_solve_rate():
     assert found == [[1, 0.75, 0], [0, 1, 4], [0, 0.0625, 1], [0, 1, 4], [0, 0.5, 1]]
     assert checked_rewards(Clip(Sum((lambda p: p, 0.5)), 0, 1), RATES, CONTEXT).tolist() == [0.5, 0.75, 1]
     assert checked_rewards(SolvabilityAware(lambda p: p), RATES, CONTEXT).tolist() == RATES.tolist()
-
-
-def test_parts_of_a_composed_reward_are_checked_when_it_is_made():
     with pytest.raises(ConfigError, match=r"must be callable as \(solve_rate_P, ctx\) or as \(solve_rate_P\)"):
         Sum((lambda: 1.0,))
 

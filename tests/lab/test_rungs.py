@@ -29,7 +29,7 @@ def outcome_of(proposals, rates, answers=4):
     )
 
 
-def test_every_slot_gets_a_problem_of_the_rung_that_was_chosen_for_it():
+def test_every_slot_gets_a_problem_of_a_uniform_rung_that_has_one_left():
     round = scripted({}, slots=30)
     proposals = make_proposer("uniform_rungs").propose(round, [])
     assert len(proposals) == 30 and all(p.problem[0] == p.asked["rung"] and p.by is None for p in proposals)
@@ -38,12 +38,15 @@ def test_every_slot_gets_a_problem_of_the_rung_that_was_chosen_for_it():
     counts = Counter(rungs_of(proposals))
     assert {rung: n for n, rung, _ in round.domain.asked} == counts
     assert len({seed for *_, seed in round.domain.asked}) == 3
-
-
-def test_uniform_rungs_are_uniform_over_those_that_are_listed():
     proposer = make_proposer("uniform_rungs", {"rungs": [5, 3]})
     counts = Counter(rungs_of(proposer.propose(scripted({}, slots=900), [])))
     assert set(counts) == {3, 5} and abs(counts[3] - 450) < 4 * 15  # a standard deviation is sqrt(900 / 4) = 15
+    # 16 numbers, of which 0 and 8 are held out: 14 problems for 20 slots
+    proposer = make_proposer("uniform_rungs", {"rungs": [4]})
+    assert len(proposer.propose(scripted({}, slots=20, domain=Numbered(size=16)), [])) == 14
+    held_out = frozenset(f"{rung}/{number}" for rung in (3, 4, 5) for number in range(1000) if number % 3)
+    made = make_proposer("uniform_rungs").propose(scripted({}, held_out=held_out), [])
+    assert len(made) == 8 and not {f"{r}/{n}" for r, n in (p.problem for p in made)} & held_out
 
 
 def test_a_round_is_the_same_on_all_processes_and_when_it_is_played_again():
@@ -56,19 +59,13 @@ def test_a_round_is_the_same_on_all_processes_and_when_it_is_played_again():
     assert alone != [p.problem for p in make_proposer("uniform_rungs").propose(scripted({}, index=1), [])]
 
 
-def test_problems_of_the_evaluation_are_left_to_it():
-    held_out = frozenset(f"{rung}/{number}" for rung in (3, 4, 5) for number in range(1000) if number % 3)
-    made = make_proposer("uniform_rungs").propose(scripted({}, held_out=held_out), [])
-    assert len(made) == 8 and not {f"{r}/{n}" for r, n in (p.problem for p in made)} & held_out
-
-
-def test_a_rung_with_fewer_problems_than_slots_leaves_some_open():
-    # 16 numbers, of which 0 and 8 are held out: 14 problems for 20 slots
-    proposer = make_proposer("uniform_rungs", {"rungs": [4]})
-    assert len(proposer.propose(scripted({}, slots=20, domain=Numbered(size=16)), [])) == 14
-
-
-def test_a_share_of_the_slots_is_left_to_the_data_set():
+def test_the_game_plays_what_was_chosen_and_leaves_a_share_to_the_data_set():
+    game = ProposeAndSolve(make_proposer("uniform_rungs"), settings=Settings(anchor_fraction=0.0))
+    round = scripted({3: 4})
+    found = game.play(round, [])
+    played = [row["rung"] for row in round.rows["prover"]]
+    assert len(played) == 8 and found.metrics["proposer/rung_mean"] == sum(played) / 8
+    assert found.metrics["proposer/played_rate"] == 1 and [turn.rollout.role for turn in found.turns] == ["prover"]
     # .75 of 8 slots are 6, of 30 slots 22.5, rounded up; the others are anchors.
     for name in ("uniform_rungs", "bandit_rungs", "ucb_rungs"):
         assert len(make_proposer(name, {"share": 0.75}).propose(scripted({}), [])) == 6
@@ -76,15 +73,6 @@ def test_a_share_of_the_slots_is_left_to_the_data_set():
     game = ProposeAndSolve(make_proposer("uniform_rungs", {"share": 0.75}), settings=Settings(anchor_fraction=0.0))
     found = game.play(scripted({3: 4}), [(9, number) for number in range(8)])
     assert found.metrics["round/conjectured_slots"] == 6 and found.metrics["round/anchor_slots"] == 2
-
-
-def test_the_game_plays_what_was_chosen_and_logs_its_mean_rung():
-    game = ProposeAndSolve(make_proposer("uniform_rungs"), settings=Settings(anchor_fraction=0.0))
-    round = scripted({3: 4})
-    found = game.play(round, [])
-    played = [row["rung"] for row in round.rows["prover"]]
-    assert len(played) == 8 and found.metrics["proposer/rung_mean"] == sum(played) / 8
-    assert found.metrics["proposer/played_rate"] == 1 and [turn.rollout.role for turn in found.turns] == ["prover"]
 
 
 def test_the_bandit_means_p_times_one_minus_p_without_bias():
@@ -101,7 +89,7 @@ def test_the_bandit_means_p_times_one_minus_p_without_bias():
     assert bandit.logged()["proposer/value_4"] == pytest.approx(0.275)
 
 
-def test_the_bandit_leaves_what_is_solved_always_or_never():
+def test_the_bandit_leaves_what_is_solved_always_or_never_and_is_uniform_without_a_mixed_rung():
     bandit = make_proposer("bandit_rungs", {"power": 2})
     round = scripted({}, slots=64)
     for _ in range(20):
@@ -112,22 +100,16 @@ def test_the_bandit_leaves_what_is_solved_always_or_never():
     counts = Counter(rungs_of(bandit.propose(round, [])))
     assert bandit.values()[3] < 0.001 and bandit.values()[5] < 0.001
     assert counts[4] >= 64 - 12  # of 64, a tenth is uniform: 4.3 are expected elsewhere
-
-
-def test_a_bandit_that_has_seen_no_mixed_rung_is_uniform():
     bandit = make_proposer("bandit_rungs", {"decay": 0})
     round = scripted({})
     bandit.learn(round, outcome_of(bandit.propose(round, []), {3: 0, 4: 0, 5: 0}))
     bandit.mean = dict.fromkeys((3, 4, 5), 0.0)
     assert bandit.weights(round, [3, 4, 5]) == [1.0, 1.0, 1.0]
-
-
-def test_a_bandit_needs_two_answers_to_a_problem():
     with pytest.raises(GameError, match="at least 2"):
         make_proposer("bandit_rungs").propose(scripted({}, group=1), [])
 
 
-def test_a_pull_of_ucb_earns_the_learnability_of_its_own_problems():
+def test_a_pull_of_ucb_earns_the_learnability_of_its_own_problems_if_one_was_played():
     proposer = make_proposer("ucb_rungs", {"pulls": 4})
     round = scripted({})
     proposals = proposer.propose(round, [])
@@ -143,9 +125,6 @@ def test_a_pull_of_ucb_earns_the_learnability_of_its_own_problems():
     assert proposer.heard.sums["4"] == pytest.approx([0.99**2, 0.75 * 0.99**2])
     assert proposer.heard.sums["5"] == pytest.approx([0.99, 0.0])
     assert proposer.logged()["proposer/value_4"] == pytest.approx(0.75)
-
-
-def test_a_pull_without_a_played_problem_does_not_count():
     proposer = make_proposer("ucb_rungs", {"pulls": 4, "discount": 1.0})
     round = scripted({})
     proposals = proposer.propose(round, [])

@@ -18,13 +18,10 @@ def points(low=1e4, high=1e8, count=25):
     return compute, TRUTH(compute)
 
 
-def test_the_curve_has_its_known_values():
+def test_the_curve_has_its_known_values_and_is_recovered():
     assert TRUTH(np.array([1e5, 8e5, 1e7])) == pytest.approx([0.126020, 0.335, 0.566779], abs=5e-7)
     assert float(TRUTH(0)) == 0.05
     assert TRUTH(1e5).shape == ()
-
-
-def test_an_exact_curve_is_recovered():
     fit = fit_scaling_curve(*points())
     assert fit.converged and fit.reason == ""
     assert (fit.asymptote, fit.c_mid, fit.slope) == pytest.approx((0.62, 8e5, 0.9), rel=1e-4)
@@ -74,14 +71,11 @@ def test_data_that_show_no_curve_give_a_reason_instead_of_a_number(compute, rate
         fit(1.0)
 
 
-def test_a_curve_that_heads_above_1_has_no_asymptote():
+def test_a_curve_that_heads_above_1_or_has_only_begun_has_no_asymptote():
     # Rates of a sigmoid with A = 1.5 that was observed up to .9: the best allowed asymptote is the bound itself.
     compute = np.geomspace(1e4, 1.5e6, 20)
     fit = fit_scaling_curve(compute, 1.5 / (1 + (1e6 / compute) ** 0.9))
     assert not fit.converged and "asymptote 1" in fit.reason
-
-
-def test_the_beginning_of_a_curve_does_not_determine_its_end():
     compute, rate = points(1e3, 1e5, 20)  # an eighth of C_mid at most
     noisy = np.clip(rate + np.random.default_rng(1).normal(0, 0.005, len(rate)), 0, 1)
     noisy[0] = 0.05
@@ -101,7 +95,7 @@ def test_impossible_data_are_refused(compute, rate, message):
         fit_scaling_curve(compute, rate)
 
 
-def test_a_recentred_fit_begins_at_the_first_point_that_is_left():
+def test_a_recentred_fit_begins_at_the_first_point_and_keeps_what_was_solved_when():
     # After C0 = 1e5, where the rate is .2, the curve is .2 + (.62 - .2) / (1 + (8e5 / (C - C0)) ** .9); the two points
     # before it lie far below. With them left out but R0 and C of the whole run the asymptote is another.
     later = np.geomspace(1e4, 3e7, 40)
@@ -112,9 +106,6 @@ def test_a_recentred_fit_begins_at_the_first_point_that_is_left():
     assert (found.initial, found.origin) == (0.2, 1e5)
     assert found(compute[2:]) == pytest.approx(rate[2:], abs=1e-5) and found(0.0) == pytest.approx(0.2)
     assert fit_scaling_curve(compute, rate, drop_below=1e5).asymptote > 0.625
-
-
-def test_a_recentred_arm_keeps_which_problems_were_solved_when():
     curve = ScalingCurve(
         np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 0.25, 0.5, 0.75]), True, tuple("abcd"), np.array([1, 2, 3, 4])
     )

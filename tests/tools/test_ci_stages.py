@@ -58,11 +58,15 @@ def said(capfd):
     return why, ran
 
 
-def test_a_stage_is_left_out_but_for_its_sample_after_the_verified_commit(repository, capfd):
+def test_a_stage_is_left_out_after_the_verified_commit_until_something_was_deleted_or_moved(repository, capfd):
     why, ran = said(capfd)
     first = git(repository, "rev-parse", "HEAD~1")[:10]
     assert ran == LEFT_OUT
     assert why == f"Left out but for its sample: nothing that it depends on has changed since {first} (.ci/verified)."
+    git(repository, "mv", "src/shop/till.py", "elsewhere.py")
+    commit(repository, {"src/core/b.py": ""})
+    why, ran = said(capfd)
+    assert ran == IN_FULL and "src/core/b.py and 1 more changed since" in why
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -82,13 +86,6 @@ def test_a_stage_runs_in_full_where_what_it_depends_on_has_changed(repository, c
     assert what == ran and (f"In full: {file} changed since" in why) == (ran == IN_FULL)
 
 
-def test_what_was_deleted_or_moved_away_has_changed_and_all_changes_are_counted(repository, capfd):
-    git(repository, "mv", "src/shop/till.py", "elsewhere.py")
-    commit(repository, {"src/core/b.py": ""})
-    why, ran = said(capfd)
-    assert ran == IN_FULL and "src/core/b.py and 1 more changed since" in why
-
-
 def unknown(folder):
     write(folder, {".ci/verified": "0" * 40 + "\n"})
 
@@ -106,21 +103,17 @@ def aside(folder):
     commit(folder, {".ci/verified": first})
 
 
-@pytest.mark.parametrize(
-    "damage, why",
-    [
-        (lambda folder: (folder / ".ci/verified").unlink(), ".ci/verified is missing"),
-        (
-            lambda folder: write(folder, {".ci/verified": "--all"}),
-            "must hold the 40 digits of a commit, and holds '--all'",
-        ),
-        (unknown, "this clone lacks the commit 0000000000 of .ci/verified"),
-        (shallow, "this clone lacks the commit"),
-        (aside, "is no ancestor of HEAD"),
-        (lambda folder: (folder / ".git").rename(folder / "no_git"), "this is no clone with a commit"),
-    ],
-    ids=["missing", "no commit", "unknown", "shallow", "no ancestor", "no clone"],
-)
+@pytest.mark.parametrize("damage, why", [
+    (lambda folder: (folder / ".ci/verified").unlink(), ".ci/verified is missing"),
+    (
+        lambda folder: write(folder, {".ci/verified": "--all"}),
+        "must hold the 40 digits of a commit, and holds '--all'",
+    ),
+    (unknown, "this clone lacks the commit 0000000000 of .ci/verified"),
+    (shallow, "this clone lacks the commit"),
+    (aside, "is no ancestor of HEAD"),
+    (lambda folder: (folder / ".git").rename(folder / "no_git"), "this is no clone with a commit"),
+], ids=["missing", "no commit", "unknown", "shallow", "no ancestor", "no clone"])  # fmt: skip
 def test_where_nothing_can_be_compared_a_stage_runs_in_full_and_says_why(repository, capfd, damage, why):
     damage(repository)
     reason, ran = said(capfd)

@@ -42,14 +42,11 @@ def test_a_wrong_call_is_refused_in_one_sentence(argv, message, tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_overwritten(tmp_path):
+def test_nothing_is_overwritten_and_a_folder_without_a_model_is_named(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match="is not an empty folder"):
         main(["--output", str(tmp_path), "--steps", "1"])
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_a_folder_without_a_model_is_named(tmp_path):
     with pytest.raises(DataError, match=r"holds no config\.json"):
         main(["--evaluate", "--model", str(tmp_path)])
 

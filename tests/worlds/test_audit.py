@@ -65,14 +65,11 @@ def test_a_domain_that_evaluates_is_found():
 # Domains of ours
 
 
-def test_countdown():
+def test_countdown_and_detachment_pay_for_no_junk():
     domain = CountdownDomain.tiny()
     problems = domain.random(4, 0)
     answers = [str(solve(problem)) for problem in problems]
     nothing(audit(domain, problems, answers))
-
-
-def test_detachment():
     domain = DetachmentDomain()
     nothing(audit(domain, domain.random(4, 0), ()))
 

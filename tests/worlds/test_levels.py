@@ -74,7 +74,7 @@ def test_at_first_every_kind_and_every_level_is_as_likely():
     assert all(p.asked == {"rung": sum(p.problem[1])} for p in proposals)
 
 
-def test_a_step_is_that_of_reinforce():
+def test_a_step_is_that_of_reinforce_with_an_entropy_term_and_none_without_a_problem():
     proposer = make_proposer("factorized_levels", {"learning_rate": 2.0, "entropy": 0.0})
     proposer._open({"a": {"x": (0, 1)}})
     proposer.actions = [{"kind": 0, "a.x": 0}, {"kind": 0, "a.x": 1}, {"kind": 0, "a.x": 1}]
@@ -89,9 +89,6 @@ def test_a_step_is_that_of_reinforce():
     proposer.hear([Heard(0, 0, 0.5)], 4)
     assert proposer.logits["a.x"][0] == pytest.approx(4 / 9 + 2 * (1 - 1 / 3) * (1 - q))
     assert proposer.mean == pytest.approx(0.9 / 3 + 0.1)
-
-
-def test_the_entropy_term_pulls_towards_uniform():
     proposer = make_proposer("factorized_levels", {"learning_rate": 1.0, "entropy": 1.0})
     proposer._open({"a": {"x": (0, 1)}})
     proposer.logits["a.x"] = np.log([0.8, 0.2])
@@ -99,6 +96,10 @@ def test_the_entropy_term_pulls_towards_uniform():
     proposer.hear([Heard(0, 0, 0.5)], 4)  # its own baseline: no other term
     # dH/dz = -q (ln q + H), H = -.8 ln .8 - .2 ln .2 = .5004: -.8 (-.2231 + .5004) = -.2218, and the reverse
     assert proposer.logits["a.x"] - np.log([0.8, 0.2]) == pytest.approx([-0.2218, 0.2218], abs=1e-4)
+    proposer = make_proposer("factorized_levels")
+    proposer._open({"a": {"x": (0, 1)}})
+    proposer.hear([], 4)
+    assert proposer.mean is None and not proposer.logits["a.x"].any()
 
 
 def test_it_learns_what_is_solved_half_of_the_time():
@@ -112,13 +113,6 @@ def test_it_learns_what_is_solved_half_of_the_time():
     again = make_proposer("factorized_levels")
     again.load_state_dict(proposer.state_dict())
     assert [p.problem for p in again.propose(round, [])] == [p.problem for p in proposer.propose(round, [])]
-
-
-def test_without_a_played_problem_nothing_is_learned():
-    proposer = make_proposer("factorized_levels")
-    proposer._open({"a": {"x": (0, 1)}})
-    proposer.hear([], 4)
-    assert proposer.mean is None and not proposer.logits["a.x"].any()
 
 
 def test_a_domain_without_levels_is_refused():

@@ -54,12 +54,9 @@ def test_a_task_that_is_not_there_is_refused(split, index, said):
     assert isinstance(error.value, IndexError)
 
 
-def test_answers_in_moves_are_refused():
+def test_moves_and_an_absent_package_are_refused(monkeypatch):
     with pytest.raises(ConfigError, match="answered by one expression, and this domain's `answers` are moves"):
         HeldOutTasks(domain=CountdownDomain.ladder())
-
-
-def test_without_the_package_the_sentence_has_its_pip_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "openenv.core.env_server", None)
     with pytest.raises(ConfigError, match=r"pip install openenv==0\.10\.0, in an environment without the extra"):
         served(TASKS)

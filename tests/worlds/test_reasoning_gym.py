@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.domains import held_out_by_rung, make_domain
 from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
@@ -73,12 +72,18 @@ def test_a_problem_has_the_terms_and_digits_of_its_levels(sums):
             assert problem.answer == value_of(problem.question)
 
 
-def test_random_problems_are_a_function_of_the_seed_and_distinct_by_their_questions(sums):
+def test_random_problems_are_a_function_of_the_seed_and_held_out_ones_have_seeds_of_their_own(sums):
     first, again = sums.random(40, 1), domain_of().random(40, 1)
     assert first == again and [p.question for p in first] == [p.question for p in again]
     assert len({p.question for p in first}) == 40 and first != sums.random(40, 2)
     left = sums.random(40, 1, frozenset(map(sums.key, first[:10])))
     assert not {p.question for p in first[:10]} & {p.question for p in left}
+    held = sums.held_out(20)
+    assert held == sums.held_out(20) and all(p.seed >= HELD_OUT and sums.is_held_out(p) for p in held)
+    assert not any(sums.is_held_out(p) for p in sums.random(20, 0))
+    # the same question with a seed of the training side has the key of the held-out one
+    twin = GymProblem("chain_sum", held[0].levels, 3, held[0].question)
+    assert sums.key(twin) == sums.key(held[0]) and not sums.is_held_out(twin)
 
 
 def test_another_process_with_other_random_numbers_and_hashes_makes_the_same_problems(mixture):
@@ -102,15 +107,6 @@ def test_a_question_that_depends_on_the_day_is_made_on_a_fixed_one(hostile):
     assert there.date.today() == datetime.date(2025, 1, 1) and gym_worker.datetime.date.today() > datetime.date(
         2025, 6, 1
     )
-
-
-def test_held_out_problems_have_seeds_of_their_own_and_are_left_out_by_their_text_too(sums):
-    held = sums.held_out(20)
-    assert held == sums.held_out(20) and all(p.seed >= HELD_OUT and sums.is_held_out(p) for p in held)
-    assert not any(sums.is_held_out(p) for p in sums.random(20, 0))
-    # the same question with a seed of the training side has the key of the held-out one
-    twin = GymProblem("chain_sum", held[0].levels, 3, held[0].question)
-    assert sums.key(twin) == sums.key(held[0]) and not sums.is_held_out(twin)
 
 
 def test_rungs_are_the_sums_of_levels(sums):
@@ -153,7 +149,7 @@ def test_a_row_that_is_no_problem_is_refused_by_row_and_column(sums, row, messag
 # Answers
 
 
-def test_full_scores_are_right_and_partial_ones_are_kept_as_scores(sums):
+def test_full_scores_are_right_partial_ones_are_kept_and_a_megabyte_is_not_scored(sums):
     problem = sums.problem({"task": "chain_sum", "levels": [2, 1], "seed": 1})
     right = value_of(problem.question)
     said = sums.verify([right, f" {right}\n", right + "00", "", "x"], [problem] * 5)
@@ -161,15 +157,15 @@ def test_full_scores_are_right_and_partial_ones_are_kept_as_scores(sums):
     # an answer that contains the right one scores len(right) / len(answer), by reasoning-gym's default scorer
     assert said[2].score == pytest.approx(len(right) / (len(right) + 2)) and said[2].reason == Reason.WRONG
     assert said[3].reason == Reason.NO_ANSWER and said[4].score == 0.0
+    (problem,) = sums.random(1, 0)
+    (long, fits) = sums.verify(["9" * 1_000_000, "9" * MAX_ANSWER], [problem] * 2)
+    assert (long.reason, long.score, long.unchecked) == (Reason.TOO_LONG, 0.0, False) and fits.reason == Reason.WRONG
 
 
-def test_answers_stand_in_the_last_pair_of_tags(mixture):
+def test_own_answers_of_a_mixture_are_right_in_the_last_pair_of_tags(mixture):
     (problem,) = mixture.random_of_rung(1, 0, 0)
     texts = [f"<answer>1</answer> no: <answer> {problem.answer} </answer>.", problem.answer, "<answer>1"]
     assert [v.reason for v in mixture.verify(texts, [problem] * 3)] == ["correct", "no_answer", "no_answer"]
-
-
-def test_own_answers_of_a_mixture_are_right(mixture):
     problems = mixture.random(30, 9)
     assert all(v.correct for v in mixture.verify([f"<answer>{p.answer}</answer>" for p in problems], problems))
     assert {p.task for p in problems} == {"chain_sum", "count_bits", "basic_arithmetic"}
@@ -181,12 +177,6 @@ def test_an_answer_that_hangs_kills_or_breaks_its_scorer_costs_itself_alone(host
     assert [v.reason for v in said] == ["timed_out", "died", "error", "correct", "correct"]
     assert [v.unchecked for v in said] == [True, True, True, False, False] and [v.score for v in said[:3]] == [0.0] * 3
     assert hostile._pool.counts["timed_out"] == 1 and hostile._pool.counts["died"] == 1
-
-
-def test_an_answer_of_a_megabyte_is_not_scored(sums):
-    (problem,) = sums.random(1, 0)
-    (long, fits) = sums.verify(["9" * 1_000_000, "9" * MAX_ANSWER], [problem] * 2)
-    assert (long.reason, long.score, long.unchecked) == (Reason.TOO_LONG, 0.0, False) and fits.reason == Reason.WRONG
 
 
 # Proposals
@@ -341,10 +331,3 @@ def hostile_unchecked(reason):
     from countdown_selfplay.worlds.workers import Unchecked
 
     return Unchecked(reason)
-
-
-def test_a_proposer_of_levels_needs_levels():
-    with pytest.raises(
-        ConfigError, match="factorized_levels\\) chooses levels of settings, and the domain BaseDomain"
-    ):
-        make_proposer("factorized_levels").check({"prover": ["prover"]}, BaseDomain())

@@ -227,34 +227,27 @@ def test_data_that_is_more_than_a_question_in_words_is_refused(monkeypatch, data
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", Said, data)})
 
 
-def test_an_environment_of_several_turns_and_a_harness_are_refused(monkeypatch):
+def test_several_turns_harnesses_and_judges_are_refused(monkeypatch):
     with pytest.raises(ConfigError, match="its environment Talks plays several turns"):
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", Said, more=[Talks])})
     with pytest.raises(ConfigError, match="it brings a harness of its own, a program that needs a sandbox or several"):
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", Said, more=[Program])})
-
-
-def test_a_judge_that_the_configuration_plugs_in_is_refused():
     config = {"task": {"judges": [{"id": "reference"}]}}
     with pytest.raises(ConfigError, match=r"a judge \(reference\) rewards its answers, a model .* over the network"):
         make_domain("verifiers", {"taskset": "small_sums", "config": config})
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"taskset": "smal_sums"}, r"`taskset` \(smal_sums\) is not installed"),
-        ({"config": {"cuont": 3}}, "cannot be built .*cuont"),
-        ({"config": {"count": "many"}}, "cannot be built .*count"),
-        ({"config": {"count": 0}}, "has no tasks"),
-        ({"rung_field": "lvl"}, r"`rung_field` \(lvl\) must be a whole number .*whole numbers there: target, level\."),
-        ({"held_out_share": 0.0001}, "puts 0 of 60 tasks"),
-        ({"held_out_share": 1.0}, "must be a number above 0 and below 1"),
-        ({"taskset": "near_sums"}, "makes tasks without end; say with `tasks`"),
-        ({"taskset": "json"}, "taskset 'json' cannot be built"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"taskset": "smal_sums"}, r"`taskset` \(smal_sums\) is not installed"),
+    ({"config": {"cuont": 3}}, "cannot be built .*cuont"),
+    ({"config": {"count": "many"}}, "cannot be built .*count"),
+    ({"config": {"count": 0}}, "has no tasks"),
+    ({"rung_field": "lvl"}, r"`rung_field` \(lvl\) must be a whole number .*whole numbers there: target, level\."),
+    ({"held_out_share": 0.0001}, "puts 0 of 60 tasks"),
+    ({"held_out_share": 1.0}, "must be a number above 0 and below 1"),
+    ({"taskset": "near_sums"}, "makes tasks without end; say with `tasks`"),
+    ({"taskset": "json"}, "taskset 'json' cannot be built"),
+], ids=str)  # fmt: skip
 def test_wrong_settings_are_refused_in_one_sentence(changes, said):
     with pytest.raises(ConfigError, match=said) as error:
         make_domain("verifiers", {"taskset": "small_sums", **changes})

@@ -44,7 +44,7 @@ def test_a_score_is_the_mean_over_the_scored_problems_and_seeds(track, folder):
     assert found["rows"][1]["seeds"] == [1, 2] and found["rows"][1]["tokens"] == 100.0
 
 
-def test_p_values_are_adjusted_over_the_family(track, folder):
+def test_p_values_are_adjusted_over_the_family_and_sizes_are_means_over_seeds(track, folder):
     for name, correct in (("plain", [0, 0, 1, 0]), ("random", [0, 0, 0, 1]), ("trained", [0, 0, 2, 2])):
         for seed in (1, 2, 3):
             put(folder, job(track, name, seed, correct))
@@ -52,17 +52,18 @@ def test_p_values_are_adjusted_over_the_family(track, folder):
     assert len(rows) == 4  # two contestants and two metrics
     smallest = min(rows, key=lambda row: row["p"])
     assert smallest["p_holm"] == pytest.approx(min(1.0, 4 * smallest["p"]), abs=1e-4)  # Holm: the smallest of four
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0], proposed={"3": [4, 0], "4": [0, 2]}))
+    put(folder, job(track, "plain", 2, [2, 2, 1, 0], proposed={"3": [2, 4]}))
+    (row,) = board.standings(folder, track)["rows"]
+    assert row["proposed"] == {"3": [3.0, 2.0], "4": [0.0, 1.0]}
 
 
-def test_one_seed_has_a_score_and_no_test(track, folder):
+def test_one_seed_has_no_test_and_more_answers_or_updates_no_rank(track, folder):
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
     put(folder, job(track, "trained", 1, [0, 0, 2, 2]))
     found = board.standings(folder, track)
     assert found["against_best"] == [] and "low" not in found["rows"][0]["score"]["pass@1"]
     assert "trained" in board.as_text(found)
-
-
-def test_more_answers_or_updates_than_the_track_has_are_not_ranked(track, folder):
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
     put(folder, job(track, "trained", 1, [2, 2, 2, 2], answers=64))
     put(folder, job(track, "frozen", 1, [2, 2, 2, 2], updates=3))
@@ -86,13 +87,16 @@ def test_files_of_others_in_the_folder_are_one_sentence(track, folder, name, hel
         board.standings(folder, track)
 
 
-def test_failed_jobs_take_their_row_and_not_the_board(track, folder):
+def test_failed_jobs_take_their_row_unless_they_were_played_again(track, folder):
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
     (folder / "trained-1.failed.json").write_text('{"exit_code": 2, "said": "no such reward"}', encoding="utf-8")
     found = board.standings(folder, track)
     assert found["failed"] == [{"contestant": "trained", "seed": 1, "exit_code": 2, "said": "no such reward"}]
     assert "trained seed 1 failed: no such reward" in board.as_text(found)
     assert [row["contestant"] for row in found["rows"]] == ["plain"]
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
+    (folder / "plain-1.failed.json").write_text('{"exit_code": 2, "said": "full"}', encoding="utf-8")
+    assert board.standings(folder, track)["failed"] == []
 
 
 @pytest.mark.parametrize(("name", "value", "said"), [
@@ -113,7 +117,7 @@ def test_jobs_of_another_budget_rule_or_problem_set_are_refused(track, folder, n
         board.standings(folder, track)
 
 
-def test_tuning_runs_other_settings_and_damaged_files_are_refused(track, folder):
+def test_jobs_of_tuning_other_settings_or_names_and_damaged_ones_are_refused(track, folder):
     put(folder, job(track, "plain", 1, [2, 2, 1, 0], measured_on="tuning"))
     with pytest.raises(ConfigError, match="tuning runs are in no table"):
         board.standings(folder, track)
@@ -126,16 +130,6 @@ def test_tuning_runs_other_settings_and_damaged_files_are_refused(track, folder)
     (folder / "plain-1.json").write_text("{", encoding="utf-8")
     with pytest.raises(DataError, match="played again"):
         board.standings(folder, track)
-
-
-def test_sizes_proposed_are_means_over_seeds_and_0_where_a_seed_has_none(track, folder):
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0], proposed={"3": [4, 0], "4": [0, 2]}))
-    put(folder, job(track, "plain", 2, [2, 2, 1, 0], proposed={"3": [2, 4]}))
-    (row,) = board.standings(folder, track)["rows"]
-    assert row["proposed"] == {"3": [3.0, 2.0], "4": [0.0, 1.0]}
-
-
-def test_jobs_of_one_name_have_the_same_settings_and_files_the_name_of_their_job(track, folder):
     put(folder, job(track, "mine", 1, [2, 2, 1, 0], changes={"proposer": "a"}))
     put(folder, job(track, "mine", 2, [2, 2, 1, 0], changes={"proposer": "b"}))
     with pytest.raises(ConfigError, match=r"mine-2\.json was played by a mine with `proposer` b, and now it has a"):
@@ -144,12 +138,6 @@ def test_jobs_of_one_name_have_the_same_settings_and_files_the_name_of_their_job
     (folder / "mine-3.json").write_text((folder / "mine-1.json").read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine-3\.json holds the job of mine with seed 1"):
         board.read(folder, track)
-
-
-def test_a_failed_job_that_was_played_again_since_is_no_failure(track, folder):
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
-    (folder / "plain-1.failed.json").write_text('{"exit_code": 2, "said": "full"}', encoding="utf-8")
-    assert board.standings(folder, track)["failed"] == []
 
 
 def test_a_prover_that_solves_nothing_any_more_has_collapsed_and_keeps_its_row(track, folder):

@@ -77,7 +77,7 @@ def test_tables_and_figure_are_well_formed(tmp_path, capsys):
     assert root.tag.endswith("svg") and texts[:4] == ["1", "2", "4", "k"] and texts[-3:] == ["a_1", "b", "c&d|e"]
 
 
-def test_the_figure_shows_every_value_with_its_interval(tmp_path):
+def test_the_figure_shows_every_value_with_its_interval_and_the_table_a_bar_in_a_name(tmp_path):
     arms = load_arms([str(write_answers(tmp_path / f"{c}.jsonl", [c, 2, 3], n=4)) for c in (1, 4)])
     found = compare_arms(arms)
     (axes,) = figure(found).axes
@@ -89,9 +89,6 @@ def test_the_figure_shows_every_value_with_its_interval(tmp_path):
         ends = band.get_paths()[0].vertices[:, 1]
         assert {found.values[arm, k].low for k in found.ks} <= set(ends) >= {found.values[arm, 1].high}
     assert axes.get_xscale() == "log" and axes.get_xticks().tolist() == [1, 2, 4]
-
-
-def test_a_bar_in_a_name_does_not_break_the_markdown_table():
     assert markdown([("a|b", "c"), ("1", "2")], ["note"]) == "| a\\|b | c |\n|---|---|\n| 1 | 2 |\n\n- note\n"
 
 
@@ -131,7 +128,7 @@ def test_several_training_seeds_are_one_arm_with_wider_intervals(tmp_path, capsy
     assert result(tmp_path / "c")["training_seeds"] == {"a": 1, "b": 3}
 
 
-def test_different_numbers_of_answers_are_compared_at_the_ks_of_both(tmp_path, capsys):
+def test_other_numbers_of_answers_ways_to_write_filters_and_cut_answers_are_no_refusal(tmp_path, capsys):
     a = write_answers(tmp_path / "a.jsonl", [2, 0], n=4)
     b = write_answers(tmp_path / "b.jsonl", [4, 4], n=16)
     assert compare(capsys, a, b, "--output", tmp_path / "c")[0] == 0
@@ -139,6 +136,14 @@ def test_different_numbers_of_answers_are_compared_at_the_ks_of_both(tmp_path, c
     assert [d["k"] for d in found["differences"]] == [1, 2, 4]
     # a: (1/2 + 0) / 2; b: 1/4.
     assert found["differences"][0]["percentile"]["difference"] == 0
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, top_p=1.0, top_k=0)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, top_p=None, top_k=None, seed=3, model="another")
+    assert compare(capsys, a, b)[0] == 0
+    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=50, truncated=1)
+    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=50, truncated=2)
+    _, out, _ = compare(capsys, a, b)
+    assert out.count("were cut at the token budget") == 1  # 1 of 100 is no more than 1%
+    assert f"2.0% of the answers in '{b}'" in out
 
 
 def test_other_problems_are_compared_on_the_common_ones_only_if_asked(tmp_path, capsys):
@@ -175,12 +180,6 @@ def test_other_settings_are_refused_unless_allowed(tmp_path, capsys, changes, me
     assert code == 0 and "Different settings are compared" in out
 
 
-def test_filters_that_are_off_are_the_same_however_that_is_written(tmp_path, capsys):
-    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=4, top_p=1.0, top_k=0)
-    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=4, top_p=None, top_k=None, seed=3, model="another")
-    assert compare(capsys, a, b)[0] == 0
-
-
 def test_what_an_earlier_version_does_not_say_is_named_and_not_refused(tmp_path, capsys):
     new = {"min_p": 0.0, "stop_strings": ["</answer>"], "dtype": "float32"}
     old, a = (
@@ -196,14 +195,6 @@ def test_what_an_earlier_version_does_not_say_is_named_and_not_refused(tmp_path,
     assert code == 2 and "stop_strings [] and" in err
     out = compare(capsys, a, b, "--allow_different_settings")[1]
     assert "The models computed in different precisions: bfloat16, float32." in out
-
-
-def test_answers_that_were_cut_are_warned_about(tmp_path, capsys):
-    a = write_answers(tmp_path / "a.jsonl", [1, 2], n=50, truncated=1)
-    b = write_answers(tmp_path / "b.jsonl", [1, 2], n=50, truncated=2)
-    _, out, _ = compare(capsys, a, b)
-    assert out.count("were cut at the token budget") == 1  # 1 of 100 is no more than 1%
-    assert f"2.0% of the answers in '{b}'" in out
 
 
 def run_folder(path, before, after):

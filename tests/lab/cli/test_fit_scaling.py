@@ -69,7 +69,7 @@ def test_the_chart_shows_the_points_and_the_fitted_curve():
     assert axes.get_xticks() == pytest.approx([1e4, 1e5, 1e6, 1e7, 1e8]) and axes.get_xlabel() == "compute (rate)"
 
 
-def test_columns_may_be_named_and_seeds_pooled(tmp_path, capsys):
+def test_seeds_are_pooled_and_one_cumulative_curve_gets_no_interval_and_is_told_why(tmp_path, capsys):
     for i in range(2):
         write_curve(tmp_path / f"a-{i}.csv", columns=("tokens", "solved"))
         write_curve(tmp_path / f"b-{i}.csv", 0.4, columns=("tokens", "solved"))
@@ -78,9 +78,6 @@ def test_columns_may_be_named_and_seeds_pooled(tmp_path, capsys):
     assert code == 0
     assert [line.split()[:3] for line in out.splitlines()[2:4]] == [["a", "52", "0.6200"], ["b", "52", "0.4000"]]
     assert "2 runs" in out
-
-
-def test_one_cumulative_curve_gets_no_interval_and_is_told_why(tmp_path, capsys):
     paths = [write_curve(tmp_path / f"{name}.csv", top) for name, top in (("a", 0.62), ("b", 0.4))]
     code, out, _ = fit(capsys, *paths, *FEW, "--output", tmp_path / "s")
     assert code == 0 and "a.csv: no interval from one cumulative curve" in out and "give several runs" in out

@@ -146,13 +146,10 @@ def test_texts_of_models_stay_texts(tmp_path, text):
         assert hidden not in json.dumps(data_of(page), ensure_ascii=False)
 
 
-def test_hidden_characters_are_named():
+def test_hidden_characters_are_named_and_the_script_that_may_run_is_the_page_s_own(tmp_path):
     """Numbers of the characters from the Unicode charts."""
     assert visible("a\u202eb\x1b\r\n\tc é 數") == "a‹U+202E›b‹U+001B›‹U+000D›\n\tc é 數"
-
-
-def test_the_script_that_may_run_is_the_page_s_own(tmp_path):
-    """The policy names the SHA-256 of the one script, and no host."""
+    # The policy names the SHA-256 of the one script, and no host.
     page = playground(load_run(write_run(tmp_path, "demo", rounds=2)))
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
@@ -160,6 +157,11 @@ def test_the_script_that_may_run_is_the_page_s_own(tmp_path):
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     assert "innerHTML" not in script and "http" not in script.replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r'(src|href)="', page)
+    # made_up_runs.py writes samples as releases before this page did: no advantage, moves, source or solve rate.
+    page = playground(load_run(write_run(tmp_path, "old", rounds=2)))
+    assert "Advantages, the states of moves and where a problem is from were not recorded" in page
+    card = data_of(page)["rounds"][0]["problems"][0]["groups"][0]["cards"][-1]
+    assert card["reward"] == 1.0 and "advantage" not in card
 
 
 def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(tmp_path):
@@ -211,14 +213,6 @@ def test_a_huge_round_is_shown_in_part(tmp_path):
 ])  # fmt: skip
 def test_rounds_are_thinned_evenly(sizes, most, chosen):
     assert evenly(sizes, most) == chosen
-
-
-def test_an_older_run_says_what_was_not_recorded(tmp_path):
-    """made_up_runs.py writes samples as releases before this page did: no advantage, moves, source or solve rate."""
-    page = playground(load_run(write_run(tmp_path, "old", rounds=2)))
-    assert "Advantages, the states of moves and where a problem is from were not recorded" in page
-    card = data_of(page)["rounds"][0]["problems"][0]["groups"][0]["cards"][-1]
-    assert card["reward"] == 1.0 and "advantage" not in card
 
 
 @pytest.mark.parametrize(("damage", "message"), [

@@ -11,15 +11,12 @@ from countdown_selfplay.cli import main
 from countdown_selfplay.lab.cli.report import watch
 
 
-def test_one_run_gets_its_page_in_its_own_folder(tmp_path, capsys):
+def test_one_run_gets_its_page_in_its_own_folder_and_several_in_the_working_folder(tmp_path, capsys, monkeypatch):
     folder = write_run(tmp_path, "demo")
     assert main.main(["report", str(folder)]) == 0
     assert capsys.readouterr().out.strip() == str(folder / "report.html")
     assert "Self-play: demo" in (folder / "report.html").read_text()
     assert list((folder / "plots").glob("*.svg"))
-
-
-def test_several_runs_get_one_page_in_the_working_folder(tmp_path, capsys, monkeypatch):
     folders = [str(write_run(tmp_path, name, rounds=2)) for name in ("a", "b", "c")]
     monkeypatch.chdir(tmp_path)
     for more, out in (([], "report.html"), (["--output", "new/page.html"], "new/page.html")):

@@ -35,7 +35,7 @@ def policy(again, first=lambda target, i: RIGHT[target] if i == 0 else WRONG[tar
     return replies
 
 
-def test_rates_are_of_the_answers_they_apply_to():
+def test_rates_are_of_the_answers_they_apply_to_and_a_reply_without_one_leaves_the_first():
     """Two problems, a right and a wrong first answer to each. The first problem's right answer is spoiled, its wrong
     one stays wrong; the second's right one stays, its wrong one is mended. Right to wrong 1 of 2, wrong to right 1 of
     2, accuracy 1/2 before and after. The change is -1/2 for the first problem and +1/2 for the second."""
@@ -52,16 +52,10 @@ def test_rates_are_of_the_answers_they_apply_to():
         "right_to_right": 1, "right_to_wrong": 1, "wrong_to_right": 1, "wrong_to_wrong": 1,
     }  # fmt: skip
     assert found["change"] == {"difference": 0.0, "low": -0.5, "high": 0.5}
-
-
-def test_a_reply_without_an_answer_leaves_the_first_one_standing():
     found = rechecks(policy(lambda target, was_right: Reply("right")), TINY, PROBLEMS, n=2)
     assert [(one.was_right, one.is_right, one.says_right) for one in found] == [
         (True, True, False), (False, False, False),
     ] * 2  # fmt: skip
-
-
-def test_a_rate_without_a_case_is_absent():
     found = correction_figures([True, True], [True, False], ["a", "b"])
     assert found["wrong_to_right"] is None and found["right_to_wrong"]["value"] == 0.5
     assert found["change"]["difference"] == -0.5

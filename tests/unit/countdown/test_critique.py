@@ -16,7 +16,7 @@ RULES = Rules(answer_format="bare")
 PROBLEM = Problem((3, 5, 7), 22)
 
 
-def test_steps_stand_in_the_order_in_which_they_are_computed():
+def test_steps_stand_in_the_order_in_which_they_are_computed_and_are_cut_at_a_mistake():
     assert [(s.text, s.numbers, s.value) for s in steps_of("(3 - 5) * 7 / 2")] == [
         ("3 - 5", (3, 5), Fraction(-2)),
         ("( 3 - 5 ) * 7", (3, 5, 7), Fraction(-14)),
@@ -24,6 +24,9 @@ def test_steps_stand_in_the_order_in_which_they_are_computed():
     ]
     assert steps_of("3 + (5 * 7)")[-1].text == "3 + 5 * 7"
     assert steps_of("3") == steps_of("3 +") == steps_of("words") == steps_of("") == steps_of("1 / (2 - 2)") == []
+    problem = Problem((1, 2, 3, 4), 24)
+    assert cut_at_mistake(problem, "(1 + 2) * (3 * 4)", RULES) == ("(1 + 2)", " * (3 * 4)")
+    assert cut_at_mistake(problem, "(1 + 2 + 3) * 4", RULES) is None
 
 
 @pytest.mark.parametrize(("answer", "mistake"), [
@@ -137,9 +140,3 @@ def test_with_four_numbers_a_step_is_judged_beside_the_earlier_ones():
             alone = next((k for k, own in enumerate(steps) if not any(own in one for one in right)), None)
             together += alone != expected
     assert {0, 1, 2} <= set(seen) and together > 5  # steps of which each alone lies on a path
-
-
-def test_the_part_of_a_text_with_the_first_mistake_follows_from_all_steps_before():
-    problem = Problem((1, 2, 3, 4), 24)
-    assert cut_at_mistake(problem, "(1 + 2) * (3 * 4)", RULES) == ("(1 + 2)", " * (3 * 4)")
-    assert cut_at_mistake(problem, "(1 + 2 + 3) * 4", RULES) is None

@@ -54,7 +54,7 @@ def test_a_submitted_expression_earns_what_the_verifier_says_of_it():
     assert seen == {0.0, 0.1, 1.0}
 
 
-def test_the_first_answer_counts_and_anything_may_be_one():
+def test_the_first_answer_counts_and_what_follows_the_end_changes_nothing():
     environment = CountdownEnvironment()
     environment.reset(nums=[3, 5, 7], target=22)
     assert environment.submit("3 + 5 + 7") == "wrong_value, 15"
@@ -64,6 +64,11 @@ def test_the_first_answer_counts_and_anything_may_be_one():
         environment.reset(nums=[3, 5, 7], target=22)
         environment.submit(text)
         assert environment.get_reward() < 1.0
+    environment = CountdownMovesEnvironment(left=lambda problem: str(problem.numbers))
+    environment.reset(numbers=[2, 3, 4], target=24)
+    assert environment.move("3 * 4 = 12") == str(Problem((12, 2), 24).numbers)
+    assert environment.move("12 - 2 = 10") == "missed"
+    assert environment.move("12 * 2 = 24").startswith("The game is over") and environment.get_reward() == 0.1
 
 
 def test_the_question_has_the_numbers_the_target_and_the_tool():
@@ -96,11 +101,3 @@ def test_a_game_in_moves_earns_what_the_ladder_says_of_it():
             assert environment.get_reward() == (state.score if hasattr(state, "correct") else 0.0)
             seen.add((how, environment.get_reward()))
     assert {("whole", 1.0), ("short", 0.0), ("false", 0.1), ("illegal", 0.1)} <= seen
-
-
-def test_a_move_after_the_end_changes_nothing():
-    environment = CountdownMovesEnvironment(left=lambda problem: str(problem.numbers))
-    environment.reset(numbers=[2, 3, 4], target=24)
-    assert environment.move("3 * 4 = 12") == str(Problem((12, 2), 24).numbers)
-    assert environment.move("12 - 2 = 10") == "missed"
-    assert environment.move("12 * 2 = 24").startswith("The game is over") and environment.get_reward() == 0.1

@@ -75,16 +75,13 @@ def test_all_solutions_are_correct_different_and_as_many_as_are_counted():
             assert all(verify(f"<answer>{text}</answer>", problem, rules).correct for text in texts), problem
 
 
-def test_solutions_that_can_be_listed_by_hand():
+def test_solutions_and_features_that_can_be_listed_by_hand():
     assert all_solutions(Problem((3, 3, 8, 8), 24)) == ["8 / (3 - 8 / 3)"]
     assert all_solutions(Problem((3, 3, 8), 8)) == ["3 * 8 / 3", "3 + 8 - 3"]
     assert all_solutions(Problem((4, 6), -2)) == ["4 - 6"]
     assert all_solutions(Problem((1, 2, 3, 4), 100)) == []
     # 4 / 2 = 2, 4 - 2 = 2: two ways
     assert all_solutions(Problem((4, 2), 2)) == ["4 - 2", "4 / 2"]
-
-
-def test_the_features_of_the_classic():
     found = features(Problem((3, 3, 8, 8), 24))
     # numbers 3, 3, 8, 8: mean 5.5, deviations 2.5; sum 22. The only solution 8 / (3 - 8 / 3) is a product with a sum
     # with a product: depth 3, three nodes, one pair of parentheses, 8 / 3 is not an integer.
@@ -97,12 +94,16 @@ def test_the_features_of_the_classic():
     assert list(found) == list(FEATURES)
 
 
-def test_a_batch_is_one_row_each():
+def test_a_batch_is_one_row_each_whatever_the_order_and_the_number_of_threads():
     problems = generate_problems(5, seed=1)
     matrix = feature_matrix(problems)
     assert matrix.shape == (5, len(FEATURES)) and matrix.dtype == np.float64
     assert [dict(zip(FEATURES, row, strict=True)) for row in matrix.tolist()] == [features(p) for p in problems]
     assert feature_matrix([]).shape == (0, len(FEATURES))
+    problems = [*generate_problems(300, seed=2), *[Problem((9, 9, 9), 27), Problem((1, 1), 5)] * 3]
+    matrix = feature_matrix(problems, workers=1)
+    assert np.array_equal(feature_matrix(problems, workers=3), matrix, equal_nan=True)
+    assert np.array_equal(feature_matrix(problems[::-1])[::-1], matrix, equal_nan=True)
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(integers_only=True), Rules(use_all=False)])
@@ -131,13 +132,6 @@ def test_features_of_six_large_numbers_are_exact():
     expected = features_of_trees(problem, Rules())
     assert expected["solutions"] > 0
     assert {name: found[name] for name in expected} == pytest.approx(expected)
-
-
-def test_the_matrix_depends_neither_on_the_order_of_the_problems_nor_on_the_number_of_threads():
-    problems = [*generate_problems(300, seed=2), *[Problem((9, 9, 9), 27), Problem((1, 1), 5)] * 3]
-    matrix = feature_matrix(problems, workers=1)
-    assert np.array_equal(feature_matrix(problems, workers=3), matrix, equal_nan=True)
-    assert np.array_equal(feature_matrix(problems[::-1])[::-1], matrix, equal_nan=True)
 
 
 def test_every_feature_is_documented():

@@ -208,15 +208,11 @@ def run(kind, times):
     return judged
 
 
-@pytest.mark.parametrize(
-    "times",
-    [
-        0.1,
-        pytest.param(1, marks=pytest.mark.matrix),
-        pytest.param(100, marks=[pytest.mark.nightly, pytest.mark.timeout(4 * 3600)]),
-    ],
-    ids=["1,000", "10,000", "1,000,000"],
-)
+@pytest.mark.parametrize("times", [
+    0.1,
+    pytest.param(1, marks=pytest.mark.matrix),
+    pytest.param(100, marks=[pytest.mark.nightly, pytest.mark.timeout(4 * 3600)]),
+], ids=["1,000", "10,000", "1,000,000"])  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_inputs_are_judged_as_they_should_be(kind, times):
     assert run(kind, times) >= times * KINDS[kind][2]  # else the drawing ended early and saw less than it claims

@@ -37,13 +37,10 @@ def test_they_are_solvable_in_range_distinct_and_on_their_side(split):
         assert {len(p.numbers) for p in problems} == set(spec.operands)
 
 
-def test_one_key_in_8_is_held_out():
+def test_one_key_in_8_is_held_out_and_the_border_never_moves():
     # 100,000 keys: standard error sqrt(1/8 * 7/8 / 100000) = 0.00105
     share = sum(heldout_key(f"1,{i},7={j}") for i in range(1000) for j in range(100)) / 100_000
     assert abs(share - 1 / 8) < 0.005
-
-
-def test_the_border_never_moves():
     # digests by coreutils, printf %s KEY | b2sum -l 64; a multiple of 8 is held out:
     # 1,2,4=7 a985b4799f4d56fc, 2,6=8 40f903e4bf488f31, 19,35,44=98 e1f9f47c489c50ed, 3,5,7=22 8d3e06ff030e2ac9
     # 5,6,11=22 dd9adbc075a42838, 5,6,12=23 cab9d3ade55ff340
@@ -52,25 +49,22 @@ def test_the_border_never_moves():
     assert heldout_key("5,6,11=22") and heldout_key("5,6,12=23")
 
 
-def test_the_first_of_many_are_the_few():
+def test_the_first_of_many_are_the_few_without_the_excluded_and_the_default_lists_do_not_change():
     assert generate_problems(600, SMALL, seed=5)[:7] == generate_problems(7, SMALL, seed=5)
-
-
-def test_excluded_problems_and_keys_are_left_out_and_the_rest_stays():
     three = ProblemSpec(operands=(3,))
     first = generate_problems(30, three, seed=1)
     rest = generate_problems(20, three, seed=1, exclude=[*first[:5], *(p.key for p in first[5:10])])
     assert rest == first[10:]
+    # Data sets and shots of prompts are made from seeds: a change here changes them all.
+    assert [p.key for p in generate_problems(3)] == ["14,17,39=70", "26,50,52=13", "2,10,17,62=54"]
+    assert generate_problems(1)[0] == Problem((14, 39, 17), 70)
 
 
-def test_operand_counts_are_drawn_evenly_and_a_count_listed_twice_twice_as_often():
+def test_operand_counts_are_drawn_evenly_until_one_is_used_up(monkeypatch):
     # standard error of the share of threes among 1,200: sqrt(0.25 / 1200) = 0.014
     for operands, share in (((3, 4), 1 / 2), ((3, 3, 4), 2 / 3)):
         problems = generate_problems(1200, ProblemSpec(operands=operands), seed=2)
         assert abs(sum(len(p.numbers) == 3 for p in problems) / 1200 - share) < 0.06
-
-
-def test_an_operand_count_that_is_used_up_leaves_the_mix(monkeypatch):
     monkeypatch.setattr(generator, "PATIENCE", 20_000)
     # 1..2 and targets 1..4: 1+1, 2-1, 2/1, 1*1, ... at most 3 multisets x 4 targets with two numbers
     spec = ProblemSpec(operands=(2, 3), number_high=3, target_low=1, target_high=9)
@@ -95,12 +89,6 @@ def test_ranges_that_hold_too_few_are_one_clear_error(monkeypatch):
     assert found[0].numbers == (1, 1)
     with pytest.raises(ConfigError, match="of 3 problems were found in the 'train' split"):
         generate_problems(3, few)
-
-
-def test_the_default_lists_do_not_change_between_versions():
-    """Data sets and shots of prompts are made from seeds: a change here changes them all."""
-    assert [p.key for p in generate_problems(3)] == ["14,17,39=70", "26,50,52=13", "2,10,17,62=54"]
-    assert generate_problems(1)[0] == Problem((14, 39, 17), 70)
 
 
 # The frozen held-out set

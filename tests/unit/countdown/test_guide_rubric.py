@@ -39,33 +39,20 @@ def test_relevance_by_hand(proposal, relevance):
     assert rubric(TARGET, proposal).relevance == relevance
 
 
-def test_an_unrelated_trivial_problem_scores_less_than_an_unrelated_one_and_a_copy_what_equation_3_leaves_it():
-    assert rubric(TARGET, Problem((1, 1), 1)).score == 0 + 2 + 0  # one 1 is too many
-    assert rubric(TARGET, Problem((6, 8), 14)).score == 0 + 2 + 1
-    assert rubric(TARGET, Problem((2, 4, 14), 20)).score == 1 + 2 + 1
-    assert rubric(TARGET, TARGET).score == 0 + 2 + 1  # relevance 0; a plain problem without a number too many
-
-
-def test_a_step_of_a_longer_target_leaves_more_to_do():
+def test_a_step_must_be_possible_and_lead_on_and_leaves_more_of_a_longer_target():
+    assert is_step(TARGET, Problem((5, 3), 15))
+    assert not is_step(TARGET, Problem((3, 5), 29))  # 29 - 7 = 22, but 3 and 5 do not make 29
+    assert not is_step(TARGET, Problem((3, 3), 15))  # the target has one 3
+    assert not is_step(Problem((3, 5, 7), 5), Problem((3, 5), -2))  # -2 + 7 = 5, but a problem's numbers are positive
     longer = Problem((3, 5, 7, 2), 24)  # 3 * 5 + 7 + 2
     assert rubric(longer, Problem((3, 5), 15)).relevance == 4
     assert rubric(longer, Problem((3, 5, 7), 22)).relevance == 5
 
 
-def test_a_step_must_be_possible_and_lead_on():
-    assert is_step(TARGET, Problem((5, 3), 15))
-    assert not is_step(TARGET, Problem((3, 5), 29))  # 29 - 7 = 22, but 3 and 5 do not make 29
-    assert not is_step(TARGET, Problem((3, 3), 15))  # the target has one 3
-    assert not is_step(Problem((3, 5, 7), 5), Problem((3, 5), -2))  # -2 + 7 = 5, but a problem's numbers are positive
-
-
-def test_redundancy_is_a_number_that_is_not_needed():
+def test_redundancy_complexity_and_scores_by_hand():
     assert rubric(TARGET, Problem((3, 5), 15)).redundancy == 0
     assert rubric(TARGET, Problem((1, 3, 5), 15)).redundancy == 1  # 3 * 5; the 1 only pads
     assert rubric(TARGET, Problem((4, 4, 9), 9)).redundancy == 1  # the 9 alone
-
-
-def test_complexity_by_hand():
     assert rubric(TARGET, Problem((3, 5), 15)).complexity == 0
     assert rubric(TARGET, Problem((1, 2, 3, 4), 10)).complexity == 1  # one number more than the target has
     # 3, 3, 8, 8 -> 24 by 8 / (3 - 8 / 3) alone: four numbers, three deep, a fraction: 1 + 1 + 2
@@ -73,3 +60,7 @@ def test_complexity_by_hand():
     assert rubric(Problem((1, 2, 3, 4), 24), Problem((3, 3, 8, 8), 24)).complexity == 3
     assert rubric(TARGET, Problem((1, 1, 1), 99)).complexity == 4  # no solution
     assert rubric(TARGET, Problem((3, 3, 8, 8), 24)).score == 0
+    assert rubric(TARGET, Problem((1, 1), 1)).score == 0 + 2 + 0  # one 1 is too many
+    assert rubric(TARGET, Problem((6, 8), 14)).score == 0 + 2 + 1
+    assert rubric(TARGET, Problem((2, 4, 14), 20)).score == 1 + 2 + 1
+    assert rubric(TARGET, TARGET).score == 0 + 2 + 1  # relevance 0; a plain problem without a number too many

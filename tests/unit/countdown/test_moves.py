@@ -23,7 +23,7 @@ def moved(text, state, target=24, domain=TINY):
     return domain.moved([text], [Problem((3, 4, 5, 6), target)], [state])[0]
 
 
-def test_an_episode_by_hand():
+def test_an_episode_by_hand_whose_state_is_a_problem_with_fewer_numbers():
     state = TINY.begin(FOUR)
     assert TINY.move_row(FOUR, state) == {"prompt": "3 4 5 6 : 24", "numbers": [3, 4, 5, 6], "target": 24}
     state = moved("6 * 4 = 24", state)
@@ -35,6 +35,11 @@ def test_an_episode_by_hand():
     assert (missed.reason, missed.score, missed.value, missed.correct) == (MoveReason.MISSED, 0.1, 12, False)
     solved = moved("24 / 2 = 12", state, target=12)
     assert (solved.reason, solved.score, solved.vote, solved.correct) == (Reason.CORRECT, 1.0, "12", True)
+    state = moved("6 * 4 = 24", TINY.begin(FOUR))
+    assert json.loads(json.dumps(state)) == state
+    row = TINY.move_row(FOUR, state)
+    left = TINY.problem(row)
+    assert left == Problem((24, 3, 5), 24) and TINY.prove_row(left) == row
 
 
 @pytest.mark.parametrize(("text", "state", "reason"), [
@@ -70,16 +75,18 @@ def test_every_fault_has_its_reason(text, state, reason):
     assert verdict.score == (0.0 if invalid else 0.1)
 
 
-def test_any_order_with_a_legal_result_is_legal_and_the_others_keep_theirs():
+def test_legal_moves_stand_in_any_order_and_signs_and_up_to_the_bound():
     assert moved(" 4*6 =24\n", [6, 3, 4, 3]) == [24, 3, 3]
     assert moved("3 + 3 = 6", [6, 3, 4, 3]) == [6, 6, 4]
     assert moved("3 / 3 = 1", [6, 3, 4, 3]) == [1, 6, 4]
-
-
-def test_a_value_beyond_99_where_it_is_allowed():
     wide = CountdownDomain(SPEC, BARE, "compact_moves", answers="moves", value_high=100)
     assert moved("50 + 50 = 100", [50, 50, 1], domain=wide) == [100, 1]
     assert wide.to_dict()["value_high"] == 100
+    lenient = CountdownDomain(
+        SPEC, Rules(answer_format="bare", lenient_unicode=True), "compact_moves", answers="moves"
+    )
+    assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6], domain=lenient) == [24, 3, 5]
+    assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6]).reason is MoveReason.GRAMMAR
 
 
 def test_a_chat_model_puts_its_move_in_tags():
@@ -117,36 +124,14 @@ def test_hostile_texts_end_an_episode_at_once(domain):
             assert not moved(f"<answer>{text}</answer>", [3, 4, 5, 6], domain=domain).correct
 
 
-def test_look_alike_signs_are_read_where_the_rules_say_so():
-    lenient = CountdownDomain(
-        SPEC, Rules(answer_format="bare", lenient_unicode=True), "compact_moves", answers="moves"
-    )
-    assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6], domain=lenient) == [24, 3, 5]
-    assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6]).reason is MoveReason.GRAMMAR
-
-
-def test_a_state_is_plain_data_and_a_problem_with_fewer_numbers():
-    state = moved("6 * 4 = 24", TINY.begin(FOUR))
-    assert json.loads(json.dumps(state)) == state
-    row = TINY.move_row(FOUR, state)
-    left = TINY.problem(row)
-    assert left == Problem((24, 3, 5), 24) and TINY.prove_row(left) == row
-
-
-def test_a_domain_is_in_moves_when_it_says_so():
+def test_a_domain_is_in_moves_when_it_says_so_and_asks_once_for_any_size():
     assert in_moves(TINY) and not in_moves(CountdownDomain.tiny()) and not in_moves(BaseDomain())
     assert TINY.most_moves == 3 and TINY.rung(FOUR) == 4 and CountdownDomain.tiny().rung(FOUR) == 4
     one = CountdownDomain(ProblemSpec((1,), 1, 12, 1, 99), BARE, "compact_moves", answers="moves")
     assert one.most_moves == 1 and one.begin(Problem((5,), 5)) == [5]
-
-
-def test_one_move_is_the_whole_answer_of_two_numbers_alone():
     two = Problem((4, 6), 24)
     found = TINY.verify(["6 * 4 = 24", "6 + 4 = 10", "6 * 4 = 24"], [two, two, FOUR])
     assert [one.reason for one in found] == [Reason.CORRECT, MoveReason.MISSED, MoveReason.UNFINISHED]
-
-
-def test_a_prompt_for_any_size_asks_once_and_takes_what_comes():
     assert TINY.asks == ({},) and TINY.propose_row() == {"prompt": "propose :"}
     assert TINY.propose_row(operands=4)["prompt"] == "propose :"
     assert not TINY.asks_operands
@@ -181,15 +166,12 @@ MOVES = dict(
 )  # fmt: skip
 
 
-def test_a_configuration_describes_it_and_a_result_records_it():
+def test_a_configuration_describes_it_and_a_domain_without_moves_refuses_them():
     domain = domain_from(CountdownFields(**MOVES))
     assert in_moves(domain) and domain.rules.answer_format == "bare" and domain.rungs == (3, 4, 20)
     recorded = domain.to_dict()
     assert (recorded["answers"], recorded["value_high"]) == ("moves", 99)
     assert "answers" not in CountdownDomain.tiny().to_dict()
-
-
-def test_a_domain_without_moves_refuses_them():
     fields = CountdownFields(**MOVES, domain="tests.toy_domain:Sums")
     assert not in_moves(make_domain("tests.toy_domain:Sums"))
     with pytest.raises(

@@ -21,16 +21,16 @@ USER = (
 )
 
 
-def test_the_chat_prompt_of_the_public_checkpoints():
+def test_the_prompts_of_the_public_checkpoints_byte_for_byte():
     assert PROVER_PROMPTS["countdown_3to4"](P) == [
         {"role": "system", "content": "You are a helpful assistant."},
         {"role": "user", "content": USER},
     ]
-
-
-def test_the_raw_prompt_of_tinyzero():
     expected = USER.replace("[44 19 35]", "[44, 19, 35]") + "\n<think>"
     assert PROVER_PROMPTS["tinyzero"](P) == expected
+    system, user = CONJECTURER_PROMPTS["json"](3, ProblemSpec())
+    assert system == {"role": "system", "content": "You are a helpful assistant."}
+    assert user == {"role": "user", "content": JSON}
 
 
 def test_numbers_are_printed_as_numpy_prints_an_array():
@@ -46,12 +46,6 @@ JSON = (
     'Example: <answer>{"target": 24, "numbers": [2, 3, 4]}</answer>\n'
     'Output ONLY the answer tags with JSON inside: <answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
 )
-
-
-def test_the_json_prompt_shows_the_format_and_says_not_to_copy():
-    system, user = CONJECTURER_PROMPTS["json"](3, ProblemSpec())
-    assert system == {"role": "system", "content": "You are a helpful assistant."}
-    assert user == {"role": "user", "content": JSON}
 
 
 @pytest.mark.parametrize("operands", [1, 2, 3, 4, 5, 6])

@@ -55,10 +55,16 @@ def test_inequivalent_expressions_are_as_many_as_oeis_a140606_says():
     assert signed == [1, 6, 68, 1170, 27142, 793002]
 
 
-def test_the_six_expressions_over_two_numbers():
+def test_the_six_expressions_over_two_numbers_and_the_classic():
     # 2 and 6: 8, -4, 4, 12, 1/3, 3
     assert reachable_targets((2, 6), -100, 100) == {-4: 1, 3: 1, 4: 1, 8: 1, 12: 1}
     assert [count_solutions(Problem((6, 2), t)) for t in (8, -4, 4, 12, 3, 0)] == [1, 1, 1, 1, 1, 0]
+    assert solve(Problem((3, 3, 8, 8), 24)) == "8 / (3 - 8 / 3)"
+    assert count_solutions(Problem((3, 3, 8, 8), 24)) == 1
+    # twice the largest numerator must stay below 2^53: 2 * 999^5 = 1.99e15, 2 * 406^6 = 8.96e15, 2 * 407^6 = 9.09e15
+    assert 2 * 999**5 < 2 * 406**6 < 2**53 < 2 * 407**6
+    assert meeting.is_exact(5, 999, 9_999) and meeting.is_exact(6, 406, 9_999)
+    assert not meeting.is_exact(6, 407, 9_999)
 
 
 def test_the_24_game():
@@ -68,11 +74,6 @@ def test_the_24_game():
     assert (len(problems), sum(rational), sum(integral)) == (1820, 1362, 1346)
     need = [p.numbers for p, r, i in zip(problems, rational, integral, strict=True) if r and not i]
     assert sorted(need) == sorted(NEED_FRACTIONS)
-
-
-def test_the_classic_is_printed_as_people_write_it():
-    assert solve(Problem((3, 3, 8, 8), 24)) == "8 / (3 - 8 / 3)"
-    assert count_solutions(Problem((3, 3, 8, 8), 24)) == 1
 
 
 def test_solvable_pairs_of_four_numbers_up_to_12():
@@ -172,13 +173,6 @@ def test_what_has_a_solution_is_solved(k, high, count):
     for problem, tree in constructed(random.Random(3 * k + high), k, high, count):
         assert verify(f"<answer>{tree}</answer>", problem).correct
         check_solution(problem)
-
-
-def test_where_floats_are_exact():
-    # twice the largest numerator must stay below 2^53: 2 * 999^5 = 1.99e15, 2 * 406^6 = 8.96e15, 2 * 407^6 = 9.09e15
-    assert 2 * 999**5 < 2 * 406**6 < 2**53 < 2 * 407**6
-    assert meeting.is_exact(5, 999, 9_999) and meeting.is_exact(6, 406, 9_999)
-    assert not meeting.is_exact(6, 407, 9_999)
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])

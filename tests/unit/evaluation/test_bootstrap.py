@@ -18,31 +18,27 @@ from countdown_selfplay.statistics.bootstrap import (
 from tests import real_counts as real
 
 
-def test_the_public_checkpoints_have_their_known_pass_at_k():
+def test_the_public_checkpoints_have_their_known_pass_at_k_and_paired_interval():
     assert pass_at_k_array(real.SFT, 16, 1).mean() == pytest.approx(0.3325, abs=1e-12)
     assert pass_at_k_array(real.IPO, 16, 1).mean() == pytest.approx(0.35875, abs=1e-12)
     assert pass_at_k_array(real.SFT, 16, 4).mean() == pytest.approx(0.627703, abs=5e-7)
     assert pass_at_k_array(real.IPO, 16, 4).mean() == pytest.approx(0.640033, abs=5e-7)
-
-
-def test_the_paired_interval_of_the_public_checkpoints():
     found = paired_bootstrap(real.SFT, real.IPO, 16)
     assert found.difference == pytest.approx(0.02625, abs=1e-12)
     # Known ends, from another generator: the Monte Carlo error of an end is about 0.0006 at 10,000 resamples.
     assert found.low == pytest.approx(-0.0187, abs=0.002)
     assert found.high == pytest.approx(0.0725, abs=0.002)
     assert found.low < 0 < found.high
+    found = paired_bootstrap(real.SFT, real.SFT, 16)  # w = 3.841459 / (50 + 3.841459)
+    assert len(real.SFT) == 50 and (found.low, found.high) == pytest.approx((-0.071348, 0.071348), abs=1e-6)
 
 
-def test_the_pairing_is_kept():
+def test_the_pairing_is_kept_and_the_difference_is_b_minus_a():
     # b has one or two more correct answers of 16 than a, wherever a is: each resample's mean lies between 1 and 2
     # sixteenths, and all six draws of one kind have a chance of 1/64 < 2.5%, so that the ends lie inside.
     a = [0, 3, 8, 14, 7, 1]
     found = paired_bootstrap(a, [c + 1 + i % 2 for i, c in enumerate(a)], 16)
     assert found.difference == 1.5 / 16 and 1 / 16 < found.low < found.high < 2 / 16
-
-
-def test_the_difference_is_b_minus_a():
     # z^2 = 3.841459; 64 problems that all differ by 1: w = z^2 / (64 + z^2) = .056624, and one may differ by -1.
     found = paired_bootstrap([0] * 64, [4] * 64, 4)
     assert (found.difference, found.low, found.high) == pytest.approx((1, 1 - 2 * 0.056624, 1), abs=1e-6)
@@ -77,12 +73,7 @@ def test_two_arms_that_are_all_wrong_or_all_right_differ_by_newcombes_interval(r
     assert found.to_dict() == pytest.approx(independent_difference(*arms).to_dict(), abs=1e-7)
 
 
-def test_arms_with_equal_counts_on_every_problem_differ_by_0_within_a_width():
-    found = paired_bootstrap(real.SFT, real.SFT, 16)  # w = 3.841459 / (50 + 3.841459)
-    assert len(real.SFT) == 50 and (found.low, found.high) == pytest.approx((-0.071348, 0.071348), abs=1e-6)
-
-
-def test_resampled_means_follow_the_exact_bootstrap_distribution():
+def test_resampled_means_follow_the_exact_distribution_and_a_large_sample_has_nearly_the_normal_interval():
     # Three values have 27 equally likely resamples; compare the shares of the possible means with 27ths.
     values = np.array([0.0, 1.0, 5.0])
     exact = [sum(draw) / 3 for draw in product(values, repeat=3)]
@@ -90,9 +81,6 @@ def test_resampled_means_follow_the_exact_bootstrap_distribution():
     for mean in set(exact):
         share = exact.count(mean) / 27
         assert np.isclose(means, mean).mean() == pytest.approx(share, abs=4 * (share * (1 - share) / 60_000) ** 0.5)
-
-
-def test_a_large_sample_has_nearly_the_normal_interval():
     # 1,000 zeros and ones, half each: standard error sqrt(.25 / 1000) = .01581, half-width 1.96 x that = .0310.
     found = bootstrap_mean([0.0, 1.0] * 500)
     assert found.value == 0.5
@@ -102,7 +90,7 @@ def test_a_large_sample_has_nearly_the_normal_interval():
     assert (narrow.high - narrow.low) / 2 == pytest.approx(0.01581, abs=0.001)
 
 
-def test_the_same_seed_gives_the_same_interval_whatever_was_drawn_before():
+def test_the_same_seed_gives_the_same_interval_and_chunks_do_not_repeat(monkeypatch):
     first = bootstrap_mean(real.SFT, resamples=500)
     np.random.seed(1)
     np.random.rand(10)
@@ -110,9 +98,6 @@ def test_the_same_seed_gives_the_same_interval_whatever_was_drawn_before():
     assert bootstrap_mean(real.SFT, resamples=500) == first
     assert (np.random.get_state()[1] == state).all()
     assert bootstrap_mean(real.SFT, resamples=500, seed=1) != first
-
-
-def test_chunks_of_resamples_do_not_repeat_each_other(monkeypatch):
     monkeypatch.setattr("countdown_selfplay.statistics.bootstrap._CHUNK", 150)  # 50 values: three resamples a chunk
     means = resampled_means(np.arange(50.0), 100, seed=0)
     # Repeated chunks would leave three distinct means; 100 independent ones on a grid of 1/50 coincide a few times.

@@ -11,24 +11,15 @@ import pytest
 from countdown_selfplay.evaluation import majority_at_k
 
 
-def test_the_most_frequent_answer_decides():
+def test_the_most_frequent_answer_decides_and_ties_split():
     answers = [["22", "22", "15"], ["22", "15", "15"]]
     correct = [[True, True, False], [True, False, False]]
     assert majority_at_k(answers, correct, 3).tolist() == [1.0, 0.0]
-
-
-def test_subsets_are_counted_and_ties_split():
     # a a b, a right. k = 1: 2/3. k = 2: {a,a} right, {a,b} twice a tie: (1 + 1/2 + 1/2) / 3. k = 3: right.
     for k, expected in ((1, 2 / 3), (2, 2 / 3), (3, 1.0)):
         assert majority_at_k([["a", "a", "b"]], [[True, True, False]], k) == pytest.approx([expected])
-
-
-def test_several_right_answers_vote_apart():
     # Two different right expressions and one wrong one: each has a vote, two of three tied winners are right.
     assert majority_at_k([["x", "y", "z"]], [[True, True, False]], 3) == pytest.approx([2 / 3])
-
-
-def test_no_answer_has_no_vote():
     assert majority_at_k([[None, None, Fraction(22)]], [[False, False, True]], 3).tolist() == [1.0]
     assert majority_at_k([[None, None]], [[False, False]], 2).tolist() == [0.0]
     # k = 1 of three: the right answer is drawn in one of three cases.

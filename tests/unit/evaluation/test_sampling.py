@@ -70,22 +70,16 @@ def sample(model, tokenizer, prompts=PROMPTS, n=4, **changes):
     return sample_texts(model, tokenizer, prompts, n, **{"max_new_tokens": 6, "seed": 5, **changes})
 
 
-def test_there_are_n_texts_and_flags_for_every_prompt(model, tokenizer):
+def test_there_are_n_texts_for_every_prompt_of_the_seed_and_torchs_generator_is_bit_identical(model, tokenizer):
     texts, truncated = sample(model, tokenizer)
     assert [len(row) for row in texts] == [len(row) for row in truncated] == [4, 4, 4, 4]
     assert all(isinstance(text, str) for row in texts for text in row)
     assert sample(model, tokenizer, prompts=[]) == ([], [])
-
-
-def test_the_same_seed_gives_the_same_texts_whatever_was_drawn_before(model, tokenizer):
     first = sample(model, tokenizer)
     torch.rand(7)
     sample(model, tokenizer, seed=6)
     assert sample(model, tokenizer) == first
     assert sample(model, tokenizer, seed=6) != first
-
-
-def test_torchs_generator_is_bit_identical_afterwards(model, tokenizer):
     torch.manual_seed(11)
     before = torch.get_rng_state()
     sample(model, tokenizer)
@@ -152,7 +146,7 @@ def test_the_mode_of_every_submodule_is_put_back(tokenizer, mode):
     assert [module.training for module in model.modules()] == before
 
 
-def test_rows_are_batched_by_length_with_the_rows_of_a_prompt_together(tokenizer):
+def test_rows_are_batched_by_length_and_texts_come_back_in_the_order_of_the_prompts(tokenizer):
     model = Scripted([8, 2])
     sample(model, tokenizer, n=3, batch_size=6)
     assert [call["rows"] for call in model.calls] == [6, 6]
@@ -161,8 +155,6 @@ def test_rows_are_batched_by_length_with_the_rows_of_a_prompt_together(tokenizer
     assert model.calls[1]["mask"].sum(1).tolist() == [6, 6, 6, 9, 9, 9]
     assert model.calls[0]["mask"][0].tolist() == [0, 0, 0, 1, 1, 1]
 
-
-def test_texts_come_back_in_the_order_of_the_prompts(tokenizer):
     class Echo(Scripted):
         def generate(self, input_ids, attention_mask, generation_config, **kwargs):
             return torch.cat([input_ids, input_ids[:, -2:-1]], 1)  # the word before the colon
@@ -172,19 +164,13 @@ def test_texts_come_back_in_the_order_of_the_prompts(tokenizer):
     assert texts == [["3", "3"], ["9", "9"], ["6", "6"], ["5", "5"]]
 
 
-def test_a_text_ends_at_the_first_end_token_and_is_truncated_without_one(tokenizer):
+def test_a_text_ends_at_the_first_end_token_of_all_that_the_model_has_and_is_truncated_without(tokenizer):
     model = Scripted([9, 4, 10, 2, 8, 8], [9, 4, 10, 8, 8, 8])
     texts, truncated = sample(model, tokenizer, ["7 :"], 2)
     assert texts == [["1 + 2", "1 + 2 0 0 0"]]
     assert truncated == [[False, True]]
-
-
-def test_an_end_token_in_the_last_place_is_no_truncation(tokenizer):
     _, truncated = sample(Scripted([9, 9, 9, 9, 9, 2]), tokenizer, ["7 :"], 1)
     assert truncated == [[False]]
-
-
-def test_all_end_tokens_of_the_model_count(tokenizer):
     model = Scripted([9, 3, 8])
     model.generation_config = GenerationConfig(eos_token_id=[2, 3])
     texts, truncated = sample(model, tokenizer, ["7 :"], 1, max_new_tokens=3)

@@ -74,12 +74,6 @@ def test_a_wrong_answer_earns_the_share_of_revisions_that_mend_it_and_so_does_it
     assert len(made.rows["helpful"]) == 2 and made.rows["misleading"] == []
 
 
-def test_objectives_that_imitate_can_have_the_first_answers_own_correctness():
-    result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT], first_credit="answer")
-    # The only revision of each is right: both episodes succeed, and yet a wrong first answer is nothing to imitate.
-    assert rewards(result)[:2] == [("prover", [1, 0]), ("prover", [1, 1.5])]
-
-
 @pytest.mark.parametrize(("said", "shown"), [
     (CRITIQUE, f"{MARKER} '3'. The issue is: '5'."),
     ("", None),
@@ -135,20 +129,20 @@ def test_ends_as_the_authors_code_tests_them(first, end, outcome):
     assert [float(r) for r in lost.rewards_B] == [float(outcome in ("misled", "corrected"))]
 
 
-def test_both_critics_get_the_same_prompt_which_calls_the_answer_wrong():
+def test_both_critics_get_the_same_prompt_and_every_outcome_is_among_the_samples():
     _, made = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT])
     (helpful,), (misleading,) = (made.rows[kind] for kind in ("helpful", "misleading"))
     texts = [row["prompt"][0]["content"] for row in (helpful, misleading)]
     assert texts[0].replace(WRONG, RIGHT) == texts[1] and "[Wrong Answer]" in texts[1]
-
-
-def test_every_outcome_is_among_the_samples_as_a_transcript():
     ends = [NOT_CRITICAL, WRONG, RIGHT, NOT_CRITICAL * 2]
     result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, ends, samples_per_log=0)
     found = {sample["reason"]: sample for sample in result.samples}
     assert set(found) == {"resisted", "misled", "kept", "unclear", "corrected", "not_corrected"}
     chat = found["corrected"]["prompt"]
     assert [turn["role"] for turn in chat] == ["system", "user", "assistant", "user"] and chat[2]["content"] == WRONG
+    result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT], first_credit="answer")
+    # The only revision of each is right: both episodes succeed, and yet a wrong first answer is nothing to imitate.
+    assert rewards(result)[:2] == [("prover", [1, 0]), ("prover", [1, 1.5])]
 
 
 def test_on_two_processes_the_metrics_are_those_of_both_and_a_role_may_have_no_row_on_one():
@@ -204,20 +198,17 @@ def test_the_tiny_form_names_a_step_and_answers_with_a_word():
     ]
 
 
-def test_the_most_samples_of_a_round_are_those_of_answers_of_one_kind():
-    """3 problems of 2 answers, all wrong: 6 answers with 4 critiques each, 24, and 2 revisions of each, 48; all right:
-    6 critiques, 12 revisions."""
-    found = CriticDiscernment(revisions=2).planned(3, {"prover": 2, "helpful": 4, "misleading": 1})
-    assert found == {"prover": 6 + 48, "helpful": 24, "misleading": 6}
-    assert CriticDiscernment().planned(3, {"prover": 2}) == {"prover": 6}
-
-
-def test_a_round_has_as_many_questions_as_slots():
+def test_a_round_has_as_many_questions_as_slots_and_plans_for_answers_of_one_kind():
     texts = {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}
     asked = [PROBLEM, Problem((3, 5, 7), 15), Problem((3, 5, 7), 26)]
     sizes = {"prover": (2, 1), "helpful": (2, 1), "misleading": (2, 1)}
     result, _ = play([RIGHT], texts, [RIGHT], sizes, problems=asked)
     assert [key for key, _, _ in result.solved] == [asked[0].key, asked[1].key]
+    # 3 problems of 2 answers, all wrong: 6 answers with 4 critiques each, 24, and 2 revisions of each, 48; all right:
+    # 6 critiques, 12 revisions.
+    found = CriticDiscernment(revisions=2).planned(3, {"prover": 2, "helpful": 4, "misleading": 1})
+    assert found == {"prover": 6 + 48, "helpful": 24, "misleading": 6}
+    assert CriticDiscernment().planned(3, {"prover": 2}) == {"prover": 6}
 
 
 def test_a_prover_that_imitates_what_is_right_may_be_set():

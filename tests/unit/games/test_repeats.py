@@ -47,7 +47,7 @@ def collapsed(duplicates):
     )
 
 
-def test_truncation_and_the_means_count_every_repeat():
+def test_truncation_and_the_means_count_every_repeat_which_shared_ones_hide_as_starvation():
     """50 solvable ones of 12 problems: the authors' program cuts 50 to 48 = 3 x 16, in the order of the proposals: the
     39 easy ones and 9 others. Mean p-hat and share too easy 39 / 48."""
     result, round, _ = collapsed("keep")
@@ -58,9 +58,6 @@ def test_truncation_and_the_means_count_every_repeat():
     assert result.metrics["round/solve_rate_mean"] == result.metrics["round/too_easy_share"] == 39 / 48
     assert result.metrics["round/too_hard_share"] == 9 / 48 and result.metrics["round/starved"] == 0
     assert result.metrics["conjecturer/unique_rate"] == 13 / 64  # of what can be read: the unsolvable one too
-
-
-def test_shared_repeats_hide_the_same_collapse_as_starvation():
     result, _, _ = collapsed("share")  # 12 problems are no 16
     assert result.metrics["round/starved"] == 1 and "round/solve_rate_mean" not in result.metrics
 

@@ -26,20 +26,17 @@ def batch(**extra):
     return {"advantages": torch.tensor([1.0, -1.0]), "completion_mask": torch.tensor([[1, 1], [1, 0]]), **extra}
 
 
-def test_k3_is_zero_at_equality_and_exp_d_minus_d_minus_1_elsewhere():
+def test_k3_is_exp_d_minus_d_minus_1_and_an_unbiased_estimate_of_the_kl_divergence():
     # d = log ref - log pi = -1 - (-2) = 1: e - 2
     assert kl_k3(torch.tensor(-2.0), torch.tensor(-1.0)).item() == pytest.approx(math.e - 2)
     assert kl_k3(torch.tensor(-2.0), torch.tensor(-2.0)).item() == 0.0
-
-
-def test_k3_is_an_unbiased_estimate_of_the_kl_divergence():
-    """Exact sum over a 3-token vocabulary: E_pi[k3] = KL(pi || ref)."""
+    # Exact sum over a 3-token vocabulary: E_pi[k3] = KL(pi || ref).
     pi, ref = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.2, 0.6])
     exact = (pi * (pi / ref).log()).sum()
     assert (pi * kl_k3(pi.log(), ref.log())).sum().item() == pytest.approx(exact.item(), abs=1e-6)
 
 
-def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
+def test_the_role_loss_adds_kl_and_entropy_and_corrects_no_token_that_the_sampler_could_not_score():
     loss = RoleLoss(make_objective("rloo"), settings(beta=0.1, entropy_coef=0.01))
     loss.normalise_by(Counts(2, 3), Counts(2, 3))
     logps = torch.tensor([[-1.0, -1.0], [-1.0, -7.0]], requires_grad=True)
@@ -52,9 +49,6 @@ def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
     assert sums["kl"].item() == pytest.approx((math.e - 2) / 3)  # the metric is per token
     assert sums["entropy"].item() == pytest.approx(1.0)
     assert loss.pop_sums() == {}
-
-
-def test_tokens_that_the_sampler_could_not_score_are_not_corrected():
     loss = RoleLoss(make_objective("rloo"), settings())
     loss.normalise_by(Counts(2, 3), Counts(2, 3))
     logps = torch.full((2, 2), -1.0)

@@ -13,10 +13,19 @@ from countdown_selfplay.objectives.base import sequence_weight
 from .toys import loss_inputs
 
 
-def test_the_advantage_is_the_reward_minus_the_mean_of_the_others():
+def test_credit_is_the_reward_minus_the_mean_of_the_others_that_have_one():
     # group (1, 0, 0.1): 1 - 0.05, 0 - 0.55, 0.1 - 0.5
     advantages = make_objective("rloo").advantages(torch.tensor([[1.0, 0.0, 0.1]]), torch.zeros(1, 3))
     assert advantages[0].tolist() == pytest.approx([0.95, -0.55, -0.4])
+    # (1, nan, 0): the two known ones are each other's baseline; without the nan rule 1 would get 1 - 0 / 2 = 1 as
+    # well, so use (1, nan, 0, 0): 1 - 0 = 1, 0 - 0.5, 0 - 0.5; a nan counted as 0 would give 0 - 1/3.
+    rewards = torch.tensor([[1.0, math.nan, 0.0, 0.0]])
+    advantages = make_objective("rloo").advantages(rewards, torch.zeros(1, 4))
+    assert advantages[0].tolist() == pytest.approx([1.0, 0.0, -0.5, -0.5])
+    advantages = make_objective("rloo").advantages(torch.tensor([[1.0, math.nan]]), torch.zeros(1, 2))
+    assert torch.equal(advantages, torch.zeros(1, 2))
+    advantages = make_objective("reinforce").advantages(torch.tensor([[1.0, 0.1, math.nan]]), torch.zeros(1, 3))
+    assert advantages[0].tolist() == pytest.approx([1.0, 0.1, 0.0])
 
 
 def test_equal_rewards_give_exactly_no_credit():
@@ -29,31 +38,10 @@ def test_equal_rewards_give_exactly_no_credit():
             assert torch.equal(shaped, torch.zeros(2, group))
 
 
-def test_a_sample_without_reward_gets_no_credit_and_is_in_no_baseline():
-    # (1, nan, 0): the two known ones are each other's baseline; without the nan rule 1 would get 1 - 0 / 2 = 1 as
-    # well, so use (1, nan, 0, 0): 1 - 0 = 1, 0 - 0.5, 0 - 0.5; a nan counted as 0 would give 0 - 1/3.
-    rewards = torch.tensor([[1.0, math.nan, 0.0, 0.0]])
-    advantages = make_objective("rloo").advantages(rewards, torch.zeros(1, 4))
-    assert advantages[0].tolist() == pytest.approx([1.0, 0.0, -0.5, -0.5])
-
-
-def test_a_single_known_reward_gives_no_credit():
-    advantages = make_objective("rloo").advantages(torch.tensor([[1.0, math.nan]]), torch.zeros(1, 2))
-    assert torch.equal(advantages, torch.zeros(1, 2))
-
-
-def test_reinforce_credits_the_reward_itself():
-    advantages = make_objective("reinforce").advantages(torch.tensor([[1.0, 0.1, math.nan]]), torch.zeros(1, 3))
-    assert advantages[0].tolist() == pytest.approx([1.0, 0.1, 0.0])
-
-
-def test_the_loss_is_minus_credit_times_the_sum_of_log_probs_over_sequences():
+def test_the_loss_is_minus_credit_times_the_sum_of_log_probs_and_so_is_its_gradient():
     # -(2 * (-1 - 2) + (-1) * (-0.5)) / 2 = -(-6 + 0.5) / 2 = 2.75; the masked token (-9) does not count
     loss = make_objective("rloo").loss(loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [2.0, -1.0], [[1, 1], [1, 0]])).loss
     assert float(loss) == pytest.approx(2.75)
-
-
-def test_the_gradient_on_policy_is_minus_credit_over_sequences_at_each_token():
     logps = torch.tensor([[-1.0, -2.0], [-0.5, -9.0]], dtype=torch.float64, requires_grad=True)
     make_objective("rloo").loss(loss_inputs(logps, [2.0, -1.0], [[1, 1], [1, 0]])).loss.backward()
     assert logps.grad.tolist() == [[-1.0, -1.0], [0.5, 0.0]]

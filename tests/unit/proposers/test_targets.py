@@ -112,15 +112,12 @@ def test_when_all_are_solved_nothing_is_proposed_and_that_is_no_starvation(caplo
     assert made.archive.starved_rounds == 0 and [len(turn.rollout.texts) for turn in result.turns] == [12, 0]
 
 
-def test_without_conditioning_there_is_still_one_problem_per_unsolved_target():
+def test_without_conditioning_or_a_conjecturer_there_are_problems_or_targets_alone():
     round = played({})
     made = game(conditioned=False)
     made.play(round, [])
     assert [row["prompt"] for row in round.rows["conjecturer"]] == ["propose like :"] * 3
     assert set(made.proposer.history.values()) == {""}  # no problem is for the sake of a target: nothing is measured
-
-
-def test_without_a_conjecturer_it_is_rl_on_the_targets():
     round = played({"3 5 7 = 22 :": 4}, {"prover": (3, 4)})
     made = game()
     result = made.play(round, [])
@@ -129,7 +126,7 @@ def test_without_a_conjecturer_it_is_rl_on_the_targets():
     assert "round/starved" not in result.metrics and "targets/trainable" not in result.metrics
 
 
-def test_batches_go_through_the_set_before_one_comes_again():
+def test_batches_go_through_the_set_and_expert_iteration_until_a_target_has_its_answers():
     problems = [Problem((2, 3, n), 6 * n) for n in range(1, 8)]
     made = Targets(batch=3)
     seen = []
@@ -137,9 +134,6 @@ def test_batches_go_through_the_set_before_one_comes_again():
         seen += [p.key for p in made.targets(played({}, problems=problems, index=index), [])]
     assert len(seen) == 21 and all(seen.count(problem.key) == 3 for problem in problems)
     assert set(seen[:7]) == {problem.key for problem in problems}
-
-
-def test_expert_iteration_attempts_a_target_until_it_has_its_answers():
     made, round = game(), played({"3 5 7 = 22 :": 2}, {"prover": (3, 4)}, limits={"prover": 4})
     for index in range(3):
         round = round.next(index=index)
@@ -179,12 +173,6 @@ def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here
     assert Targets.changed(state, list(here)) == said
 
 
-def test_after_a_proposer_without_a_state_it_starts_anew():
-    made = game()
-    made.load_state_dict({**game().state_dict(), "proposer": {}})
-    assert made.proposer.known == [] and made.play(played({}), []).metrics["targets/unsolved"] == 3
-
-
 def test_a_round_that_cannot_hold_them_says_what_to_change():
     with pytest.raises(
         ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to 2"
@@ -221,13 +209,16 @@ def test_a_resumed_run_goes_on_as_the_straight_one(batch):
     assert again.metrics == result.metrics and resumed.state_dict() == straight.state_dict()
 
 
-def test_a_set_that_changed_says_the_difference_and_forgets_what_is_gone(caplog):
+def test_a_set_that_changed_says_the_difference_and_without_a_state_it_starts_anew(caplog):
     first, second = game(), game()
     first.play(played({"3 5 7 = 22 :": 1}), [])
     second.load_state_dict(first.state_dict())
     with caplog.at_level(logging.WARNING):
         result = second.play(played({}, problems=[HARD, FAR, Problem((1, 2, 3), 6)], index=1), [])
     assert f"1 new (1,2,3=6), 1 gone ({EASY.key})" in caplog.text and result.metrics["targets/solve_rate"] == 0
+    made = game()
+    made.load_state_dict({**game().state_dict(), "proposer": {}})
+    assert made.proposer.known == [] and made.play(played({}), []).metrics["targets/unsolved"] == 3
 
 
 def test_processes_find_out_together_what_one_would():

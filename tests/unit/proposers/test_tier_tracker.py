@@ -29,13 +29,10 @@ def test_the_papers_rule_oscillates_in_every_round_and_hysteresis_ends_that():
     assert moves(20, window=5) == [5, 10, 15, 20]
 
 
-def test_a_window_is_averaged_and_emptied_at_a_move():
+def test_a_window_is_averaged_emptied_at_a_move_and_brought_back_by_two():
     tracker = TierTracker([0], top=5, window=2)
     # .9; the mean .75 of .9 and .6 moves; .9 stands alone again; .65 of .9 and .4; .65; .85 of .9 and .8 moves
     assert [tracker.observe([rate])[0] for rate in (0.9, 0.6, 0.9, 0.4, 0.9, 0.8)] == [0, 1, 0, 0, 0, 1]
-
-
-def test_two_moves_in_one_direction_bring_the_first_window_back():
     tracker = TierTracker([1], top=9, hysteresis=True)
     for rate in (0.9, 0.1):  # up, down: it waits two rounds now
         tracker.observe([rate])

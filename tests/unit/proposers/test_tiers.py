@@ -47,11 +47,19 @@ def test_each_conjecturer_is_asked_for_its_tier_and_the_last_one_for_as_many_or_
     assert [p.reason for p in exact[4:]] == ["ok", "not_as_asked", "not_as_asked", "unsolvable"]
 
 
-def test_unsolvable_proposals_may_be_played_where_the_domain_admits_them():
+def test_unsolvable_proposals_may_be_played_and_copies_of_the_example_are_counted():
     domain = CountdownDomain(SPEC, conjecturer_prompt="compact", prover_prompt="compact", admit_unsolvable=True)
     proposals = tiers(min_valid=0).propose(a_round(TEXTS, domain), [])
     last = proposals[-1]
     assert (last.reason, last.facts["solvable"]) == ("ok", False)
+    chat = CountdownDomain(SPEC, conjecturer_prompt="tier")
+    copy, own = '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>', '{"target": 9, "numbers": [2, 3, 4]}'
+    texts = {"conjecturer/0": [copy, f"<answer>{own}", "24", copy], "conjecturer/1": ["?"] * 4}
+    proposer = tiers(min_valid=0)
+    proposals = proposer.propose(a_round(texts, chat), [])
+    assert proposals[1].problem == Problem((2, 3, 4), 9)
+    assert proposer.found["copied_example_rate"] == 2 / 8
+    assert isinstance(proposals[0], Proposal) and proposals[0].reason == "copied_example"
 
 
 def test_a_tier_with_too_few_problems_is_filled_up_by_the_rule():
@@ -107,7 +115,7 @@ def test_tiers_move_by_the_mean_of_their_own_problems_the_rules_ones_included():
     assert proposer.files()["tier_config.json"]["tiers"] == [4, 3]
 
 
-def test_a_tier_without_a_problem_stays_and_logs_no_rate():
+def test_a_tier_without_a_problem_stays_and_only_the_frontier_is_trained_on():
     silent = a_round({player: ["?"] * 4 for player in ("conjecturer/0", "conjecturer/1")})
     proposer = tiers(min_valid=0)
     proposals = proposer.propose(silent, [])
@@ -115,9 +123,6 @@ def test_a_tier_without_a_problem_stays_and_logs_no_rate():
     logged = proposer.logged()
     assert "prover_pass_rate_tier_0" not in logged and "mean_prover_pass_rate" not in logged
     assert logged["tier_0_operand_count"] == 3 and logged["valid_conjecture_rate"] == 0
-
-
-def test_only_what_lies_in_the_frontier_is_trained_on():
     made = a_round(TEXTS)
     proposer = tiers(min_valid=0)
     proposals = proposer.propose(made, [])
@@ -207,14 +212,3 @@ def test_a_refused_resume_tells_what_of_the_tiers_differs_alone():
             CheckpointError, match=r'proposer_kwargs \({"ceiling": 4} there, {"ceiling": 3, "window": 5} here\)'
         ):
             changed_settings(*pair, [], "checkpoint-2")
-
-
-def test_copies_of_the_worked_example_are_counted():
-    chat = CountdownDomain(SPEC, conjecturer_prompt="tier")
-    copy, own = '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>', '{"target": 9, "numbers": [2, 3, 4]}'
-    texts = {"conjecturer/0": [copy, f"<answer>{own}", "24", copy], "conjecturer/1": ["?"] * 4}
-    proposer = tiers(min_valid=0)
-    proposals = proposer.propose(a_round(texts, chat), [])
-    assert proposals[1].problem == Problem((2, 3, 4), 9)
-    assert proposer.found["copied_example_rate"] == 2 / 8
-    assert isinstance(proposals[0], Proposal) and proposals[0].reason == "copied_example"

@@ -142,10 +142,14 @@ def test_a_dry_run_online_plans_the_rounds_that_the_game_plays(name, lines, tmp_
     assert said.endswith(" ".join(lines))
 
 
-def test_a_round_has_no_more_players_than_the_run():
+def test_a_round_has_no_more_players_than_the_run_and_the_other_way_is_a_flag(tmp_path, capsys):
     """5 x 3 answers, each with 2 critiques of the helpful critic alone, each with 4 revisions: 15 + 30 x 4."""
     found = CriticDiscernment().planned(5, {"prover": 3, "helpful": 2})
     assert found == {"prover": 135, "helpful": 30}
+    (tmp_path / "run.yaml").write_text("training: online\nproblems: 6\n")
+    assert main(["cdg", "--config", str(tmp_path / "run.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert "`training` (online) in a file cannot be" in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["tiny/cdg_ppo", "llama-3.1-8b/cdg_ppo"])
@@ -175,13 +179,6 @@ def test_a_baseline_with_the_budget_of_a_run_is_one_command(tmp_path, capsys):
     assert "`budget_of` takes the output_dir of an iterated run" in capsys.readouterr().err
     assert main([*first[:3], *SHORT, "--budget_of", str(tmp_path), "--output_dir", str(tmp_path / "x")]) == 2
     assert "tells of no training of the prover in iteration 1; name a run" in capsys.readouterr().err
-
-
-def test_the_other_way_is_a_flag(tmp_path, capsys):
-    (tmp_path / "run.yaml").write_text("training: online\nproblems: 6\n")
-    assert main(["cdg", "--config", str(tmp_path / "run.yaml")]) == 2
-    error = capsys.readouterr().err
-    assert "`training` (online) in a file cannot be" in error and error.count("\n") == 1
 
 
 def test_the_table_is_sampled_as_the_preset_says(monkeypatch):

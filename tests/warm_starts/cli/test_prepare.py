@@ -40,13 +40,10 @@ def jobs(monkeypatch, tmp_path):
     return asked
 
 
-def test_no_command_tells_a_user_of_the_wheel_to_run_a_script_of_the_checkout():
+def test_the_wheel_has_its_weights_and_no_command_of_a_checkout():
+    assert sum(path.stat().st_size for path in PACKAGE.rglob("*.safetensors")) <= 12e6 and EMBEDDED
     assert [path for path in PACKAGE.rglob("*.py") if "python studies/" in path.read_text(encoding="utf-8")] == []
     assert all("python studies/" not in line for line in STARTS.values())
-
-
-def test_the_weights_in_the_wheel_take_12_mb_or_less():
-    assert sum(path.stat().st_size for path in PACKAGE.rglob("*.safetensors")) <= 12e6 and EMBEDDED
 
 
 @pytest.mark.parametrize("command", ["cdg", "pool", "sgs"])

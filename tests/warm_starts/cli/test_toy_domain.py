@@ -99,12 +99,14 @@ def test_three_rounds_of_propose_and_solve(taught, capsys):
     assert "| high | 49 |" in (out / "conjecturer" / "README.md").read_text()
 
 
-def test_pairs_are_right_over_wrong_answers_to_one_sum(tmp_path, capsys):
+def test_pairs_are_right_over_wrong_answers_to_one_sum_of_a_domain_made_from_its_name(tmp_path, capsys):
     # 3 + 5: one right, two wrong; 1 + 1: all wrong. A text is in one pair at most, so there is one pair.
     texts = [(3, 5, "8"), (3, 5, "9"), (3, 5, "1 2"), (1, 1, "3"), (1, 1, "4")]
     path = write_rows(tmp_path / "s.jsonl", [{"a": a, "b": b, "completion": text} for a, b, text in texts])
     assert main(["ipo", *QUICK, "--samples_file", path, "--dry_run", "true"]) == 0
     assert "5 samples (none) give 1 pairs" in capsys.readouterr().out
+    assert make_domain(SUMS, '{"high": 7}').high == 7 and make_domain(SUMS, None).high == 49
+    assert make_domain("countdown").to_dict()["domain"] == "countdown"
 
 
 class Scripted:
@@ -133,11 +135,6 @@ def test_a_conjecturers_rates_are_those_of_the_domains_facts():
     ]
     assert found.unique is not None and found.unique.value == 2 / 3 and found.problems == [(3, 5), (3, 5)]
     assert found.reasons == {"ok": 2, "out_of_range": 1, "no sum": 1}
-
-
-def test_a_domain_is_made_from_its_name_and_arguments():
-    assert make_domain(SUMS, '{"high": 7}').high == 7 and make_domain(SUMS, None).high == 49
-    assert make_domain("countdown").to_dict()["domain"] == "countdown"
 
 
 @pytest.mark.parametrize(("command", "message"), [

@@ -212,19 +212,16 @@ def test_a_line_without_its_fields_is_damage_to_all_who_read_the_log(played, tmp
             reads(tmp_path / "run")
 
 
-def test_a_last_line_that_a_kill_cut_off_is_no_damage(played, tmp_path):
+def test_the_log_counts_what_became_of_the_samples_and_a_cut_last_line_is_no_damage(played, tmp_path):
+    folder, log = played
+    (line, *_) = log
+    rows = [row for c in range(3) for row in select.read(folder / "iteration-1" / f"played-0000{c}.parquet")]
+    assert line["counts"] == json.loads(json.dumps(Counter(f"{r['role']}/{r['label']}" for r in rows)))
     folder, log = played
     shutil.copytree(folder, tmp_path / "run")
     with (tmp_path / "run" / "iterations.jsonl").open("a") as file:
         file.write('{"iteration": 2, "ph')
     assert driver(tmp_path / "run").run() == log
-
-
-def test_the_log_counts_what_became_of_the_samples(played):
-    folder, log = played
-    (line, *_) = log
-    rows = [row for c in range(3) for row in select.read(folder / "iteration-1" / f"played-0000{c}.parquet")]
-    assert line["counts"] == json.loads(json.dumps(Counter(f"{r['role']}/{r['label']}" for r in rows)))
 
 
 def test_dpo_trains_on_pairs_that_tell_where_they_come_from(tmp_path):
@@ -341,13 +338,10 @@ def test_a_game_that_remembers_something_is_refused_before_anything_is_played(tm
     assert not (tmp_path / "a").exists()
 
 
-def test_what_a_dry_run_says_of_a_role_that_keeps_its_weights():
+def test_a_dry_run_says_who_keeps_its_weights_and_a_folder_without_play_is_no_budget(tmp_path):
     roles = {**ROLES, "helpful": replace(ROLES["helpful"], max_steps=(0,))}
     said = plan(IteratedSettings(role_training=roles, per_device_train_batch_size=16), CriticDiscernment(), 12)[-1]
     (line,) = [line.split() for line in said.splitlines() if line.startswith("helpful") and line.split()[1] == "1"]
     assert line[4:6] == ["0", "steps"]
-
-
-def test_a_folder_without_a_played_iteration_is_no_budget(tmp_path):
     with pytest.raises(DataError, match="holds no iteration that was played, so it is no budget"):
         samples_of(tmp_path)

@@ -32,11 +32,19 @@ def test_critiques_are_kept_at_the_counts_of_appendix_b(role, reward, kept):
     assert chosen([row(role, PAPER[role].threshold, "shown")], role, exclusive) == []  # equation 5
 
 
-def test_of_the_prover_three_kinds_are_kept():
+def test_of_the_prover_three_kinds_are_kept_and_none_of_an_earlier_iteration():
     labels = ["right", "wrong", "resisted", "corrected", "kept", "misled", "unclear", "not_corrected"]
     rows = [row(label=label, completion=label) for label in labels]
     assert [r["label"] for r in chosen(rows, "prover", PAPER["prover"])] == ["right", "resisted", "corrected"]
     assert chosen(rows, "helpful", PAPER["helpful"]) == []  # another role's
+    before = [row(completion="a"), row(completion="b", prompt='"q"', shown="b'")]
+    new = [
+        row(completion="a"),
+        row(completion="a", prompt='"q"'),
+        row(completion="c", prompt='"q"', shown="b'"),
+        row(completion="a", rejected="z", before=""),
+    ]
+    assert unseen(new, before) == [new[1], new[3]] and unseen(new, []) == new
 
 
 @pytest.mark.parametrize(("role", "rewards", "kept"), [
@@ -77,17 +85,6 @@ def test_a_loop_is_a_stretch_of_40_characters_five_times_or_one_of_128_twice():
     assert is_loop(f"{long} and {long}") and not is_loop(f"{long} and {long[:127]}")
     assert not is_loop("ha" * 99) and is_loop("ha" * 128)  # 198 characters hold no five stretches side by side
     assert not is_loop("")
-
-
-def test_what_earlier_iterations_trained_on_is_not_taken_again():
-    before = [row(completion="a"), row(completion="b", prompt='"q"', shown="b'")]
-    new = [
-        row(completion="a"),
-        row(completion="a", prompt='"q"'),
-        row(completion="c", prompt='"q"', shown="b'"),
-        row(completion="a", rejected="z", before=""),
-    ]
-    assert unseen(new, before) == [new[1], new[3]] and unseen(new, []) == new
 
 
 def test_no_label_has_more_rows_than_the_rarest_or_than_asked_for():
@@ -152,15 +149,12 @@ def test_settings_that_cannot_be_are_refused():
         IteratedSettings("x", "[")
 
 
-def test_numbers_that_yaml_reads_as_texts_are_numbers():
-    """YAML 1.1 has no 5e-6 without a dot: it is the text '5e-6'."""
-    found = IteratedSettings("x", {"prover": {"learning_rate": ["5e-6", 1e-6], "epochs": "2"}}).kinds["prover"]
-    assert (found.learning_rate, found.epochs) == ((5e-6, 1e-6), 2)
-
-
-def test_roles_of_a_file_change_the_papers_settings():
+def test_roles_of_a_file_change_the_papers_settings_and_may_write_numbers_as_yaml():
     found = IteratedSettings("x", '{"helpful": {"threshold": 0.25, "learning_rate": 1e-4, "labels": ["shown"]}}').kinds
     assert found["helpful"] == RoleTraining(
         8, 0.25, labels=("shown",), drop_loops=False, accumulate=False, epochs=2.0, learning_rate=(1e-4,)
     )
     assert list(found) == ["helpful"] and list(IteratedSettings("x").kinds) == ["prover", "helpful", "misleading"]
+    # YAML 1.1 has no 5e-6 without a dot: it is the text '5e-6'.
+    found = IteratedSettings("x", {"prover": {"learning_rate": ["5e-6", 1e-6], "epochs": "2"}}).kinds["prover"]
+    assert (found.learning_rate, found.epochs) == ((5e-6, 1e-6), 2)

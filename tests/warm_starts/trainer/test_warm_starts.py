@@ -75,17 +75,7 @@ def test_a_chat_ends_with_the_token_that_ends_a_turn_of_its_template():
     assert row["input_ids"][: len(asked)] == asked and row["labels"][: len(asked)] == [-100] * len(asked)
 
 
-def test_chat_messages_without_a_chat_template_are_one_sentence(tokenizer):
-    with pytest.raises(DataError, match="no chat template"):
-        demonstration_ids(tokenizer, [{"role": "user", "content": "1"}], "2")
-
-
-def test_a_completion_that_is_no_text_is_named(tokenizer):
-    with pytest.raises(DataError, match="one assistant message"):
-        demonstration_ids(tokenizer, "3 =", [{"role": "user", "content": "2"}])
-
-
-def test_both_sides_of_a_pair_follow_the_same_prompt(tokenizer):
+def test_both_sides_of_a_pair_follow_the_same_prompt_and_what_is_no_text_is_named(tokenizer):
     row = pair_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7", "3 + 5 + 7")
     words = {name: " ".join(tokenizer.convert_ids_to_tokens(ids)) for name, ids in row.items()}
     assert words == {
@@ -93,6 +83,10 @@ def test_both_sides_of_a_pair_follow_the_same_prompt(tokenizer):
         "chosen_ids": "3 * 5 + 7 </s>",
         "rejected_ids": "3 + 5 + 7 </s>",
     }
+    with pytest.raises(DataError, match="no chat template"):
+        demonstration_ids(tokenizer, [{"role": "user", "content": "1"}], "2")
+    with pytest.raises(DataError, match="one assistant message"):
+        demonstration_ids(tokenizer, "3 =", [{"role": "user", "content": "2"}])
 
 
 def test_rows_without_room_are_left_out_and_counted():
@@ -117,28 +111,16 @@ def scored(group, **scores):
     return [ScoredSample(group, f"{group}?", text, float(score)) for text, score in scores.items()]
 
 
-def test_right_is_paired_with_wrong_and_each_text_is_used_once():
+def test_right_is_paired_with_wrong_each_text_once_up_to_the_allowed_number():
     pairs = make_preference_pairs(scored("p", a=1, b=1, c=1, x=0, y=0))
     assert len(pairs) == 2  # min(3 right, 2 wrong)
     assert {p.rejected for p in pairs} == {"x", "y"} and len({p.chosen for p in pairs} & {"a", "b", "c"}) == 2
     assert all(p.margin == 1 and p.prompt == "p?" for p in pairs)
-
-
-def test_a_group_gives_at_most_the_allowed_number_of_pairs():
     samples = scored("p", a=1, b=1, c=1, x=0, y=0, z=0)
     assert [len(make_preference_pairs(samples, pairs_per_group=n)) for n in (1, 2, 3, 4, None)] == [1, 2, 3, 3, 3]
-
-
-def test_groups_without_both_kinds_and_ties_give_nothing():
     assert make_preference_pairs(scored("all right", a=1, b=1) + scored("all wrong", x=0, y=0)) == []
-
-
-def test_equal_texts_count_once():
     samples = scored("p", a=1, x=0) + scored("p", a=1, x=0)
     assert [(p.chosen, p.rejected) for p in make_preference_pairs(samples)] == [("a", "x")]
-
-
-def test_rewards_of_many_values_pair_the_best_with_the_worst():
     # sorted: 0.9 0.5 0.2 0 0; best with worst: (0.9, 0) and (0.5, 0), the middle one is left over
     pairs = make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0, e=0.2), chosen_at_least=1e-9)
     assert [(p.chosen, p.margin) for p in pairs] == [("c", 0.9), ("a", 0.5)]
@@ -166,23 +148,20 @@ def test_scores_that_cannot_be_compared_are_errors():
 # What is trained on
 
 
-def test_generated_demonstrations_are_right_varied_and_never_held_out():
+def test_generated_rows_are_right_varied_and_read_as_the_role_would_be():
     rows = generated_rows(40, "prover", TINY, seed=1, per_problem=3)
     assert len(rows) == 120 and len({row["prompt"] for row in rows}) > 60
     for row in rows:
         assert verify(row["completion"], Problem(tuple(row["numbers"]), row["target"]), TINY.rules).correct
     kept = clean_demonstrations(rows, "prover", TINY)
     assert len(kept.rows) == 120 and not kept.left_out
-
-
-def test_generated_proposals_are_what_the_conjecturer_would_be_read_as():
     for style, spec in (("compact", TINY.spec), ("completion", TINY.spec), ("json", TINY.spec)):
         domain = CountdownDomain(spec, TINY.rules, "compact", style)
         kept = clean_demonstrations(generated_rows(8, "conjecturer", domain, seed=2), "conjecturer", domain)
         assert len(kept.rows) == 8 and not kept.left_out, style
 
 
-def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted():
+def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted_the_frozen_set_too():
     held = generate_problems(3, TINY.spec, seed=7, split="heldout")
     train = generate_problems(3, TINY.spec, seed=7)
     good = generated_rows(3, "prover", TINY, seed=7)
@@ -195,9 +174,6 @@ def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted():
     assert kept.left_out == {"held-out problem": 3, "wrong": 1}
     assert kept.sentence("rows") == "3 of 7 rows kept; left out: 3 held-out problem, 1 wrong"
     assert len(clean_demonstrations(rows, "prover", TINY, keep_wrong=True).rows) == 4
-
-
-def test_every_problem_of_the_frozen_set_would_be_left_out():
     domain = CountdownDomain.countdown_3to4()
     rows = [{"prompt": "x", "completion": "y", "nums": p.numbers, "target": p.target} for p in heldout_problems(3)]
     kept = clean_demonstrations(rows, "prover", domain, keep_wrong=True)

@@ -20,14 +20,11 @@ def formula(text):
     return read(text).problem
 
 
-def test_it_is_a_domain_by_name():
+def test_it_is_a_domain_by_name_whose_problems_go_to_rows_and_back():
     made = make_domain("detachment", '{"longest_proof": 9, "prompt": "chat"}')
     check_domain("detachment", made)
     assert made == DetachmentDomain(longest_proof=9, prompt="chat")
     assert made.to_dict()["domain"] == "detachment" and made.to_dict()["axioms"]["1"] == "CpCqp"
-
-
-def test_problems_go_to_rows_and_back():
     for problem in DOMAIN.random(50, 0):
         row = DOMAIN.prove_row(problem)
         assert row["prompt"] == f"{problem}:" and DOMAIN.problem(row) == problem
@@ -35,15 +32,21 @@ def test_problems_go_to_rows_and_back():
     for row in ({}, {"theorem": None}, {"theorem": "p -> p"}, {"theorem": 3}):
         with pytest.raises(DataError, match=r"row 4, column 'theorem': .* not a formula .*Polish notation"):
             DOMAIN.problem(row, 4)
+    assert DOMAIN.longest.symbols == 23 and is_tautology(DOMAIN.longest)
+    assert DetachmentDomain(symbols=13).longest.symbols == 13
 
 
-def test_right_answers_are_right_and_each_reason_is_given():
+def test_right_answers_are_right_and_random_is_a_function_of_its_arguments():
     problems = DOMAIN.random(40, 1)
     proofs = [shortest_proof(problem) for problem in problems]
     assert all(verdict.correct and verdict.score == 1 for verdict in DOMAIN.verify(proofs, problems))
     texts = ["DD211", "D21", "D31", "D1", "hm", "D" * 100_000]
     reasons = [str(verdict.reason) for verdict in DOMAIN.verify(texts, [formula("Cpp")] * 6)]
     assert reasons == ["correct", "other_theorem", "no_detachment", "unbalanced", "no_proof", "too_long"]
+    first = DOMAIN.random(30, 2)
+    assert DOMAIN.random(30, 2) == first != DOMAIN.random(30, 3)
+    left = DOMAIN.random(10_000, 2, {DOMAIN.key(problem) for problem in first})
+    assert not set(first) & set(left) and len(left) + 30 == len(DOMAIN.random(10_000, 2))
 
 
 def test_the_sides_are_disjoint_by_the_theorem_that_the_shortest_proof_concludes():
@@ -84,13 +87,6 @@ def test_rungs_are_lengths_of_shortest_proofs():
     assert [DOMAIN.rung(p) for p in held_out_by_rung(DOMAIN, [9, 11], 2)] == [9, 9, 11, 11]
 
 
-def test_random_is_a_function_of_its_arguments():
-    first = DOMAIN.random(30, 2)
-    assert DOMAIN.random(30, 2) == first != DOMAIN.random(30, 3)
-    left = DOMAIN.random(10_000, 2, {DOMAIN.key(problem) for problem in first})
-    assert not set(first) & set(left) and len(left) + 30 == len(DOMAIN.random(10_000, 2))
-
-
 def test_proposals_are_read_and_checked():
     texts = ["CaCba", " C p p ", "Cpq", "CpCq", "p = q", None, "C" + "N" * 40 + "pp"]
     found = DOMAIN.parse(texts)
@@ -108,11 +104,6 @@ def test_proposals_are_read_and_checked():
     assert DOMAIN.check([many])[0].reason == "out_of_range"
     assert DOMAIN.outside(many) == "it has 9 variables, more than `variables` (6)"
     assert DOMAIN.outside(problems[-1]) == "it has 43 signs, more than `symbols` (24)"
-
-
-def test_the_longest_problem_fills_the_signs():
-    assert DOMAIN.longest.symbols == 23 and is_tautology(DOMAIN.longest)
-    assert DetachmentDomain(symbols=13).longest.symbols == 13
 
 
 def test_prompts():

@@ -122,12 +122,9 @@ def test_what_compares_as_no_number_does_is_not_right(answer):
     assert score("sentence_reordering", dataset, entry, answer) == 1.0
 
 
-def test_no_text_is_right_where_the_right_answer_is_empty():
+def test_no_text_is_right_where_the_answer_is_empty_and_who_asks_python_for_more_ends(monkeypatch):
     dataset, entry = taking_all("")
     assert [score("polynomial_equations", dataset, entry, text) for text in ("", '""', "none")] == [1.0, 1.0, 0.0]
-
-
-def test_a_scorer_that_asks_python_for_more_ends_its_process(monkeypatch):
     monkeypatch.setattr(gym_scorers, "_asked_for", [])
     dataset, entry = taking_all()
     dataset.score_answer = lambda *_: gym_scorers.watch("exec", ())

@@ -93,7 +93,7 @@ def test_hostile_answers_are_bounded_and_what_comes_after_them_is_judged():
     assert right.correct
 
 
-def test_an_answer_without_a_verdict_is_counted_by_its_reason():
+def test_an_answer_without_a_verdict_is_counted_by_its_reason_and_equal_pairs_compared_once():
     domain = MathQA()
     reasons = ["timed_out", "died", "error", "batch_timed_out"]
     said = {f"{i}/1": Unchecked(reason) for i, reason in enumerate(reasons)}
@@ -104,9 +104,6 @@ def test_an_answer_without_a_verdict_is_counted_by_its_reason():
     # of a right answer whose turn never came it is not known whether it can be read
     domain._pool = type("Pool", (), {"map": lambda self, items: [Unchecked("batch_timed_out"), Unchecked("died")]})()
     assert domain.unreadable([Question("?", "x"), Question("?", "y")]) == [1]
-
-
-def test_equal_pairs_are_compared_once_and_equal_texts_without_a_process():
     domain = MathQA()
     assert all(v.correct for v in domain.verify(["\\boxed{ 1,018 }", "$\\boxed{1018}$"], [Question("?", "1018")] * 2))
     assert domain._pool is None
@@ -215,16 +212,16 @@ def test_answers_that_nothing_can_read_are_counted_and_the_first_is_named(domain
     assert domain.verify(["\\boxed{\\foo}"], [domain.problem(rows[1])])[0].correct  # the same words
 
 
-def test_it_has_a_name_and_settings_and_can_be_pickled():
+def test_it_has_a_name_and_settings_and_can_be_pickled_and_names_a_missing_extra(monkeypatch):
     made = make_domain("math_qa", {"workers": 1, "deadline": 5})
     assert (made.workers, made.deadline, made.to_dict()["domain"]) == (1, 5, "math_qa")
     assert pickle.loads(pickle.dumps(made)) == made
     assert read_answer("\\boxed{1} \\boxed{ 2 }").vote == "2"
     with pytest.raises(ConfigError, match=r"`deadline` \(0\)"):
         make_domain("math_qa", {"deadline": 0})
-
-
-def test_a_hub_data_set_is_named_with_its_configuration(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"countdown-selfplay\[math\]"):
+        MathQA().verify(["\\boxed{3}"], [Question("?", "4")])
     asked = []
     monkeypatch.setattr(
         "countdown_selfplay.data.files.load_dataset", lambda *given, **more: asked.append((given, more))
@@ -235,12 +232,6 @@ def test_a_hub_data_set_is_named_with_its_configuration(monkeypatch):
         (("openai/gsm8k", "main"), {"split": "test"}),
         (("HuggingFaceH4/MATH-500", None), {"split": "test"}),
     ]
-
-
-def test_a_missing_math_verify_names_the_extra(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"countdown-selfplay\[math\]"):
-        MathQA().verify(["\\boxed{3}"], [Question("?", "4")])
 
 
 def test_answers_without_a_verdict_are_counted_where_a_checker_may_fail():

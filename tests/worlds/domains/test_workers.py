@@ -103,15 +103,12 @@ def test_a_straggler_is_done_twice_and_taken_once(obeying, clock, tmp_path):
     assert (workers.counts["twice"], workers.counts["checked"]) == (1, 2)
 
 
-def test_what_the_function_raises_prints_or_eats_is_its_own_affair(obeying, clock):
+def test_what_a_function_raises_prints_or_eats_and_an_interruption_leave_nothing_behind(obeying, clock):
     results = obeying(processes=1, megabytes=2048).map([["raise"], ["print"], ["eat"], "a"])
     assert results[0] == Unchecked("error", "ValueError: no")
     assert results[1][0] == "print" and results[3][0] == "a"
     assert results[2].reason == "error" and results[2].detail.startswith("MemoryError")
-
-
-def test_a_call_that_was_interrupted_leaves_nothing_to_the_next_one(obeying, clock):
-    """Its first item was at work; the number of the next call's first item is the same."""
+    # Its first item was at work; the number of the next call's first item is the same.
     workers = obeying(processes=1)
     hand_out = workers._hand_out
 

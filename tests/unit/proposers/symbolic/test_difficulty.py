@@ -123,13 +123,7 @@ def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
         Predictor()
 
 
-def test_platt_undoes_a_stretch_and_a_shift():
-    logit = np.linspace(-4, 4, 400)
-    rate = 1 / (1 + np.exp(-(0.5 * logit - 1)))
-    assert platt(logit, rate, np.full(400, 100.0)) == pytest.approx((0.5, -1), abs=0.01)
-
-
-def test_brier_auc_and_reliability_by_hand():
+def test_platt_brier_auc_and_reliability_by_hand():
     p, rate = np.array([0.2, 0.2, 0.9]), np.array([0.0, 0.5, 1.0])
     # single answers: .04 + 0, .09 + .25, .01 + 0
     assert brier(p, rate) == pytest.approx((0.04 + 0.34 + 0.01) / 3)
@@ -139,9 +133,12 @@ def test_brier_auc_and_reliability_by_hand():
     assert reliability(p, rate) == [(2, pytest.approx(0.2), 0.25), (1, 0.9, 1.0)]
     assert calibration_error(p, rate) == pytest.approx((2 * 0.05 + 0.1) / 3)
     assert reliability(np.array([1.0]), np.array([1.0])) == [(1, 1.0, 1.0)]
+    logit = np.linspace(-4, 4, 400)
+    rate = 1 / (1 + np.exp(-(0.5 * logit - 1)))
+    assert platt(logit, rate, np.full(400, 100.0)) == pytest.approx((0.5, -1), abs=0.01)
 
 
-def test_what_is_said_after_learning_is_about_the_labels_that_came_last():
+def test_what_is_said_after_learning_is_about_fresh_labels_of_new_problems():
     """1,000 labels of a rate that a feature says exactly, then 60 of its opposite: seen by all labels the trees are
     nearly right, on the fresh ones they are wrong."""
     drawn = np.random.default_rng(0).random((1060, 3))
@@ -151,10 +148,7 @@ def test_what_is_said_after_learning_is_about_the_labels_that_came_last():
     assert first["brier"] < 0.02 and first["auc"] > 0.99
     fresh = predictor.learn(drawn[1000:], rate[1000:], 8)
     assert fresh["brier"] > 0.5 and fresh["auc"] < 0.3
-
-
-def test_a_problem_that_was_labelled_twice_is_no_label_of_its_own():
-    """Features say nothing of these rates. A second label, if the trees had seen the first, would be known."""
+    # Features say nothing of these rates. A second label, if the trees had seen the first, would be known.
     once = np.random.default_rng(0).random((400, 3))
     rate = np.random.default_rng(1).integers(0, 2, 400).astype(float)
     predictor = Predictor(leaves=63, trees=200)

@@ -48,7 +48,7 @@ def game(name, **given):
     )
 
 
-def test_the_cascade_refuses_by_the_first_check_and_adds_up():
+def test_the_cascade_refuses_by_the_first_check_and_held_out_problems_and_repeats():
     proposer = make_proposer("mutation", {"refresh": 1, "candidates": 300, "keep": 30})
     proposer.propose(a_round(), ANCHORS)
     first = proposer.logged()
@@ -61,9 +61,6 @@ def test_the_cascade_refuses_by_the_first_check_and_adds_up():
         assert all(declaration_of(name, SYMBOLIC) for name in logged)
     assert len(set(proposer.archive.listed)) == len(proposer.archive.listed) == 60
     assert not any(heldout_key(key) for key in proposer.archive.listed)
-
-
-def test_held_out_problems_of_the_run_and_repeats_are_refused():
     proposer = make_proposer("mutation", {"refresh": 1, "candidates": 200, "keep": 200})
     proposer.propose(a_round(), ANCHORS)
     keys = list(proposer.archive.listed)
@@ -90,7 +87,7 @@ def test_a_problem_made_several_times_is_taken_once():
     assert own.logged()["proposer/rejected_archived"] == 0.1
 
 
-def test_a_quarter_of_the_slots_come_from_the_buffer_and_refreshes_from_the_clock():
+def test_a_quarter_of_the_slots_come_from_the_buffer_which_hears_the_solve_rate():
     own = make_proposer("mutation", {**SMALL, "refresh": 3})
     for index in range(5):
         proposals = own.propose(a_round(index), ANCHORS)
@@ -98,9 +95,6 @@ def test_a_quarter_of_the_slots_come_from_the_buffer_and_refreshes_from_the_cloc
         assert {DOMAIN.key(p.problem) for p in proposals} <= set(own.buffer.entries)
         assert ("proposer/raw" in own.logged()) == (index in (0, 3))
     assert own.refreshes == 2
-
-
-def test_what_is_played_tells_the_buffer_its_solve_rate():
     own = game("ucb")
     own.play(a_round(), ANCHORS)
     measured = [entry for entry in own.proposer.buffer.entries.values() if entry.measured]

@@ -11,9 +11,13 @@ P = np.array([0.0, 0.4, 0.5, 1.0])
 DIVERSITY = np.array([0.3, 0.2, 0.0, 1.0])
 
 
-def test_the_score_is_minus_the_distance_to_the_band_plus_half_the_diversity():
+def test_the_score_is_minus_the_distance_to_the_band_and_hard_band_refuses_by_it_first():
     assert Selection().reward(P, DIVERSITY) == pytest.approx([-0.2 + 0.15, 0.1, 0.0, -0.4 + 0.5])
     assert Selection().bounds == (-0.4, 0.5)
+    found = Selection("hard_band").select(P, DIVERSITY, 3, seed=0)
+    assert found.verdicts == ["too_hard", "admitted", "low_diversity", "too_easy"] and found.chosen.tolist() == [1]
+    edges = Selection("hard_band").select(np.array([0.2, 0.6]), np.array([0.01, 0.01]), 2, seed=0)
+    assert edges.verdicts == ["admitted", "admitted"]  # both ends and the threshold belong to it
 
 
 @pytest.mark.parametrize(("rule", "p", "diversity", "count", "chosen"), [
@@ -27,13 +31,6 @@ def test_rules_that_refuse_nothing_take_the_best(rule, p, diversity, count, chos
     assert found.chosen.tolist() == chosen and set(found.verdicts) == {"admitted"}
 
 
-def test_hard_band_refuses_by_difficulty_first_and_then_by_diversity():
-    found = Selection("hard_band").select(P, DIVERSITY, 3, seed=0)
-    assert found.verdicts == ["too_hard", "admitted", "low_diversity", "too_easy"] and found.chosen.tolist() == [1]
-    edges = Selection("hard_band").select(np.array([0.2, 0.6]), np.array([0.01, 0.01]), 2, seed=0)
-    assert edges.verdicts == ["admitted", "admitted"]  # both ends and the threshold belong to it
-
-
 def test_sampled_draws_by_the_exponential_of_the_score():
     rule = Selection("sampled", temperature=0.1)
     p, diversity = np.array([0.4, 0.4]), np.array([0.2, 0.0])  # scores .1 and 0: odds of e to 1
@@ -42,7 +39,7 @@ def test_sampled_draws_by_the_exponential_of_the_score():
     assert sorted(rule.select(p, diversity, 2, 0).chosen) == [0, 1]
 
 
-def test_the_reservoir_draws_evenly_from_three_strata_and_fills_up():
+def test_the_reservoir_keeps_the_newest_and_draws_evenly_from_three_strata():
     reservoir = Reservoir(100)
     p = np.array([0.1] * 2 + [0.4] * 20 + [0.9] * 20)
     reservoir.add([f"{i}" for i in range(42)], p)
@@ -51,9 +48,6 @@ def test_the_reservoir_draws_evenly_from_three_strata_and_fills_up():
     assert [sum(i < 2 for i in drawn), sum(2 <= i < 22 for i in drawn), sum(i >= 22 for i in drawn)] == [2, 5, 5]
     assert len(reservoir) == 30 and not {f"{i}" for i in drawn} & set(reservoir.keys)
     assert len(reservoir.draw(99, 0.2, 0.6, seed=0)) == 30 and len(reservoir) == 0
-
-
-def test_the_reservoir_keeps_the_newest_and_a_problem_once():
     reservoir = Reservoir(3)
     reservoir.add(["a", "b", "c"], np.array([0.1, 0.2, 0.3]))
     reservoir.add(["b", "d"], np.array([0.9, 0.4]))
@@ -63,7 +57,7 @@ def test_the_reservoir_keeps_the_newest_and_a_problem_once():
     assert again.keys == reservoir.keys and (again.p_R == reservoir.p_R).all()
 
 
-def test_the_buffer_draws_each_problem_alike_however_old_or_hard():
+def test_the_buffer_draws_alike_or_by_weights():
     band = Selection()
     replay = ProblemReplay()
     keys = ["unsolvable", "in the band", "always solved"]
@@ -72,16 +66,6 @@ def test_the_buffer_draws_each_problem_alike_however_old_or_hard():
     first = [replay.draw(1, 0, band, seed)[0].key for seed in range(4000)]
     for key in keys:  # a third each; standard error sqrt(1/3 x 2/3 / 4000) = .0075
         assert first.count(key) / 4000 == pytest.approx(1 / 3, abs=0.025)
-
-
-def test_a_full_buffer_without_weights_drops_the_oldest_and_of_a_round_the_last():
-    replay = ProblemReplay(capacity=3)
-    replay.add(["a", "b"], [0.4, 0.4], ["x"] * 2, now=0, band=Selection())
-    replay.add(["c", "d"], [0.0, 1.0], ["x"] * 2, now=10, band=Selection())
-    assert list(replay.entries) == ["a", "c", "d"]
-
-
-def test_with_weights_the_buffer_prefers_young_problems_near_the_band():
     band = Selection()
     replay = ProblemReplay(capacity=10, half_life=50, softness=0.2)
     replay.add(["old", "young", "easy"], [0.4, 0.4, 0.8], ["x"] * 3, now=0, band=band)
@@ -94,7 +78,11 @@ def test_with_weights_the_buffer_prefers_young_problems_near_the_band():
     assert len(replay.draw(9, 0, band, 0)) == 3  # each once
 
 
-def test_the_buffer_drops_what_weighs_least_and_remembers_what_was_measured():
+def test_a_full_buffer_drops_the_oldest_or_what_weighs_least():
+    replay = ProblemReplay(capacity=3)
+    replay.add(["a", "b"], [0.4, 0.4], ["x"] * 2, now=0, band=Selection())
+    replay.add(["c", "d"], [0.0, 1.0], ["x"] * 2, now=10, band=Selection())
+    assert list(replay.entries) == ["a", "c", "d"]
     band = Selection()
     replay = ProblemReplay(capacity=2, half_life=10, softness=0.2)
     replay.add(["a", "b", "c"], [0.0, 0.4, 0.5], ["x", "y", "z"], now=0, band=band)
