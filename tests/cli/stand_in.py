@@ -28,11 +28,9 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     texts = [DOMAIN.propose_row(3)["prompt"], *(message["content"] for message in asked)]
     texts += [f"{number} {number}" for number in range(101)] * 20
     learner = trainers.BpeTrainer(
-        vocab_size=700,
-        special_tokens=[EOS, START, END],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        vocab_size=700, special_tokens=[EOS, START, END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
-    )
+    )  # fmt: skip
     tokenizer.train_from_iterator(texts, learner)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, eos_token=END, pad_token=EOS, padding_side="left", chat_template=TEMPLATE

@@ -204,11 +204,8 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
     ('--domain countdown --domain_kwargs {"foo":1}', "`domain_kwargs` has foo, which is not one of", ""),
     ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
     ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
-    (
-        "--model_name_or_path bare",
-        "The model 'bare' cannot be loaded: it is a folder without a tokenizer.",
-        "One round",
-    ),
+    ("--model_name_or_path bare", "The model 'bare' cannot be loaded: it is a folder without a tokenizer.",
+     "One round"),
     ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),
 ])  # fmt: skip
 def test_a_dry_run_ends_as_the_run_would(capsys, tmp_path, monkeypatch, changes, said, printed):

@@ -180,9 +180,7 @@ def figures(pass_1, change):
     return {
         "pass@1": value(pass_1), "majority@8": value(0.5), "majority@32": value(0.6),
         "error_detection": {"f1": value(0.7), "accuracy": None},
-        "self_correction": {
-            "right_to_wrong": None, "wrong_to_right": value(0.1), "change": {"difference": change},
-        },
+        "self_correction": {"right_to_wrong": None, "wrong_to_right": value(0.1), "change": {"difference": change}},
         "per_problem": {"pass@1": [pass_1, pass_1]},
         "settings": SETTINGS,
     }  # fmt: skip

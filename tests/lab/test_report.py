@@ -129,11 +129,8 @@ def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     row = json.loads(lines[5])
     row |= {
-        "prover/reward": float("nan"),
-        "prover/kl": float("inf"),
-        "conjecturer/reward": None,
-        "prover/entropy": "x",
-    }
+        "prover/reward": float("nan"), "prover/kl": float("inf"), "conjecturer/reward": None, "prover/entropy": "x",
+    }  # fmt: skip
     lines[5] = json.dumps(row)
     (folder / "metrics.jsonl").write_text("\n".join(lines))
     page = report(tmp_path, folder)
@@ -333,18 +330,13 @@ def test_a_last_fifth_is_judged_if_it_is_long_and_does_not_mend_itself_by_the_ra
         assert len(findings(logged(folder, *[{"conjecturer/parseable_rate": rate} for rate in rates]))) == faults
     # The last fifth of ten rounds is two: .1 in one of them is chance, and the mean over the run is .19.
     rows = [{"round/solve_rate_std": 0.2}] * 9 + [{"round/solve_rate_std": 0.1}]
-    assert findings(logged(made_up.write_run(tmp_path), *rows)) == []
+    assert findings(logged(folder, *rows)) == []
     # Answers in moves, two rungs: most groups may be without signal; a single rung is judged.
     row = {
-        "round/too_hard_share": 0.8,
-        "prover/zero_signal_groups": 0.9,
-        "prover/moves": 2.0,
-        "round/rung_3_played": 8,
-    }
-    folder = made_up.write_run(tmp_path)
+        "round/too_hard_share": 0.8, "prover/zero_signal_groups": 0.9, "prover/moves": 2.0, "round/rung_3_played": 8,
+    }  # fmt: skip
     assert findings(logged(folder, *[row | {"round/rung_9_played": 8}] * 3)) == []
     assert len(findings(logged(folder, *[row] * 3))) == 2
-    folder = made_up.write_run(tmp_path)
     rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
     own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
     assert findings(logged(folder, *rows, metrics=own)) == [

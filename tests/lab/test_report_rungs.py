@@ -44,11 +44,11 @@ def test_rounds_show_what_was_played_and_proposed_in_shared_columns(tmp_path):
     np.testing.assert_allclose(found.shares_MR, [[6 / 8, 2 / 8, 0], [0, 4 / 8, 4 / 8]])
     # 120 rounds: two to a column, six to a mark. Odd rounds solve 1 problem of rung 3, even ones none of 3.
     rounds = [{3: (1, 1, 1.0), 4: (1, 0, None)}, {3: (0, 3, 0.0), 4: (1, 0, None)}] * 60
-    found = rung_data(load_run(logged(tmp_path, rounds)))
+    found = rung_data(load_run(logged(tmp_path / "many", rounds)))
     assert found.starts == list(range(1, 121, 2)) and found.marks[:2] == [3.5, 9.5] and len(found.marks) == 20
     np.testing.assert_allclose(found.rates_CR[:, 0], 0.25)  # 1 of 4
     np.testing.assert_allclose(found.shares_MR, [[3 / 9, 6 / 9]] * 20)
-    assert rung_maps([load_run(write_run(tmp_path, rounds=3))]) == {}
+    assert rung_maps([load_run(write_run(tmp_path / "none", rounds=3))]) == {}
     assert rung_data(load_run(logged(tmp_path / "one", [{3: (1, 1, 0.5)}]))) is None
 
 

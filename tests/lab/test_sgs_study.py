@@ -80,9 +80,10 @@ def test_both_fits_begin_at_the_first_full_pass_and_equal_attempts_are_equal_rou
     assert begun.compute.tolist() == [100.0 * at for at in range(4, 21)] and begun.rate[0] == 6 / 40
     assert begun.first[:7].tolist() == [0] * 6 + [1] and (begun.first[30:] == 17).all()  # 17 points: never
     assert begun.recentred(0).compute[0] == 0
-    write_arm(tmp_path, "sgs", 2, 30, 0.9)
-    write_arm(tmp_path, "reinforce_half", 2, 20, 0.8)
-    runs = {a: [load_run(tmp_path / a / f"seed-{s}") for s in (0, 1)] for a in ("sgs", "reinforce_half")}
+    two = tmp_path / "two"
+    write_arm(two, "sgs", 2, 30, 0.9)
+    write_arm(two, "reinforce_half", 2, 20, 0.8)
+    runs = {a: [load_run(two / a / f"seed-{s}") for s in (0, 1)] for a in ("sgs", "reinforce_half")}
     for run in runs["sgs"]:
         del run.rounds[10:]  # as if its budget were spent after 10 of the 20 rounds
     # target i of n is solved in round i * 20 // n + 1: by round 10 15 of 30, 16 of 31, 10 of 20, 11 of 21, each of 40

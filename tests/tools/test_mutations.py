@@ -60,10 +60,8 @@ def test_operators_constants_conditions_and_lines_are_changed_and_no_text_or_ann
 def test_the_seed_draws_from_every_folder(tree):
     drawn = mutations.draw(tree, 3, seed=1)  # double has two mutations and one() has one
     assert sorted(one["key"].partition(f"{mutations.PACKAGE}/")[2] for one in drawn) == [
-        "a/small.py|double|2 -> 4|1",
-        "a/small.py|double|n * 2 -> n + 2|1",
-        "other.py|one|1 -> 2|1",
-    ]
+        "a/small.py|double|2 -> 4|1", "a/small.py|double|n * 2 -> n + 2|1", "other.py|one|1 -> 2|1",
+    ]  # fmt: skip
     assert drawn == mutations.draw(tree, 3, seed=1)
 
 

@@ -88,11 +88,9 @@ def test_a_folder_of_jobs_is_a_study_by_one_line(tmp_path, monkeypatch):
     (tmp_path / "one-1-60.json").write_text(json.dumps(job("one", 1, [0, 0])))
     found = rows.rows_of(Study("new", "ladder.md", lambda: readers.jobs("."), reference="rloo"), resamples=200)
     assert [(row["arm"], row["control"], row["metric"], row["seeds"]) for row in found] == [
-        ("rloo", "one", "pass@1", [2, 1]),
-        ("rloo", "one", "pass@16", [2, 1]),
-        ("rloo", "rloo_frozen", "pass@1", [2, 2]),
-        ("rloo", "rloo_frozen", "pass@16", [2, 2]),
-    ]
+        ("rloo", "one", "pass@1", [2, 1]), ("rloo", "one", "pass@16", [2, 1]),
+        ("rloo", "rloo_frozen", "pass@1", [2, 2]), ("rloo", "rloo_frozen", "pass@16", [2, 2]),
+    ]  # fmt: skip
     # rloo: (1 + .5) / 2; rloo_frozen: (.5 + 1.5 / 16) / 2; with one right answer of 16, pass@16 is 1
     assert [row["difference"] for row in found] == pytest.approx([0.75, 1, 0.75 - (0.5 + 1.5 / 16) / 2, 0])
 

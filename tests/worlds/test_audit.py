@@ -183,10 +183,8 @@ def test_a_problem_may_take_longer_than_an_answer():
 
 @pytest.mark.parametrize(("scorer", "message"), [
     (None, "'chain_sum' of reasoning-gym is not played: its scorer has not been read, and a scorer may run what"),
-    (
-        {"files": ["arithmetic/chain_sum.py"], "digest": "0"},
-        r"its scorer \(arithmetic/chain_sum.py\) is not the one that was read, .* reinstall reasoning-gym",
-    ),
+    ({"files": ["arithmetic/chain_sum.py"], "digest": "0"},
+     r"its scorer \(arithmetic/chain_sum.py\) is not the one that was read, .* reinstall reasoning-gym"),
 ])  # fmt: skip
 def test_a_scorer_that_was_not_read_is_refused(monkeypatch, scorer, message):
     pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")

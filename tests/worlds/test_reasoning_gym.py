@@ -162,7 +162,7 @@ def test_full_scores_are_right_partial_ones_are_kept_and_a_megabyte_is_not_score
     assert (long.reason, long.score, long.unchecked) == (Reason.TOO_LONG, 0.0, False) and fits.reason == Reason.WRONG
 
 
-def test_own_answers_of_a_mixture_are_right_in_the_last_pair_of_tags(mixture):
+def test_own_answers_of_a_mixture_are_right(mixture):
     (problem,) = mixture.random_of_rung(1, 0, 0)
     texts = [f"<answer>1</answer> no: <answer> {problem.answer} </answer>.", problem.answer, "<answer>1"]
     assert [v.reason for v in mixture.verify(texts, [problem] * 3)] == ["correct", "no_answer", "no_answer"]

@@ -99,10 +99,8 @@ def says(tool, argument):
     call = {"type": "function", "function": {"name": tool, "arguments": {argument: "{content}"}}}
     calls = {"close_pattern": r"<\|im_end\|>", "content": "text", "repeats": True, "transform": call}
     return {
-        "defaults": {"role": "assistant"},
-        "start_anchor": "<|im_start|>assistant\n",
-        "fields": {"tool_calls": calls},
-    }
+        "defaults": {"role": "assistant"}, "start_anchor": "<|im_start|>assistant\n", "fields": {"tool_calls": calls},
+    }  # fmt: skip
 
 
 def asked_for_text(problem):

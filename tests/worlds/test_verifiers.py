@@ -299,11 +299,9 @@ def test_two_tasksets_train_for_three_rounds_and_the_weights_move(tmp_path, doma
 
 COUNTDOWN = {"operands", "number_high", "target_low", "target_high", "prover_prompt", "conjecturer_prompt"}
 CHOOSERS = {
-    "ucb_rungs": {},
-    "bandit_rungs": {},
-    "tiers": {"axis": "rung", "levels": [1, 2], "start": [1, 2], "min_valid": 4},
+    "ucb_rungs": {}, "bandit_rungs": {}, "tiers": {"axis": "rung", "levels": [1, 2], "start": [1, 2], "min_valid": 4},
     "targets": {"batch": 8},
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

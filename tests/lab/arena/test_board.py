@@ -45,6 +45,10 @@ def test_a_score_is_the_mean_over_the_scored_problems_and_seeds(track, folder):
 
 
 def test_p_values_are_adjusted_over_the_family_and_sizes_are_means_over_seeds(track, folder):
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0], proposed={"3": [4, 0], "4": [0, 2]}))
+    put(folder, job(track, "plain", 2, [2, 2, 1, 0], proposed={"3": [2, 4]}))
+    (row,) = board.standings(folder, track)["rows"]
+    assert row["proposed"] == {"3": [3.0, 2.0], "4": [0.0, 1.0]}
     for name, correct in (("plain", [0, 0, 1, 0]), ("random", [0, 0, 0, 1]), ("trained", [0, 0, 2, 2])):
         for seed in (1, 2, 3):
             put(folder, job(track, name, seed, correct))
@@ -52,10 +56,6 @@ def test_p_values_are_adjusted_over_the_family_and_sizes_are_means_over_seeds(tr
     assert len(rows) == 4  # two contestants and two metrics
     smallest = min(rows, key=lambda row: row["p"])
     assert smallest["p_holm"] == pytest.approx(min(1.0, 4 * smallest["p"]), abs=1e-4)  # Holm: the smallest of four
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0], proposed={"3": [4, 0], "4": [0, 2]}))
-    put(folder, job(track, "plain", 2, [2, 2, 1, 0], proposed={"3": [2, 4]}))
-    (row,) = board.standings(folder, track)["rows"]
-    assert row["proposed"] == {"3": [3.0, 2.0], "4": [0.0, 1.0]}
 
 
 def test_one_seed_has_no_test_and_more_answers_or_updates_no_rank(track, folder):
@@ -89,14 +89,13 @@ def test_files_of_others_in_the_folder_are_one_sentence(track, folder, name, hel
 
 def test_failed_jobs_take_their_row_unless_they_were_played_again(track, folder):
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
+    (folder / "plain-1.failed.json").write_text('{"exit_code": 2, "said": "full"}', encoding="utf-8")
+    assert board.standings(folder, track)["failed"] == []
     (folder / "trained-1.failed.json").write_text('{"exit_code": 2, "said": "no such reward"}', encoding="utf-8")
     found = board.standings(folder, track)
     assert found["failed"] == [{"contestant": "trained", "seed": 1, "exit_code": 2, "said": "no such reward"}]
     assert "trained seed 1 failed: no such reward" in board.as_text(found)
     assert [row["contestant"] for row in found["rows"]] == ["plain"]
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
-    (folder / "plain-1.failed.json").write_text('{"exit_code": 2, "said": "full"}', encoding="utf-8")
-    assert board.standings(folder, track)["failed"] == []
 
 
 @pytest.mark.parametrize(("name", "value", "said"), [

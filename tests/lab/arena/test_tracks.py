@@ -192,11 +192,9 @@ def test_a_contestant_may_set_who_proposes_and_how_roles_learn(tmp_path):
     """Of the track's values anything may be repeated, and what a default is may be written out."""
     own = {"proposer": "uniform_rungs", "conjecturer_model": "tiny-ladder-asked", "weight_decay": 0.1, "beta": 0.01}
     own |= {
-        "prover_learning_rate": 1e-3,
-        "roles": {"guide": {"temperature": 0.5}},
-        "novelty_window": 5,
+        "prover_learning_rate": 1e-3, "roles": {"guide": {"temperature": 0.5}}, "novelty_window": 5,
         "game_kwargs": {"fill": "none"},
-    }
+    }  # fmt: skip
     own |= {"dataset_name": "mine.jsonl", "value_high": 99, "top_k": 0, "max_steps": 60, "domain": "countdown"}
     own |= {"model_name_or_path": "tiny-ladder", "demonstration_rungs": [2, 3, 3], "steps_per_round": 4}
     file = tmp_path / "mine.yaml"

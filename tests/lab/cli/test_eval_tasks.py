@@ -210,10 +210,8 @@ def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path)
     (["--task", "win_rate"], "choose from"),
     (["--step_set", "x.jsonl"], "`--step_set` belongs to `--task error_detection`, and the task is 'solve'"),
     (["--task", "win_rates"], "'tiny' holds no players"),
-    (
-        ["--task", "error_detection", "--step_set", "."],
-        "Argument --step_set: '.' is a folder; pass the name of a file",
-    ),
+    (["--task", "error_detection", "--step_set", "."],
+     "Argument --step_set: '.' is a folder; pass the name of a file"),
     (["--task", "self_correction", "--training_data", "."], "Argument --training_data: '.' is a folder"),
     (["--task", "self_correction", "--output", "x.jsonl"], "must end in .json for --task self_correction"),
     (["--task", "self_correction", "--role", "conjecturer"], "scores a prover"),

@@ -83,11 +83,9 @@ def test_a_round_is_proposals_with_their_pay_and_problems_with_their_answers(tmp
 def test_the_critic_game_shows_answer_critiques_and_revision_of_a_problem_in_this_order(tmp_path):
     """Roles and reasons as games/critic_discernment.py writes them."""
     rows = [
-        ("prover", "kept", "again"),
-        ("misleading", "shown", "it is 9"),
-        ("helpful", "unreadable", "?"),
+        ("prover", "kept", "again"), ("misleading", "shown", "it is 9"), ("helpful", "unreadable", "?"),
         ("prover", "right", "3 + 5"),
-    ]
+    ]  # fmt: skip
     samples = [
         {"step": 1, "role": role, "prompt": reason, "completion": text, "reward": 0.5, "problem": "3,5=8",
          "reason": reason}
@@ -98,11 +96,9 @@ def test_the_critic_game_shows_answer_critiques_and_revision_of_a_problem_in_thi
     (problem,) = found["problems"]
     titles = {group["title"]: [card["text"] for card in group["cards"]] for group in problem["groups"]}
     assert list(titles.items()) == [
-        ("Answers", ["3 + 5"]),
-        ("Helpful critiques", ["?"]),
-        ("Misleading critiques", ["it is 9"]),
+        ("Answers", ["3 + 5"]), ("Helpful critiques", ["?"]), ("Misleading critiques", ["it is 9"]),
         ("Revisions", ["again"]),
-    ]
+    ]  # fmt: skip
     assert (found["right"], found["answers"]) == (1, 1)  # a revision is no first answer
 
 

@@ -69,17 +69,13 @@ def test_traces_try_go_back_and_have_integer_steps_and_compact_solutions_single_
 
 
 COLUMNS = {
-    "nums": {"nums", "target"},
-    "ground_truth": {"prompt", "target", "nums", "ground_truth"},
-    "prover": {"prompt", "numbers", "target"},
-    "solved": {"prompt", "completion", "numbers", "target"},
+    "nums": {"nums", "target"}, "ground_truth": {"prompt", "target", "nums", "ground_truth"},
+    "prover": {"prompt", "numbers", "target"}, "solved": {"prompt", "completion", "numbers", "target"},
     "proposed": {"prompt", "completion", "numbers", "target"},
-}
+}  # fmt: skip
 DOMAINS = [
-    CountdownDomain.tiny(),
-    CountdownDomain(),
-    CountdownDomain(prover_prompt="tinyzero", conjecturer_prompt="json"),
-]
+    CountdownDomain.tiny(), CountdownDomain(), CountdownDomain(prover_prompt="tinyzero", conjecturer_prompt="json"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda d: d.prover_prompt)

@@ -41,11 +41,9 @@ def test_a_submitted_expression_earns_what_the_verifier_says_of_it():
     for problem in generate_problems(100, CountdownDomain.tiny().spec, seed=3):
         right = solve(problem)
         for text in (
-            right,
-            right.replace("+", "-"),
-            " ".join(map(str, problem.numbers)),
+            right, right.replace("+", "-"), " ".join(map(str, problem.numbers)),
             draw.choice(["", "1/0", "x", "9" * 5000]),
-        ):
+        ):  # fmt: skip
             environment.reset(**row(problem))
             assert environment.get_reward() == 0.0
             said, verdict = environment.submit(text), verify(text, problem, BARE)

@@ -63,11 +63,8 @@ def test_operators_are_those_of_the_tree_and_hold_up_to_rewriting():
 
 def test_all_solutions_are_correct_different_and_as_many_as_are_counted():
     problems = [
-        *generate_problems(30, seed=4),
-        Problem((3, 3, 8, 8), 24),
-        Problem((5, 5, 5, 5), 5),
-        Problem((4, 6), -2),
-    ]
+        *generate_problems(30, seed=4), Problem((3, 3, 8, 8), 24), Problem((5, 5, 5, 5), 5), Problem((4, 6), -2),
+    ]  # fmt: skip
     for rules in (Rules(), Rules(integers_only=True), Rules(use_all=False)):
         for problem in problems:
             texts = all_solutions(problem, rules)

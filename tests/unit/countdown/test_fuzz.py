@@ -182,13 +182,11 @@ characters = st.text(alphabet="0123456789+-*/() \n", max_size=60)
 
 # What is drawn, what must hold, examples of 10,000
 KINDS = {
-    "expressions": (expressions, check_against_python, 2500),
-    "mutated expressions": (mutated(), check_mutated, 3000),
+    "expressions": (expressions, check_against_python, 2500), "mutated expressions": (mutated(), check_mutated, 3000),
     "tagged texts": (tagged_texts, check_text, 2000),
     "characters of the grammar": (characters, check_against_python, 1000),
-    "any text": (any_text, check_any_text, 1000),
-    "any object": (any_object, check_any_object, 500),
-}
+    "any text": (any_text, check_any_text, 1000), "any object": (any_object, check_any_object, 500),
+}  # fmt: skip
 
 
 def run(kind, times):

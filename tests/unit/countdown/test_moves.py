@@ -139,10 +139,8 @@ def test_a_domain_is_in_moves_when_it_says_so_and_asks_once_for_any_size():
     assert [p.problem for p in proposals] == [FOUR, Problem((3, 4, 5), 12), Problem((3, 4), 12), None]
     found = TINY.check([p.problem for p in proposals[:3]], [{}, {}, {}])
     assert [(one.reason, one.facts) for one in found] == [
-        ("ok", {"in_range": True}),
-        ("ok", {"in_range": True}),
-        ("out_of_range", {"in_range": False}),
-    ]
+        ("ok", {"in_range": True}), ("ok", {"in_range": True}), ("out_of_range", {"in_range": False}),
+    ]  # fmt: skip
 
 
 def test_a_proposal_is_admitted_without_a_solver():

@@ -158,10 +158,8 @@ def test_the_summary_counts_by_hand_and_strata_apart(tmp_path):
     rows = [answer(i, 0, i < 2, stratum=("easy", "hard", None)[i]) for i in range(3)]
     found = summarise(AnswerSet({"n": 1}, rows), resamples=10)["by_stratum"]
     assert {k: (v["problems"], v["pass_at"]["1"]["value"]) for k, v in found.items()} == {
-        "easy": (1, 1.0),
-        "hard": (1, 1.0),
-        "None": (1, 0.0),
-    }
+        "easy": (1, 1.0), "hard": (1, 1.0), "None": (1, 0.0),
+    }  # fmt: skip
     assert [powers_of_two(n) for n in (1, 6, 16)] == [[1], [1, 2, 4], [1, 2, 4, 8, 16]]
 
 

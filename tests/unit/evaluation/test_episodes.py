@@ -181,14 +181,9 @@ def test_a_training_log_has_the_rungs_and_the_mean_of_those_from_4_to_10():
     found = pass_by_rung([2, 1, 0, 1, 2], [3, 4, 4, 10, 11], 2, (1, 2))
     ones = {name: value for name, value in found.items() if name.startswith("pass@1/")}
     assert ones == pytest.approx(
-        {
-            "pass@1/rung_3": 1,
-            "pass@1/rung_4": 1 / 4,
-            "pass@1/rung_10": 1 / 2,
-            "pass@1/rung_11": 1,
-            "pass@1/ladder": 3 / 8,
-        }
-    )
+        {"pass@1/rung_3": 1, "pass@1/rung_4": 1 / 4, "pass@1/rung_10": 1 / 2, "pass@1/rung_11": 1,
+         "pass@1/ladder": 3 / 8}
+    )  # fmt: skip
     assert found["pass@2/ladder"] == (1 / 2 + 1) / 2
     for name in found:
         assert "rung" in declaration_of(f"eval_{name}", LOG_METRICS).help

@@ -47,11 +47,8 @@ def test_a_right_answer_earns_eta_and_the_share_of_revisions_that_keep_it():
     ends = [NOT_CRITICAL, WRONG, "<answer>7 + 5 * 3</answer>", NOT_CRITICAL * 2]
     result, _ = play([RIGHT, RIGHT], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, ends)
     assert rewards(result) == [
-        ("prover", [1.0, 1.0]),
-        ("prover", [1.5, 0.5, 1.5, 0.5] * 2),
-        ("helpful", []),
-        ("misleading", [0.25, 0.25]),
-    ]
+        ("prover", [1.0, 1.0]), ("prover", [1.5, 0.5, 1.5, 0.5] * 2), ("helpful", []), ("misleading", [0.25, 0.25]),
+    ]  # fmt: skip
     found = result.metrics
     assert (found["prover/resisted_rate"], found["prover/kept_rate"], found["prover/misled_rate"]) == (0.25,) * 3
     assert found["prover/success_rate"] == 0.5 and "prover/corrected_rate" not in found  # nothing was wrong
@@ -65,11 +62,8 @@ def test_a_wrong_answer_earns_the_share_of_revisions_that_mend_it_and_so_does_it
     ends = [RIGHT, RIGHT, WRONG, f"{RIGHT} {NOT_CRITICAL}"]
     result, made = play([WRONG, WRONG], {"helpful": [CRITIQUE, CRITIQUE], "misleading": [CRITIQUE]}, ends)
     assert rewards(result) == [
-        ("prover", [0.5, 0.5]),
-        ("prover", [1, 1, 0, 0] * 4),
-        ("helpful", [0.5] * 4),
-        ("misleading", []),
-    ]
+        ("prover", [0.5, 0.5]), ("prover", [1, 1, 0, 0] * 4), ("helpful", [0.5] * 4), ("misleading", []),
+    ]  # fmt: skip
     assert result.metrics["prover/corrected_rate"] == result.metrics["helpful/win_rate"] == 0.5
     assert len(made.rows["helpful"]) == 2 and made.rows["misleading"] == []
 
@@ -191,11 +185,8 @@ def test_the_tiny_form_names_a_step_and_answers_with_a_word():
         "again 3 5 7 = 22 : 3 * 5 + 7 : 3 * 5 + 7 :",
     ]
     assert rewards(result) == [
-        ("prover", [1.25, 0]),
-        ("prover", [1.25] * 2),
-        ("helpful", [0] * 3),
-        ("misleading", [0] * 3),
-    ]
+        ("prover", [1.25, 0]), ("prover", [1.25] * 2), ("helpful", [0] * 3), ("misleading", [0] * 3),
+    ]  # fmt: skip
 
 
 def test_a_round_has_as_many_questions_as_slots_and_plans_for_answers_of_one_kind():

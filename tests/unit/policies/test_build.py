@@ -80,10 +80,8 @@ def test_a_frozen_role_plays_what_was_passed_in_and_trains_nothing(sharing):
 
 @pytest.mark.parametrize(
     ("model", "conjecturer", "sharing"),
-    [
-        ("tiny", TINY, "full"), (TINY, "tiny", "lora"), ("tiny", "tiny", "lora"),
-        ({"prover": "tiny", "conjecturer": TINY}, TINY, "lora"),
-    ],
+    [("tiny", TINY, "full"), (TINY, "tiny", "lora"), ("tiny", "tiny", "lora"),
+     ({"prover": "tiny", "conjecturer": TINY}, TINY, "lora")],
     ids=["name", "path", "one name", "each"],
 )  # fmt: skip
 def test_the_embedded_model_has_a_name_wherever_a_role_names_its_own(model, conjecturer, sharing):

@@ -39,11 +39,9 @@ def test_of_the_prover_three_kinds_are_kept_and_none_of_an_earlier_iteration():
     assert chosen(rows, "helpful", PAPER["helpful"]) == []  # another role's
     before = [row(completion="a"), row(completion="b", prompt='"q"', shown="b'")]
     new = [
-        row(completion="a"),
-        row(completion="a", prompt='"q"'),
-        row(completion="c", prompt='"q"', shown="b'"),
+        row(completion="a"), row(completion="a", prompt='"q"'), row(completion="c", prompt='"q"', shown="b'"),
         row(completion="a", rejected="z", before=""),
-    ]
+    ]  # fmt: skip
     assert unseen(new, before) == [new[1], new[3]] and unseen(new, []) == new
 
 

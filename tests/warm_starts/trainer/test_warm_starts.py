@@ -79,10 +79,8 @@ def test_both_sides_of_a_pair_follow_the_same_prompt_and_what_is_no_text_is_name
     row = pair_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7", "3 + 5 + 7")
     words = {name: " ".join(tokenizer.convert_ids_to_tokens(ids)) for name, ids in row.items()}
     assert words == {
-        "prompt_ids": "<s> 3 5 7 = 22 :",
-        "chosen_ids": "3 * 5 + 7 </s>",
-        "rejected_ids": "3 + 5 + 7 </s>",
-    }
+        "prompt_ids": "<s> 3 5 7 = 22 :", "chosen_ids": "3 * 5 + 7 </s>", "rejected_ids": "3 + 5 + 7 </s>",
+    }  # fmt: skip
     with pytest.raises(DataError, match="no chat template"):
         demonstration_ids(tokenizer, [{"role": "user", "content": "1"}], "2")
     with pytest.raises(DataError, match="one assistant message"):

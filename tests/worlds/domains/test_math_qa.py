@@ -73,10 +73,8 @@ def test_a_row_without_question_or_answer_is_one_sentence(domain, row, message):
 def test_verdicts(domain, gold, said, reason):
     (verdict,) = domain.verify([said], [Question("?", gold)])
     assert (verdict.reason, verdict.correct, verdict.score) == (
-        reason,
-        reason == "correct",
-        float(reason == "correct"),
-    )
+        reason, reason == "correct", float(reason == "correct"),
+    )  # fmt: skip
 
 
 HOSTILE = ("9^{9^{9^{9}}}", "\\input{/etc/passwd}", "99999999!", "\\frac{1}{" * 11 + "2" + "}" * 11, "{" * 9)

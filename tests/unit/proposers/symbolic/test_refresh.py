@@ -23,13 +23,9 @@ KINDS = {
     "mutation": {"difficulty": "predictor", "difficulty_kwargs": {"least": 10, "trees": 10}},
     "ucb": {"window": 6},
     "thompson": {"discount": 0.9, "reward": "progress", "features": 7},
-    "factorized": {
-        "difficulty": "uncertainty",
-        "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2},
-        "played_labels": True,
-        "relabel_every": 0,
-    },
-}
+    "factorized": {"difficulty": "uncertainty", "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2},
+                   "played_labels": True, "relabel_every": 0},
+}  # fmt: skip
 
 
 def by_size(role, row, i):
