@@ -92,14 +92,11 @@ def test_a_policy_is_scored_in_the_setting_of_its_run(tmp_path):
     assert setting("--model", folder, "--role", "conjecturer").sampling["temperature"] == 1.3
 
 
-def test_options_win_over_the_run(tmp_path):
+def test_options_win_over_the_run_and_an_unknown_model_gets_the_setting_of_the_public_checkpoints(tmp_path):
     found = setting("--model", run_folder(tmp_path), "--temperature=0", "--operands", 3, "--answer_rule", "last")
     assert found.sampling["temperature"] == 0.0
     assert (found.domain.spec.operands, found.domain.rules.answer_rule) == ((3,), "last")
     assert found.domain.rules.answer_format == "bare"
-
-
-def test_an_unknown_model_gets_the_setting_of_the_public_checkpoints():
     found = setting("--model", "asingh15/qwen-sft-countdown-defaultproj")
     assert found.domain.prover_prompt == "countdown_3to4" and found.domain.rules.answer_format == "tags"
     assert found.sampling == DEFAULTS | {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048}

@@ -169,10 +169,13 @@ def test_a_named_config_is_launched_from_the_shipped_folder_and_ones_own_as_it_i
         launch.launch_command("joint", {"num_processes": "2"}, [])
 
 
-def test_a_deepspeed_config_without_deepspeed_names_the_extra(monkeypatch):
+def test_a_launch_without_deepspeed_or_inside_a_launch_is_refused(monkeypatch):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'countdown-selfplay[deepspeed]'")):
         launch.launch_command("joint", {"accelerate_config": "zero2"}, [])
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with pytest.raises(ConfigError, match="LOCAL_RANK is set"):
+        launch.launch_command("joint", {"num_processes": "2"}, [])
 
 
 @pytest.mark.parametrize(("name", "more", "devices", "says"), [
@@ -204,12 +207,6 @@ def test_deepspeed_on_a_cpu_is_told_so_by_the_name_of_its_config(given, passed):
     pytest.importorskip("deepspeed")
     line, environment = launch.launch_command("joint", {"accelerate_config": "cpu_zero3"}, given)
     assert line[line.index("joint") + 1 :] == passed and environment == {}
-
-
-def test_launch_options_are_refused_inside_a_launch(monkeypatch):
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    with pytest.raises(ConfigError, match="LOCAL_RANK is set"):
-        launch.launch_command("joint", {"num_processes": "2"}, [])
 
 
 def test_a_trainer_command_leaves_the_process_group(monkeypatch):

@@ -217,11 +217,21 @@ def test_an_adapter_goes_up_over_a_base_of_the_hub_or_merged_and_without_paths_o
     assert json.loads(pushed()[1]["adapter_config.json"])["base_model_name_or_path"] == "some/base"
 
 
-def test_paths_of_this_machine_are_cut_down_and_all_else_stays(tmp_path):
+def test_paths_of_this_machine_are_cut_down_and_the_command_is_recorded_without_tokens(tmp_path):
     said = f'{{"a": "{tmp_path}/my runs/x", "b": "joint --out={tmp_path}/y --tiny {TINY_MODEL_PATH} /v1/chat/x"}}'
     assert without_paths(said) == '{"a": "x", "b": "joint --out=y --tiny tiny /v1/chat/x"}'
     for text in ("</a></b> https://tmp/x image/svg;base64,/9j/tmp/x 3 /tmp a/tmp/b", '"/ 2 * 3" "/tmp"'):
         assert without_paths(text) == text
+    assert command_line(["/x/bin/countdown-selfplay", "joint", "--run_name", "a b"]) == (
+        "countdown-selfplay joint --run_name 'a b'"
+    )
+    hidden = command_line(["/x/cli/main.py", "sft", "--hub_token", "hf_1", "--hub_token=hf_2", "--seed", "1"])
+    assert hidden == "countdown-selfplay sft --hub_token '***' '--hub_token=***' --seed 1"
+    nested = command_line(["/x/cli/main.py", "joint", "--model_init_kwargs", '{"token": "hf_abcdefghijklmnopqrst"}'])
+    assert nested == 'countdown-selfplay joint --model_init_kwargs \'{"token": "***"}\''
+    assert without_tokens("hf_hub, hf_transfer") == "hf_hub, hf_transfer"
+    assert command_line(["/mine/main.py", "--seed", "1"]) == "python main.py --seed 1"
+    assert command_line(["/x/train.py"]) == "python train.py" and command_line(["ipykernel_launcher"]) is None
 
 
 @pytest.mark.parametrize(("name", "text", "says"), [
@@ -248,16 +258,3 @@ def test_the_base_is_linked_if_it_is_of_the_hub_and_the_licence_its_cards(tmp_pa
     assert licence_of(str(tmp_path)) == "mit"
     monkeypatch.chdir(tmp_path)  # a base that nobody recorded is not the current folder
     assert licence_of("") is None
-
-
-def test_the_command_is_recorded_without_tokens():
-    assert command_line(["/x/bin/countdown-selfplay", "joint", "--run_name", "a b"]) == (
-        "countdown-selfplay joint --run_name 'a b'"
-    )
-    hidden = command_line(["/x/cli/main.py", "sft", "--hub_token", "hf_1", "--hub_token=hf_2", "--seed", "1"])
-    assert hidden == "countdown-selfplay sft --hub_token '***' '--hub_token=***' --seed 1"
-    nested = command_line(["/x/cli/main.py", "joint", "--model_init_kwargs", '{"token": "hf_abcdefghijklmnopqrst"}'])
-    assert nested == 'countdown-selfplay joint --model_init_kwargs \'{"token": "***"}\''
-    assert without_tokens("hf_hub, hf_transfer") == "hf_hub, hf_transfer"
-    assert command_line(["/mine/main.py", "--seed", "1"]) == "python main.py --seed 1"
-    assert command_line(["/x/train.py"]) == "python train.py" and command_line(["ipykernel_launcher"]) is None

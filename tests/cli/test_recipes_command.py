@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 ALL = {name: path for command in ("sft", "ipo", "cdg", "joint") for name, path in recipes(command).items()}
 
 
-def test_the_table_holds_every_recipe_once_with_command_and_paper(capsys):
+def test_the_table_holds_every_recipe_once_and_one_is_printed_as_it_ships(capsys):
     assert main(["recipes"]) == 0
     out = capsys.readouterr().out
     lines = out.splitlines()
@@ -25,6 +25,11 @@ def test_the_table_holds_every_recipe_once_with_command_and_paper(capsys):
     assert out == table() + "\n" and lines[0].split() == ["recipe", "command", "paper", "CPU", "min", "GiB"]
     place = next(place for place in PLACES if place.is_dir())
     assert len(list(place.glob("*/*.yaml"))) == len(ALL)
+    assert main(["recipes", "tiny/sgs"]) == 0
+    assert capsys.readouterr().out == ALL["tiny/sgs"].read_text(encoding="utf-8")
+    assert main(["recipes", "tiny/sgz"]) == 2
+    said = "Unknown recipe 'tiny/sgz'. Did you mean 'tiny/sgs'? `countdown-selfplay recipes` lists them."
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "command", "paper"), [
@@ -57,11 +62,3 @@ def test_facts_are_of_recipes_that_there_are_and_minutes_those_that_were_measure
         name: pytest.approx(value / 60, abs=0.05) for name, value in measured.items()
     }
     assert lines["tiny/default"] == "2.6"
-
-
-def test_a_recipe_is_printed_as_it_ships_and_an_unknown_one_gets_the_nearest(capsys):
-    assert main(["recipes", "tiny/sgs"]) == 0
-    assert capsys.readouterr().out == ALL["tiny/sgs"].read_text(encoding="utf-8")
-    assert main(["recipes", "tiny/sgz"]) == 2
-    said = "Unknown recipe 'tiny/sgz'. Did you mean 'tiny/sgs'? `countdown-selfplay recipes` lists them."
-    assert said in capsys.readouterr().err

@@ -46,7 +46,7 @@ def current_logps(trainer, batch):
     return trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, batch["completion_ids"].size(1))[0]
 
 
-def test_the_loss_is_that_of_trl_to_float_precision(trl_batch):
+def test_loss_and_credit_are_those_of_trl_to_float_precision(trl_batch):
     name, trainer, batch = trl_batch
     mask = batch["completion_mask"].float()
     inputs = LossInputs(
@@ -58,9 +58,6 @@ def test_the_loss_is_that_of_trl_to_float_precision(trl_batch):
     assert abs(theirs.item()) > 1e-4  # else the comparison would show nothing
     assert float(ours.sums["clipped_rate"]) > 0  # the noise moved some ratios past the clip
     assert ours.loss.item() == pytest.approx(theirs.item(), rel=1e-5, abs=1e-7)
-
-
-def test_the_credit_is_that_of_trl_to_float_precision(trl_batch):
     name, trainer, batch = trl_batch
     texts = trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
     rewards = torch.tensor(varied_reward(texts)).reshape(4, 4)

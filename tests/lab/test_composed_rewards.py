@@ -23,7 +23,7 @@ def built(name, **arguments):
     return make_conjecturer_reward(name, json.loads(json.dumps(arguments)))
 
 
-def test_sums_products_and_clips_compose():
+def test_sums_products_clips_and_operators_compose():
     terms = [{"name": "tent", "weight": 0.5}, {"name": "learnability", "weight": -2, "kwargs": {}}, "tent", 0.25]
     assert built("sum", terms=terms)(P, None) == pytest.approx(1.5 * TENT - 2 * LEARN + 0.25)
     found = built("product", factors=["learnability", {"name": "tent", "kwargs": {"peak": 0.5}}, 2])
@@ -33,9 +33,6 @@ def test_sums_products_and_clips_compose():
     assert built("clip", of=frontier)(P, None) == pytest.approx([0, 0.5, 2 / 3, 0])
     inner = {"name": "sum", "kwargs": {"terms": ["tent", {"name": "learnability", "weight": 3}]}}
     assert built("clip", of=inner, low=0, high=2.5)(P, None) == pytest.approx([0, 2.5, 2.5, 0])
-
-
-def test_operators_build_the_same_rewards():
     assert (0.5 * Tent() + Learnability())(P, None) == pytest.approx(0.5 * TENT + LEARN)
     assert (Tent() * Learnability() + 1)(P, None) == pytest.approx(TENT * LEARN + 1)
     assert (1 + Tent() * 2).clip(0, 2)(P, None) == pytest.approx([1, 2, 2, 1])
@@ -64,50 +61,36 @@ def test_wrong_compositions_are_refused_with_what_is_allowed(name, arguments, me
         make_conjecturer_reward(name, arguments)
 
 
-def test_a_part_that_returns_one_value_for_all_problems_is_refused():
+def test_an_unknown_part_one_value_for_all_problems_and_a_charge_that_is_not_finite_are_refused():
     def lazy(solve_rate_P, ctx):
         return 1.0
 
     with pytest.raises(RewardError, match=r"'lazy', a part of a composed one, returned shape \(\) for 4 solve rates"):
         (Tent() + lazy)(P, None)
-
-
-def test_an_unknown_part_is_named():
     with pytest.raises(UnknownNameError, match="Did you mean 'tent'"):
         built("sum", terms=["tentt"])
 
-
-def test_charges_grow_with_how_far_a_proposal_was_from_being_played():
-    reward = built("solvability_aware", of="learnability")
-    assert reward(P, None).tolist() == LEARN.tolist()
-    order = ["no_tag", "out_of_range", "unsolvable", "held_out"]
-    assert [refused_reward(reward, reason, 9.0) for reason in order] == [-1, -0.75, -0.5, -0.25]
-    assert refused_reward(reward, "duplicate", 9.0) == refused_reward(reward, "not_novel", 9.0) == -0.25
-
-
-def test_every_reason_of_the_parser_counts_as_unreadable():
-    reward = built("solvability_aware", unparseable=-3)
-    for reason in set(ProposalReason) - {ProposalReason.OK}:
-        assert refused_reward(reward, str(reason), 9.0) == -3
-
-
-def test_a_reward_without_a_say_leaves_refused_proposals_to_the_setting():
-    for reward in (Tent(), Tent() + 1, Tent() * Tent(), Tent().clip(0, 1), lambda p, ctx: p):
-        assert refused_reward(reward, "unsolvable", -0.125) == -0.125
-
-
-def test_charges_are_composed_with_the_rewards():
-    graded = {"name": "solvability_aware"}
-    assert refused_reward(built("sum", terms=["tent", {**graded, "weight": 2}]), "unsolvable", 9.0) == -1.0
-    assert refused_reward(built("product", factors=[graded, graded, 3]), "unsolvable", 9.0) == -1.5
-    assert refused_reward(built("clip", of=graded, low=-0.3), "unsolvable", 9.0) == -0.3
-    assert refused_reward(built("solvability_aware", of=graded), "unsolvable", 9.0) == -1.0
-
-
-def test_a_charge_that_is_not_finite_names_the_reward():
     class Broken:
         def invalid_reward(self, reason):
             return float("nan")
 
     with pytest.raises(RewardError, match="conjecturer reward 'Broken' returned nan for reason 'no_tag'"):
         refused_reward(Broken(), "no_tag", 0.0)
+
+
+def test_charges_grow_with_how_far_a_proposal_was_from_being_played_for_every_reason():
+    reward = built("solvability_aware", of="learnability")
+    assert reward(P, None).tolist() == LEARN.tolist()
+    order = ["no_tag", "out_of_range", "unsolvable", "held_out"]
+    assert [refused_reward(reward, reason, 9.0) for reason in order] == [-1, -0.75, -0.5, -0.25]
+    assert refused_reward(reward, "duplicate", 9.0) == refused_reward(reward, "not_novel", 9.0) == -0.25
+    reward = built("solvability_aware", unparseable=-3)
+    for reason in set(ProposalReason) - {ProposalReason.OK}:
+        assert refused_reward(reward, str(reason), 9.0) == -3
+    for reward in (Tent(), Tent() + 1, Tent() * Tent(), Tent().clip(0, 1), lambda p, ctx: p):
+        assert refused_reward(reward, "unsolvable", -0.125) == -0.125
+    graded = {"name": "solvability_aware"}
+    assert refused_reward(built("sum", terms=["tent", {**graded, "weight": 2}]), "unsolvable", 9.0) == -1.0
+    assert refused_reward(built("product", factors=[graded, graded, 3]), "unsolvable", 9.0) == -1.5
+    assert refused_reward(built("clip", of=graded, low=-0.3), "unsolvable", 9.0) == -0.3
+    assert refused_reward(built("solvability_aware", of=graded), "unsolvable", 9.0) == -1.0

@@ -45,7 +45,7 @@ def test_the_charts_are_up_to_date_and_the_page_shows_every_one_and_names_every_
     assert [name for name in CONJECTURER_REWARDS if f"`{name}`" not in page] == []
 
 
-def test_the_metrics_page_is_what_the_declarations_say():
+def test_the_pages_of_metrics_and_commands_are_what_declarations_and_parsers_say():
     script = script_of_docs("metrics_page")
     text = script.PAGE.read_text(encoding="utf-8")
     assert script.page(text) == text, "run: python docs/metrics_page.py"
@@ -57,9 +57,6 @@ def test_the_metrics_page_is_what_the_declarations_say():
     half = Metric("{prover}/x", "a | b.", healthy=(-inf, 0.5), trip=(0.1, inf), in_a_row=3, finite=True)
     rules = "mean outside at least 0.1, above 0 in 3 rounds in a row, not finite"
     assert script.row(half) == f"| `prover/x` | a \\| b. | at most 0.5 | {rules} | |"
-
-
-def test_the_page_of_commands_holds_the_options_of_the_parsers():
-    """Else: python docs/commands_page.py"""
+    # Else: python docs/commands_page.py
     module = script_of_docs("commands_page")
     assert module.PAGE.read_text() == module.page()

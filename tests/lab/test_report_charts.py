@@ -87,15 +87,12 @@ def test_labels_and_titles_are_escaped(hostile):
     assert texts.count(hostile) == 2  # the title, the legend
 
 
-def test_a_picture_is_valid_xml_for_light_and_dark_pages_and_a_little_higher_with_a_legend():
+def test_a_picture_is_valid_xml_whatever_a_users_own_matplotlib_settings(monkeypatch):
     for names, height in (("a", 250), ("ab", 250 + 14)):
         tree = ElementTree.fromstring(svg(line_chart("t", [straight(name) for name in names])))
         (style,) = tree.iter("{http://www.w3.org/2000/svg}style")
         assert "prefers-color-scheme: dark" in style.text
         assert (tree.get("width"), tree.get("viewBox")) == ("400pt", f"0 0 400 {height}")
-
-
-def test_a_users_own_matplotlib_settings_change_nothing(monkeypatch):
     import matplotlib
 
     text = svg(line_chart("t", [straight()]))

@@ -39,22 +39,24 @@ def lines(figure):
     return {line.get_label(): line for line in figure.axes[0].lines}
 
 
-def test_a_rate_holds_until_the_next_one_and_runs_are_compared_where_all_have_one():
+def test_a_rate_holds_until_the_next_one_and_is_drawn_against_generations_over_seeds():
     # at 20 the second run still has what it had at 10; before 10 and after 30 only one of them is there
     first = make_run("sgs", [5, 10, 20, 30], [0.0, 0.1, 0.2, 0.4])
     second = make_run("sgs", [10, 25, 40], [0.2, 0.3, 0.5], seed=1)
     x, rate_RX = on_one_grid([solved_by(first), solved_by(second)])
     assert x.tolist() == [10, 20, 25, 30]
     assert rate_RX.tolist() == [[0.1, 0.2, 0.2, 0.4], [0.2, 0.2, 0.3, 0.3]]
-
-
-def test_the_cumulative_rate_is_drawn_against_generations_with_yardsticks():
     run = make_run("sgs", [10, 20], [0.25, 0.5])
     figure = target_figures([run], {"large": 0.6})["Cumulative solve rate of the targets"]
     curve, level = figure.axes[0].lines[1], figure.axes[0].lines[3]  # each has a line of single points before it
     assert (curve.get_xdata().tolist(), curve.get_ydata().tolist()) == ([10, 20], [0.25, 0.5])
     assert (level.get_xdata().tolist(), level.get_ydata().tolist()) == ([10, 20], [0.6, 0.6])
     assert figure.axes[0].get_xlabel() == "generations"
+    runs = [make_run(f"sgs-{seed}", [10, 20], [0.2, 0.4 + seed / 5], seed) for seed in range(2)]
+    for run in runs:
+        run.config["proposer"] = "targets"
+    figure = target_figures(runs)["Cumulative solve rate of the targets"]
+    assert figure.axes[0].lines[1].get_ydata() == pytest.approx([0.2, 0.5]) and len(figure.axes[0].lines) == 2
 
 
 def test_the_size_of_the_problems_is_drawn_with_the_target_sets_own_as_a_line():
@@ -175,11 +177,3 @@ def test_the_command_takes_yardsticks(tmp_path, capsys):
     for word in ("large", "large=2", "=0.5", "large=nan"):
         assert main(["report", str(folder), "--yardstick", word]) == 2
         assert f"`--yardstick` ({word}) must be a name and a rate" in capsys.readouterr().err
-
-
-def test_seeds_of_an_arm_are_one_curve():
-    runs = [make_run(f"sgs-{seed}", [10, 20], [0.2, 0.4 + seed / 5], seed) for seed in range(2)]
-    for run in runs:
-        run.config["proposer"] = "targets"
-    figure = target_figures(runs)["Cumulative solve rate of the targets"]
-    assert figure.axes[0].lines[1].get_ydata() == pytest.approx([0.2, 0.5]) and len(figure.axes[0].lines) == 2

@@ -49,7 +49,7 @@ def test_every_slot_gets_a_problem_of_a_uniform_rung_that_has_one_left():
     assert len(made) == 8 and not {f"{r}/{n}" for r, n in (p.problem for p in made)} & held_out
 
 
-def test_a_round_is_the_same_on_all_processes_and_when_it_is_played_again():
+def test_a_round_is_the_same_on_all_processes_and_uniform_texts_are_the_domains():
     play = lambda rank, gather: [  # noqa: E731
         p.problem for p in make_proposer("uniform_rungs").propose(scripted({}, rank=rank, world=2, gather=gather), [])
     ]
@@ -57,6 +57,10 @@ def test_a_round_is_the_same_on_all_processes_and_when_it_is_played_again():
     alone = [p.problem for p in make_proposer("uniform_rungs").propose(scripted({}), [])]
     assert first == second == alone
     assert alone != [p.problem for p in make_proposer("uniform_rungs").propose(scripted({}, index=1), [])]
+    round = scripted({})
+    proposals = make_proposer("uniform_texts").propose(round, [])
+    assert [p.problem for p in proposals] == round.domain.random_text(8, 0, frozenset())
+    assert rungs_of(proposals) == [3, 4, 5, 3, 4, 5, 3, 4] and all(p.reason == "ok" for p in proposals)
 
 
 def test_the_game_plays_what_was_chosen_and_leaves_a_share_to_the_data_set():
@@ -184,10 +188,3 @@ def test_what_does_not_fit_the_run_is_refused_before_it_begins():
     for name in ("uniform_rungs", "uniform_texts"):
         with pytest.raises(ConfigError, match="the domain BaseDomain has no"):
             make_proposer(name).check({"prover": ["prover"]}, BaseDomain())
-
-
-def test_uniform_texts_are_played_as_the_domain_draws_them():
-    round = scripted({})
-    proposals = make_proposer("uniform_texts").propose(round, [])
-    assert [p.problem for p in proposals] == round.domain.random_text(8, 0, frozenset())
-    assert rungs_of(proposals) == [3, 4, 5, 3, 4, 5, 3, 4] and all(p.reason == "ok" for p in proposals)

@@ -84,7 +84,10 @@ def test_the_conjecturers_see_distinct_problems_helps_and_sizes_of_the_train_sid
     assert 160 < later < 255  # a half of 400 and some of the others by chance; a standard deviation is 10
 
 
-def test_the_rows_of_the_numbers_start_as_waves():
+def test_training_is_reproducible_and_the_rows_of_the_numbers_start_as_waves():
+    first, second, other = (train("conjecturer", seed, steps=2) for seed in (0, 0, 1))
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
     waves = number_waves()
     assert waves.shape == (100, 40)
     assert waves[0, 0].item() == pytest.approx(0.05)  # cos 0
@@ -95,12 +98,6 @@ def test_the_rows_of_the_numbers_start_as_waves():
         rows = build(shape, 0, "prover").get_input_embeddings().weight
         first = WORDS.index("0")
         assert torch.equal(rows[first : first + 100, :40], waves)
-
-
-def test_training_is_reproducible_and_the_seed_changes_it():
-    first, second, other = (train("conjecturer", seed, steps=2) for seed in (0, 0, 1))
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
 
 
 def test_a_run_writes_models_that_can_be_measured(tmp_path, capsys):

@@ -102,7 +102,7 @@ def test_shares_of_zero_and_one_are_kept_and_the_learning_rate_decays_to_two_per
     assert torch.get_num_threads() == before
 
 
-def test_the_batch_is_what_the_tokenizer_makes_of_it_and_labels_cover_the_answer_alone():
+def test_the_batch_is_what_the_tokenizer_makes_of_it_and_reserved_rows_leave_the_others():
     tokenizer = build_tokenizer()
     ids, labels = encode_batch([("3 5 7 = 22 :", "3 * 5 + 7"), ("propose 3 :", "3 5 7 = 22")])
     end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
@@ -110,6 +110,11 @@ def test_the_batch_is_what_the_tokenizer_makes_of_it_and_labels_cover_the_answer
     second = [*tokenizer("propose 3 : 3 5 7 = 22")["input_ids"], end]
     assert ids.tolist() == [first, [*second, *[pad] * 3]]  # 13 tokens and 10
     assert labels.tolist() == [[-100] * 7 + first[7:], [-100] * 4 + second[4:] + [-100] * 3]
+    first, second = (with_reserved(load_tiny_rows(), len(RESERVED)) for _ in range(2))
+    weights = first.get_input_embeddings().weight
+    assert torch.equal(weights, second.get_input_embeddings().weight) and weights.shape == (129, 128)
+    assert torch.equal(weights[:113], load_tiny_rows().get_input_embeddings().weight)
+    assert first.get_output_embeddings().weight is weights and first.config.vocab_size == 129
 
 
 def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path):
@@ -132,14 +137,6 @@ def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path
     loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path / "model"))
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), loaded.parameters(), strict=True))
     assert AutoTokenizer.from_pretrained(str(tmp_path / "model"))("3 5 7 = 22 :")["input_ids"][0] == 1
-
-
-def test_reserved_rows_are_reproducible_and_leave_the_others():
-    first, second = (with_reserved(load_tiny_rows(), len(RESERVED)) for _ in range(2))
-    weights = first.get_input_embeddings().weight
-    assert torch.equal(weights, second.get_input_embeddings().weight) and weights.shape == (129, 128)
-    assert torch.equal(weights[:113], load_tiny_rows().get_input_embeddings().weight)
-    assert first.get_output_embeddings().weight is weights and first.config.vocab_size == 129
 
 
 def load_tiny_rows():

@@ -95,7 +95,7 @@ def test_a_folder_of_jobs_is_a_study_by_one_line(tmp_path, monkeypatch):
     assert [row["difference"] for row in found] == pytest.approx([0.75, 1, 0.75 - (0.5 + 1.5 / 16) / 2, 0])
 
 
-def test_p_values_are_those_of_students_t_and_of_welch():
+def test_p_values_are_those_of_students_t_and_of_welch_and_verdicts_have_their_marks():
     assert [rows.p_of_t(t, f) for t, f in ((2.776, 4), (4.604, 4), (2.306, 8))] == pytest.approx(
         [0.05, 0.01, 0.05], rel=1e-3
     )
@@ -105,9 +105,6 @@ def test_p_values_are_those_of_students_t_and_of_welch():
     values = {"a": np.array([2.0, 3.0, 4.0]), "b": np.array([0.0, 1.0, 2.0])}
     row = rows.measured(readers.Arms({}, lambda arm, metric: values[arm]), "a", "b", "solved", 10)
     assert row["difference"] == 2 and row["p"] == pytest.approx(0.0705, abs=1e-4)
-
-
-def test_colours_and_shapes_tell_the_verdicts_apart():
     marks = [plot.mark(verdict, 10, 10) for verdict in rows.VERDICTS]
     assert [re.match(r"<(\w+)", one)[1] for one in marks] == ["polygon", "polygon", "circle"]
     up, down = (

@@ -105,18 +105,15 @@ def test_a_problems_influence_is_what_the_fit_without_it_says():
     assert found.over == "100 problems of one run" and found.interval.low < 0.62 < found.interval.high
 
 
-def test_runs_and_their_problems_are_both_resampled():
+def test_runs_and_their_problems_are_both_resampled_and_hold_the_truth_as_often_as_they_should():
     rng = np.random.default_rng(2)
     runs = [cumulative(rng, known=True) for _ in range(3)]
     found = assess("a", runs, subsets=0)
     assert found.over == "3 runs and 200 problems" and found.values.shape == (3, 200)
     bare = assess("a", [ScalingCurve(one.compute, one.rate, True) for one in runs], subsets=0)
     assert bare.over == "3 runs" and bare.values[:, 0] == pytest.approx(found.values.mean(1))
-
-
-def test_three_cumulative_runs_hold_the_truth_as_often_as_they_should():
-    """24 arms of three runs whose asymptotes differ by .02: 22.8 are nominal, with a standard error of 1.07; 19 is 3.6
-    below. Resampling the points' residuals held the truth in 18."""
+    # 24 arms of three runs whose asymptotes differ by .02: 22.8 are nominal, with a standard error of 1.07; 19 is 3.6
+    # below. Resampling the points' residuals held the truth in 18.
     held = 0
     for number in range(24):
         rng = np.random.default_rng([7, number])

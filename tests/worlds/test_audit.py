@@ -53,25 +53,22 @@ class Evaluates(Sums):
             return ""
 
 
-def test_a_domain_that_evaluates_is_found():
+def test_a_domain_that_evaluates_is_found_and_countdown_and_detachment_pay_for_no_junk():
     problems = [(3, 5), (2, 9)]
     found = audit(Evaluates(), problems, ["8", "11"])
     assert set(PLANTED[:6]) <= set(found.ran) and found.right == 1.0
     assert found.paid["right or other"].right == 0.5  # "8 or 11" is 8, and "11 or 8" is not
     assert found.paid["constant"].right == 0.5  # 8, for one of two
     assert audit(Sums(), problems, ["8", "11"]).ran == ()
-
-
-# Domains of ours
-
-
-def test_countdown_and_detachment_pay_for_no_junk():
     domain = CountdownDomain.tiny()
     problems = domain.random(4, 0)
     answers = [str(solve(problem)) for problem in problems]
     nothing(audit(domain, problems, answers))
     domain = DetachmentDomain()
     nothing(audit(domain, domain.random(4, 0), ()))
+
+
+# Domains of ours
 
 
 def test_math_qa():

@@ -62,7 +62,7 @@ def round_of(**changes):
     return ScriptedRound(half, {"prover": (600, 4)}, Leveled(), **changes)
 
 
-def test_at_first_every_kind_and_every_level_is_as_likely():
+def test_at_first_every_kind_and_level_is_as_likely_and_a_domain_without_levels_is_refused():
     proposals = make_proposer("factorized_levels").propose(round_of(), [])
     kinds = [p.problem[0] for p in proposals]
     assert len(proposals) == 600 and len({p.problem for p in proposals}) == 600
@@ -72,6 +72,8 @@ def test_at_first_every_kind_and_every_level_is_as_likely():
     for x in range(3):  # of some 300, a third: a standard deviation is sqrt(300 x 2/9) = 8.2
         assert abs(sum(one[0] == x for one in levels) - len(levels) / 3) < 4 * 8.2
     assert all(p.asked == {"rung": sum(p.problem[1])} for p in proposals)
+    with pytest.raises(ConfigError, match="chooses levels of settings, and the domain BaseDomain has none"):
+        make_proposer("factorized_levels").check({"prover": ["prover"]}, BaseDomain())
 
 
 def test_a_step_is_that_of_reinforce_with_an_entropy_term_and_none_without_a_problem():
@@ -113,11 +115,6 @@ def test_it_learns_what_is_solved_half_of_the_time():
     again = make_proposer("factorized_levels")
     again.load_state_dict(proposer.state_dict())
     assert [p.problem for p in again.propose(round, [])] == [p.problem for p in proposer.propose(round, [])]
-
-
-def test_a_domain_without_levels_is_refused():
-    with pytest.raises(ConfigError, match="chooses levels of settings, and the domain BaseDomain has none"):
-        make_proposer("factorized_levels").check({"prover": ["prover"]}, BaseDomain())
 
 
 def test_a_conjecturers_levels_are_played_as_problems_and_each_process_draws_its_own():

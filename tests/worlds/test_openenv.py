@@ -33,7 +33,7 @@ def openenv(monkeypatch):
     )
 
 
-def test_the_tasks_are_the_problems_of_the_held_out_side():
+def test_the_tasks_are_the_problems_of_the_held_out_side_and_no_moves(monkeypatch):
     held_out = CountdownDomain.tiny().held_out(5)
     assert TASKS.list_splits() == ["test"] and TASKS.num_tasks("test") == 5
     tasks = TASKS.list_tasks("test")
@@ -41,6 +41,11 @@ def test_the_tasks_are_the_problems_of_the_held_out_side():
     assert [task["index"] for task in tasks] == [0, 1, 2, 3, 4] and len({task["id"] for task in tasks}) == 5
     assert TASKS.get_task("test", 3) == tasks[3] and TASKS.get_task_range("test", 1, -1) == tasks[1:4]
     assert tasks == HeldOutTasks(5, CountdownDomain.tiny()).list_tasks("test") and json.dumps(tasks)
+    with pytest.raises(ConfigError, match="answered by one expression, and this domain's `answers` are moves"):
+        HeldOutTasks(domain=CountdownDomain.ladder())
+    monkeypatch.setitem(sys.modules, "openenv.core.env_server", None)
+    with pytest.raises(ConfigError, match=r"pip install openenv==0\.10\.0, in an environment without the extra"):
+        served(TASKS)
 
 
 @pytest.mark.parametrize(("split", "index", "said"), [
@@ -52,14 +57,6 @@ def test_a_task_that_is_not_there_is_refused(split, index, said):
     with pytest.raises(NoTask, match=said) as error:
         TASKS.get_task(split, index)
     assert isinstance(error.value, IndexError)
-
-
-def test_moves_and_an_absent_package_are_refused(monkeypatch):
-    with pytest.raises(ConfigError, match="answered by one expression, and this domain's `answers` are moves"):
-        HeldOutTasks(domain=CountdownDomain.ladder())
-    monkeypatch.setitem(sys.modules, "openenv.core.env_server", None)
-    with pytest.raises(ConfigError, match=r"pip install openenv==0\.10\.0, in an environment without the extra"):
-        served(TASKS)
 
 
 def test_the_package_finds_every_method_of_its_protocol(openenv):

@@ -61,7 +61,7 @@ def value_of(question):
 # Problems
 
 
-def test_a_problem_has_the_terms_and_digits_of_its_levels(sums):
+def test_a_problem_has_the_terms_and_digits_of_its_levels_whose_sum_is_its_rung(sums):
     # num_terms has the levels 2, 3, 4, ... and num_digits 1, 2, ...; a level is the step from one to the next
     for terms in range(3):
         for digits in range(2):
@@ -70,6 +70,14 @@ def test_a_problem_has_the_terms_and_digits_of_its_levels(sums):
             assert terms + 2 <= len(numbers) <= terms + 3, problem
             assert all(len(number) <= digits + 2 for number in numbers), problem
             assert problem.answer == value_of(problem.question)
+    assert sums.rungs == [0, 1, 2, 3]
+    for rung in sums.rungs:
+        found = sums.random_of_rung(5, rung, 0)
+        assert len(found) == 5 and all(sum(p.levels) == rung == sums.rung(p) for p in found)
+    assert [sums.rung(p) for p in held_out_by_rung(sums, None, 2)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    sums.random(2, 0)
+    again = pickle.loads(pickle.dumps(sums))
+    assert again._pool is None and again.to_dict() == sums.to_dict()
 
 
 def test_random_problems_are_a_function_of_the_seed_and_held_out_ones_have_seeds_of_their_own(sums):
@@ -109,14 +117,6 @@ def test_a_question_that_depends_on_the_day_is_made_on_a_fixed_one(hostile):
     )
 
 
-def test_rungs_are_the_sums_of_levels(sums):
-    assert sums.rungs == [0, 1, 2, 3]
-    for rung in sums.rungs:
-        found = sums.random_of_rung(5, rung, 0)
-        assert len(found) == 5 and all(sum(p.levels) == rung == sums.rung(p) for p in found)
-    assert [sums.rung(p) for p in held_out_by_rung(sums, None, 2)] == [0, 0, 1, 1, 2, 2, 3, 3]
-
-
 def test_a_row_gives_its_problem_back(mixture):
     for problem in mixture.random(6, 0):
         row = mixture.prove_row(problem)
@@ -124,12 +124,6 @@ def test_a_row_gives_its_problem_back(mixture):
         assert row["prompt"][-1] == {"role": "user", "content": problem.question}
     named = {"task": "chain_sum", "levels": {"num_digits": 1, "num_terms": 3}, "seed": 4}
     assert mixture.problem(named).levels == (3, 1)
-
-
-def test_a_domain_travels_without_its_processes(sums):
-    sums.random(2, 0)
-    again = pickle.loads(pickle.dumps(sums))
-    assert again._pool is None and again.to_dict() == sums.to_dict()
 
 
 @pytest.mark.parametrize(("row", "message"), [

@@ -116,15 +116,14 @@ def test_what_could_not_be_played_told_apart_or_kept_is_refused_before_anything_
         main(["--tracks", str(own), *out])
 
 
-def test_the_list_and_the_settings_of_a_contestant_are_printed(capsys):
+def test_the_list_and_the_settings_of_a_contestant_are_printed_and_rates_follow_the_order_of_the_problems(
+    capsys, tmp_path
+):
     assert main(["--list"]) == 0
     said = capsys.readouterr().out
     assert "targets" in said and "trained" in said and "no: it criticises" in said
     assert main(["--print", "trained"]) == 0
     assert "prover_objective: rloo" in capsys.readouterr().out
-
-
-def test_rates_by_rung_follow_the_order_of_the_problems_where_answers_are_whole(tmp_path):
     # Two problems of 3 numbers with 1 and 2 right answers of 2, two of 4 numbers with none and 1:
     # pass@1 (1/2 + 1)/2 and (0 + 1/2)/2; pass@2 both, and one of two.
     found = SimpleNamespace(correct=[1, 2, 0, 1], n=2, rungs=None)

@@ -24,7 +24,7 @@ def row(problem):
     return {"prompt": [{"role": "user", "content": ""}], "numbers": list(problem.numbers), "target": problem.target}
 
 
-def test_the_tools_are_the_public_methods_and_have_schemas():
+def test_tools_have_schemas_and_the_question_has_the_numbers_the_target_and_the_tool():
     """As TRL finds them: every public function of the class but `reset` and `get_reward`."""
     for environment, name, argument in ((CountdownEnvironment, "submit", "expression"),
                                         (CountdownMovesEnvironment, "move", "move")):  # fmt: skip
@@ -33,6 +33,11 @@ def test_the_tools_are_the_public_methods_and_have_schemas():
         function = get_json_schema(getattr(environment(), name))["function"]
         assert function["name"] == name and function["parameters"]["required"] == [argument]
         assert function["parameters"]["properties"][argument]["type"] == "string"
+    question = CountdownEnvironment().reset(numbers=[3, 5, 7], target=22)
+    assert "3, 5, 7" in question and "22" in question and "`submit`" in question
+    assert "`move`" in CountdownMovesEnvironment().reset(numbers=[3, 5, 7], target=22)
+    own = CountdownEnvironment(ask=lambda problem: f"{problem.target}!")
+    assert own.reset(numbers=[3, 5, 7], target=22) == "22!"
 
 
 def test_a_submitted_expression_earns_what_the_verifier_says_of_it():
@@ -67,14 +72,6 @@ def test_the_first_answer_counts_and_what_follows_the_end_changes_nothing():
     assert environment.move("3 * 4 = 12") == str(Problem((12, 2), 24).numbers)
     assert environment.move("12 - 2 = 10") == "missed"
     assert environment.move("12 * 2 = 24").startswith("The game is over") and environment.get_reward() == 0.1
-
-
-def test_the_question_has_the_numbers_the_target_and_the_tool():
-    question = CountdownEnvironment().reset(numbers=[3, 5, 7], target=22)
-    assert "3, 5, 7" in question and "22" in question and "`submit`" in question
-    assert "`move`" in CountdownMovesEnvironment().reset(numbers=[3, 5, 7], target=22)
-    own = CountdownEnvironment(ask=lambda problem: f"{problem.target}!")
-    assert own.reset(numbers=[3, 5, 7], target=22) == "22!"
 
 
 def test_a_game_in_moves_earns_what_the_ladder_says_of_it():

@@ -73,15 +73,12 @@ def test_operand_counts_are_drawn_evenly_until_one_is_used_up(monkeypatch):
     assert 3 < len(twos) < 15 and len(problems) == 40
 
 
-def test_rules_and_a_further_condition_are_kept():
+def test_rules_and_a_further_condition_are_kept_and_too_few_are_one_clear_error(monkeypatch):
     whole = Rules(integers_only=True)
     problems = generate_problems(200, SMALL, seed=1, rules=whole, accept=lambda p: p.target % 2 == 0)
     assert len(problems) == 200
     assert all(p.target % 2 == 0 for p in problems)
     assert all(naive_solvable(p.numbers, p.target, integers_only=True) for p in problems)
-
-
-def test_ranges_that_hold_too_few_are_one_clear_error(monkeypatch):
     monkeypatch.setattr(generator, "PATIENCE", 20_000)
     # 1 and 1: targets 0, 1, 2; in range 1 and 2
     few = ProblemSpec(operands=(2,), number_high=1, target_low=1, target_high=5)
@@ -94,16 +91,13 @@ def test_ranges_that_hold_too_few_are_one_clear_error(monkeypatch):
 # The frozen held-out set
 
 
-def test_the_held_out_set_is_large_solvable_distinct_in_range_and_held_out():
+def test_the_held_out_set_is_large_solvable_and_distinct_and_a_changed_one_is_noticed(monkeypatch):
     problems = heldout_problems()
     assert Counter(len(p.numbers) for p in problems) == {3: 500, 4: 500, 5: 150, 6: 150}
     assert len({p.key for p in problems}) == len(problems) == 1300
     assert all(ProblemSpec(operands=(3, 4, 5, 6)).admits(p) and heldout_key(p.key) for p in problems)
     assert all(is_solvable_batch(problems))
     assert heldout_problems(4) == [p for p in problems if len(p.numbers) == 4]
-
-
-def test_a_changed_generator_is_noticed(monkeypatch):
     monkeypatch.setattr(generator, "STRATA", {3: 9})
     generator._frozen.cache_clear()
     try:

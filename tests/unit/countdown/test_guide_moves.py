@@ -38,25 +38,23 @@ def test_moves_to_a_later_state_are_counted_and_so_are_numbers_and_moves_that_ch
     assert rubric_in_moves(TARGET, seven, 99).complexity == 3  # seven of four numbers, their sum
 
 
-def test_a_help_with_a_target_may_hold_results_of_moves_and_another_proposal_not():
+def test_a_help_may_hold_results_of_moves_and_a_solution_counts_if_its_moves_solve():
     state = Problem((30, 5, 6), 24)  # beyond 12, within 99
     (helping,) = DOMAIN.check([state], [{"target": TARGET}])
     (plain,) = DOMAIN.check([state], [None])
     (beyond,) = DOMAIN.check([Problem((100, 5, 6), 24)], [{"target": TARGET}])
     assert (helping.reason, plain.reason, beyond.reason) == ("ok", "out_of_range", "out_of_range")
 
-
-EIGHT = Problem((1, 1, 1, 1, 1, 1, 1, 1), 8)  # beyond the numbers whose moves are searched
-SUMS = [f"{n} + 1 = {n + 1}" for n in range(1, 8)]
-
-
-def test_a_solution_counts_only_if_its_moves_solve_the_problem():
     def complexity(solution):
         return DOMAIN.helping.review(Problem((2,) * 8, 8), EIGHT, solution).complexity
 
     assert complexity("\n".join(SUMS)) == 1  # as many numbers as the target problem
     wrong = [None, "", "right", "\n".join(SUMS[:-1]), "\n".join([*SUMS[:-1], "7 + 1 = 9"]), "\n".join(SUMS[1:])]
     assert [complexity(text) for text in wrong] == [4] * len(wrong)  # not known to be solvable
+
+
+EIGHT = Problem((1, 1, 1, 1, 1, 1, 1, 1), 8)  # beyond the numbers whose moves are searched
+SUMS = [f"{n} + 1 = {n + 1}" for n in range(1, 8)]
 
 
 @pytest.mark.parametrize(("transcript", "rules"), [

@@ -143,16 +143,13 @@ def test_a_domain_is_in_moves_when_it_says_so_and_asks_once_for_any_size():
     ]  # fmt: skip
 
 
-def test_a_proposal_is_admitted_without_a_solver():
+def test_a_proposal_is_admitted_without_a_solver_and_stop_strings_that_cut_a_move_are_seen():
     large = CountdownDomain(ProblemSpec((3, 20), 1, 12, 1, 100), BARE, "compact_moves", "compact_any", answers="moves")
     unsolvable, twenty, beyond = Problem((1, 1, 1), 99), Problem((12,) * 20, 24), Problem((3, 4, 5), 100)
     assert [one.reason for one in large.check([unsolvable, twenty, beyond])] == ["ok", "ok", "out_of_range"]
     assert large.facts == ("in_range",) and "value_high" in str(large.outside(beyond))
     with pytest.raises(ConfigError, match=r"must not exceed 6, the most the solver takes"):
         CountdownDomain(ProblemSpec((3, 20), 1, 12, 1, 99), BARE, "compact").random(1, 0)
-
-
-def test_stop_strings_that_cut_a_move_are_seen():
     assert TINY.cut_by("prover", ["="]) == "3 - 2 = 1" and TINY.cut_by("prover", ["\n"]) is None
     assert CHAT.cut_by("prover", ["</answer>"]) is None and CHAT.cut_by("prover", ["<answer>"]) is not None
     assert TINY.cut_by("conjecturer", ["="]) == "3 5 7 = 22"

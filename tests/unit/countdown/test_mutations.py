@@ -80,7 +80,7 @@ def test_every_candidate_asks_for_the_expression_that_it_was_made_for():
     assert min(seen.values()) > 10
 
 
-def test_features_on_the_way_are_those_of_feature_matrix():
+def test_features_on_the_way_are_those_of_feature_matrix_and_other_counts_out_of_range():
     for spec in (TINY, ProblemSpec((4,))):
         seeds = generate_problems(60, spec, seed=3)
         found = mutate(seeds, ["resample"] * 60, ["multi_step"] * 60, spec, RULES, seed=1)
@@ -88,6 +88,10 @@ def test_features_on_the_way_are_those_of_feature_matrix():
         assert len(good) > 20
         assert np.array_equal(found.features[good], feature_matrix([found.problems[i] for i in good]))
         assert np.isnan(found.features[[i for i in range(60) if i not in good]]).all()
+    found = mutate([Problem((1, 2, 3, 4), 10)], ["small"], ["multiply"], TINY, RULES, seed=0)
+    assert found.reasons == ["out_of_range"]
+    with pytest.raises(ConfigError, match="must not exceed 6"):
+        mutate([Problem((1, 2, 3), 6)], ["small"], ["multiply"], ProblemSpec((7,)), RULES, seed=0)
 
 
 def test_reasons_are_the_first_check_that_failed_and_trivial_is_a_plain_sum_or_product():
@@ -121,10 +125,3 @@ def test_candidates_are_a_function_of_the_seed_alone_and_seed_features_know_no_s
     assert found.tolist() == pytest.approx([1, 2 / 12, 10 / 12, 5 / 12, (38 / 3) ** 0.5 / 12, 1, 60 / 99])
     unsolvable = Problem((1, 1, 1), 99)
     assert np.isfinite(CountdownDomain.tiny().mutations.seed_features([unsolvable])).all()
-
-
-def test_seeds_of_other_operand_counts_are_out_of_range_and_seven_operands_refused():
-    found = mutate([Problem((1, 2, 3, 4), 10)], ["small"], ["multiply"], TINY, RULES, seed=0)
-    assert found.reasons == ["out_of_range"]
-    with pytest.raises(ConfigError, match="must not exceed 6"):
-        mutate([Problem((1, 2, 3), 6)], ["small"], ["multiply"], ProblemSpec((7,)), RULES, seed=0)

@@ -83,13 +83,20 @@ def test_held_out_problems_are_as_many_of_each_size_and_those_of_a_rung_its_own(
         assert all(domain.is_held_out(p) for p in domain.held_out_of_rung(20, 4))
 
 
-def test_a_size_that_is_used_up_leaves_the_mix():
+def test_a_size_that_is_used_up_leaves_the_mix_and_a_chat_has_tags_and_planted_shots():
     spec = ProblemSpec((2, 3), 1, 2, 1, 99)
     found = planted_problems(20, spec, 0)
     # two numbers of 1 and 2: 1+1, 1*1 | 1+2, 2-1, 2*1 | 2+2 = 2*2, 2/2: 7 problems on both sides
     assert 0 < sum(len(p.numbers) == 2 for p in found) <= 7
     with pytest.raises(ConfigError, match=r"Only \d+ of 500 problems were found in the 'train' split"):
         planted_problems(500, spec, 0)
+    chat = CountdownDomain(SMALL, prover_prompt="moves", answers="moves")
+    ((row, text),) = chat.demonstrations(1, 0, (2,))[0]
+    assert text.startswith("<answer> ") and text.endswith(" </answer>")
+    assert chat.verify([text], [chat.problem(row)])[0].correct
+    prompt = CountdownDomain(ProblemSpec((8,), 1, 12, 1, 99), prover_prompt="moves", answers="moves").propose_row(8)
+    shots = prompt["prompt"].split("\n")[1:-1]
+    assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)
 
 
 def test_demonstrations_are_whole_right_episodes_of_the_training_side():
@@ -108,19 +115,6 @@ def test_demonstrations_are_whole_right_episodes_of_the_training_side():
         assert state.correct
     assert TINY.demonstrations(300, 7, (2, 3, 3), exclude) == shown
     assert {len(episode) + 1 for episode in TINY.demonstrations(20, 0)} == {3, 4}
-
-
-def test_a_chat_models_demonstrations_stand_in_tags():
-    chat = CountdownDomain(SMALL, prover_prompt="moves", answers="moves")
-    ((row, text),) = chat.demonstrations(1, 0, (2,))[0]
-    assert text.startswith("<answer> ") and text.endswith(" </answer>")
-    assert chat.verify([text], [chat.problem(row)])[0].correct
-
-
-def test_the_six_shots_of_a_size_beyond_the_solver_are_planted():
-    prompt = CountdownDomain(ProblemSpec((8,), 1, 12, 1, 99), prover_prompt="moves", answers="moves").propose_row(8)
-    shots = prompt["prompt"].split("\n")[1:-1]
-    assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)
 
 
 def test_a_file_of_moves_and_a_file_of_problems_for_them(tmp_path):

@@ -33,12 +33,18 @@ def test_the_prompts_of_the_public_checkpoints_byte_for_byte():
     assert user == {"role": "user", "content": JSON}
 
 
-def test_numbers_are_printed_as_numpy_prints_an_array():
+def test_numbers_are_printed_as_numpy_does_and_a_prompts_problem_is_read_back():
     generator = random.Random(0)
     for count in range(1, 101):
         for digits in (1, 2, 3, 9):
             numbers = [generator.randint(1, 10**digits) for _ in range(count)]
             assert print_like_numpy(numbers) == str(np.array(numbers))
+    # The inverse of the public renderings; what asks for nothing legal is None.
+    for style in ("countdown_3to4", "tinyzero"):
+        prompt = PROVER_PROMPTS[style](P)
+        assert problem_in_prompt(prompt if isinstance(prompt, str) else prompt[1]["content"]) == P
+    for text in ("", "numbers [1, 2]", "numbers [0, 2] equals 3", "numbers [] equals 3", "numbers [1 2] [3] equals 4"):
+        assert problem_in_prompt(text) is None
 
 
 JSON = (
@@ -93,15 +99,6 @@ def test_the_six_fixed_shots_are_solvable_and_the_same_whatever_is_asked_for():
     assert all(is_solvable(p) and ProblemSpec().admits(p) and not heldout_key(p.key) for p in problems)
     assert domain.stop_strings("conjecturer") == ["</problem>"]
     assert domain.parse(["44, 19, 35], target=98 \n\n"])[0].problem == P  # a blank line ends a proposal too
-
-
-def test_the_problem_of_a_prompt_is_read_back():
-    """The inverse of the public renderings; what asks for nothing legal is None."""
-    for style in ("countdown_3to4", "tinyzero"):
-        prompt = PROVER_PROMPTS[style](P)
-        assert problem_in_prompt(prompt if isinstance(prompt, str) else prompt[1]["content"]) == P
-    for text in ("", "numbers [1, 2]", "numbers [0, 2] equals 3", "numbers [] equals 3", "numbers [1 2] [3] equals 4"):
-        assert problem_in_prompt(text) is None
 
 
 @pytest.mark.parametrize("style", CONJECTURER_PROMPTS)

@@ -50,9 +50,10 @@ def check_solution(problem, rules=DEFAULT_RULES):
 # Counts of FACTS
 
 
-def test_inequivalent_expressions_are_as_many_as_oeis_a140606_says():
+def test_inequivalent_expressions_are_as_many_as_oeis_a140606_says_by_both_enumerations():
     signed = [plan(k).count + int(flippable(k).sum()) for k in range(1, 7)]
     assert signed == [1, 6, 68, 1170, 27142, 793002]
+    assert [sum(naive_counts(n).values()) for n in ((2,), (2, 9), (2, 9, 31), (2, 9, 31, 87))] == [1, 6, 68, 1170]
 
 
 def test_the_six_expressions_over_two_numbers_and_the_classic():
@@ -67,36 +68,30 @@ def test_the_six_expressions_over_two_numbers_and_the_classic():
     assert not meeting.is_exact(6, 407, 9_999)
 
 
-def test_the_24_game():
+def test_counts_of_the_24_game_of_pairs_up_to_12_and_of_random_conjectures():
     problems = [Problem(numbers, 24) for numbers in multisets(range(1, 14), 4)]
     rational = is_solvable_batch(problems)
     integral = is_solvable_batch(problems, INTEGERS)
     assert (len(problems), sum(rational), sum(integral)) == (1820, 1362, 1346)
     need = [p.numbers for p, r, i in zip(problems, rational, integral, strict=True) if r and not i]
     assert sorted(need) == sorted(NEED_FRACTIONS)
-
-
-def test_solvable_pairs_of_four_numbers_up_to_12():
     numbers = np.array(multisets(range(1, 13), 4))
     targets = np.arange(10, 101)
     pairs = np.repeat(numbers, len(targets), axis=0), np.tile(targets, len(numbers))
     assert len(pairs[1]) == 1365 * 91
     assert solvable_arrays(*pairs).sum() == 58_944
     assert solvable_arrays(*pairs, rules=INTEGERS).sum() == 56_485
+    # 3.6% and 13.5%; standard errors 0.09 and 0.24 points at these sample sizes
+    generator = np.random.default_rng(0)
+    for k, n, share, error in ((3, 40_000, 0.036, 0.004), (4, 20_000, 0.135, 0.010)):
+        numbers, targets = generator.integers(1, 100, (n, k)), generator.integers(10, 101, n)
+        assert abs(solvable_arrays(numbers, targets).mean() - share) < error
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rules", "pairs"), [(Rules(), 58_944), (INTEGERS, 56_485)])
 def test_reachable_targets_of_all_four_numbers_up_to_12(rules, pairs):
     assert sum(len(reachable_targets(n, 10, 100, rules)) for n in multisets(range(1, 13), 4)) == pairs
-
-
-def test_random_conjectures_are_solvable_as_often_as_was_measured():
-    # 3.6% and 13.5%; standard errors 0.09 and 0.24 points at these sample sizes
-    generator = np.random.default_rng(0)
-    for k, n, share, error in ((3, 40_000, 0.036, 0.004), (4, 20_000, 0.135, 0.010)):
-        numbers, targets = generator.integers(1, 100, (n, k)), generator.integers(10, 101, n)
-        assert abs(solvable_arrays(numbers, targets).mean() - share) < error
 
 
 # Independent searches
@@ -137,10 +132,6 @@ def test_every_count_is_that_of_an_independent_enumeration(numbers, integers_onl
     counts = naive_counts(numbers, integers_only)
     expected = {int(v): n for v, n in sorted(counts.items()) if v.denominator == 1 and abs(v) <= 10_000}
     assert reachable_targets(numbers, -10_000, 10_000, Rules(integers_only=integers_only)) == expected
-
-
-def test_the_independent_enumeration_counts_as_oeis_does():
-    assert [sum(naive_counts(n).values()) for n in ((2,), (2, 9), (2, 9, 31), (2, 9, 31, 87))] == [1, 6, 68, 1170]
 
 
 @pytest.mark.slow

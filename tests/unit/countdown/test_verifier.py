@@ -14,12 +14,16 @@ def reason(expression, numbers, target, **rules):
     return verify(expression, Problem(numbers, target), Rules(answer_format="bare", **rules)).reason
 
 
-def test_precedence_and_associativity_are_those_of_arithmetic():
+def test_precedence_is_that_of_arithmetic_and_a_batch_is_one_verdict_each():
     # 8 - 3 - 2 = 3; 8 / 4 / 2 = 1; 2 + 3 * 4 = 14; 8 / 4 * 2 = 4; (2 + 3) * 4 = 20; 9 - (3 - 2) = 8
     for expression, value in [
         ("8-3-2", 3), ("8/4/2", 1), ("2+3*4", 14), ("8/4*2", 4), ("(2+3)*4", 20), ("9-(3-2)", 8), ("((5))", 5),
     ]:  # fmt: skip
         assert verify(expression, Problem((1,), 1), BARE).value == value
+    problems = [Problem((3, 4), 7), Problem((3, 4), 12)]
+    assert [v.correct for v in verify_batch(["3+4", "3+4"], problems, BARE)] == [True, False]
+    with pytest.raises(ValueError):
+        verify_batch(["3+4"], problems, BARE)
 
 
 def test_a_remainder_an_unused_number_and_an_equation_are_right_where_the_rules_say_so():
@@ -101,10 +105,3 @@ def test_white_space_at_the_ends_is_no_part_of_the_limit_and_a_longer_one_stays_
     assert verify("9" * 4096, Problem((9,), 9), most).reason is Reason.WRONG_NUMBERS
     for text in ("/".join(["7"] * 2048), "-".join(["1/7"] * 1024), "1/(" * 800 + "7" + ")" * 800):
         assert verify(text, Problem((9,), 9), most).reason is Reason.WRONG_NUMBERS
-
-
-def test_a_batch_is_one_verdict_each_and_insists_on_equal_lengths():
-    problems = [Problem((3, 4), 7), Problem((3, 4), 12)]
-    assert [v.correct for v in verify_batch(["3+4", "3+4"], problems, BARE)] == [True, False]
-    with pytest.raises(ValueError):
-        verify_batch(["3+4"], problems, BARE)

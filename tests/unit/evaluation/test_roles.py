@@ -121,7 +121,7 @@ PROPOSALS = [
 ]
 
 
-def test_the_conjecturers_rates_are_shares_of_all_proposals(tokenizer):
+def test_the_conjecturers_rates_are_shares_of_all_and_only_what_is_in_range_is_solved(tokenizer, monkeypatch):
     model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8)
     assert found.parseable.value == 6 / 8
@@ -132,9 +132,6 @@ def test_the_conjecturers_rates_are_shares_of_all_proposals(tokenizer):
     assert [p.key for p in found.problems] == ["3,5,7=22", "3,5,7=22", "1,2,3=6"]
     assert found.solve_rate is None and "solve_rate" not in found.to_dict()
     json.dumps(found.to_dict(), allow_nan=False)
-
-
-def test_the_solve_rate_is_asked_once_per_distinct_solvable_problem(tokenizer):
     asked = []
 
     def prover_correct(problems):
@@ -145,6 +142,13 @@ def test_the_solve_rate_is_asked_once_per_distinct_solvable_problem(tokenizer):
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8, prover_correct=prover_correct)
     assert asked == ["3,5,7=22", "1,2,3=6"]
     assert found.solve_rate is not None and found.solve_rate.value == 0.5
+    # Sixteen operands would keep the solver busy for longer than the universe is old.
+    asked = []
+    monkeypatch.setattr(CountdownDomain, "solvable_batch", lambda self, ps: asked.extend(ps) or [True] * len(ps))
+    model = Answers(tokenizer, {"propose 3 :": [" ".join(["9"] * 16) + " = 9", "1 2 3 = 6"]})
+    found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=2, max_new_tokens=20)
+    assert (found.parseable.value, found.facts["solvable"].value) == (1.0, 0.5)
+    assert [problem.key for problem in asked] == ["1,2,3=6"]
 
 
 def test_proposals_are_dealt_out_over_the_operand_counts_and_none_parsed_has_no_unique_rate(tokenizer):
@@ -157,16 +161,6 @@ def test_proposals_are_dealt_out_over_the_operand_counts_and_none_parsed_has_no_
     )
     assert (found.unique, found.parseable.value, found.problems) == (None, 0.0, [])
     assert "unique" not in found.to_dict()
-
-
-def test_problems_out_of_range_never_reach_the_solver(tokenizer, monkeypatch):
-    # Sixteen operands would keep the solver busy for longer than the universe is old.
-    asked = []
-    monkeypatch.setattr(CountdownDomain, "solvable_batch", lambda self, ps: asked.extend(ps) or [True] * len(ps))
-    model = Answers(tokenizer, {"propose 3 :": [" ".join(["9"] * 16) + " = 9", "1 2 3 = 6"]})
-    found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=2, max_new_tokens=20)
-    assert (found.parseable.value, found.facts["solvable"].value) == (1.0, 0.5)
-    assert [problem.key for problem in asked] == ["1,2,3=6"]
 
 
 def test_the_unique_rates_interval_by_hand_covers_its_expectation():

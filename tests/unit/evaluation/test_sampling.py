@@ -86,7 +86,7 @@ def test_there_are_n_texts_for_every_prompt_of_the_seed_and_torchs_generator_is_
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_generator_is_put_back_when_sampling_fails(tokenizer):
+def test_the_generator_is_put_back_when_sampling_fails_and_batches_draw_apart(tokenizer):
     class Broken(Scripted):
         def generate(self, **kwargs):
             torch.rand(3)
@@ -96,9 +96,6 @@ def test_the_generator_is_put_back_when_sampling_fails(tokenizer):
     with pytest.raises(RuntimeError, match="out of memory"):
         sample(Broken([2]), tokenizer)
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_batches_draw_from_different_streams():
     draws = []
     for number in range(20):
         with private_generator(torch.device("cpu"), 0, number):
@@ -119,14 +116,11 @@ def test_samples_follow_the_models_distribution(model, tokenizer):
         assert seen[word] == pytest.approx(expected[i].item(), abs=0.03)
 
 
-def test_padding_and_batch_mates_do_not_change_greedy_texts(model, tokenizer):
+def test_padding_batch_mates_and_the_models_own_config_change_no_text(model, tokenizer):
     together, _ = sample(model, tokenizer, n=1, temperature=0)
     alone = [sample(model, tokenizer, [prompt], 1, temperature=0)[0][0] for prompt in PROMPTS]
     assert together == alone
     assert sample(model, tokenizer, n=3, temperature=0, batch_size=5)[0] == [row * 3 for row in together]
-
-
-def test_the_models_own_generation_config_cannot_bend_the_distribution(tokenizer):
     plain, bent = build(), build()
     bent.generation_config = GenerationConfig(
         pad_token_id=0, eos_token_id=2, do_sample=True, repetition_penalty=5.0, top_k=1, min_p=0.9, temperature=0.01,
@@ -178,7 +172,7 @@ def test_a_text_ends_at_the_first_end_token_of_all_that_the_model_has_and_is_tru
     assert model.calls[0]["config"].eos_token_id == [2, 3]
 
 
-def test_a_chat_also_ends_with_the_templates_end_of_turn(tokenizer):
+def test_a_chat_also_ends_with_its_end_of_turn_and_padding_may_be_the_end_token(tokenizer):
     chat = copy.deepcopy(tokenizer)
     chat.add_special_tokens({"additional_special_tokens": ["<|im_end|>"]})
     chat.chat_template = "{% for m in messages %} {{ m.content }} <|im_end|>{% endfor %}"
@@ -187,6 +181,11 @@ def test_a_chat_also_ends_with_the_templates_end_of_turn(tokenizer):
     texts, _ = sample(model, chat, [[{"role": "user", "content": "7"}]], 1, max_new_tokens=3)
     assert model.calls[0]["config"].eos_token_id == [2, 3]
     assert texts == [["1"]]
+    bare = copy.deepcopy(tokenizer)
+    bare.pad_token = None
+    model = Scripted([8, 2])
+    sample(model, bare)
+    assert model.calls[0]["config"].pad_token_id == 2
 
 
 def test_a_stop_string_ends_a_real_generation_and_is_no_truncation(model):
@@ -210,14 +209,6 @@ def test_a_stop_string_ends_a_real_generation_and_is_no_truncation(model):
 def test_a_stop_string_that_cannot_be_is_one_sentence(model, tokenizer, stops, said):
     with pytest.raises(ConfigError, match=said):
         sample(model, tokenizer, PROMPTS, 1, stop_strings=stops)
-
-
-def test_a_tokenizer_without_padding_pads_with_the_end_token(tokenizer):
-    bare = copy.deepcopy(tokenizer)
-    bare.pad_token = None
-    model = Scripted([8, 2])
-    sample(model, bare)
-    assert model.calls[0]["config"].pad_token_id == 2
 
 
 def test_a_chat_prompt_without_template_and_a_model_without_end_are_refused(tokenizer):

@@ -44,16 +44,13 @@ def test_an_interval_with_0_in_it_is_never_a_gain(folder):
     assert "A change in pass@1 of less than about 0.080 would not show here." in unclear.text  # (.13 + .03) / 2
 
 
-def test_a_control_is_what_the_gain_is_compared_to(folder):
+def test_a_control_is_what_the_gain_is_compared_to_and_what_is_not_over_is_not_judged(folder):
     run = replace(load_run(folder), control={"difference": {"pass@1": Interval(0.01, -0.01, 0.03)}})
     assert "No control was run" not in str(verdict(run))
     said = "Against the control without a conjecturer: no difference shown in pass@1 (+0.010 [-0.010, +0.030])."
     assert said in str(verdict(run))
     run = replace(run, control={"difference": {"pass@1": Interval(-0.02, -0.03, -0.01)}})
     assert "pass@1 is lower with the conjecturer (-0.020 [-0.030, -0.010])" in str(verdict(run))
-
-
-def test_a_run_that_is_not_over_or_was_not_measured_is_not_judged(folder):
     run = replace(load_run(folder), evaluation={})
     assert str(verdict(run)).startswith("Not measured: the run has no evaluation before and after training")
     going = replace(run, others=[{"step": 4, "eval_pass@1": 0.25}], config={**run.config, "max_steps": 300})

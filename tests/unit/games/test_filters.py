@@ -66,7 +66,7 @@ def played(domain=DOMAIN, **settings):
     return game.play(ScriptedRound(write, SIZES, domain), [])
 
 
-def test_the_frontier_filters_what_conjecturers_are_trained_on():
+def test_the_frontier_filters_what_conjecturers_and_provers_are_trained_on():
     plain = played()
     assert plain.metrics["round/solve_rate_mean"] == 0.5 and "round/frontier_share" not in plain.metrics
     assert plain.turns[-1].selected_B is None
@@ -77,6 +77,10 @@ def test_the_frontier_filters_what_conjecturers_are_trained_on():
     other = played(frontier_low=0.1, frontier_high=0.5, solve_rate_over="provers")
     assert other.metrics["round/solve_rate_mean"] == 0.75 and other.metrics["round/frontier_share"] == 0.5
     assert other.turns[-1].selected_B.tolist() == [False, True, False]
+    first, second = played(prover_trains_on="nontrivial").turns[:2]
+    assert first.selected_B is None and second.selected_B is None  # both problems lie at .5
+    some = played(prover_trains_on="frontier", frontier_high=0.6, solve_rate_over="provers").turns[0]
+    assert some.selected_B.tolist() == [False, False, True, True]  # 1 and 1/2 of the provers
 
 
 def test_an_unsolvable_problem_has_pass_rate_0_and_its_share_is_that_of_the_conjecturers_own():
@@ -95,10 +99,3 @@ def test_an_unsolvable_problem_has_pass_rate_0_and_its_share_is_that_of_the_conj
     # Three texts of the last tier, asked for "3 or more"; the third has no solution.
     wide = CountdownDomain(replace(DOMAIN.spec, operands=(3, 4)), DOMAIN.rules, "compact", "compact")
     assert played(wide).metrics["conjecturer/played_rate_operands_3"] == pytest.approx(2 / 3)
-
-
-def test_provers_are_trained_on_what_is_not_trivial():
-    first, second = played(prover_trains_on="nontrivial").turns[:2]
-    assert first.selected_B is None and second.selected_B is None  # both problems lie at .5
-    some = played(prover_trains_on="frontier", frontier_high=0.6, solve_rate_over="provers").turns[0]
-    assert some.selected_B.tolist() == [False, False, True, True]  # 1 and 1/2 of the provers

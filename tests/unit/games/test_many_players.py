@@ -59,7 +59,7 @@ def symbolic(**settings):
     return game, proposer, game.play(played, ANCHORS)
 
 
-def test_what_a_proposer_logs_is_declared_and_asked_for_after_it_has_learned():
+def test_what_a_proposer_logs_is_declared_and_its_state_is_the_games():
     game, _, result = symbolic()
     assert result.metrics["round/learned"] == 1
     (declared,) = [m for m in declared_metrics(game, {"prover": ["prover"]}) if m.name == "round/learned"]
@@ -67,6 +67,12 @@ def test_what_a_proposer_logs_is_declared_and_asked_for_after_it_has_learned():
     game.proposer.metrics = "round/learned"
     with pytest.raises(ConfigError, match=r"`metrics` of the proposer \('round/learned'\) must be a list of Metric"):
         declared_metrics(game, {})
+    game, _, _ = symbolic()
+    state = game.state_dict()
+    assert state["proposer"] == {"rounds": 1} and state["archive"]["played"] == ["3,5,7=22", "2,3,4=24"]
+    again = ProposeAndSolve(Symbolic([]))
+    again.load_state_dict(state)
+    assert again.archive == game.archive and len(again.proposer.outcomes) == 1
 
 
 def test_a_symbolic_proposer_learns_what_became_of_each_proposal_shared_duplicates_too():
@@ -111,15 +117,6 @@ class Unchecked(Symbolic):
 
     def propose(self, round, anchors):
         return [Proposal(Problem((3, 5, 7), 22)), Proposal(Problem((2, 3, 4), 24))]
-
-
-def test_the_games_state_holds_the_archive_and_the_proposers():
-    game, _, _ = symbolic()
-    state = game.state_dict()
-    assert state["proposer"] == {"rounds": 1} and state["archive"]["played"] == ["3,5,7=22", "2,3,4=24"]
-    again = ProposeAndSolve(Symbolic([]))
-    again.load_state_dict(state)
-    assert again.archive == game.archive and len(again.proposer.outcomes) == 1
 
 
 def test_two_provers_are_averaged_and_one_is_no_list_of_provers():

@@ -59,7 +59,7 @@ def test_the_rewards_are_kept_and_credited_on_other_proposals():
     assert turn.advantages_B.tolist() == pytest.approx([*(known - (1.375 - known) / 3), 0, 0])
 
 
-def test_nothing_but_the_conjecturers_credit_differs():
+def test_nothing_but_the_conjecturers_credit_differs_and_all_processes_shuffle_alike():
     (straight, first, game, asked), (placebo, second, same, too) = play(False, 2), play(True, 2)
     assert straight.metrics == placebo.metrics and straight.samples == placebo.samples
     assert straight.solved == placebo.solved and asked.rows == too.rows
@@ -68,8 +68,6 @@ def test_nothing_but_the_conjecturers_credit_differs():
     assert straight.turns[0].advantages_B.tolist() == placebo.turns[0].advantages_B.tolist()
     assert straight.turns[0].rollout.role == "prover"
 
-
-def test_all_processes_shuffle_alike():
     def told(rank, gather):
         proposals = play(True, rank=rank, world=2, gather=gather)[1].rewards_N
         return proposals.tolist()

@@ -54,7 +54,7 @@ def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung_if_it_ha
         assert rung_health(domain, [], [Stair(1, 2)], [0.5]) == {}
 
 
-def test_a_collected_round_plays_episodes_too():
+def test_a_collected_round_plays_episodes_too_equal_ones_for_equal_keys():
     tokenizer = words()
     moves = {"1 : 2": "up, up, down down", "1 : 1": "up up, up", "2 : 1": "down, up, up"}
     player = Player(Written(tokenizer, moves), tokenizer, 3, {"max_new_tokens": 2})
@@ -66,9 +66,6 @@ def test_a_collected_round_plays_episodes_too():
     assert found.rewards_B.tolist() == [1, 1, 0, 0, 1, 1]
     # Two tokens leave no room for the end: the second move of the first episode and the first of the third.
     assert round.truncated[id(found)] == [True, False, True, False, False, False]
-
-
-def test_equal_keys_of_a_collected_round_give_equal_episodes():
     tokenizer = words()
 
     def texts(key):

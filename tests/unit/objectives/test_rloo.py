@@ -13,7 +13,7 @@ from countdown_selfplay.objectives.base import sequence_weight
 from .toys import loss_inputs
 
 
-def test_credit_is_the_reward_minus_the_mean_of_the_others_that_have_one():
+def test_credit_is_the_reward_minus_the_mean_of_the_others_exactly_0_where_they_are_equal():
     # group (1, 0, 0.1): 1 - 0.05, 0 - 0.55, 0.1 - 0.5
     advantages = make_objective("rloo").advantages(torch.tensor([[1.0, 0.0, 0.1]]), torch.zeros(1, 3))
     assert advantages[0].tolist() == pytest.approx([0.95, -0.55, -0.4])
@@ -26,9 +26,6 @@ def test_credit_is_the_reward_minus_the_mean_of_the_others_that_have_one():
     assert torch.equal(advantages, torch.zeros(1, 2))
     advantages = make_objective("reinforce").advantages(torch.tensor([[1.0, 0.1, math.nan]]), torch.zeros(1, 3))
     assert advantages[0].tolist() == pytest.approx([1.0, 0.1, 0.0])
-
-
-def test_equal_rewards_give_exactly_no_credit():
     # 0.1 is not a binary fraction: the mean of seven of eight is off by 7e-9 in float32
     for value in (0.5, 0.1, 0.05):
         for group in (3, 8, 16):
@@ -38,13 +35,19 @@ def test_equal_rewards_give_exactly_no_credit():
             assert torch.equal(shaped, torch.zeros(2, group))
 
 
-def test_the_loss_is_minus_credit_times_the_sum_of_log_probs_and_so_is_its_gradient():
+def test_the_loss_is_minus_credit_times_the_sum_of_log_probs_in_any_cut_and_so_is_its_gradient():
     # -(2 * (-1 - 2) + (-1) * (-0.5)) / 2 = -(-6 + 0.5) / 2 = 2.75; the masked token (-9) does not count
     loss = make_objective("rloo").loss(loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [2.0, -1.0], [[1, 1], [1, 0]])).loss
     assert float(loss) == pytest.approx(2.75)
     logps = torch.tensor([[-1.0, -2.0], [-0.5, -9.0]], dtype=torch.float64, requires_grad=True)
     make_objective("rloo").loss(loss_inputs(logps, [2.0, -1.0], [[1, 1], [1, 0]])).loss.backward()
     assert logps.grad.tolist() == [[-1.0, -1.0], [0.5, 0.0]]
+    objective = make_objective("rloo")
+    logps, advantages = torch.randn(6, 3, dtype=torch.float64), torch.randn(6, dtype=torch.float64)
+    whole = objective.loss(loss_inputs(logps, advantages)).loss
+    cut = [loss_inputs(logps[i : i + 2], advantages[i : i + 2]) for i in (0, 2, 4)]
+    parts = sum(objective.loss(replace(part, sequences=6.0)).loss for part in cut)
+    assert float(whole) == pytest.approx(float(parts))
 
 
 def test_the_importance_weight_is_clamped_per_sequence_and_carries_no_gradient():
@@ -58,12 +61,3 @@ def test_the_importance_weight_is_clamped_per_sequence_and_carries_no_gradient()
     assert not weight.requires_grad
     loss = make_objective("rloo").loss(loss_inputs(logps, [1.0, 1.0, 1.0], behavior=behavior)).loss
     assert float(loss) == pytest.approx(-(math.exp(0.5) * 0.5 + 2.0 * 2 - 0.5 * 3) / 3)  # each sum by its weight
-
-
-def test_the_loss_does_not_depend_on_how_the_round_is_cut_into_micro_batches():
-    objective = make_objective("rloo")
-    logps, advantages = torch.randn(6, 3, dtype=torch.float64), torch.randn(6, dtype=torch.float64)
-    whole = objective.loss(loss_inputs(logps, advantages)).loss
-    cut = [loss_inputs(logps[i : i + 2], advantages[i : i + 2]) for i in (0, 2, 4)]
-    parts = sum(objective.loss(replace(part, sequences=6.0)).loss for part in cut)
-    assert float(whole) == pytest.approx(float(parts))

@@ -85,7 +85,12 @@ def test_a_proposal_that_is_a_target_is_refused_and_counts_as_no_attempt_at_it()
     assert turn.advantages_B.tolist() == [0.0, 0.0, 1.0]
 
 
-def test_the_round_that_solves_a_target_is_not_part_of_its_history():
+def test_the_conjecturer_earns_r_solve_and_the_round_that_solves_a_target_is_no_history():
+    # 4 9 = 13 is solved twice of four, the others never: R_solve .5, 0, 0; the top 30% of three problems is none
+    result = game().play(played({"4 9 = 13 :": 2}), [])
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    assert turn.group == 1 and turn.advantages_B.tolist() == [0.0, 1.0, 0.0]  # without a baseline
+    assert result.metrics["round/reward_r_solve"] == pytest.approx(0.5 / 3)
     made, round = game(batch=1), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
     made.play(round, [])
     # two targets were not in the round and have no history; a mark that they had stays
@@ -93,23 +98,6 @@ def test_the_round_that_solves_a_target_is_not_part_of_its_history():
     for index in (1, 2):
         made.play(round.next(index=index), [])
     assert sorted(story for _, _, story in made.proposer.stories) == ["", "1", "1"]
-
-
-def test_the_conjecturer_earns_r_solve_of_its_own_problem():
-    # 4 9 = 13 is solved twice of four, the others never: R_solve .5, 0, 0; the top 30% of three problems is none
-    result = game().play(played({"4 9 = 13 :": 2}), [])
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
-    assert turn.group == 1 and turn.advantages_B.tolist() == [0.0, 1.0, 0.0]  # without a baseline
-    assert result.metrics["round/reward_r_solve"] == pytest.approx(0.5 / 3)
-
-
-def test_when_all_are_solved_nothing_is_proposed_and_that_is_no_starvation(caplog):
-    made, round = game(), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
-    assert made.play(round, []).metrics["round/starved"] == 0
-    assert "All 3 targets are solved after 1 rounds" in caplog.text
-    result = made.play(round.next(), [])
-    assert "round/starved" not in result.metrics and result.metrics["targets/unsolved"] == 0
-    assert made.archive.starved_rounds == 0 and [len(turn.rollout.texts) for turn in result.turns] == [12, 0]
 
 
 def test_without_conditioning_or_a_conjecturer_there_are_problems_or_targets_alone():
@@ -141,7 +129,7 @@ def test_batches_go_through_the_set_and_expert_iteration_until_a_target_has_its_
     assert len(round.rows["prover"]) == 2  # 2 + 2 right answers: done with after two rounds
 
 
-def test_unsolvable_targets_are_set_aside_and_reported(caplog):
+def test_unsolvable_targets_are_set_aside_and_when_all_are_solved_nothing_is_proposed(caplog):
     bad = Problem((1, 1, 1), 99)
     with caplog.at_level(logging.WARNING):
         result = game().play(played({}, problems=[EASY, bad, HARD]), [])
@@ -149,6 +137,12 @@ def test_unsolvable_targets_are_set_aside_and_reported(caplog):
     assert result.metrics["round/anchor_slots"] == 2
     with pytest.raises(DataError, match="target set is empty: none of the 1 problems"):
         game().play(played({}, problems=[bad]), [])
+    made, round = game(), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
+    assert made.play(round, []).metrics["round/starved"] == 0
+    assert "All 3 targets are solved after 1 rounds" in caplog.text
+    result = made.play(round.next(), [])
+    assert "round/starved" not in result.metrics and result.metrics["targets/unsolved"] == 0
+    assert made.archive.starved_rounds == 0 and [len(turn.rollout.texts) for turn in result.turns] == [12, 0]
 
 
 def test_targets_that_every_answer_solves_at_once_are_reported_and_a_later_full_house_is_not(caplog):

@@ -134,7 +134,7 @@ def test_a_tier_without_a_problem_stays_and_only_the_frontier_is_trained_on():
     assert turns[1].selected_B.tolist() == [True, True, False, False]
 
 
-def test_without_a_conjecturer_the_rule_makes_all_problems():
+def test_without_a_conjecturer_the_rule_makes_all_problems_and_processes_propose_the_same():
     made = ScriptedRound(lambda *_: "?", {"prover": (32, 2)}, DOMAIN)
     proposer = tiers(min_valid=4)
     proposer.check({"prover": ["prover"], "conjecturer": []}, DOMAIN)
@@ -143,8 +143,6 @@ def test_without_a_conjecturer_the_rule_makes_all_problems():
     assert proposer.learn(made, outcome_of(proposals, [0.5] * 8)) == []
     assert "valid_conjecture_rate" not in proposer.logged()
 
-
-def test_processes_propose_the_same_list():
     def play(rank, gather):
         made = a_round(TEXTS, rank=rank, world=2, gather=gather)
         proposer = tiers()

@@ -47,7 +47,7 @@ def test_the_features_are_the_papers_13_scaled_by_the_ranges_and_finite():
     assert np.isfinite(scaled_features([Problem((1, 1, 1), 99)], SPEC, DEFAULT_RULES)).all()
 
 
-def test_the_distance_is_the_root_mean_square_to_the_nearest_0_where_it_was_played():
+def test_the_distance_is_the_root_mean_square_to_the_nearest_and_no_two_collapse_to_a_point():
     # 6 + 9 - 1 against 6 + 9 - 2: the target differs by 1 of 100, the least number by 1 of 11
     one, two = Problem((1, 6, 9), 14), Problem((2, 6, 9), 13)
     features = scaled_features([one, two], SPEC, DEFAULT_RULES)
@@ -60,18 +60,12 @@ def test_the_distance_is_the_root_mean_square_to_the_nearest_0_where_it_was_play
     assert archive_distance(problems, keys, SPEC, DEFAULT_RULES).tolist() == [0] * 20
     assert archive_distance(problems, [], SPEC, DEFAULT_RULES).tolist() == [1] * 20
     assert archive_distance([], keys, SPEC, DEFAULT_RULES).shape == (0,)
-
-
-def test_different_problems_do_not_collapse_to_one_point():
-    """Seed 004, section 5: with the tree features alone a third of the candidates fell on another one."""
+    # Seed 004, section 5: with the tree features alone a third of the candidates fell on another one.
     problems = generate_problems(80, seed=1)
     keys = [problem.key for problem in problems]
     assert len(set(keys)) == 80
     for i, problem in enumerate(problems):
         assert archive_distance([problem], keys[:i] + keys[i + 1 :], SPEC, DEFAULT_RULES)[0] > 0
-
-
-def test_a_key_determines_its_problem():
     for problem in [Problem((44, 19, 35), 98), Problem((7,), -3), CLASSIC]:
         assert problem_of_key(problem.key).key == problem.key
         assert problem_of_key(problem.key).target == problem.target

@@ -63,12 +63,9 @@ def test_as_in_the_paper_a_batch_without_a_rate_that_earns_starves(rates):
     assert starving(np.array(rates), guided(*[5] * len(rates))).tolist() == [0] * len(rates)
 
 
-def test_as_in_the_paper_equal_rewards_above_0_are_1_and_a_guide_of_zeros_starves():
+def test_equal_rewards_are_1_and_a_batch_that_would_starve_prefers_the_solved_or_the_guide():
     assert SGS(starved="paper")(np.full(4, 0.25)).tolist() == [1] * 4
     assert SGS(starved="paper")(np.array([0.25, 0.5, 0.25]), guided(0, 0, 0)).tolist() == [0] * 3
-
-
-def test_a_batch_that_would_starve_prefers_the_solved_or_what_the_guide_does():
     for p in ([0.5] * 4, [0.0] * 4, [1.0] * 4, [0.375]):
         assert REWARD(np.array(p), None).tolist() == [1] * len(p)
     assert REWARD(np.array([0.25, 0.5]), guided(0, 0)).tolist() == [1, 1]

@@ -72,16 +72,13 @@ def test_prepare_makes_what_the_recipe_starts_from_once(command, made, jobs, cap
     assert capsys.readouterr().out.startswith(f"{folder} is there: ") and len(jobs) == len(made)
 
 
-def test_two_prepare_one_after_the_other(jobs, capsys):
+def test_two_prepare_one_after_the_other_and_roles_of_one_recipe_are_made_for_it(jobs, capsys):
     folder = Path(starts.CDG)
     with alone(folder):
         assert main(["cdg", "--prepare"]) == 2
     said = capsys.readouterr().err
     assert said == f"countdown-selfplay: error: '{folder}' is being made by another `--prepare`; wait for it.\n"
     assert jobs == [] and list(folder.parent.iterdir()) == []
-
-
-def test_roles_that_one_recipe_alone_starts_from_are_made_for_it(jobs, capsys):
     assert main(["sgs", "--prepare", "--recipe", "tiny/sgs_judge"]) == 0
     assert [job.folder.name for job in jobs] == ["prover", "conjecturer", "guide"]
     assert "Now: countdown-selfplay sgs --recipe tiny/sgs_judge" in capsys.readouterr().out

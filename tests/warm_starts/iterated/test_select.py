@@ -72,9 +72,6 @@ def test_loops_empty_texts_and_repetitions_are_left_out():
         ('"q"', "a"),
     ]
     assert not PAPER["helpful"].loops(loop * 5) and PAPER["prover"].loops(loop * 5)  # the authors' code: the prover's
-
-
-def test_a_loop_is_a_stretch_of_40_characters_five_times_or_one_of_128_twice():
     stretch = "".join(chr(97 + i) if i < 26 else chr(39 + i) for i in range(40))  # 40 different characters
     between = [f"<{i}>" for i in range(5)]
     assert is_loop("".join(stretch + gap for gap in between))

@@ -51,20 +51,11 @@ def tokenizer():
 # Token ids
 
 
-def test_the_prompt_is_as_in_sampling_and_only_the_answer_and_one_end_token_are_in_the_loss(tokenizer):
+def test_only_the_answer_and_one_end_token_are_in_the_loss_and_a_chat_ends_with_that_of_its_turn(tokenizer):
     row = demonstration_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7")
     assert " ".join(tokenizer.convert_ids_to_tokens(row["input_ids"])) == "<s> 3 5 7 = 22 : 3 * 5 + 7 </s>"
     assert row["labels"][:7] == [-100] * 7 == [-100] * len(tokenizer("3 5 7 = 22 :")["input_ids"])
     assert " ".join(tokenizer.convert_ids_to_tokens(row["labels"][7:])) == "3 * 5 + 7 </s>"
-
-
-@pytest.mark.parametrize("completion", ["3 * 5 + 7", "3 * 5 + 7 </s>", "3 * 5 + 7 </s> </s>"])
-def test_an_end_token_that_stands_there_already_is_not_put_a_second_time(tokenizer, completion):
-    row = demonstration_ids(tokenizer, "3 5 7 = 22 :", completion)
-    assert row["input_ids"].count(tokenizer.eos_token_id) == 1 and row["input_ids"][-1] == tokenizer.eos_token_id
-
-
-def test_a_chat_ends_with_the_token_that_ends_a_turn_of_its_template():
     tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
     tokenizer.chat_template = CHATML
     tokenizer.eos_token = "<pad>"  # as in base models whose own end token is another one than their turn's
@@ -73,6 +64,12 @@ def test_a_chat_ends_with_the_token_that_ends_a_turn_of_its_template():
     assert tokenizer.convert_ids_to_tokens(row["input_ids"])[-7:] == ["<s>", "3", "*", "5", "+", "7", "</s>"]
     asked = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, return_dict=True)["input_ids"]
     assert row["input_ids"][: len(asked)] == asked and row["labels"][: len(asked)] == [-100] * len(asked)
+
+
+@pytest.mark.parametrize("completion", ["3 * 5 + 7", "3 * 5 + 7 </s>", "3 * 5 + 7 </s> </s>"])
+def test_an_end_token_that_stands_there_already_is_not_put_a_second_time(tokenizer, completion):
+    row = demonstration_ids(tokenizer, "3 5 7 = 22 :", completion)
+    assert row["input_ids"].count(tokenizer.eos_token_id) == 1 and row["input_ids"][-1] == tokenizer.eos_token_id
 
 
 def test_both_sides_of_a_pair_follow_the_same_prompt_and_what_is_no_text_is_named(tokenizer):
@@ -126,15 +123,12 @@ def test_right_is_paired_with_wrong_each_text_once_up_to_the_allowed_number():
     assert len(make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0), chosen_at_least=0.6)) == 1
 
 
-def test_the_seed_alone_decides_and_other_groups_do_not_matter():
+def test_the_seed_alone_decides_and_scores_that_cannot_be_compared_are_errors():
     one = scored("p", **{f"r{i}": 1 for i in range(9)}, **{f"w{i}": 0 for i in range(9)})
     other = scored("q", a=1, x=0)
     assert make_preference_pairs(one, seed=3) == make_preference_pairs(one, seed=3)
     assert make_preference_pairs(one, seed=3) != make_preference_pairs(one, seed=4)
     assert make_preference_pairs(other + one, seed=3)[1:] == make_preference_pairs(one, seed=3)
-
-
-def test_scores_that_cannot_be_compared_are_errors():
     with pytest.raises(DataError, match=r"'p' has the score nan"):
         make_preference_pairs(scored("p", a=math.nan))
     with pytest.raises(DataError, match=r"both 1\.0 and 0\.0"):

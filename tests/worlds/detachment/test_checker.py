@@ -116,20 +116,17 @@ def compared(number, seed):
     return reasons
 
 
-def test_both_checkers_agree_on_2000_random_texts():
+def test_both_checkers_agree_on_2000_random_texts_and_all_theorems_up_to_length_11():
     reasons = compared(2_000, seed=0)
     assert set(reasons) >= {"correct", "no_detachment", "unbalanced"} and min(reasons.values()) > 10
+    proofs = {proof: theorem for length in range(1, 12, 2) for theorem, proof in most_general(length).items()}
+    assert len(proofs) == 3 + 6 + 15 + 50 + 139 + 435
+    for proof, theorem in proofs.items():
+        assert check(proof, theorem).correct and conclusion(proof).conclusion == theorem
+        assert second.polish(second.proved(proof)) == str(theorem)
 
 
 @pytest.mark.slow
 def test_both_checkers_agree_on_100_000_random_texts():
     reasons = compared(100_000, seed=1)
     assert reasons["correct"] > 20_000 and reasons["no_detachment"] > 10_000 and reasons["unbalanced"] > 5_000
-
-
-def test_both_checkers_agree_on_all_theorems_up_to_length_11():
-    proofs = {proof: theorem for length in range(1, 12, 2) for theorem, proof in most_general(length).items()}
-    assert len(proofs) == 3 + 6 + 15 + 50 + 139 + 435
-    for proof, theorem in proofs.items():
-        assert check(proof, theorem).correct and conclusion(proof).conclusion == theorem
-        assert second.polish(second.proved(proof)) == str(theorem)

@@ -49,7 +49,7 @@ def test_right_answers_are_right_and_random_is_a_function_of_its_arguments():
     assert not set(first) & set(left) and len(left) + 30 == len(DOMAIN.random(10_000, 2))
 
 
-def test_the_sides_are_disjoint_by_the_theorem_that_the_shortest_proof_concludes():
+def test_the_sides_are_disjoint_and_rungs_are_lengths_of_shortest_proofs():
     held_out, trained = DOMAIN.held_out(1000), DOMAIN.random(1000, 0)
     assert len(set(held_out)) == len(held_out) > 20 and len(set(trained)) == len(trained) > 200
     general = [{conclusion(shortest_proof(p)).conclusion for p in side} for side in (held_out, trained)]
@@ -58,6 +58,14 @@ def test_the_sides_are_disjoint_by_the_theorem_that_the_shortest_proof_concludes
     instance = formula(str(held_out[0]).replace("p", "NNp"))
     assert DOMAIN.is_held_out(instance) and instance not in held_out
     assert DOMAIN.held_out(5) == DetachmentDomain(longest_proof=11, prompt="chat").held_out(5)
+    assert DOMAIN.rungs == (5, 7, 9, 11)
+    for rung in DOMAIN.rungs:
+        for problem in [*DOMAIN.random_of_rung(20, rung, 3), *DOMAIN.held_out_of_rung(5, rung)]:
+            assert DOMAIN.rung(problem) == len(shortest_proof(problem)) == rung and is_tautology(problem)
+            assert DOMAIN.outside(problem) is None
+    assert [DOMAIN.rung(formula(text)) for text in ("CpCqp", "CNpNp", "CCCpqpp")] == [1, 5, 13]  # Peirce: beyond
+    assert [DOMAIN.rung(p) for p in DOMAIN.random(8, 5)] == [5, 7, 9, 11] * 2
+    assert [DOMAIN.rung(p) for p in held_out_by_rung(DOMAIN, [9, 11], 2)] == [9, 9, 11, 11]
 
 
 def test_no_proof_of_one_side_proves_a_problem_of_the_other():
@@ -74,17 +82,6 @@ def test_no_proof_of_one_side_proves_a_problem_of_the_other():
     dropped, trained_on = formula("CpCCCqrqCCqrr"), formula("CpCCCqCrsqCCqCrsCrs")
     assert is_instance(trained_on, dropped) and trained_on in trained
     assert domain.is_held_out(dropped) and dropped not in held_out
-
-
-def test_rungs_are_lengths_of_shortest_proofs():
-    assert DOMAIN.rungs == (5, 7, 9, 11)
-    for rung in DOMAIN.rungs:
-        for problem in [*DOMAIN.random_of_rung(20, rung, 3), *DOMAIN.held_out_of_rung(5, rung)]:
-            assert DOMAIN.rung(problem) == len(shortest_proof(problem)) == rung and is_tautology(problem)
-            assert DOMAIN.outside(problem) is None
-    assert [DOMAIN.rung(formula(text)) for text in ("CpCqp", "CNpNp", "CCCpqpp")] == [1, 5, 13]  # Peirce: beyond
-    assert [DOMAIN.rung(p) for p in DOMAIN.random(8, 5)] == [5, 7, 9, 11] * 2
-    assert [DOMAIN.rung(p) for p in held_out_by_rung(DOMAIN, [9, 11], 2)] == [9, 9, 11, 11]
 
 
 def test_proposals_are_read_and_checked():

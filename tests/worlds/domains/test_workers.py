@@ -144,10 +144,11 @@ def test_workers_end_with_the_process_that_started_them():
     assert int(done.stdout) > 0
 
 
-def test_a_function_that_is_not_there_is_one_sentence(capfd):
+def test_a_function_that_is_not_there_is_one_sentence_and_a_batch_has_its_time(capfd):
     with pytest.raises(ConfigError, match=r"'nowhere:check' ended \(exit code 1\) before it was ready"):
         Workers("nowhere:check", processes=1).map(["a"])
     assert "No module named 'nowhere'" in capfd.readouterr().err
+    assert [batch_seconds(items, 10.0) for items in (1, 600, 1024)] == [300.0, 300.0, 512.0]
 
 
 # -- starts that fail ---------------------------------------------------------------------------------------------
@@ -245,7 +246,3 @@ def test_a_batch_ends_where_every_worker_dies_as_soon_as_it_is_ready(obeying, cl
     workers._take = killed_when_ready
     clock(lambda: len(deaths) > 2, 51.0)
     assert workers.map(["a"]) == [Unchecked("batch_timed_out")]
-
-
-def test_a_batch_may_take_30_deadlines_or_a_twentieth_of_one_for_each_item():
-    assert [batch_seconds(items, 10.0) for items in (1, 600, 1024)] == [300.0, 300.0, 512.0]

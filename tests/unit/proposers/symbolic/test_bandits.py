@@ -35,13 +35,21 @@ def test_every_arm_is_pulled_once_and_then_by_mean_and_uncertainty():
     assert bandit.pull(None, {**NONE, "medium": 8}) == "hard"
 
 
-def test_discounted_and_windowed_sums_forget():
+def test_discounted_and_windowed_sums_forget_and_thompson_draws_from_the_posterior():
     discounted, window = ucb(discount=0.5), ucb(window=2)
     for bandit in (discounted, window):
         for arm, reward in [("easy", 1.0), ("easy", 0.0), ("hard", 0.4)]:
             bandit.record(arm, reward)
     assert discounted.sums["easy"] == [0.25 + 0.5, 0.25] and discounted.sums["hard"] == [1.0, 0.4]
     assert window.sums == {"easy": [1.0, 0.0], "medium": [0.0, 0.0], "hard": [1.0, 0.4]}
+    bandit = make_proposer("thompson", {"candidates": 8, "pulls": 4})
+    for arm, reward in [("easy", 1.0)] * 4 + [("medium", 0.0)] * 4:
+        bandit.record(arm, reward)
+    generator = np.random.default_rng(0)
+    pulled = [bandit.pull(generator, NONE) for _ in range(4000)]
+    # Beta(5, 1), Beta(1, 5), Beta(1, 1). P(hard wins) = E[u^5 (1 - (1 - u)^5)] = 1/6 - B(6, 6) = 1/6 - 1/2772
+    assert pulled.count("hard") / 4000 == pytest.approx(1 / 6 - 1 / 2772, abs=0.02)
+    assert pulled.count("medium") / 4000 < 0.01
 
 
 def test_a_pulls_reward_is_its_mean_score_or_its_progress():
@@ -63,14 +71,3 @@ def test_a_pulls_reward_is_its_mean_score_or_its_progress():
     bandit.learn_progress({"easy": [0.5]})  # (1 + .5) / 2; nothing was heard of the two others
     bandit.choose(round, range(8))
     assert bandit.sums == {"easy": [1.0, 0.75], "medium": [1.0, 0.5], "hard": [1.0, 0.5]}
-
-
-def test_thompson_draws_from_the_posterior_of_each_arm():
-    bandit = make_proposer("thompson", {"candidates": 8, "pulls": 4})
-    for arm, reward in [("easy", 1.0)] * 4 + [("medium", 0.0)] * 4:
-        bandit.record(arm, reward)
-    generator = np.random.default_rng(0)
-    pulled = [bandit.pull(generator, NONE) for _ in range(4000)]
-    # Beta(5, 1), Beta(1, 5), Beta(1, 1). P(hard wins) = E[u^5 (1 - (1 - u)^5)] = 1/6 - B(6, 6) = 1/6 - 1/2772
-    assert pulled.count("hard") / 4000 == pytest.approx(1 / 6 - 1 / 2772, abs=0.02)
-    assert pulled.count("medium") / 4000 < 0.01

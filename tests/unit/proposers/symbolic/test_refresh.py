@@ -160,15 +160,12 @@ def test_two_processes_decide_alike_and_as_one(name):
     assert {*in_ranks(2, play)} == {play(0, None)}
 
 
-def test_a_gate_that_refuses_all_leaves_anchors_and_a_starved_round():
+def test_a_gate_that_refuses_all_starves_and_seeds_come_from_the_archive_too():
     own = game("ucb", selection="hard_band", selection_kwargs={"low": 0.99, "high": 1.0, "least_diversity": 1.1})
     found = own.play(a_round(), ANCHORS).metrics
     assert found["round/starved"] == 1 and found["round/anchor_slots"] == 16
     assert found["proposer/selected"] == 0 and found["proposer/eligible_rate"] == 0
     assert "proposer/diversity" not in found and "proposer/least_p" not in found
-
-
-def test_seeds_come_from_the_archive_too_and_none_at_all_is_an_error():
     own = make_proposer("mutation", {**SMALL, "archive_seeds": 1.0})
     own.propose(a_round(), ANCHORS)
     kept = set(own.archive.listed)
@@ -202,15 +199,13 @@ def test_the_first_refresh_is_as_far_from_the_anchors_as_brute_force_says():
     assert proposer.logged()["proposer/diversity"] == pytest.approx(np.mean(nearest)) and np.mean(nearest) < 0.5
 
 
-def test_generated_problems_are_shown_in_any_order_of_their_numbers():
+def test_generated_problems_are_in_any_order_and_another_seed_begins_with_another_policy():
     proposer = make_proposer("mutation", {"candidates": 200, "keep": 100, "generated_fraction": 1.0})
     shown = [proposal.problem for proposal in proposer.propose(a_round(), ANCHORS)]
     assert len(shown) == 16 and [p.key for p in shown] == [DOMAIN.mutations.problem_of_key(p.key).key for p in shown]
     ascending = sum(list(p.numbers) == sorted(p.numbers) for p in shown)
     assert 0 < ascending < 10  # about a sixth of those with three different numbers: 16 ascending ones have p = 1e-12
 
-
-def test_another_training_seed_begins_with_another_action_policy():
     def weights(seed):
         round = a_round()
         round.seed = lambda *key: seed_from(seed, *key)
