@@ -145,9 +145,6 @@ def test_a_terminal_that_lacks_a_sign_shows_its_number(monkeypatch):
     assert b"Allen and St\\xe5blein" in shown.buffer.getvalue()
 
 
-# more problems than there are
-
-
 def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_as_long(here, capsys):
     """Two numbers from 1 to 3 and targets 1 to 4: C(3 + 1, 2) = 6 multisets x 4 targets = 24."""
     assert main(["dataset", "x.jsonl", "--count", "1000000000", *HANDFUL, "--target_high", "4"]) == 2
@@ -166,9 +163,6 @@ def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_a
     assert len(generate_problems(24, ProblemSpec((2,), 1, 30, 1, 30))) == 24
     with pytest.raises(ConfigError, match="25 problems are more than the 24"):
         generate_problems(25, ProblemSpec((2,), 1, 3, 1, 4))
-
-
-# whose folder it is
 
 
 @pytest.fixture(scope="module")

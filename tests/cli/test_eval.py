@@ -85,9 +85,8 @@ def test_a_policy_is_scored_in_the_setting_of_its_run(tmp_path):
     folder = run_folder(tmp_path)
     found = setting("--model", folder)
     assert found.source == "run 'mine'"
-    assert (found.domain.spec.operands, found.domain.spec.number_high, found.domain.rules.answer_rule) == (
-        (2, 3), 9, "first",
-    )  # fmt: skip
+    assert (found.domain.spec.operands, found.domain.spec.number_high) == ((2, 3), 9)
+    assert found.domain.rules.answer_rule == "first"
     assert found.sampling == DEFAULTS | {"temperature": 0.8, "top_p": 0.9, "top_k": 7, "max_new_tokens": 20}
     assert setting("--model", folder, "--role", "conjecturer").sampling["temperature"] == 1.3
 

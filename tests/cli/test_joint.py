@@ -116,15 +116,12 @@ def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tm
     assert "The model '/no/where' cannot be read: there is no such folder" in capsys.readouterr().err
 
 
-def test_a_run_folder_given_as_model_names_the_policies_inside(tmp_path, capsys):
+def test_a_run_folder_given_as_model_names_its_policies_and_problems_can_come_from_a_csv_file(tmp_path, capsys):
     (tmp_path / "run" / "prover").mkdir(parents=True)
     (tmp_path / "run" / "prover" / "config.json").write_text("{}")
     arguments = ["--recipe", "tiny/default", "--model_name_or_path", str(tmp_path / "run")]
     assert main(["joint", "--output_dir", str(tmp_path / "out"), *arguments]) == 2
     assert f"its policies lie in {tmp_path / 'run' / 'prover'}" in " ".join(capsys.readouterr().err.split())
-
-
-def test_problems_can_come_from_a_csv_file(tmp_path):
     from countdown_selfplay.data.files import load_problem_rows
 
     path = tmp_path / "problems.csv"

@@ -115,9 +115,6 @@ def test_help_and_errors_load_neither_torch_nor_trl():
     assert done.returncode == 0, done.stderr
 
 
-# launch options
-
-
 def test_launch_options_become_a_launch_with_its_environment_and_the_rest_its_arguments(monkeypatch):
     options, rest = launch.split_launch_options(
         ["--max_steps", "3", "--num_processes", "2", "--beta=0", "--accelerate_config=zero3", "--seed", "1"]
@@ -247,9 +244,6 @@ def test_two_cpu_processes_are_started_and_know_of_each_other(options, tmp_path,
     assert done.returncode == 0, done.stderr
     # 1 + 2 = 3: the sum over both ranks, so they really exchanged something
     assert done.stdout.count("[2 MULTI_CPU DistributedDataParallel 3.0]") == 2, done.stdout + done.stderr
-
-
-# the shipped launch configs
 
 
 @pytest.mark.parametrize(("name", "kind"), [

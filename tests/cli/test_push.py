@@ -156,7 +156,6 @@ def test_a_run_goes_up_once_its_last_file_is_written(tmp_path):
         finished_run(sft)
     (sft / "README.md").write_text("a card")
     assert finished_run(sft)[1] == [sft]
-
     run = tmp_path / "iterated"
     (run / "iteration-1" / "prover").mkdir(parents=True)
     (run / "iteration-1" / "prover" / "config.json").touch()

@@ -129,7 +129,6 @@ def test_the_gradient_is_that_of_trl(tmp_path):
     torch.manual_seed(0)
     batch = trainer._generate_and_score_completions([{"prompt": rows[i // 4]["prompt"]} for i in range(16)])
     theirs = torch.autograd.grad(trainer.compute_loss(model, batch), list(model.parameters()))
-
     texts = tokenizer.batch_decode(batch["completion_ids"], skip_special_tokens=True)
     objective = make_objective("rloo")
     credit = objective.advantages(torch.tensor(varied_reward(texts)).reshape(4, 4)).reshape(-1)

@@ -204,9 +204,7 @@ def test_the_tables_of_a_study(study, tmp_path):
 def test_figures_without_values_per_problem_are_measured_again(study, tmp_path):
     old = {name: value for name, value in figures(0.1, 0.0).items() if name != "per_problem"}
     finish(run_folder(tmp_path, "start", 0), old, study.FIGURES)
-    with pytest.raises(
-        DataError, match=r"start/seed-0/figures.json' lacks values per problem; remove it, and the study"
-    ):
+    with pytest.raises(DataError, match=r"start/seed-0/figures.json' lacks values per problem; remove it, and the st"):
         study.tables(tmp_path, ["start"], [0])
 
 

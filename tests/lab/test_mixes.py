@@ -42,7 +42,7 @@ def test_the_shares_of_fixed_data_are_played_compared_and_counted(tmp_path):
     assert "mix-0.5" in text and "anchor_fraction" in text
 
 
-def test_a_level_is_reached_between_two_checkpoints_and_how_many_times_fewer_has_a_t_interval():
+def test_a_level_is_reached_between_two_checkpoints_and_tables_set_a_joint_run_against_rloo():
     curve = [(0, 0.2), (100, 0.4), (200, 0.3), (300, 0.5)]
     assert four_runs_curve.answers_to(curve, 0.3) == pytest.approx(
         50
@@ -56,10 +56,7 @@ def test_a_level_is_reached_between_two_checkpoints_and_how_many_times_fewer_has
     assert four_runs_curve.ratio([10, 10, 10], [20, 40, 80]) == f"4.00 [{low:.2f}, {high:.2f}]"
     assert four_runs_curve.ratio([10, None, 10], [20, 40, 80]) == "reached in 2 of 3 seeds"
     assert four_runs_curve.ratio([None], [20]) == "never reached"
-
-
-def test_the_tables_set_a_joint_run_against_rloo_at_both_levels():
-    """Two problems with sixteen answers each, eight or none of them right."""
+    # Two problems with sixteen answers each, eight or none of them right.
 
     def runs(*correct):
         return [{"n": 16, "correct": [8 * a, 8 * b]} for a, b in correct]

@@ -49,7 +49,7 @@ def run(tmp_path):
     return folder
 
 
-def test_success_by_role_and_iteration(run):
+def test_success_by_role_and_iteration_on_the_page_and_the_playground_with_transcripts(run):
     loaded = load_run(run)
     rates = [{name: found.value for name, found in one.items() if name != "iteration"} for one in loaded.iterations]
     assert rates[0] == {
@@ -73,10 +73,7 @@ def test_success_by_role_and_iteration(run):
     cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
     assert cells["prover corrected rate"][0].value == 0.5
     assert cells["prover corrected rate"][1] is None
-
-
-def test_the_page_and_the_playground_show_iterations_with_a_transcript_of_every_outcome(run):
-    """Of the first iteration a revision of each outcome, two answers of each label and a critique of each."""
+    # Of the first iteration a revision of each outcome, two answers of each label and a critique of each.
     loaded = load_run(run)
     (step, rows), (last, _) = rounds_of(loaded)
     (problem,) = round_data(step, rows, loaded)["problems"]

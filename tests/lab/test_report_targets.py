@@ -59,18 +59,6 @@ def test_a_rate_holds_until_the_next_one_and_is_drawn_against_generations_over_s
     assert figure.axes[0].lines[1].get_ydata() == pytest.approx([0.2, 0.5]) and len(figure.axes[0].lines) == 2
 
 
-def test_the_size_of_the_problems_is_drawn_with_the_target_sets_own_as_a_line():
-    titles = {"Size of the synthetic problems": (3.5, 4.0), "Complex synthetic problems": (0.5, 0.25)}
-    forms = {"targets/problem_size": 3.5, "targets/set_size": 4.0, "targets/problem_complex": 0.5}
-    forms |= {"targets/set_complex": 0.25}
-    runs = [make_run(name, [10, 20], [0.2, 0.4], **forms) for name in ("sgs", "no_guide")]
-    for figures in (drawn(runs[:1])["Targets"], drawn(runs)["Targets"]):
-        for title, (size, own) in titles.items():
-            heights = [line.get_ydata().tolist() for line in figures[title].axes[0].lines if len(line.get_xdata())]
-            assert heights[0] == [size, size] and heights[-1] == [own, own]
-    assert len(heights) == 3  # two arms and one line: the target set is the same
-
-
 def test_the_targets_solved_last_are_a_row_each(tmp_path):
     run = replace(make_run("sgs", [10, 20], [0.2, 0.4]), path=tmp_path)
     story = [["1,2=3", 4, "0011"], ["2,2=4", 2, "01"], ["9,9=1", 1, ""]]  # the last one was solved at once
@@ -82,9 +70,7 @@ def test_the_targets_solved_last_are_a_row_each(tmp_path):
     assert cells.shape == (2, 4) and cells.filled(-1).tolist() == [[0, 1, -1, -1], [0, 0, 1, 1]]
     assert "The 2 targets solved last" in target_figures([run])
     (tmp_path / "targets.json").write_text("[")
-    with pytest.raises(
-        DataError, match=r"targets.json' does not hold a JSON object .*; delete it to report without it"
-    ):
+    with pytest.raises(DataError, match=r"targets.json' does not hold a JSON object .*; delete it to report without"):
         stories([run])
 
 
@@ -155,7 +141,7 @@ def test_the_targets_are_counted_by_what_they_need_and_by_their_solutions(tmp_pa
     assert composition(run) == {}
 
 
-def test_what_a_run_did_not_log_is_not_drawn():
+def test_what_a_run_did_not_log_is_not_drawn_and_the_size_of_its_problems_is():
     assert target_figures([make_run("x", [], [])]) == {}
     plain = make_run("sgs", [10, 20], [0.25, 0.5])
     assert list(target_figures([plain])) == ["Cumulative solve rate of the targets"]
@@ -165,6 +151,15 @@ def test_what_a_run_did_not_log_is_not_drawn():
     assert len(found) == 2
     bars = found["Trainable synthetic problems before a target is solved"].axes[0].lines[1]
     assert np.allclose(bars.get_ydata(), np.arange(10) / 10) and bars.get_xdata().tolist() == list(range(1, 11))
+    titles = {"Size of the synthetic problems": (3.5, 4.0), "Complex synthetic problems": (0.5, 0.25)}
+    forms = {"targets/problem_size": 3.5, "targets/set_size": 4.0, "targets/problem_complex": 0.5}
+    forms |= {"targets/set_complex": 0.25}
+    runs = [make_run(name, [10, 20], [0.2, 0.4], **forms) for name in ("sgs", "no_guide")]
+    for figures in (drawn(runs[:1])["Targets"], drawn(runs)["Targets"]):
+        for title, (size, own) in titles.items():
+            heights = [line.get_ydata().tolist() for line in figures[title].axes[0].lines if len(line.get_xdata())]
+            assert heights[0] == [size, size] and heights[-1] == [own, own]
+    assert len(heights) == 3  # two arms and one line: the target set is the same
 
 
 def test_the_command_takes_yardsticks(tmp_path, capsys):

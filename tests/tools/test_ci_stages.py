@@ -58,7 +58,9 @@ def said(capfd):
     return why, ran
 
 
-def test_a_stage_is_left_out_after_the_verified_commit_until_something_was_deleted_or_moved(repository, capfd):
+def test_a_stage_is_left_out_after_the_verified_commit_until_something_changes_or_everything_is_asked_for(
+    repository, capfd, monkeypatch
+):
     why, ran = said(capfd)
     first = git(repository, "rev-parse", "HEAD~1")[:10]
     assert ran == LEFT_OUT
@@ -67,6 +69,10 @@ def test_a_stage_is_left_out_after_the_verified_commit_until_something_was_delet
     commit(repository, {"src/core/b.py": ""})
     why, ran = said(capfd)
     assert ran == IN_FULL and "src/core/b.py and 1 more changed since" in why
+    monkeypatch.setenv("CI_ALL", "1")
+    assert said(capfd) == ("In full: everything is asked for (CI_ALL).", IN_FULL)
+    write(repository, {"Makefile": "test-shop:\n\texit 1\n"})
+    assert ci_stages.main(["test-shop"]) != 0
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -118,15 +124,6 @@ def test_where_nothing_can_be_compared_a_stage_runs_in_full_and_says_why(reposit
     damage(repository)
     reason, ran = said(capfd)
     assert ran == IN_FULL and why in reason
-
-
-def test_a_stage_runs_in_full_where_everything_is_asked_for_and_its_failure_is_its_exit_code(
-    repository, capfd, monkeypatch
-):
-    monkeypatch.setenv("CI_ALL", "1")
-    assert said(capfd) == ("In full: everything is asked for (CI_ALL).", IN_FULL)
-    write(repository, {"Makefile": "test-shop:\n\texit 1\n"})
-    assert ci_stages.main(["test-shop"]) != 0
 
 
 @pytest.mark.parametrize("file, old, new, named", [

@@ -132,7 +132,6 @@ def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path
     other = train(SMALL, replace(settings, seed=1))
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
-
     save(first, tmp_path / "model")
     loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path / "model"))
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), loaded.parameters(), strict=True))

@@ -37,9 +37,6 @@ def nothing(found):
     assert all(one.right == 0 for kind, one in found.paid.items() if kind != "constant"), found.paid
 
 
-# The audit itself
-
-
 class Evaluates(Sums):
     """The toy domain with a verifier that evaluates."""
 
@@ -66,9 +63,6 @@ def test_a_domain_that_evaluates_is_found_and_countdown_and_detachment_pay_for_n
     nothing(audit(domain, problems, answers))
     domain = DetachmentDomain()
     nothing(audit(domain, domain.random(4, 0), ()))
-
-
-# Domains of ours
 
 
 def test_math_qa():
@@ -99,8 +93,6 @@ def test_a_taskset_of_verifiers(monkeypatch):
     found = closed(domain, domain.random(1, 0))
     assert found.ran == () and all(one.right == 0 for one in found.paid.values()), found.paid
 
-
-# reasoning-gym
 
 EVALUATED = [
     *("countdown", "puzzle24", "n_queens", "binary_matrix", "string_insertion", "spiral_matrix"),

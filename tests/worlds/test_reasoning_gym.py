@@ -58,9 +58,6 @@ def value_of(question):
     return str(eval(question.split(":")[1].strip().removesuffix("=")))
 
 
-# Problems
-
-
 def test_a_problem_has_the_terms_and_digits_of_its_levels_whose_sum_is_its_rung(sums):
     # num_terms has the levels 2, 3, 4, ... and num_digits 1, 2, ...; a level is the step from one to the next
     for terms in range(3):
@@ -117,15 +114,6 @@ def test_a_question_that_depends_on_the_day_is_made_on_a_fixed_one(hostile):
     )
 
 
-def test_a_row_gives_its_problem_back(mixture):
-    for problem in mixture.random(6, 0):
-        row = mixture.prove_row(problem)
-        assert mixture.problem(row) == problem and mixture.problem(row).question == problem.question
-        assert row["prompt"][-1] == {"role": "user", "content": problem.question}
-    named = {"task": "chain_sum", "levels": {"num_digits": 1, "num_terms": 3}, "seed": 4}
-    assert mixture.problem(named).levels == (3, 1)
-
-
 @pytest.mark.parametrize(("row", "message"), [
     ({"task": "gcd", "levels": [0, 0], "seed": 1}, "row 3, column 'task': 'gcd' is not one of the domain's tasks"),
     ({"task": "chain_sum", "levels": [0], "seed": 1}, "column 'levels': .* one for each setting of 'chain_sum'"),
@@ -138,9 +126,6 @@ def test_a_row_gives_its_problem_back(mixture):
 def test_a_row_that_is_no_problem_is_refused_by_row_and_column(sums, row, message):
     with pytest.raises(DataError, match=message):
         sums.problem(row, 3)
-
-
-# Answers
 
 
 def test_full_scores_are_right_partial_ones_are_kept_and_a_megabyte_is_not_scored(sums):
@@ -163,6 +148,12 @@ def test_own_answers_of_a_mixture_are_right(mixture):
     problems = mixture.random(30, 9)
     assert all(v.correct for v in mixture.verify([f"<answer>{p.answer}</answer>" for p in problems], problems))
     assert {p.task for p in problems} == {"chain_sum", "count_bits", "basic_arithmetic"}
+    for problem in mixture.random(6, 0):
+        row = mixture.prove_row(problem)
+        assert mixture.problem(row) == problem and mixture.problem(row).question == problem.question
+        assert row["prompt"][-1] == {"role": "user", "content": problem.question}
+    named = {"task": "chain_sum", "levels": {"num_digits": 1, "num_terms": 3}, "seed": 4}
+    assert mixture.problem(named).levels == (3, 1)
 
 
 def test_an_answer_that_hangs_kills_or_breaks_its_scorer_costs_itself_alone(hostile):
@@ -171,9 +162,6 @@ def test_an_answer_that_hangs_kills_or_breaks_its_scorer_costs_itself_alone(host
     assert [v.reason for v in said] == ["timed_out", "died", "error", "correct", "correct"]
     assert [v.unchecked for v in said] == [True, True, True, False, False] and [v.score for v in said[:3]] == [0.0] * 3
     assert hostile._pool.counts["timed_out"] == 1 and hostile._pool.counts["died"] == 1
-
-
-# Proposals
 
 
 @pytest.mark.parametrize(("text", "found"), [
@@ -280,9 +268,6 @@ def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_mo
     assert all(bool((own[name] == other[name]).all()) for name in own)
 
 
-# What is refused
-
-
 @pytest.mark.parametrize(("given", "error", "message"), [
     ({"task": "chain_smu"}, UnknownNameError, "no task 'chain_smu'. Did you mean 'chain_sum'"),
     ({"levels": {"num_terms": 99}}, ConfigError, "num_terms of the task 'chain_sum' 99, and its levels are 0 to"),
@@ -311,9 +296,7 @@ def test_another_version_of_the_package_is_refused(monkeypatch):
 def test_levels_that_a_generator_refuses_or_hangs_at_are_named(hostile, monkeypatch):
     made = hostile._made
     monkeypatch.setattr(hostile, "_made", lambda problems: [hostile_unchecked("timed_out") for _ in problems])
-    with pytest.raises(
-        DataError, match=r"chain_sum at levels .* is not made: timed out \(12 times the `deadline` of 5 s\); give"
-    ):
+    with pytest.raises(DataError, match=r"chain_sum at levels .* is not made: timed out \(12 times the `deadline` of"):
         hostile.random(2, 0)
     monkeypatch.setattr(hostile, "_made", lambda problems: [hostile_unchecked("error") for _ in problems])
     with pytest.raises(DataError, match="None of 2 problems of chain_sum is made"):

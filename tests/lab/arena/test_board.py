@@ -27,23 +27,6 @@ def put(folder, found):
     (folder / f"{found['contestant']}-{found['seed']}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
-def test_a_score_is_the_mean_over_the_scored_problems_and_seeds(track, folder):
-    # Problems of size 4, the scored one, are the last two; n = 2, so pass@1 = c / 2 and pass@2 = 1 if c > 0.
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))  # pass@1 1/4, pass@2 1/2
-    put(folder, job(track, "plain", 2, [2, 2, 2, 1]))  # pass@1 3/4, pass@2 1
-    put(folder, job(track, "trained", 1, [0, 0, 2, 2]))
-    put(folder, job(track, "trained", 2, [0, 0, 2, 2]))
-    found = board.standings(folder, track)
-    assert [row["contestant"] for row in found["rows"]] == ["trained", "plain"] and found["best_control"] == "plain"
-    trained, plain = (row["score"] for row in found["rows"])
-    assert (plain["pass@1"]["value"], plain["pass@1"]["least"], plain["pass@1"]["most"]) == (0.5, 0.25, 0.75)
-    assert plain["pass@2"]["value"] == 0.75 and trained["pass@1"]["value"] == trained["pass@2"]["value"] == 1.0
-    of = {row["metric"]: row for row in found["against_best"]}
-    assert of["pass@1"]["difference"] == 0.5 and of["pass@2"]["difference"] == 0.25
-    assert found["rows"][1]["by_rung"] == {"3": [1.0, 1.0], "4": [0.5, 0.5]}
-    assert found["rows"][1]["seeds"] == [1, 2] and found["rows"][1]["tokens"] == 100.0
-
-
 def test_p_values_are_adjusted_over_the_family_and_sizes_are_means_over_seeds(track, folder):
     put(folder, job(track, "plain", 1, [2, 2, 1, 0], proposed={"3": [4, 0], "4": [0, 2]}))
     put(folder, job(track, "plain", 2, [2, 2, 1, 0], proposed={"3": [2, 4]}))
@@ -139,7 +122,7 @@ def test_jobs_of_tuning_other_settings_or_names_and_damaged_ones_are_refused(tra
         board.read(folder, track)
 
 
-def test_a_prover_that_solves_nothing_any_more_has_collapsed_and_keeps_its_row(track, folder):
+def test_a_score_is_the_mean_over_the_scored_problems_and_seeds_and_a_collapse_keeps_its_row(track, folder):
     before = {"round": 0, "answers": 0, "cpu_seconds": 0.0, "by_rung": {"3": [0.5, 1.0], "4": [0.0, 0.0]}}
     for name, correct in (("plain", [1, 0, 0, 0]), ("trained", [0, 0, 0, 0])):
         found = job(track, name, 1, correct)
@@ -147,3 +130,17 @@ def test_a_prover_that_solves_nothing_any_more_has_collapsed_and_keeps_its_row(t
     found = board.standings(folder, track)
     assert found["collapsed"] == [{"contestant": "trained", "seed": 1}] and len(found["rows"]) == 2
     assert "trained seed 1 collapsed" in board.as_text(found)
+    # Problems of size 4, the scored one, are the last two; n = 2, so pass@1 = c / 2 and pass@2 = 1 if c > 0.
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))  # pass@1 1/4, pass@2 1/2
+    put(folder, job(track, "plain", 2, [2, 2, 2, 1]))  # pass@1 3/4, pass@2 1
+    put(folder, job(track, "trained", 1, [0, 0, 2, 2]))
+    put(folder, job(track, "trained", 2, [0, 0, 2, 2]))
+    found = board.standings(folder, track)
+    assert [row["contestant"] for row in found["rows"]] == ["trained", "plain"] and found["best_control"] == "plain"
+    trained, plain = (row["score"] for row in found["rows"])
+    assert (plain["pass@1"]["value"], plain["pass@1"]["least"], plain["pass@1"]["most"]) == (0.5, 0.25, 0.75)
+    assert plain["pass@2"]["value"] == 0.75 and trained["pass@1"]["value"] == trained["pass@2"]["value"] == 1.0
+    of = {row["metric"]: row for row in found["against_best"]}
+    assert of["pass@1"]["difference"] == 0.5 and of["pass@2"]["difference"] == 0.25
+    assert found["rows"][1]["by_rung"] == {"3": [1.0, 1.0], "4": [0.5, 0.5]}
+    assert found["rows"][1]["seeds"] == [1, 2] and found["rows"][1]["tokens"] == 100.0

@@ -64,7 +64,6 @@ def test_win_rates_between_iterations_and_their_maps_in_the_report(run, capsys):
             assert cell["corrected"]["value"] == pytest.approx(counts.get("corrected", 0) / of_wrong)
             assert cell["corrected"]["low"] <= cell["corrected"]["value"] <= cell["corrected"]["high"]
     assert any(cell["corrected"] for cell in found["cells"]) and any(cell["resisted"] for cell in found["cells"])
-
     assert main(["report", str(run)]) == 0
     page = (run / "report.html").read_text()
     assert "Misleading critiques rejected" in page and "prover of iteration" in page

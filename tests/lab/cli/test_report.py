@@ -1,10 +1,11 @@
-# Tests: lab/cli/report.py
+# Tests: lab/cli/report.py, lab/cli/playground.py, lab/cli/compare.py
 """`countdown-selfplay report` from the command line."""
 
 import subprocess
 import sys
 
 import pytest
+from tests.made_up_answers import write_answers
 from tests.made_up_runs import write_run
 
 from countdown_selfplay.cli import main
@@ -38,12 +39,13 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, 
     assert message in printed.err
 
 
-def test_a_report_needs_no_torch(tmp_path):
-    folder = write_run(tmp_path, "demo", rounds=2)
+def test_a_report_a_playground_and_a_comparison_need_no_torch(tmp_path):
+    folder, a = str(write_run(tmp_path, "demo", rounds=2)), str(write_answers(tmp_path / "a.jsonl", [1, 2], n=4))
     code = (
         "import sys\nfrom countdown_selfplay.cli.main import main\n"
-        f"assert main(['report', {str(folder)!r}]) == 0\n"
-        "sys.exit(bool({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+        f"for line in ({['report', folder]}, {['playground', folder]}, {['compare', a, f'b={a}']}):\n"
+        "    assert main(line) == 0\n"
+        "    assert not {'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules), line"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -31,7 +31,7 @@ def test_support_wants_the_lowest_rung_solved_and_the_highest_never_and_counts_m
     assert mixed_chance(4, 2) == pytest.approx([0, 1 / 2, 2 / 3, 1 / 2, 0])
 
 
-def test_a_frontier_is_thin_and_moves():
+def test_a_frontier_is_thin_and_moves_not_by_chance_alone():
     # Four rungs of eight problems; n = 4, groups of 2. Before: 1/2 on rung 3 alone, a share of 1/8. After: 1/2 on 4.
     before, after = ({rung: [c] * 8 for rung, c in zip((3, 4, 5, 6), own, strict=True)} for own in ("1000", "4100"))
     before, after = ({rung: [int(c) for c in own] for rung, own in one.items()} for one in (before, after))
@@ -45,9 +45,6 @@ def test_a_frontier_is_thin_and_moves():
     assert frontier(nothing, nothing, 4, 2).figures["moved"] == 0.0
     came = frontier(nothing, after, 4, 2)
     assert came.figures["moved"] == 1.0 and not came.open  # no start to climb from
-
-
-def test_a_frontier_that_moves_by_chance_alone_does_not_move():
     # One problem of each rung. Swapped or not, one of the two has a share of 1 where the other has none: always 1.
     gate = frontier({3: [1], 4: [0], 5: [0], 6: [0]}, {3: [0], 4: [1], 5: [0], 6: [0]}, 4, 2)
     assert gate.figures["moved"] == gate.figures["moved_by_chance"] == 1.0 and not gate.open

@@ -97,7 +97,7 @@ def test_solutions_and_features_that_can_be_listed_by_hand():
     assert list(found) == list(FEATURES)
 
 
-def test_a_batch_is_one_row_each_whatever_the_order_and_the_number_of_threads():
+def test_a_batch_is_one_documented_row_each_whatever_the_order_and_the_number_of_threads():
     problems = generate_problems(5, seed=1)
     matrix = feature_matrix(problems)
     assert matrix.shape == (5, len(FEATURES)) and matrix.dtype == np.float64
@@ -107,6 +107,8 @@ def test_a_batch_is_one_row_each_whatever_the_order_and_the_number_of_threads():
     matrix = feature_matrix(problems, workers=1)
     assert np.array_equal(feature_matrix(problems, workers=3), matrix, equal_nan=True)
     assert np.array_equal(feature_matrix(problems[::-1])[::-1], matrix, equal_nan=True)
+    page = (Path(__file__).parents[3] / "docs" / "countdown.md").read_text(encoding="utf-8")
+    assert [name for name in FEATURES if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(integers_only=True), Rules(use_all=False)])
@@ -126,8 +128,3 @@ def test_features_are_those_of_the_solution_trees_one_by_one(rules):
         assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True), problem
         solved += found["solutions"] > 0
     assert solved > 20
-
-
-def test_every_feature_is_documented():
-    page = (Path(__file__).parents[3] / "docs" / "countdown.md").read_text(encoding="utf-8")
-    assert [name for name in FEATURES if f"`{name}`" not in page] == []

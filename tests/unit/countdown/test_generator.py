@@ -37,7 +37,7 @@ def test_they_are_solvable_in_range_distinct_and_on_their_side(split):
         assert {len(p.numbers) for p in problems} == set(spec.operands)
 
 
-def test_one_key_in_8_is_held_out_and_the_border_never_moves():
+def test_one_key_in_8_is_held_out_and_lists_do_not_change():
     # 100,000 keys: standard error sqrt(1/8 * 7/8 / 100000) = 0.00105
     share = sum(heldout_key(f"1,{i},7={j}") for i in range(1000) for j in range(100)) / 100_000
     assert abs(share - 1 / 8) < 0.005
@@ -47,9 +47,6 @@ def test_one_key_in_8_is_held_out_and_the_border_never_moves():
     for key in ("1,2,4=7", "2,6=8", "19,35,44=98", "3,5,7=22"):
         assert not heldout_key(key)
     assert heldout_key("5,6,11=22") and heldout_key("5,6,12=23")
-
-
-def test_the_first_of_many_are_the_few_without_the_excluded_and_the_default_lists_do_not_change():
     assert generate_problems(600, SMALL, seed=5)[:7] == generate_problems(7, SMALL, seed=5)
     three = ProblemSpec(operands=(3,))
     first = generate_problems(30, three, seed=1)
@@ -86,9 +83,6 @@ def test_rules_and_a_further_condition_are_kept_and_too_few_are_one_clear_error(
     assert found[0].numbers == (1, 1)
     with pytest.raises(ConfigError, match="of 3 problems were found in the 'train' split"):
         generate_problems(3, few)
-
-
-# The frozen held-out set
 
 
 def test_the_held_out_set_is_large_solvable_and_distinct_and_a_changed_one_is_noticed(monkeypatch):

@@ -69,7 +69,7 @@ def test_the_list_is_a_function_of_the_seed_with_ranges_sizes_and_sides():
 PINNED = [Problem(numbers=(8, 5, 12, 10), target=46), Problem(numbers=(11, 9, 9), target=10)]
 
 
-def test_held_out_problems_are_as_many_of_each_size_and_those_of_a_rung_its_own():
+def test_held_out_problems_are_as_many_of_each_size_until_one_is_used_up():
     held = TINY.held_out(21)
     assert [len(p.numbers) for p in held] == [3, 4] * 10 + [3]
     assert held == TINY.held_out(40)[:21]
@@ -81,9 +81,6 @@ def test_held_out_problems_are_as_many_of_each_size_and_those_of_a_rung_its_own(
         assert {domain.rung(p) for p in problems} == {4} and not {p.key for p in problems} & exclude
         assert not any(domain.is_held_out(p) for p in problems)
         assert all(domain.is_held_out(p) for p in domain.held_out_of_rung(20, 4))
-
-
-def test_a_size_that_is_used_up_leaves_the_mix_and_a_chat_has_tags_and_planted_shots():
     spec = ProblemSpec((2, 3), 1, 2, 1, 99)
     found = planted_problems(20, spec, 0)
     # two numbers of 1 and 2: 1+1, 1*1 | 1+2, 2-1, 2*1 | 2+2 = 2*2, 2/2: 7 problems on both sides

@@ -73,7 +73,7 @@ def test_the_completion_prompt_shows_six_solvable_problems_in_range_and_begins_a
         assert len(p.numbers) == operands and spec.admits(p) and is_solvable(p)
 
 
-def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier():
+def test_the_tier_prompt_says_or_more_and_the_six_fixed_shots_are_solvable():
     """Seed 000, section 3.3."""
     domain = CountdownDomain(conjecturer_prompt="tier")
     system, user = domain.propose_row(operands=3)["prompt"]
@@ -85,10 +85,7 @@ def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier()
     assert domain.stop_strings("conjecturer/1") == ["</answer>"] and domain.stop_strings("prover") is None
     texts = ['<answer>{"target": 24.0, "numbers": [4, 5, 1]}</answer>', '<answer>{"target": 24, "numbers": [4, 5, 1]}']
     assert [p.problem for p in domain.parse(texts)] == [Problem((4, 5, 1), 24)] * 2
-
-
-def test_the_six_fixed_shots_are_solvable_and_the_same_whatever_is_asked_for():
-    """Seed 001's authors: six fixed shots of three and four numbers, prefilled; a copy of one is refused."""
+    # Seed 001's authors: six fixed shots of three and four numbers, prefilled; a copy of one is refused.
     domain = CountdownDomain(conjecturer_prompt="six_shots")
     prompt = CONJECTURER_PROMPTS["six_shots"](3, ProblemSpec())
     assert prompt == CONJECTURER_PROMPTS["six_shots"](4, ProblemSpec()) and prompt.endswith("\n<problem> numbers=[")

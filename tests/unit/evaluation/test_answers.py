@@ -74,15 +74,12 @@ def test_a_file_that_was_cut_at_any_byte_ends_as_if_it_had_not_been(tmp_path):
     assert run(whole) == 3 and whole.read_bytes() == expected  # a finished file is left as it is
 
 
-def test_an_unfinished_file_is_not_compared_nor_written_by_two_processes(tmp_path):
+def test_an_unfinished_file_is_not_compared_and_rows_come_back_in_the_order_of_the_problems(tmp_path):
     run(tmp_path / "a.jsonl", until=1)
     with pytest.raises(DataError, match="holds 4 of 10 answers: the evaluation is not finished"):
         read_answers(tmp_path / "a.jsonl")
     with AnswerFile(tmp_path / "a.jsonl", SET, BATCHES), pytest.raises(ConfigError, match="by another process"):
         run(tmp_path / "a.jsonl")
-
-
-def test_rows_come_back_in_the_order_of_the_problems(tmp_path):
     run(tmp_path / "a.jsonl")
     found = read_answers(tmp_path / "a.jsonl")
     assert [(row.index, row.sample) for row in found.rows] == [(i, j) for i in range(5) for j in range(2)]

@@ -33,7 +33,7 @@ def test_the_public_checkpoints_have_their_known_pass_at_k_and_paired_interval()
     assert len(real.SFT) == 50 and (found.low, found.high) == pytest.approx((-0.071348, 0.071348), abs=1e-6)
 
 
-def test_the_pairing_is_kept_and_the_difference_is_b_minus_a():
+def test_the_pairing_is_kept_and_problems_that_are_all_alike_have_an_interval_with_a_width():
     # b has one or two more correct answers of 16 than a, wherever a is: each resample's mean lies between 1 and 2
     # sixteenths, and all six draws of one kind have a chance of 1/64 < 2.5%, so that the ends lie inside.
     a = [0, 3, 8, 14, 7, 1]
@@ -43,15 +43,8 @@ def test_the_pairing_is_kept_and_the_difference_is_b_minus_a():
     found = paired_bootstrap([0] * 64, [4] * 64, 4)
     assert (found.difference, found.low, found.high) == pytest.approx((1, 1 - 2 * 0.056624, 1), abs=1e-6)
     assert paired_bootstrap([4] * 64, [0] * 64, 4) == Interval(-1, -1, -found.low)
-
-
-W_16 = 0.193608
-"""z^2 / (16 + z^2) = 3.841459 / 19.841459: the upper end of Wilson's interval for 0 of 16."""
-
-
-def test_problems_that_are_all_alike_have_an_interval_with_a_width():
-    """0 of 16 problems differ, so at most w of others do, each by as much as a share can: at 0 and 1 that is Wilson's
-    interval, at .5 it is .5 -+ w / 2. For 90% z^2 = 2.705543, and 0 of 10 is 2.705543 / 12.705543 = .212942."""
+    # 0 of 16 problems differ, so at most w of others do, each by as much as a share can: at 0 and 1 that is Wilson's
+    # interval, at .5 it is .5 -+ w / 2. For 90% z^2 = 2.705543, and 0 of 10 is 2.705543 / 12.705543 = .212942.
     for value, low, high in ((0, 0, W_16), (1, 1 - W_16, 1), (0.5, 0.5 - W_16 / 2, 0.5 + W_16 / 2)):
         found = share_interval([value] * 16)
         assert (found.value, found.low, found.high) == pytest.approx((value, low, high), abs=1e-6)
@@ -60,6 +53,10 @@ def test_problems_that_are_all_alike_have_an_interval_with_a_width():
         assert own.to_dict() == pytest.approx(wilson.to_dict(), abs=1e-7)
     assert bootstrap_mean([0.0] * 10, level=0.9, bounds=SHARE).high == pytest.approx(0.212942, abs=1e-6)
     assert share_interval([-1.0] * 16) == Estimate(-1, -1, -1)  # a score by rules of one's own: no bounds are known
+
+
+W_16 = 0.193608
+"""z^2 / (16 + z^2) = 3.841459 / 19.841459: the upper end of Wilson's interval for 0 of 16."""
 
 
 @pytest.mark.parametrize(("right", "k"), [(0, 1), (0, 4), (16, 1), (16, 16)])

@@ -110,7 +110,7 @@ def test_processes_that_must_keep_step_call_the_model_equally_often(tokenizer):
     assert [model.rows for model in models] == [[3] * 9, [3] * 9]
 
 
-def test_figures_by_rung_are_those_of_a_plain_recount():
+def test_figures_by_rung_are_those_of_a_plain_recount_with_a_stratified_interval_of_the_ladder():
     correct, rungs = [1, 0, 2, 4, 1, 3], [5, 4, 5, 4, 4, 7]
     found = by_rung(correct, rungs, 4, (1, 2))
     assert list(found) == ["4", "5", "7"]
@@ -127,12 +127,9 @@ def test_figures_by_rung_are_those_of_a_plain_recount():
     assert score["pass_at"]["1"]["value"] == pytest.approx((5 / 12 + 3 / 8 + 3 / 4) / 3)
     assert ladder(found, (1,), (7, 5, 9))["pass_at"]["1"]["value"] == pytest.approx((3 / 8 + 3 / 4) / 2)
     assert ladder(found, (1,), (5, 9)) is None
-
-
-def test_the_interval_of_the_ladder_is_stratified():
-    """Two rungs, half of the problems of each right in all answers: the standard error of a rung's mean is
-    (1/4 / 100)^.5 = .05, of the mean of two .05 / 2^.5 = .0354. Resampling all problems together would give the same;
-    with rungs at 0 and at 1, which differ in nothing within, it gives Wilson's width for 0 of 200, 3.8415 / 203.84."""
+    # Two rungs, half of the problems of each right in all answers: the standard error of a rung's mean is (1/4 /
+    # 100)^.5 = .05, of the mean of two .05 / 2^.5 = .0354. Resampling all problems together would give the same; with
+    # rungs at 0 and at 1, which differ in nothing within, it gives Wilson's width for 0 of 200, 3.8415 / 203.84.
     mixed = by_rung([1, 0] * 100, [4] * 100 + [5] * 100, 1, ())
     found = ladder(mixed, (1,))["pass_at"]["1"]
     assert found["value"] == 0.5

@@ -25,7 +25,7 @@ def one(correct, score, truncated):
     )
 
 
-def test_all_answers_to_a_problem_are_put_together_and_one_prover_is_itself():
+def test_all_answers_to_a_problem_are_put_together_and_settings_that_differ_told():
     found = pooled([one([4, 0, 1], 0.4, 0.0), one([0, 0, 3], 0.6, 0.5)], ks=(1, 8))
     assert (found.correct, found.n, found.truncated_rate, found.seconds) == ([4, 0, 4], 8, 0.25, 2.0)
     # pass@1: (4 + 0 + 4) / 8 / 3; pass@8: two of three problems have a right answer among the eight
@@ -37,9 +37,6 @@ def test_all_answers_to_a_problem_are_put_together_and_one_prover_is_itself():
     assert [found.pass_at[k].high for k in (1, 8)] == pytest.approx([0.561497] * 2, abs=1e-6)
     alone = one([1, 2], 0.3, 0.0)
     assert pooled([alone], ks=(1,)) is alone
-
-
-def test_settings_that_differ_are_told_of_each_prover():
     settings = [{"temperature": t, "top_p": 1.0, "seed": seed} for t, seed in ((0.8, 0), (1.2, 7))]
     each = [replace(one([1], 0.3, 0.0), setting=setting) for setting in settings]
     assert pooled(each).setting == {"temperature": [0.8, 1.2], "top_p": 1.0, "seed": 0}

@@ -19,7 +19,7 @@ def test_a_problems_items_are_drawn_together_and_f1_is_a_ratio_too():
     assert found.value == pytest.approx(4 / 6) and found.low == 0 and found.high == 1
 
 
-def test_the_interval_of_one_rate_is_wilsons_at_the_ends_and_leaves_room_between():
+def test_the_interval_of_one_rate_or_no_change_is_wilsons_and_of_a_paired_change_the_problems():
     """0 of 4 problems, whatever the number of answers: z^2 / (4 + z^2) with z^2 = 3.8415 is 0.4899."""
     none = ratio_interval([0] * 8, [1] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
     assert (none.value, none.low) == (0, 0) and none.high == pytest.approx(0.4899, abs=1e-4)
@@ -28,10 +28,7 @@ def test_the_interval_of_one_rate_is_wilsons_at_the_ends_and_leaves_room_between
     # 1 of 2 answers on each of 4 problems: at most .4899 of others differ, by .5 at most.
     found = ratio_interval([1, 0] * 4, [1] * 8, [0, 0, 1, 1, 2, 2, 3, 3])
     assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5 - 0.24495, 0.5 + 0.24495), abs=1e-4)
-
-
-def test_a_paired_change_has_the_problems_mean_and_none_anywhere_is_not_exactly_none():
-    """Changes +1 and 0 of problem a, 0 and 0 of b: mean 1/4; draws aa 1/2, ab 1/4, bb 0."""
+    # Changes +1 and 0 of problem a, 0 and 0 of b: mean 1/4; draws aa 1/2, ab 1/4, bb 0.
     found = change_interval([1, 0, 0, 0], ["a", "a", "b", "b"])
     assert (found.difference, found.low, found.high) == (0.25, 0.0, 0.5)
     # Both problems alike: -+ z^2 / (2 + z^2) = 3.841459 / 5.841459 = .657620, for a problem may lose or gain all.

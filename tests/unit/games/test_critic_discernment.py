@@ -87,12 +87,22 @@ def test_a_critique_without_exactly_one_marker_is_not_shown_and_earns_nothing(sa
         assert f'Please check with this critic. "{shown}"' in asked[1]
 
 
-def test_an_answer_that_nobody_criticises_stands_as_it_is():
+def test_an_answer_that_nobody_criticises_stands_and_a_round_has_as_many_questions_as_slots():
     """Without a misleading critic (an ablation of section 5.2) a right answer earns 1 + eta."""
     result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE]}, [WRONG, RIGHT])
     assert rewards(result)[0] == ("prover", [1.5, 0.5])
     result, _ = play([RIGHT, WRONG], {"helpful": [""], "misleading": [""]}, [RIGHT])
     assert rewards(result) == [("prover", [1.5, 0.0]), ("prover", []), ("helpful", [0]), ("misleading", [0])]
+    texts = {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}
+    asked = [PROBLEM, Problem((3, 5, 7), 15), Problem((3, 5, 7), 26)]
+    sizes = {"prover": (2, 1), "helpful": (2, 1), "misleading": (2, 1)}
+    result, _ = play([RIGHT], texts, [RIGHT], sizes, problems=asked)
+    assert [key for key, _, _ in result.solved] == [asked[0].key, asked[1].key]
+    # 3 problems of 2 answers, all wrong: 6 answers with 4 critiques each, 24, and 2 revisions of each, 48; all right:
+    # 6 critiques, 12 revisions.
+    found = CriticDiscernment(revisions=2).planned(3, {"prover": 2, "helpful": 4, "misleading": 1})
+    assert found == {"prover": 6 + 48, "helpful": 24, "misleading": 6}
+    assert CriticDiscernment().planned(3, {"prover": 2}) == {"prover": 6}
 
 
 UNBOXED = "This critic is not critical."
@@ -187,19 +197,6 @@ def test_the_tiny_form_names_a_step_and_answers_with_a_word():
     assert rewards(result) == [
         ("prover", [1.25, 0]), ("prover", [1.25] * 2), ("helpful", [0] * 3), ("misleading", [0] * 3),
     ]  # fmt: skip
-
-
-def test_a_round_has_as_many_questions_as_slots_and_plans_for_answers_of_one_kind():
-    texts = {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}
-    asked = [PROBLEM, Problem((3, 5, 7), 15), Problem((3, 5, 7), 26)]
-    sizes = {"prover": (2, 1), "helpful": (2, 1), "misleading": (2, 1)}
-    result, _ = play([RIGHT], texts, [RIGHT], sizes, problems=asked)
-    assert [key for key, _, _ in result.solved] == [asked[0].key, asked[1].key]
-    # 3 problems of 2 answers, all wrong: 6 answers with 4 critiques each, 24, and 2 revisions of each, 48; all right:
-    # 6 critiques, 12 revisions.
-    found = CriticDiscernment(revisions=2).planned(3, {"prover": 2, "helpful": 4, "misleading": 1})
-    assert found == {"prover": 6 + 48, "helpful": 24, "misleading": 6}
-    assert CriticDiscernment().planned(3, {"prover": 2}) == {"prover": 6}
 
 
 def test_a_prover_that_imitates_what_is_right_may_be_set():

@@ -202,9 +202,6 @@ def test_processes_find_out_together_what_one_would(world, filled):
         assert all(result.turns[i].mean_reward == pytest.approx(turn.mean_reward) for result, _ in found)
 
 
-# -- what the reward is told -----------------------------------------------------------------------------------------
-
-
 def game_of(reward, **settings):
     return ProposeAndSolve(reward=reward, settings=Settings(samples_per_log=99, **settings))
 
@@ -244,9 +241,6 @@ def test_a_reward_sees_the_played_problems_and_what_was_played_before():
     assert seen[2][1].archive == seen[1][1].archive == ("3,5,7=22", "2,3,4=24")
     assert seen[2][1].recent_rates == seen[1][1].recent_rates == (0.25,)
     assert game.archive.played == ["3,5,7=22", "2,3,4=24"] and game.archive.recent_rates == [0.25, 0.0]
-
-
-# -- a resume may change the proposer ---------------------------------------------------------------------------------
 
 
 def game_by(proposer, **kwargs):

@@ -123,7 +123,7 @@ def test_a_mastered_anchor_comes_last_and_its_answers_are_not_trained_on():
     assert turn_of(result, "prover").selected_B.tolist() == [False] * 8
 
 
-def test_the_format_rate_is_that_of_answers_that_can_be_read_whatever_their_value():
+def test_health_tells_the_format_rate_and_the_entropy_of_problems_of_the_data_set():
     """Right, wrong and of other numbers are three of five; a domain whose verdicts have no vote has no such rate."""
     texts = ["3 * 5", "3 + 5", "1 + 1", "3 * 5 +", "propose"]
     found = Rollout("prover", [{}], texts, 5, rewards_B=torch.zeros(5))
@@ -132,9 +132,6 @@ def test_the_format_rate_is_that_of_answers_that_can_be_read_whatever_their_valu
     assert prover_health(round, found, torch.zeros(5))["prover/format_rate"] == 0.6
     found.verdicts = [SimpleNamespace(correct=False)] * 5
     assert "prover/format_rate" not in prover_health(round, found, torch.zeros(5))
-
-
-def test_the_entropy_of_sampled_answers_is_that_of_problems_of_the_data_set():
     # two problems of two answers with three and two, one and three tokens; the first is a proposal
     mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
     logps = torch.tensor([[-9.0, -9, -9], [-9, -9, -9], [-1, -9, -9], [-2, -3, -4]])

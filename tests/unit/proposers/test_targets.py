@@ -145,7 +145,7 @@ def test_unsolvable_targets_are_set_aside_and_when_all_are_solved_nothing_is_pro
     assert made.archive.starved_rounds == 0 and [len(turn.rollout.texts) for turn in result.turns] == [12, 0]
 
 
-def test_targets_that_every_answer_solves_at_once_are_reported_and_a_later_full_house_is_not(caplog):
+def test_targets_that_every_answer_solves_and_a_set_that_changed_are_reported(caplog):
     # round 1: 4 of 4 answers to the first target, 1 of 4 to the second; round 2: 4 of 4 to all that are attempted
     made, round = game(), played({"3 5 7 = 22 :": 4, "2 4 9 = 26 :": 1})
     result = made.play(round, [])
@@ -155,6 +155,15 @@ def test_targets_that_every_answer_solves_at_once_are_reported_and_a_later_full_
     again = round.next(write=script({"3 5 7 = 22 :": 4, "2 4 9 = 26 :": 4, "6 7 8 = 50 :": 4}))
     assert made.play(again, []).metrics["targets/mastered"] == 1 and "pass@1" not in caplog.text
     assert made.state_dict()["proposer"]["mastered"] == [EASY.key]
+    first, second = game(), game()
+    first.play(played({"3 5 7 = 22 :": 1}), [])
+    second.load_state_dict(first.state_dict())
+    with caplog.at_level(logging.WARNING):
+        result = second.play(played({}, problems=[HARD, FAR, Problem((1, 2, 3), 6)], index=1), [])
+    assert f"1 new (1,2,3=6), 1 gone ({EASY.key})" in caplog.text and result.metrics["targets/solve_rate"] == 0
+    made = game()
+    made.load_state_dict({**game().state_dict(), "proposer": {}})
+    assert made.proposer.known == [] and made.play(played({}), []).metrics["targets/unsolved"] == 3
 
 
 @pytest.mark.parametrize(("there", "here", "said"), [
@@ -168,9 +177,7 @@ def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here
 
 
 def test_a_round_that_cannot_hold_them_says_what_to_change():
-    with pytest.raises(
-        ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to 2"
-    ):
+    with pytest.raises(ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to"):
         game().play(played({}, {"prover": (5, 4), "conjecturer": (4, 1)}), [])
     with pytest.raises(ConfigError, match=r"up to 3 synthetic .* write 2; raise `proposals_per_round`"):
         game().play(played({}, {"prover": (8, 4), "conjecturer": (2, 1)}), [])
@@ -201,18 +208,6 @@ def test_a_resumed_run_goes_on_as_the_straight_one(batch):
     for index, one in list(enumerate(right))[2:]:
         again = resumed.play(played(one, index=index), [])
     assert again.metrics == result.metrics and resumed.state_dict() == straight.state_dict()
-
-
-def test_a_set_that_changed_says_the_difference_and_without_a_state_it_starts_anew(caplog):
-    first, second = game(), game()
-    first.play(played({"3 5 7 = 22 :": 1}), [])
-    second.load_state_dict(first.state_dict())
-    with caplog.at_level(logging.WARNING):
-        result = second.play(played({}, problems=[HARD, FAR, Problem((1, 2, 3), 6)], index=1), [])
-    assert f"1 new (1,2,3=6), 1 gone ({EASY.key})" in caplog.text and result.metrics["targets/solve_rate"] == 0
-    made = game()
-    made.load_state_dict({**game().state_dict(), "proposer": {}})
-    assert made.proposer.known == [] and made.play(played({}), []).metrics["targets/unsolved"] == 3
 
 
 def test_processes_find_out_together_what_one_would():

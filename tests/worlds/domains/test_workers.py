@@ -151,9 +151,6 @@ def test_a_function_that_is_not_there_is_one_sentence_and_a_batch_has_its_time(c
     assert [batch_seconds(items, 10.0) for items in (1, 600, 1024)] == [300.0, 300.0, 512.0]
 
 
-# -- starts that fail ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def failing(tmp_path, monkeypatch, obeying):
     """(pool of one process, folder). A start dies by SIGKILL, as the kernel ends what takes the last memory, and takes
@@ -216,9 +213,6 @@ def test_a_worker_that_died_while_nothing_was_asked_is_no_failed_start(failing, 
     os.kill(workers._workers[0].process.pid, signal.SIGKILL)
     workers._workers[0].process.wait()
     assert words(workers.map(["a", "b"])) == ["a", "b"]
-
-
-# -- the time of a batch ------------------------------------------------------------------------------------------
 
 
 def test_a_batch_of_answers_that_hang_is_ended_as_a_whole(obeying, clock, tmp_path, caplog):

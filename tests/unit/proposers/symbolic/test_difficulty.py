@@ -50,7 +50,7 @@ def labelled(count, seed):
     return features, generator.binomial(8, p) / 8, p
 
 
-def test_the_predictor_learns_ranks_and_is_calibrated_on_new_problems():
+def test_the_predictor_is_calibrated_on_new_problems_and_the_ensemble_less_sure_of_them():
     features, rate, _ = labelled(800, 0)
     predictor = Predictor()
     logged = predictor.learn(features, rate, 8)
@@ -60,21 +60,6 @@ def test_the_predictor_learns_ranks_and_is_calibrated_on_new_problems():
     # on unseen labels: no better than the true p, whose Brier score is the mean of p (1 - p), and near to it
     assert (p * (1 - p)).mean() - 0.01 < logged["brier"] < (p * (1 - p)).mean() + 0.015
     assert logged["auc"] > 0.8
-
-
-def test_without_labels_it_says_the_prior_and_warns_once(caplog):
-    predictor = Predictor()
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            assert predictor.estimate(None, PROBLEMS, np.zeros((30, 4))).tolist() == [0.5] * 30
-    assert len(caplog.records) == 1 and "has 0 labels and needs 50" in caplog.text
-    few = labelled(49, 0)
-    assert predictor.learn(*few[:2], 8) == {} and not predictor.models
-    predictor.learn(few[0][:1], few[1][:1], 8)
-    assert predictor.models
-
-
-def test_the_ensemble_is_less_sure_of_what_it_has_not_seen():
     features, rate, _ = labelled(400, 0)
     bold, careful = Uncertainty(confidence=0.0), Uncertainty(confidence=2.0)
     for one in (bold, careful):
@@ -85,6 +70,21 @@ def test_the_ensemble_is_less_sure_of_what_it_has_not_seen():
     assert bold.predict(new) == pytest.approx(p.mean(0))
     assert careful.predict(new) == pytest.approx(np.clip(p.mean(0) - 2 * p.std(0), 0, 1))
     assert (careful.predict(new) <= bold.predict(new)).all()
+
+
+def test_without_labels_it_says_the_prior_and_without_its_library_the_extra(caplog, monkeypatch):
+    predictor = Predictor()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert predictor.estimate(None, PROBLEMS, np.zeros((30, 4))).tolist() == [0.5] * 30
+    assert len(caplog.records) == 1 and "has 0 labels and needs 50" in caplog.text
+    few = labelled(49, 0)
+    assert predictor.learn(*few[:2], 8) == {} and not predictor.models
+    predictor.learn(few[0][:1], few[1][:1], 8)
+    assert predictor.models
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(MissingExtraError, match=r"countdown-selfplay\[symbolic\]"):
+        Predictor()
 
 
 def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
@@ -115,12 +115,6 @@ def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
         read_labels(str(file), DOMAIN)
     with pytest.raises(ConfigError, match="is not a file; make it by"):
         Predictor(str(tmp_path / "none.jsonl"))
-
-
-def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(MissingExtraError, match=r"countdown-selfplay\[symbolic\]"):
-        Predictor()
 
 
 def test_platt_brier_auc_and_reliability_by_hand():

@@ -31,14 +31,6 @@ def test_rules_that_refuse_nothing_take_the_best(rule, p, diversity, count, chos
     assert found.chosen.tolist() == chosen and set(found.verdicts) == {"admitted"}
 
 
-def test_sampled_draws_by_the_exponential_of_the_score():
-    rule = Selection("sampled", temperature=0.1)
-    p, diversity = np.array([0.4, 0.4]), np.array([0.2, 0.0])  # scores .1 and 0: odds of e to 1
-    first = [rule.select(p, diversity, 1, seed).chosen[0] for seed in range(4000)]
-    assert np.mean(np.array(first) == 0) == pytest.approx(np.e / (1 + np.e), abs=0.025)
-    assert sorted(rule.select(p, diversity, 2, 0).chosen) == [0, 1]
-
-
 def test_the_reservoir_keeps_the_newest_and_draws_evenly_from_three_strata():
     reservoir = Reservoir(100)
     p = np.array([0.1] * 2 + [0.4] * 20 + [0.9] * 20)
@@ -57,7 +49,7 @@ def test_the_reservoir_keeps_the_newest_and_draws_evenly_from_three_strata():
     assert again.keys == reservoir.keys and (again.p_R == reservoir.p_R).all()
 
 
-def test_the_buffer_draws_alike_or_by_weights():
+def test_the_buffer_draws_alike_or_by_weights_and_sampled_selection_by_the_score():
     band = Selection()
     replay = ProblemReplay()
     keys = ["unsolvable", "in the band", "always solved"]
@@ -76,6 +68,11 @@ def test_the_buffer_draws_alike_or_by_weights():
     for key, weight in (("old", 0.5), ("young", 1), ("easy", np.exp(-1))):
         assert first.count(key) / 4000 == pytest.approx(weight / total, abs=0.025)
     assert len(replay.draw(9, 0, band, 0)) == 3  # each once
+    rule = Selection("sampled", temperature=0.1)
+    p, diversity = np.array([0.4, 0.4]), np.array([0.2, 0.0])  # scores .1 and 0: odds of e to 1
+    first = [rule.select(p, diversity, 1, seed).chosen[0] for seed in range(4000)]
+    assert np.mean(np.array(first) == 0) == pytest.approx(np.e / (1 + np.e), abs=0.025)
+    assert sorted(rule.select(p, diversity, 2, 0).chosen) == [0, 1]
 
 
 def test_a_full_buffer_drops_the_oldest_or_what_weighs_least():
