@@ -4,20 +4,16 @@
 import json
 
 import pytest
+from tests.warm_starts.cli.test_sft import moved
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import generate_problems
 from countdown_selfplay.countdown.rows import compact_solution
-from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
+from countdown_selfplay.tiny import TINY_SPEC
 
 QUICK = ["--disable_tqdm", "true", "--use_cpu", "true"]
 LITTLE = ["--eval_problems", "16", "--eval_samples", "4"]
-
-
-def moved(folder):
-    old, new = (AutoModelForCausalLM.from_pretrained(str(f)).state_dict() for f in (TINY_MODEL_PATH, folder))
-    return max((new[name] - old[name]).abs().max().item() for name in old)
 
 
 def test_the_model_learns_from_pairs_of_its_own_answers(tmp_path, capsys):

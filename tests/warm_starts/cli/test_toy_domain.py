@@ -7,6 +7,7 @@ import re
 
 import pytest
 from tests.toy_domain import Sums
+from tests.warm_starts.cli.test_sft import write_rows
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.domains import held_out_of, make_domain
@@ -16,11 +17,6 @@ from countdown_selfplay.tiny import load_tiny_model
 SUMS = "tests.toy_domain:Sums"
 QUICK = ["--disable_tqdm", "true", "--use_cpu", "true", "--domain", SUMS]
 SUM_OF = {(3, 5): 8, (20, 4): 24, (7, 9): 16, (11, 30): 41}
-
-
-def write_rows(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 def read_rows(path):

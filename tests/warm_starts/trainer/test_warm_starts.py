@@ -2,12 +2,12 @@
 """Warm starts: token ids and labels, pairs by hand, what may be trained on, samples from files."""
 
 import inspect
-import json
 import math
 
 import pytest
 import torch
 from peft import LoraConfig
+from tests.warm_starts.cli.test_ipo import write_rows
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import DPOTrainer
 
@@ -175,16 +175,11 @@ def test_a_row_that_cannot_be_used_is_named(row, message):
         clean_demonstrations([row], "prover", TINY, source="d.jsonl")
 
 
-def write_lines(path, *rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
-
-
 def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     p = generate_problems(1, TINY.spec, seed=7)[0]
     right = generated_rows(1, "prover", TINY, seed=7)[0]["completion"]
     held = generate_problems(1, TINY.spec, seed=7, split="heldout")[0]
-    path = write_lines(
+    path = write_rows(
         tmp_path / "s.jsonl",
         {"record": "setting", "n": 2},
         {"problem": p.key, "completion": right, "score": 1.0, "truncated": False},
@@ -207,13 +202,13 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
 ])  # fmt: skip
 def test_a_sample_that_cannot_be_used_is_named(tmp_path, row, message):
     with pytest.raises(DataError, match=message):
-        read_samples(write_lines(tmp_path / "s.jsonl", row), "prover", TINY)
+        read_samples(write_rows(tmp_path / "s.jsonl", row), "prover", TINY)
 
 
 def test_scored_proposals_are_read_by_operand_count(tmp_path):
     train = generate_problems(1, TINY.spec, seed=3)[0]
     text = f"{' '.join(map(str, train.numbers))} = {train.target}"
-    path = write_lines(
+    path = write_rows(
         tmp_path / "s.jsonl",
         {"operands": 3, "completion": text, "score": 0.7},
         {"operands": 3, "completion": "3 5", "score": 0},
@@ -221,7 +216,7 @@ def test_scored_proposals_are_read_by_operand_count(tmp_path):
     samples = read_samples(path, "conjecturer", TINY)
     found = [(s.group, s.prompt, s.score) for s in samples.rows]
     assert samples.read == 2 and found == [("3", "propose 3 :", 0.7), ("3", "propose 3 :", 0.0)]
-    bad = write_lines(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
+    bad = write_rows(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
     with pytest.raises(DataError, match="holds no problem"):
         read_samples(bad, "conjecturer", TINY)
 
