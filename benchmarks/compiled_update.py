@@ -21,6 +21,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 import transformers
+from passes import backward
 from results import machine, spread, write_json
 from shared_prefix import SHAPES, model_of, rows
 from torch._dynamo.utils import counters
@@ -28,9 +29,10 @@ from transformers import AutoTokenizer
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training.plan import Pass
 
 
-def micro_batches(options: argparse.Namespace, vocabulary: int) -> list[dict[str, Any]]:
+def passes_of(options: argparse.Namespace, vocabulary: int) -> list[Pass]:
     """From half the length on, in equal steps."""
     found = []
     for i in range(options.lengths):
@@ -40,13 +42,12 @@ def micro_batches(options: argparse.Namespace, vocabulary: int) -> list[dict[str
     return found
 
 
-def update(trainer: Any, batches: list[dict[str, Any]], stance: str) -> tuple[float, float]:
+def update(trainer: Any, passes: list[Pass], stance: str) -> tuple[float, float]:
     """CPU and wall seconds."""
     trainer.model.zero_grad(set_to_none=True)
     cpu, wall = time.process_time(), time.perf_counter()
     with torch.compiler.set_stance(stance):
-        for batch in batches:
-            trainer.compute_loss(trainer.model, batch).backward()
+        backward(trainer, trainer.model, passes)
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
@@ -81,13 +82,13 @@ def main() -> None:
         tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")
         trainer = JointConjecturerProverTrainer(model=model, args=config, processing_class=tokenizer)
         trainer.model.train()
-        batches = micro_batches(options, model.config.vocab_size)
-        plain_first = update(trainer, batches, "force_eager")[1]
-        first = update(trainer, batches, "default")[1]
+        passes = passes_of(options, model.config.vocab_size)
+        plain_first = update(trainer, passes, "force_eager")[1]
+        first = update(trainer, passes, "default")[1]
         seconds: dict[str, list[float]] = {"force_eager": [], "default": []}
         for turn in range(options.turns):
             for stance in sorted(seconds, reverse=bool(turn % 2)):
-                seconds[stance].append(update(trainer, batches, stance)[0])
+                seconds[stance].append(update(trainer, passes, stance)[0])
     ratio = spread([a / b for a, b in zip(seconds["default"], seconds["force_eager"], strict=True)])
     graphs, saved = counters["stats"]["unique_graphs"], {name: spread(found) for name, found in seconds.items()}
     low, high = ratio["interval"]

@@ -23,6 +23,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 import transformers
+from passes import backward, random_lengths, random_pass
 from results import machine, spread, write_json
 from shared_prefix import LIBC, SHAPES, model_of, resident
 from torch.profiler import ProfilerActivity, profile
@@ -31,31 +32,10 @@ from transformers import AutoTokenizer
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.policies.shared_prefix import SharedPrefix
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.plan import Counts, Pass, Step, group_tokens, side_by_side
-from countdown_selfplay.training.samples import Sample
+from countdown_selfplay.training.plan import Pass, side_by_side
 
 GOAL = 1.2
 """Operator calls of a mixed pass over those of separate ones, times the number of players, at most."""
-
-
-def part(role: str, seed: int, options: argparse.Namespace, vocabulary: int) -> Pass:
-    """A player's micro-batch: groups of `--answers` rows behind one prompt, each row with credit."""
-    g, count = torch.Generator().manual_seed(seed), options.rows
-    prompts = torch.randint(3, vocabulary, (-(-count // options.answers), options.prompt), generator=g).numpy()
-    lengths = torch.randint(options.length // 4, options.length + 1, (count,), generator=g).tolist()
-    answers = torch.randint(3, vocabulary, (count, options.length), generator=g).numpy()
-    credit = torch.linspace(0.5, 1.0, count).tolist()
-    rows = [
-        Sample(prompts[i // options.answers], answers[i, : lengths[i]], credit[i], i // options.answers, i)
-        for i in range(count)
-    ]
-    return Pass(((role, rows),))
-
-
-def step_of(passes: list[Pass]) -> Step:
-    rows = dict(part for one in passes for part in one.parts)
-    counts = {role: Counts.of(own) for role, own in rows.items()}
-    return Step(passes, counts, counts, {role: group_tokens(own) for role, own in rows.items()})
 
 
 def pool(folder: str, model: Any, players: int, options: argparse.Namespace) -> Any:
@@ -80,9 +60,7 @@ def update(trainer: Any, passes: list[Pass], shared: Any, memory: bool = False) 
         LIBC.malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
     before, start = resident("VmRSS"), time.process_time()
-    trainer.step_loss.begin(step_of(passes))
-    for one in passes:
-        trainer.step_loss.measure(trainer.model, one).backward()
+    backward(trainer, trainer.model, passes)
     return time.process_time() - start, resident("VmHWM") - before
 
 
@@ -110,7 +88,10 @@ def measured(players: int, options: argparse.Namespace, folder: str) -> dict[str
             if "lora_B" in key:
                 torch.nn.init.normal_(weight, std=0.02)
     trainer.model.train()
-    parts = [part(role, i, options, model.config.vocab_size) for i, role in enumerate(trainer.learners)]
+    parts = []
+    for i, role in enumerate(trainer.learners):
+        lengths = random_lengths(options.length // 4, options.length, options.rows, i)
+        parts.append(random_pass(lengths, options.prompt, model.config.vocab_size, options.answers, role, i))
     mixed = side_by_side(parts)
     ways = {"separate": (parts, None), "mixed": (mixed, None)}
     shared = SharedPrefix(model, always=False)

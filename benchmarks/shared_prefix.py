@@ -26,12 +26,14 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import torch
 import transformers
 from contenders import shape_of
+from passes import backward, random_lengths, random_pass
 from results import machine, spread, write_json
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.policies.shared_prefix import SharedPrefix
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training.plan import Pass
 
 LIBC = ctypes.CDLL("libc.so.6")
 SHAPES = ("tiny", "smollm2-135m", "qwen2.5-0.5b", "qwen2.5-1.5b", "qwen3-0.6b")
@@ -54,20 +56,10 @@ def model_of(shape: str) -> Any:
     )  # fmt: skip
 
 
-def rows(options: argparse.Namespace, vocabulary: int) -> dict[str, Any]:
-    g, count = torch.Generator().manual_seed(0), options.groups * options.answers
-    prompts = torch.randint(3, vocabulary, (options.groups, options.prompt), generator=g)
+def rows(options: argparse.Namespace, vocabulary: int) -> Pass:
     least = options.length // 4 if options.unequal else options.length
-    lengths = torch.randint(least, options.length + 1, (count,), generator=g)
-    mask = (torch.arange(options.length) < lengths[:, None]).long()
-    return {
-        "role": "prover", "idle": frozenset(), "signalless": frozenset(),
-        "prompt_ids": prompts.repeat_interleave(options.answers, 0),
-        "prompt_mask": torch.ones(count, options.prompt, dtype=torch.long),
-        "completion_ids": torch.randint(3, vocabulary, (count, options.length), generator=g), "completion_mask": mask,
-        "advantages": torch.linspace(0.5, 1.0, count), "group_tokens": mask.sum(1),
-        "counts": (float(count), float(mask.sum()), float(options.groups)),
-    }  # fmt: skip
+    lengths = random_lengths(least, options.length, options.groups * options.answers)
+    return random_pass(lengths, options.prompt, vocabulary, options.answers)
 
 
 def resident(name: str) -> float:
@@ -76,7 +68,7 @@ def resident(name: str) -> float:
     return int(line.split()[1]) / 1024
 
 
-def update(trainer: Any, head: Any, shared: Any, batch: dict[str, Any]) -> tuple[float, float]:
+def update(trainer: Any, head: Any, shared: Any, batch: Pass) -> tuple[float, float]:
     """Seconds (of the CPU, or on a GPU of the clock) and MiB of one forward, loss and backward."""
     head.shared_prefix = shared
     trainer.model.zero_grad(set_to_none=True)
@@ -86,18 +78,17 @@ def update(trainer: Any, head: Any, shared: Any, batch: dict[str, Any]) -> tuple
         torch.cuda.synchronize()
         start = time.perf_counter()
         with trainer.accelerator.autocast():
-            loss = trainer.compute_loss(trainer.model, batch)
-        loss.backward()
+            backward(trainer, trainer.model, [batch])
         torch.cuda.synchronize()
         return time.perf_counter() - start, (torch.cuda.max_memory_allocated() - held) / 2**20
     LIBC.malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before, start = resident("VmRSS"), time.process_time()
-    trainer.compute_loss(trainer.model, batch).backward()
+    backward(trainer, trainer.model, [batch])
     return time.process_time() - start, resident("VmHWM") - before
 
 
-def turns(trainer: Any, head: Any, ways: dict[str, Any], batch: dict[str, Any], count: int, what: int) -> Any:
+def turns(trainer: Any, head: Any, ways: dict[str, Any], batch: Pass, count: int, what: int) -> Any:
     """By way, `what` of its updates (0: seconds, 1: MiB); the ways take turns in a rotating order."""
     found: dict[str, list[float]] = {name: [] for name in ways}
     for turn in range(count):
@@ -138,9 +129,7 @@ def main() -> None:
         if options.checkpointing:
             trainer.model.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
         trainer.model.train()
-        device = trainer.accelerator.device
-        given = rows(options, model.config.vocab_size)
-        batch = {name: value.to(device) if torch.is_tensor(value) else value for name, value in given.items()}
+        batch = rows(options, model.config.vocab_size)
         ways = {"plain": None, "shared": SharedPrefix(model, always=True), "auto": SharedPrefix(model, always=False)}
         for shared in ways.values():
             update(trainer, model, shared, batch)

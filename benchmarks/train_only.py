@@ -22,29 +22,21 @@ from typing import Any
 import torch
 import transformers
 from contenders import prepare_model
+from passes import backward, random_pass
 from peft import LoraConfig
 from results import machine, spread, write_json
 from throughput import MODELS
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.training.plan import Pass
 
 
-def rows(batch: int, length: int, vocabulary: int, padded: bool, device: torch.device) -> dict[str, Any]:
+def rows(batch: int, length: int, vocabulary: int, padded: bool) -> Pass:
     """One micro-batch of random tokens, half prompt and half completion."""
-    generator = torch.Generator().manual_seed(0)
     half = length // 2
-    lengths = torch.linspace(half // 4 if padded else half, half, batch).long()
-    mask = (torch.arange(half) < lengths[:, None]).long()
-    return {
-        "role": "prover",
-        "prompt_ids": torch.randint(3, vocabulary, (batch, length - half), generator=generator).to(device),
-        "prompt_mask": torch.ones(batch, length - half, dtype=torch.long, device=device),
-        "completion_ids": torch.randint(3, vocabulary, (batch, half), generator=generator).to(device),
-        "completion_mask": mask.to(device),
-        "advantages": torch.linspace(0.5, 1.0, batch, device=device),
-        "group_tokens": mask.sum(1).to(device),
-    }
+    lengths = torch.linspace(half // 4 if padded else half, half, batch).long().tolist()
+    return random_pass(lengths, length - half, vocabulary)
 
 
 def build(options: argparse.Namespace, folder: str) -> Any:
@@ -86,13 +78,6 @@ def recomputing(module: torch.nn.Module) -> dict[str, bool]:
     }
 
 
-def update(trainer: Any, wrapped: torch.nn.Module, batch: dict[str, Any], micro_batches: int, tokens: int) -> None:
-    """Forward, loss and backward of the step's micro-batches."""
-    batch = batch | {"counts": (micro_batches * len(batch["prompt_ids"]), tokens), "idle": frozenset()}
-    for _ in range(micro_batches):
-        trainer.accelerator.backward(trainer.compute_loss(wrapped, batch))
-
-
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description="Tokens/s of the update alone.")
     made.add_argument("--model", choices=MODELS, default="qwen3-0.6b")
@@ -121,14 +106,14 @@ def main() -> None:
         wrapped = ready(trainer)
         optimizer = trainer.create_optimizer()
         vocabulary = trainer.policies.module.get_input_embeddings().num_embeddings
-        batch = rows(options.batch, options.sequence_length, vocabulary, options.padded, trainer.accelerator.device)
-        tokens = options.micro_batches * int(batch["prompt_mask"].sum() + batch["completion_mask"].sum())
+        batch = rows(options.batch, options.sequence_length, vocabulary, options.padded)
+        tokens = options.micro_batches * sum(sample.length for sample in batch.parts[0][1])
         rate = []
         for i in range(options.warmup + options.steps):
             if gpu:
                 torch.cuda.synchronize()
             start = time.perf_counter()
-            update(trainer, wrapped, batch, options.micro_batches, tokens)
+            backward(trainer, wrapped, [batch] * options.micro_batches)
             optimizer.step()
             optimizer.zero_grad()
             if gpu:

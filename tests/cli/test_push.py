@@ -21,7 +21,8 @@ from countdown_selfplay.training.upload import finished_run, hub_errors, push_tr
 from ..installed import PAGE
 
 QUICK = ["--max_steps", "2", "--eval_problems", "8", "--eval_proposals", "16", "--num_generations_eval", "2"]
-SMALL = ["--per_device_train_batch_size", "16", "--conjecturer_num_generations", "16", "--report_to", "none"]
+SMALL = ["--problems_per_round", "4", "--proposals_per_round", "16"]
+SMALL += ["--conjecturer_num_generations", "16", "--report_to", "none"]
 
 
 @pytest.fixture(scope="module")

@@ -163,8 +163,7 @@ def test_export_every_says_how_often(build):
 
 
 def test_all_kept_trains_on_every_answer_of_the_last_rounds(build):
-    """Seed 003, G.4. 64 answers a round; the shipped model solves over a third of three small numbers, so three
-    rounds hold more right answers than one round has answers."""
+    """Seed 003, G.4: all right answers of three rounds are in a step."""
     kwargs = {"rounds": 3, "solved_limit": None, "all_kept": True}
     trainer = build(
         max_steps=4, problems_per_round=16, prover_objective="expert_iteration", prover_objective_kwargs=kwargs,

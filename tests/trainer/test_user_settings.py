@@ -83,7 +83,7 @@ def test_groups_need_not_divide_the_samples_of_both_roles_together(build):
 
 def test_too_few_anchors_are_an_error_and_not_an_empty_run(build):
     rows = Dataset.from_list([{"nums": [3, 5, 7], "target": 22}, {"nums": [1, 2, 3], "target": 6}])
-    with pytest.raises(DataError, match="holds 2 problems and every round draws 12"):
+    with pytest.raises(DataError, match="holds 2 problems and every round draws 8"):
         build(trainer={"train_dataset": rows})
 
 

@@ -194,8 +194,9 @@ class SelfPlaySettings(
     def samples(self, processes: int = 1) -> dict[str, int]:
         """The most samples of a round on one of `processes`, by player, as the game plans them. Processes share the
         prompts, of which each has all its samples on one."""
-        # a guide writes one review of a problem
-        group = {s.role: 1 if s.kind == "guide" else s.num_generations for s in self.all_roles.values()}
+        group = {s.role: s.num_generations for s in self.all_roles.values()}
+        if self.from_settings:  # whose guide writes one review of a problem
+            group |= dict.fromkeys(self.players_of("guide"), 1)
         if self.planned_by_game:
             made: Game = GAMES.make(str(self.game), self.game_arguments)
             return made.planned(-(-self.problems_per_round // processes), group)

@@ -81,14 +81,14 @@ class Engine:
         return cast("AbstractContextManager[Any]", self.accelerator.no_sync(model))
 
     def before_backward(
-        self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first_of_window: bool
+        self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first: bool
     ) -> torch.Tensor:
-        """The loss of a micro-batch of `role`, with what the engine needs added. A window: the micro-batches of one
-        optimizer step."""
+        """The loss of a micro-batch of `role`, the `first` of its optimizer step or not, with what the engine needs
+        added."""
         return loss
 
     def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
-        """Called before the last backward pass of a window, for an engine whose step happens inside it. `held`: roles
+        """Called before the last backward pass of an optimizer step, for an engine that steps inside it. `held`: roles
         whose weights the step must not move."""
 
     def clip(self, optimizer: Any, settings: Mapping[str, Role], held: frozenset[str]) -> dict[str, float]:

@@ -82,12 +82,12 @@ class ZeroEngine(Engine):
         return nullcontext()  # DeepSpeed goes by the flag of accelerate
 
     def before_backward(
-        self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first_of_window: bool
+        self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first: bool
     ) -> torch.Tensor:
-        """ZeRO-3 overwrites gradient buffers in the first micro-batch of a window and adds from the second on: a role
-        that came first in a later one would get its previous window's gradient added, silently. The cure, exact in
-        every run: a forward pass of one token through each other policy, times zero."""
-        if self.stage != 3 or not first_of_window:
+        """ZeRO-3 overwrites gradient buffers in the first pass of a step and adds from the second on: a role that came
+        first in a later one would get its previous step's gradient added, silently. The cure, exact in every run: a
+        forward pass of one token through each other policy, times zero."""
+        if self.stage != 3 or not first:
             return loss
         token = torch.zeros((1, 1), dtype=torch.long, device=loss.device)
         parts = {"ids": token, "mask": torch.ones_like(token)}

@@ -140,7 +140,7 @@ class MixedAdapters:
                 for i in owners:
                     stacked.parameters[i].grad = stacked.views[i]
         for p, view in [(s.parameters[i], s.views[i]) for s in self._stacked for i in owners]:
-            if p.grad is not view:  # None, or of a pass of its player alone in the same window
+            if p.grad is not view:  # None, or of a pass of its player alone in the same step
                 view.zero_() if p.grad is None else view.copy_(p.grad)
                 p.grad = view
 

@@ -14,8 +14,8 @@ from .plan import Counts
 
 
 class RoleLoss:
-    """Loss of a role, normalised by the role's own counts in the round, so that the mix of roles in an accumulation
-    window does not change a role's effective learning rate."""
+    """Loss of a role, normalised by the role's own counts in the round, so that the mix of roles does not
+    change a role's effective learning rate."""
 
     def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
         """`most_moves`: of an answer of the role, 1 where it is written at once."""
