@@ -78,10 +78,8 @@ def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_for_any_propose
     out = capsys.readouterr().out
     assert "prover: 64 problems x 8 = 512 answers" in out
     assert "conjecturer: 1 prompt x 32 = 32 proposals" in out
-    assert (
-        "problems per round: at most 64, every proposal, at least a share of 0.5 anchors, padded to a multiple of 8"
-        in " ".join(out.split())
-    )
+    bounds = "at most 64, every proposal, at least a share of 0.5 anchors, padded to a multiple of 8"
+    assert f"problems per round: {bounds}" in " ".join(out.split())
     assert "optimizer" in out and "GiB" in out
     assert not (tmp_path / "run").exists()
     # docs/ladder.md: no conjecturer, and no anchors either.
@@ -90,10 +88,8 @@ def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_for_any_propose
     assert "problems per round: at most 64, chosen by the proposer uniform_rungs" in capsys.readouterr().out
     name = "qwen2.5-0.5b/anchored_shaped_fixed"
     assert main(["joint", "--recipe", name, "--dry_run"]) == 0
-    assert (
-        "No figures: the config of 'asingh15/qwen-sft-countdown-defaultproj' cannot be read here"
-        in capsys.readouterr().out
-    )
+    unread = "No figures: the config of 'asingh15/qwen-sft-countdown-defaultproj' cannot be read here"
+    assert unread in capsys.readouterr().out
     launch = ["--accelerate_config", "zero3", "--num_processes", "4"]
     assert main(["joint", "--dry_run", "--output_dir", str(tmp_path / "run"), *launch]) == 0
     out = capsys.readouterr().out

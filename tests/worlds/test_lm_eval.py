@@ -21,11 +21,8 @@ def test_answers_are_scored_as_the_prompt_asks_for_them():
     """`tinyzero` wants answer tags, `compact` a bare expression; a solution of the solver is right in both."""
     bare, tagged = (utils.held_out(prompt, 5)["test"][0] for prompt in ("compact", "tinyzero"))
     right = utils.solution(bare)
-    assert (
-        utils.score(bare, [right])
-        == {"solved": 1.0, "score": 1.0}
-        == utils.score(tagged, [f"<answer>{right}</answer>"])
-    )
+    assert utils.score(bare, [right]) == {"solved": 1.0, "score": 1.0}
+    assert utils.score(tagged, [f"<answer>{right}</answer>"]) == {"solved": 1.0, "score": 1.0}
     assert utils.score(tagged, [right]) == {"solved": 0.0, "score": 0.0}
     assert utils.score(bare, [" + ".join(map(str, bare["numbers"])) + " + 1"]) == {"solved": 0.0, "score": 0.1}
 

@@ -27,11 +27,8 @@ def test_one_iteration_by_the_paper_and_again_with_another(tmp_path, capsys, cap
     # Hardly a critique can be read: said when the first chunk was played, and above the table.
     (warned,) = [record.message for record in caplog.records if "Hardly anything can be read" in record.message]
     assert "helpful/read_rate" in warned and warned.endswith("run `countdown-selfplay cdg --prepare`.")
-    assert (
-        said.index('"phase": "train"')
-        < said.index("- The share of helpful critiques that can be read was ")
-        < said.index("prover pass@1")
-    )
+    train, read = said.index('"phase": "train"'), said.index("- The share of helpful critiques that can be read was ")
+    assert train < read < said.index("prover pass@1")
     rows = select.read(tmp_path / "run" / "iteration-1" / "played-00000.parquet")
     assert {row["weights"] for row in rows} and len({row["problem"] for row in rows}) == 4
     lines = [json.loads(line) for line in (tmp_path / "run" / "iterations.jsonl").read_text().splitlines()]
