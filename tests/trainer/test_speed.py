@@ -80,7 +80,7 @@ def test_rows_without_credit_are_measured_but_not_trained_on_and_the_gradient_is
     found = []
     for proportional in (True, False):
         trainer.learners["prover"].objective.proportional = proportional
-        passes = trainer.player.planner.step({"prover": samples}).passes
+        passes = trainer.round_loop.planner.step({"prover": samples}).passes
         graphs = [one.graph for one in passes]
         assert graphs == (([True, False] if proportional else [True]) if any(credit) else [False])
         loss, grads = gradients(trainer, passes)
