@@ -28,11 +28,9 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     texts = [DOMAIN.propose_row(3)["prompt"], *(message["content"] for message in asked)]
     texts += [f"{number} {number}" for number in range(101)] * 20
     learner = trainers.BpeTrainer(
-        vocab_size=700,
-        special_tokens=[EOS, START, END],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        vocab_size=700, special_tokens=[EOS, START, END], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
-    )
+    )  # fmt: skip
     tokenizer.train_from_iterator(texts, learner)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, eos_token=END, pad_token=EOS, padding_side="left", chat_template=TEMPLATE
@@ -49,18 +47,10 @@ def make_stand_in(folder: Path) -> None:
     size = len(tokenizer)
     torch.manual_seed(0)
     config = Qwen2Config(
-        vocab_size=size,
-        hidden_size=size + size % 2,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        num_key_value_heads=1,
-        head_dim=8,
-        max_position_embeddings=2048,
-        tie_word_embeddings=False,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
+        vocab_size=size, hidden_size=size + size % 2, intermediate_size=16, num_hidden_layers=1, num_attention_heads=1,
+        num_key_value_heads=1, head_dim=8, max_position_embeddings=2048, tie_word_embeddings=False,
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
     model = Qwen2ForCausalLM(config)
     followed = torch.full((size, size), 1e-5)
     small = ProblemSpec((3, 4), number_high=9, target_high=24)  # numbers have one digit and targets two
@@ -77,13 +67,8 @@ def make_stand_in(folder: Path) -> None:
         model.lm_head.weight.zero_()[:, :size] = table.T
     # As the public checkpoints': settings that would bend the samples if anything read them.
     model.generation_config = GenerationConfig(
-        do_sample=True,
-        temperature=0.7,
-        top_p=0.8,
-        top_k=20,
-        repetition_penalty=1.1,
-        eos_token_id=[tokenizer.eos_token_id],
-        pad_token_id=tokenizer.pad_token_id,
-    )
+        do_sample=True, temperature=0.7, top_p=0.8, top_k=20, repetition_penalty=1.1,
+        eos_token_id=[tokenizer.eos_token_id], pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

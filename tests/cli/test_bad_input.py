@@ -92,14 +92,11 @@ def test_a_disk_that_is_full_is_one_sentence(schema, here, capsys):
     assert not Path(schema).exists()
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (errno.ENOSPC, "make room, or name a folder on another disk"),
-        (errno.EROFS, "name a folder that can be written to"),
-        (errno.EACCES, "name a place that you may use"),
-    ],
-)
+@pytest.mark.parametrize(("number", "text"), [
+    (errno.ENOSPC, "make room, or name a folder on another disk"),
+    (errno.EROFS, "name a folder that can be written to"),
+    (errno.EACCES, "name a place that you may use"),
+])  # fmt: skip
 def test_what_a_disk_refuses_anywhere_in_a_command_is_one_sentence(number, text, capsys):
     def command(argv):
         raise OSError(number, os.strerror(number), "runs/a/metrics.jsonl")
@@ -148,26 +145,17 @@ def test_a_terminal_that_lacks_a_sign_shows_its_number(monkeypatch):
     assert b"Allen and St\\xe5blein" in shown.buffer.getvalue()
 
 
-# more problems than there are
-
-
-def test_more_problems_than_there_can_be_are_refused_at_once(here, capsys):
+def test_more_problems_than_there_can_be_are_refused_at_once_or_without_a_list_as_long(here, capsys):
     """Two numbers from 1 to 3 and targets 1 to 4: C(3 + 1, 2) = 6 multisets x 4 targets = 24."""
     assert main(["dataset", "x.jsonl", "--count", "1000000000", *HANDFUL, "--target_high", "4"]) == 2
     error = capsys.readouterr().err
     assert "1000000000 problems are more than the 24" in error and error.count("\n") == 1
-
-
-def test_a_spec_that_runs_dry_stops_without_holding_a_list_as_long_as_what_was_asked_for(here, capsys):
-    """The bound is no help where most targets cannot be reached: 6 x 10^9 here, and 1 to 9 are the only ones that can.
-    The operand counts of 4 x 10^9 problems would take 32 GB."""
+    # The bound is no help where most targets cannot be reached: 6 x 10^9 here, and 1 to 9 are the only ones that can.
+    # The operand counts of 4 x 10^9 problems would take 32 GB.
     count = ["--count", "4000000000", *HANDFUL, "--target_high", "1000000000"]
     assert main(["dataset", "x.jsonl", *count]) == 2
     assert "of 4000000000 problems were found" in capsys.readouterr().err
     assert not Path("x.jsonl").exists()
-
-
-def test_operand_counts_come_in_pieces_as_they_came_at_once():
     spec = ProblemSpec((2, 3, 5))
     whole = list(_operand_counts(7, spec, 200_000))  # four pieces of 65,536 and a rest
     assert len(whole) == 200_000 and whole[:70_000] == list(_operand_counts(7, spec, 70_000))
@@ -175,9 +163,6 @@ def test_operand_counts_come_in_pieces_as_they_came_at_once():
     assert len(generate_problems(24, ProblemSpec((2,), 1, 30, 1, 30))) == 24
     with pytest.raises(ConfigError, match="25 problems are more than the 24"):
         generate_problems(25, ProblemSpec((2,), 1, 3, 1, 4))
-
-
-# whose folder it is
 
 
 @pytest.fixture(scope="module")

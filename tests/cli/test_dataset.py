@@ -36,12 +36,21 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_default_file_holds_what_the_generator_gives(tmp_path, capsys):
+def test_the_default_file_holds_what_the_generator_gives_in_ranges_split_and_counts(tmp_path, capsys):
     code, rows, out, err = write(tmp_path, capsys, "--count", "30", "--seed", "5")
     assert (code, err) == (0, "")
     assert [problem_from_row(row, i) for i, row in enumerate(rows)] == generate_problems(30, seed=5)
     assert "30 problems" in out and "split train, seed 5" in out
     assert names(tmp_path) == ["out.jsonl", "out.jsonl.meta"]  # nothing unfinished is left
+    _, rows, _, _ = write(tmp_path, capsys, "--count", "20", "--schema", "solved")
+    for row in rows:
+        assert verify(row["completion"], Problem(tuple(row["numbers"]), row["target"])).correct
+    arguments = ("--operands", "2", "5", "--number_high", "20", "--target_low", "30", "--target_high", "60")
+    code, rows, _, _ = write(tmp_path, capsys, "--count", "20", "--split", "heldout", *arguments)
+    assert code == 0 and len(rows) == 20
+    for row in rows:
+        assert len(row["nums"]) in (2, 5) and max(row["nums"]) <= 20 and 30 <= row["target"] <= 60
+        assert heldout_key(problem_from_row(row, 0).key)
 
 
 def test_the_rules_and_all_that_it_takes_to_make_the_file_again_stand_beside_it(tmp_path, capsys):
@@ -72,37 +81,19 @@ def test_the_file_does_not_depend_on_the_number_of_cores(tmp_path, capsys):
     assert files[0] == files[1] and len(files[0].splitlines()) == 600
 
 
-def test_parquet_and_jsonl_hold_the_same_rows(tmp_path, capsys):
+def test_parquet_and_jsonl_hold_the_same_rows_group_by_group(tmp_path, capsys, monkeypatch):
     parquet = pytest.importorskip("pyarrow.parquet")
     for schema in ("nums", "ground_truth", "prover", "solved", "proposed"):
         arguments = ("--count", "6", "--schema", schema)
         _, rows, _, _ = write(tmp_path, capsys, *arguments)
         assert write(tmp_path, capsys, *arguments, name="out.parquet")[0] == 0
         assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == rows
-
-
-def test_a_parquet_file_is_written_group_by_group(tmp_path, capsys, monkeypatch):
     parquet = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(dataset, "ROW_GROUP", 4)
     _, rows, _, _ = write(tmp_path, capsys, "--count", "10", "--schema", "ground_truth")
     assert write(tmp_path, capsys, "--count", "10", "--schema", "ground_truth", name="out.parquet")[0] == 0
     assert parquet.ParquetFile(tmp_path / "out.parquet").num_row_groups == 3  # 4 + 4 + 2
     assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == rows
-
-
-def test_demonstrations_are_correct(tmp_path, capsys):
-    _, rows, _, _ = write(tmp_path, capsys, "--count", "20", "--schema", "solved")
-    for row in rows:
-        assert verify(row["completion"], Problem(tuple(row["numbers"]), row["target"])).correct
-
-
-def test_ranges_split_and_operand_counts_are_kept(tmp_path, capsys):
-    arguments = ("--operands", "2", "5", "--number_high", "20", "--target_low", "30", "--target_high", "60")
-    code, rows, _, _ = write(tmp_path, capsys, "--count", "20", "--split", "heldout", *arguments)
-    assert code == 0 and len(rows) == 20
-    for row in rows:
-        assert len(row["nums"]) in (2, 5) and max(row["nums"]) <= 20 and 30 <= row["target"] <= 60
-        assert heldout_key(problem_from_row(row, 0).key)
 
 
 def test_difficulty_and_operators_are_conditions(tmp_path, capsys):
@@ -113,7 +104,7 @@ def test_difficulty_and_operators_are_conditions(tmp_path, capsys):
         assert all("/" in text and "-" in text for text in all_solutions(problem_from_row(row, 0)))
 
 
-def test_excluded_problems_are_left_out_and_counted(tmp_path, capsys):
+def test_excluded_problems_and_the_frozen_set_are_left_out_and_counted(tmp_path, capsys):
     first = tmp_path / "first.jsonl"
     assert main(["dataset", str(first), "--count", "15"]) == 0
     code, rows, out, _ = write(tmp_path, capsys, "--count", "15", "--exclude", str(first))
@@ -121,9 +112,6 @@ def test_excluded_problems_are_left_out_and_counted(tmp_path, capsys):
     assert code == 0 and len(rows) == 15
     assert not known & {problem_from_row(row, 0).key for row in rows}
     assert "left out: 15 that overlap with the 15 excluded problems" in out
-
-
-def test_the_frozen_set_can_be_excluded(tmp_path, capsys):
     held_out = {p.key for p in heldout_problems()}
     arguments = ("--count", "600", "--operands", "3", "--split", "heldout", "--seed", "20000")
     _, rows, _, _ = write(tmp_path, capsys, *arguments)
@@ -133,33 +121,24 @@ def test_the_frozen_set_can_be_excluded(tmp_path, capsys):
     assert "excluded problems" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["out.csv", "--count", "3"], "must end in .jsonl or .parquet"),
-        (["nowhere/out.jsonl", "--count", "3"], "no folder"),
-        (["out.jsonl"], "--count"),
-        (["out.jsonl", "--count", "three"], "three"),
-        (["out.jsonl", "--count", "-3"], "`--count` (-3) must be at least 1."),
-        (["out.jsonl", "--count", "0"], "`--count` (0) must be at least 1."),
-        (["out.jsonl", "--count", "3", "--target_low", "0", "--target_high", "0"], "`--target_low` (0) must be at"),
-        (["out.jsonl", "--count", "3", "--min_solutions", "-1"], "`--min_solutions` (-1) must be at least 1."),
-        (["out.jsonl", "--count", "3", "--max_solutions", "0"], "`--max_solutions` (0) must be at least 1."),
-        (["out.jsonl", "--count", "3", "--operands", "7"], "`operands`"),
-        (["out.jsonl", "--count", "3", "--number_low", "0"], "`number_low` (0)"),
-        (["out.jsonl", "--count", "3", "--schema", "xml"], "xml"),
-        (["out.jsonl", "--count", "3", "--exclude", "absent.jsonl"], "'absent.jsonl' cannot be read"),
-        (["out.jsonl", "--count", "3", "--exclude", "bad.jsonl"], "'bad.jsonl', row 1, column 'target'"),
-        (
-            ["out.jsonl", "--count", "3", "--exclude", "broken.jsonl"],
-            "'broken.jsonl', line 1: this is not a JSON object",
-        ),
-        (
-            ["out.jsonl", "--count", "500", "--operands", "2", "--number_high", "2"],
-            "500 problems are more than the 273",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["out.csv", "--count", "3"], "must end in .jsonl or .parquet"),
+    (["nowhere/out.jsonl", "--count", "3"], "no folder"),
+    (["out.jsonl"], "--count"),
+    (["out.jsonl", "--count", "three"], "three"),
+    (["out.jsonl", "--count", "-3"], "`--count` (-3) must be at least 1."),
+    (["out.jsonl", "--count", "0"], "`--count` (0) must be at least 1."),
+    (["out.jsonl", "--count", "3", "--target_low", "0", "--target_high", "0"], "`--target_low` (0) must be at"),
+    (["out.jsonl", "--count", "3", "--min_solutions", "-1"], "`--min_solutions` (-1) must be at least 1."),
+    (["out.jsonl", "--count", "3", "--max_solutions", "0"], "`--max_solutions` (0) must be at least 1."),
+    (["out.jsonl", "--count", "3", "--operands", "7"], "`operands`"),
+    (["out.jsonl", "--count", "3", "--number_low", "0"], "`number_low` (0)"),
+    (["out.jsonl", "--count", "3", "--schema", "xml"], "xml"),
+    (["out.jsonl", "--count", "3", "--exclude", "absent.jsonl"], "'absent.jsonl' cannot be read"),
+    (["out.jsonl", "--count", "3", "--exclude", "bad.jsonl"], "'bad.jsonl', row 1, column 'target'"),
+    (["out.jsonl", "--count", "3", "--exclude", "broken.jsonl"], "'broken.jsonl', line 1: this is not a JSON object"),
+    (["out.jsonl", "--count", "500", "--operands", "2", "--number_high", "2"], "500 problems are more than the 273"),
+])  # fmt: skip
 def test_bad_input_is_one_clear_line_and_nothing_is_written(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.jsonl").write_text('{"nums": [1, 2], "target": 3}\n{"nums": [1, 2]}\n')

@@ -31,13 +31,7 @@ def test_text_has_one_line_per_fact_and_says_what_is_missing(capsys, monkeypatch
     rows = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
     assert rows["extra [vllm]"].strip() == "not installed"
     assert rows["trl"].strip() == importlib.metadata.version("trl")
-
-
-def test_an_absent_package_has_no_version():
     assert env.version("a-distribution-that-does-not-exist") is None
-
-
-def test_without_torch_the_devices_are_unknown(monkeypatch):
     monkeypatch.setattr(env, "version", lambda name: None)
     assert env.devices() == []
     assert "unknown (torch is not installed)" in env.as_text(env.environment())

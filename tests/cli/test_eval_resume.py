@@ -98,36 +98,27 @@ def test_rows_of_a_problem_do_not_depend_on_the_other_batches(tmp_path, capsys):
     assert len(found[0]) == 8 and found[0] == found[1]
 
 
-def test_the_frozen_set_is_asked_by_name(tmp_path, capsys):
+def test_the_frozen_set_is_asked_by_name_and_a_file_that_is_no_evaluation_is_kept(tmp_path, capsys):
     code, out, _ = evaluate(capsys, "--problems", "heldout-v1", "--operands", 3, "--n_problems", 3, "--samples", 2)
     assert code == 0 and "3 problems x 2 answers" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--seed", "1"], "was begun with seed 0 and this evaluation has 1"),
-        (["--temperature", "0.5"], "was begun with temperature 1.0 and this evaluation has 0.5"),
-        (["--samples", "2"], "was begun with n 4 and this evaluation has 2"),
-        (["--answer_rule", "any"], "rules.answer_rule 'last' and this evaluation has 'any'"),
-        (["--n_problems", "3"], "was begun with n_problems 2 and this evaluation has 3"),
-    ],
-)
-def test_a_changed_setting_is_refused_in_one_line(tmp_path, capsys, arguments, message):
-    size = ["--n_problems", 2, "--samples", 4, "--output", tmp_path / "a.jsonl"]
-    assert evaluate(capsys, *size)[0] == 0
-    code, out, err = evaluate(capsys, *size, *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1) and message in err
-
-
-def test_a_file_that_is_no_evaluation_is_kept(tmp_path, capsys):
     file = tmp_path / "problems.jsonl"
     file.write_text('{"nums": [2, 4], "target": 8}\n')
     code, _, err = evaluate(capsys, "--problems", file, "--samples", 2, "--output", file)
     assert code == 2 and "its first line is not a setting" in err
     assert file.read_text() == '{"nums": [2, 4], "target": 8}\n'
-
-
-def test_a_conjecturer_has_no_rows_per_answer(tmp_path, capsys):
     code, _, err = evaluate(capsys, "--role", "conjecturer", "--output", tmp_path / "a.jsonl")
     assert code == 2 and "which only a prover gives; use a .json file" in err
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--seed", "1"], "was begun with seed 0 and this evaluation has 1"),
+    (["--temperature", "0.5"], "was begun with temperature 1.0 and this evaluation has 0.5"),
+    (["--samples", "2"], "was begun with n 4 and this evaluation has 2"),
+    (["--answer_rule", "any"], "rules.answer_rule 'last' and this evaluation has 'any'"),
+    (["--n_problems", "3"], "was begun with n_problems 2 and this evaluation has 3"),
+])  # fmt: skip
+def test_a_changed_setting_is_refused_in_one_line(tmp_path, capsys, arguments, message):
+    size = ["--n_problems", 2, "--samples", 4, "--output", tmp_path / "a.jsonl"]
+    assert evaluate(capsys, *size)[0] == 0
+    code, out, err = evaluate(capsys, *size, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1) and message in err

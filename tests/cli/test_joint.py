@@ -57,19 +57,11 @@ def test_the_recipes_hold_the_papers_table(model):
         round_ = args.game_settings
         found = (args.conjecturer_reward, tuple(args.reward_arguments.values()), round_.anchor_fraction)
         found += (
-            pytest.approx(c.learning_rate / scale),
-            c.beta,
-            args.max_steps,
-            round_.fill,
-            args.proposals_per_round,
-        )
+            pytest.approx(c.learning_rate / scale), c.beta, args.max_steps, round_.fill, args.proposals_per_round,
+        )  # fmt: skip
         found += (args.problems_per_round, p.num_generations, round_.truncate_multiple, p.entropy_coef, c.entropy_coef)
         assert (*found, args.length_penalty, args.guard, round_.unplayed_reward) == row, name
-        assert (pytest.approx(p.learning_rate / scale), p.beta, round_.duplicate_proposals) == (
-            1e-5,
-            1e-3,
-            "keep",
-        )
+        assert (pytest.approx(p.learning_rate / scale), p.beta, round_.duplicate_proposals) == (1e-5, 1e-3, "keep")
         assert {(r.kl_estimator, r.kl_reduction) for r in (c, p)} == {("k1", "mean")} and args.weight_decay == 0.01
         assert (round_.easy_above, args.importance_clip_low, args.importance_clip_high) == (0.95, 0.5, 2.0)
         if args.guard:
@@ -80,18 +72,30 @@ def test_the_recipes_hold_the_papers_table(model):
             assert p.max_completion_length == (512 if name == "aggressive_binary" else 1024)
 
 
-def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_and_trains_nothing(tmp_path, capsys):
+def test_the_dry_run_prints_settings_batch_arithmetic_and_memory_for_any_proposer_model_and_launch(tmp_path, capsys):
     path = Path(__file__).parents[2] / "examples" / "recipes" / "tiny" / "anchored_shaped_fixed.yaml"
     assert main(["joint", "--config", str(path), "--output_dir", str(tmp_path / "run"), "--dry_run"]) == 0
     out = capsys.readouterr().out
     assert "prover: 64 problems x 8 = 512 answers" in out
     assert "conjecturer: 1 prompt x 32 = 32 proposals" in out
-    assert (
-        "problems per round: at most 64, every proposal, at least a share of 0.5 anchors, padded to a multiple of 8"
-        in " ".join(out.split())
-    )
+    bounds = "at most 64, every proposal, at least a share of 0.5 anchors, padded to a multiple of 8"
+    assert f"problems per round: {bounds}" in " ".join(out.split())
     assert "optimizer" in out and "GiB" in out
     assert not (tmp_path / "run").exists()
+    # docs/ladder.md: no conjecturer, and no anchors either.
+    arguments = ["--proposer", "uniform_rungs", "--conjecturer_players", "0", "--output_dir", str(tmp_path)]
+    assert main(["joint", "--recipe", "tiny/ladder", *arguments, "--dry_run"]) == 0
+    assert "problems per round: at most 64, chosen by the proposer uniform_rungs" in capsys.readouterr().out
+    name = "qwen2.5-0.5b/anchored_shaped_fixed"
+    assert main(["joint", "--recipe", name, "--dry_run"]) == 0
+    unread = "No figures: the config of 'asingh15/qwen-sft-countdown-defaultproj' cannot be read here"
+    assert unread in capsys.readouterr().out
+    launch = ["--accelerate_config", "zero3", "--num_processes", "4"]
+    assert main(["joint", "--dry_run", "--output_dir", str(tmp_path / "run"), *launch]) == 0
+    out = capsys.readouterr().out
+    assert "ZeRO-3 over 4 processes, bf16, cuda" in out
+    assert "prover: 16 problems x 16 = 256 answers" in out and "on each of 4 process(es)" in out  # of tiny/default
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tmp_path, capsys):
@@ -108,31 +112,12 @@ def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tm
     assert "The model '/no/where' cannot be read: there is no such folder" in capsys.readouterr().err
 
 
-def test_the_dry_run_names_the_proposer_that_makes_the_problems_of_a_round(tmp_path, capsys):
-    """docs/ladder.md: no conjecturer, and no anchors either."""
-    arguments = ["--proposer", "uniform_rungs", "--conjecturer_players", "0", "--output_dir", str(tmp_path)]
-    assert main(["joint", "--recipe", "tiny/ladder", *arguments, "--dry_run"]) == 0
-    assert "problems per round: at most 64, chosen by the proposer uniform_rungs" in capsys.readouterr().out
-
-
-def test_a_dry_run_of_a_model_that_cannot_be_reached_says_so(tmp_path, capsys):
-    name = "qwen2.5-0.5b/anchored_shaped_fixed"
-    assert main(["joint", "--recipe", name, "--dry_run"]) == 0
-    assert (
-        "No figures: the config of 'asingh15/qwen-sft-countdown-defaultproj' cannot be read here"
-        in capsys.readouterr().out
-    )
-
-
-def test_a_run_folder_given_as_model_names_the_policies_inside(tmp_path, capsys):
+def test_a_run_folder_given_as_model_names_its_policies_and_problems_can_come_from_a_csv_file(tmp_path, capsys):
     (tmp_path / "run" / "prover").mkdir(parents=True)
     (tmp_path / "run" / "prover" / "config.json").write_text("{}")
     arguments = ["--recipe", "tiny/default", "--model_name_or_path", str(tmp_path / "run")]
     assert main(["joint", "--output_dir", str(tmp_path / "out"), *arguments]) == 2
     assert f"its policies lie in {tmp_path / 'run' / 'prover'}" in " ".join(capsys.readouterr().err.split())
-
-
-def test_problems_can_come_from_a_csv_file(tmp_path):
     from countdown_selfplay.data.files import load_problem_rows
 
     path = tmp_path / "problems.csv"
@@ -170,15 +155,6 @@ def test_every_field_of_the_joint_config_is_in_the_whole_help(capsys):
     assert {f.name for f in dataclasses.fields(JointSelfPlayConfig) if f.init} <= listed
 
 
-def test_a_dry_run_plans_for_a_launch_that_this_machine_could_not_start(capsys, tmp_path):
-    launch = ["--accelerate_config", "zero3", "--num_processes", "4"]
-    assert main(["joint", "--dry_run", "--output_dir", str(tmp_path / "run"), *launch]) == 0
-    out = capsys.readouterr().out
-    assert "ZeRO-3 over 4 processes, bf16, cuda" in out
-    assert "prover: 16 problems x 16 = 256 answers" in out and "on each of 4 process(es)" in out  # of tiny/default
-    assert max(map(len, out.splitlines())) <= 80
-
-
 def test_a_config_for_a_gpu_is_planned_where_there_is_none(capsys, tmp_path, monkeypatch):
     """TrainingArguments itself refuses bf16 there, which a run is told in one line."""
     monkeypatch.setattr("transformers.training_args.is_torch_bf16_gpu_available", lambda: False)
@@ -204,14 +180,11 @@ def test_a_dry_run_says_that_the_run_itself_would_be_refused_here(capsys, tmp_pa
     assert "refused" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "changes, said",
-    [
-        ("--conjecturer_reward learning_progress --optim sgd", "follows Adam's moments"),
-        ("--conjecturer_reward learning_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
-        ("--conjecturer_reward learning_progress", ""),
-    ],
-)
+@pytest.mark.parametrize("changes, said", [
+    ("--conjecturer_reward learning_progress --optim sgd", "follows Adam's moments"),
+    ("--conjecturer_reward learning_progress --accelerate_config zero3 --num_processes 2", "holds in parts"),
+    ("--conjecturer_reward learning_progress", ""),
+])  # fmt: skip
 def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, changes, said):
     asked = ["joint", *changes.split(), "--dry_run", "--output_dir", str(tmp_path / "run")]
     assert main(asked) == (2 if said else 0)
@@ -219,25 +192,15 @@ def test_a_dry_run_says_what_the_run_would_be_refused_for(capsys, tmp_path, chan
     assert "at least" in out and said in error and ("A run would be refused:" in error) == bool(said)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said", "printed"),
-    [
-        ("--domain nomodule:X", "The domain 'nomodule:X' cannot be imported", ""),
-        (
-            '--domain countdown --domain_kwargs {"foo":1}',
-            "`domain_kwargs` has foo, which is not one of",
-            "",
-        ),
-        ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
-        ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
-        (
-            "--model_name_or_path bare",
-            "The model 'bare' cannot be loaded: it is a folder without a tokenizer.",
-            "One round",
-        ),
-        ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said", "printed"), [
+    ("--domain nomodule:X", "The domain 'nomodule:X' cannot be imported", ""),
+    ('--domain countdown --domain_kwargs {"foo":1}', "`domain_kwargs` has foo, which is not one of", ""),
+    ("--recipe tiny/sgs", "is not there yet; run: countdown-selfplay sgs --prepare.", "One round"),
+    ("--model_name_or_path ./gone", "The model './gone' cannot be read: there is no such folder", "One round"),
+    ("--model_name_or_path bare", "The model 'bare' cannot be loaded: it is a folder without a tokenizer.",
+     "One round"),
+    ("--lr_scheduler_type cosine_with_min_lr", "`lr_scheduler_type` (cosine_with_min_lr) with", "One round"),
+])  # fmt: skip
 def test_a_dry_run_ends_as_the_run_would(capsys, tmp_path, monkeypatch, changes, said, printed):
     """bare: a config without a tokenizer, whose own sentence is told."""
     monkeypatch.chdir(tmp_path)

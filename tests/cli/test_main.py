@@ -36,21 +36,12 @@ def test_help_lists_every_available_command_with_its_line(capsys):
         assert line[1].startswith(COMMANDS[name].help)  # and "(needs lab)" where that is absent
 
 
-def test_every_command_has_a_main():
-    assert all(callable(main.program(name)) for name in here(COMMANDS))
-
-
-def test_no_command_prints_the_help(capsys):
+def test_without_a_command_there_is_help_and_each_has_a_main_and_an_unknown_one_the_nearest(capsys):
     assert main.main([]) == 0
     assert capsys.readouterr().out.startswith("usage: countdown-selfplay")
-
-
-def test_version_is_that_of_the_package(capsys):
     assert main.main(["--version"]) == 0
     assert capsys.readouterr().out == f"countdown-selfplay {countdown_selfplay.__version__}\n"
-
-
-def test_an_unknown_command_exits_with_2_and_suggests_the_nearest(capsys):
+    assert all(callable(main.program(name)) for name in here(COMMANDS))
     assert main.main(["evn"]) == 2
     streams = capsys.readouterr()
     assert streams.out == ""
@@ -58,17 +49,10 @@ def test_an_unknown_command_exits_with_2_and_suggests_the_nearest(capsys):
     assert streams.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("error", "code", "text"),
-    [
-        (
-            DataError("row 3, column 'nums': empty.\nPass numbers."),
-            2,
-            "error: row 3, column 'nums': empty. Pass numbers.",
-        ),
-        (KeyboardInterrupt(), 130, "interrupted"),
-    ],
-)
+@pytest.mark.parametrize(("error", "code", "text"), [
+    (DataError("row 3, column 'nums': empty.\nPass numbers."), 2, "error: row 3, column 'nums': empty. Pass numbers."),
+    (KeyboardInterrupt(), 130, "interrupted"),
+])  # fmt: skip
 def test_an_expected_error_is_one_line_and_an_exit_code(error, code, text, capsys):
     def command(argv: list[str]) -> int:
         raise error
@@ -101,8 +85,15 @@ def test_processes_say_an_error_that_all_meet_once_and_one_that_a_single_rank_me
     assert errors.count("countdown-selfplay (rank 1): error: the disk is full.") == 1
 
 
-def test_processes_of_another_launcher_each_say_their_error(monkeypatch, capsys):
-    """Nothing tells them of each other: no file of torchrun's."""
+def test_an_unexpected_error_keeps_its_traceback_and_processes_of_another_launcher_each_say_theirs(
+    monkeypatch, capsys
+):
+    def command(argv: list[str]) -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        main.guarded(command, [])
+    # Nothing tells them of each other: no file of torchrun's.
 
     def command(argv: list[str]) -> int:
         raise DataError("row 1: empty.")
@@ -111,14 +102,6 @@ def test_processes_of_another_launcher_each_say_their_error(monkeypatch, capsys)
     monkeypatch.setenv("RANK", "3")
     assert main.guarded(command, []) == main.guarded(command, []) == 2
     assert capsys.readouterr().err == 2 * "countdown-selfplay (rank 3): error: row 1: empty.\n"
-
-
-def test_an_unexpected_error_keeps_its_traceback():
-    def command(argv: list[str]) -> int:
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        main.guarded(command, [])
 
 
 def test_help_and_errors_load_neither_torch_nor_trl():
@@ -132,18 +115,32 @@ def test_help_and_errors_load_neither_torch_nor_trl():
     assert done.returncode == 0, done.stderr
 
 
-# launch options
-
-
-def test_launch_options_are_taken_out_and_the_rest_keeps_its_order():
+def test_launch_options_become_a_launch_with_its_environment_and_the_rest_its_arguments(monkeypatch):
     options, rest = launch.split_launch_options(
         ["--max_steps", "3", "--num_processes", "2", "--beta=0", "--accelerate_config=zero3", "--seed", "1"]
     )
     assert options == {"num_processes": "2", "accelerate_config": "zero3"}
     assert rest == ["--max_steps", "3", "--beta=0", "--seed", "1"]
+    seen = []
+    monkeypatch.setattr(launch.os, "execve", lambda path, line, env: seen.append((path, line, env)))
+    launch.launch("joint", {"accelerate_config": "cpu_ddp"}, ["--seed", "3"])
+    (path, line, environment) = seen[0]
+    assert path == sys.executable
+    assert line[-3:] == ["joint", "--seed", "3"]
+    assert environment["ACCELERATE_USE_CPU"] == "true"
+    assert environment[launch.LAUNCHED] == "1"  # the processes of a launch do not say again that they load PyTorch
+    assert environment["PATH"] == launch.os.environ["PATH"]
+
+    def fake_launch(command, options, argv):
+        raise SystemExit(f"{command} {options} {argv}")  # like the real one, it does not come back
+
+    monkeypatch.setattr(launch, "launch", fake_launch)
+    with pytest.raises(SystemExit) as seen:
+        main.main(["joint", "--num_processes", "2", "--seed", "3"])
+    assert seen.value.code == "joint {'num_processes': '2'} ['--seed', '3']"
 
 
-def test_a_named_config_is_launched_from_the_shipped_folder(monkeypatch):
+def test_a_named_config_is_launched_from_the_shipped_folder_and_ones_own_as_it_is(monkeypatch, tmp_path):
     monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: name == "deepspeed")
     monkeypatch.setattr(launch, "_accelerators", lambda: 4)
     line, environment = launch.launch_command(
@@ -156,41 +153,38 @@ def test_a_named_config_is_launched_from_the_shipped_folder(monkeypatch):
         *("-m", "countdown_selfplay.cli.main", "joint", "--seed", "1"),
     ]
     assert environment == {}  # with ACCELERATE_USE_CPU DeepSpeed would silently become DDP
-
-
-def test_a_deepspeed_config_without_deepspeed_names_the_extra(monkeypatch):
-    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=re.escape("pip install 'countdown-selfplay[deepspeed]'")):
-        launch.launch_command("joint", {"accelerate_config": "zero2"}, [])
-
-
-def test_more_processes_than_accelerators_are_refused(monkeypatch):
+    path = tmp_path / "mine.yaml"
+    path.write_text("distributed_type: 'NO'\nnum_processes: 1\n")
+    line, _ = launch.launch_command("joint", {"accelerate_config": str(path)}, [])
+    assert line[4:6] == ["--config_file", str(path)]
+    monkeypatch.setattr(launch, "_accelerators", lambda: 2)
+    line, environment = launch.launch_command("joint", {"num_processes": "2"}, [])
+    assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
+    assert environment == {}
     monkeypatch.setattr(launch, "_accelerators", lambda: 1)
     with pytest.raises(ConfigError, match=re.escape("`--num_processes` (2) must not exceed the 1 accelerator(s)")):
         launch.launch_command("joint", {"num_processes": "2"}, [])
 
 
-def test_as_many_processes_as_accelerators_are_left_to_accelerate(monkeypatch):
-    monkeypatch.setattr(launch, "_accelerators", lambda: 2)
-    line, environment = launch.launch_command("joint", {"num_processes": "2"}, [])
-    assert line[4:] == ["--num_processes", "2", "-m", "countdown_selfplay.cli.main", "joint"]
-    assert environment == {}
+def test_a_launch_without_deepspeed_or_inside_a_launch_is_refused(monkeypatch):
+    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=re.escape("pip install 'countdown-selfplay[deepspeed]'")):
+        launch.launch_command("joint", {"accelerate_config": "zero2"}, [])
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    with pytest.raises(ConfigError, match="LOCAL_RANK is set"):
+        launch.launch_command("joint", {"num_processes": "2"}, [])
 
 
-@pytest.mark.parametrize(
-    ("name", "more", "devices", "says"),
-    [
-        ("ddp", {}, 0, "(ddp) asks for 8 accelerator(s) on this machine, which has 0; use cpu_ddp"),
-        ("single_gpu", {}, 0, "(single_gpu) asks for 1 accelerator(s) on this machine, which has 0; use cpu_ddp"),
-        ("fsdp2", {}, 4, "(fsdp2) asks for 8 accelerator(s) on this machine, which has 4; lower --num_processes."),
-        ("ddp", {"num_processes": "4"}, 4, ""),
-        ("ddp", {"num_processes": "16", "num_machines": "4"}, 4, ""),
-        ("single_gpu", {}, 1, ""),
-        ("cpu_ddp", {}, 0, ""),
-        ("cpu_fsdp2", {}, 0, ""),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("name", "more", "devices", "says"), [
+    ("ddp", {}, 0, "(ddp) asks for 8 accelerator(s) on this machine, which has 0; use cpu_ddp"),
+    ("single_gpu", {}, 0, "(single_gpu) asks for 1 accelerator(s) on this machine, which has 0; use cpu_ddp"),
+    ("fsdp2", {}, 4, "(fsdp2) asks for 8 accelerator(s) on this machine, which has 4; lower --num_processes."),
+    ("ddp", {"num_processes": "4"}, 4, ""),
+    ("ddp", {"num_processes": "16", "num_machines": "4"}, 4, ""),
+    ("single_gpu", {}, 1, ""),
+    ("cpu_ddp", {}, 0, ""),
+    ("cpu_fsdp2", {}, 0, ""),
+], ids=str)  # fmt: skip
 def test_accelerators_that_are_not_there_are_named_before_a_process_starts(name, more, devices, says, monkeypatch):
     monkeypatch.setattr(launch, "_accelerators", lambda: devices)
     if not says:
@@ -198,13 +192,6 @@ def test_accelerators_that_are_not_there_are_named_before_a_process_starts(name,
         return
     with pytest.raises(ConfigError, match=re.escape(says)):
         launch.launch_command("joint", {"accelerate_config": name, **more}, [])
-
-
-def test_a_config_file_of_ones_own_is_used_as_it_is(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text("distributed_type: 'NO'\nnum_processes: 1\n")
-    line, _ = launch.launch_command("joint", {"accelerate_config": str(path)}, [])
-    assert line[4:6] == ["--config_file", str(path)]
 
 
 @pytest.mark.parametrize(
@@ -217,34 +204,6 @@ def test_deepspeed_on_a_cpu_is_told_so_by_the_name_of_its_config(given, passed):
     pytest.importorskip("deepspeed")
     line, environment = launch.launch_command("joint", {"accelerate_config": "cpu_zero3"}, given)
     assert line[line.index("joint") + 1 :] == passed and environment == {}
-
-
-def test_launch_options_are_refused_inside_a_launch(monkeypatch):
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    with pytest.raises(ConfigError, match="LOCAL_RANK is set"):
-        launch.launch_command("joint", {"num_processes": "2"}, [])
-
-
-def test_a_launch_becomes_the_launcher_with_its_environment_added(monkeypatch):
-    seen = []
-    monkeypatch.setattr(launch.os, "execve", lambda path, line, env: seen.append((path, line, env)))
-    launch.launch("joint", {"accelerate_config": "cpu_ddp"}, ["--seed", "3"])
-    (path, line, environment) = seen[0]
-    assert path == sys.executable
-    assert line[-3:] == ["joint", "--seed", "3"]
-    assert environment["ACCELERATE_USE_CPU"] == "true"
-    assert environment[launch.LAUNCHED] == "1"  # the processes of a launch do not say again that they load PyTorch
-    assert environment["PATH"] == launch.os.environ["PATH"]
-
-
-def test_launch_options_of_the_joint_command_become_a_launch_and_the_rest_its_arguments(monkeypatch):
-    def fake_launch(command, options, argv):
-        raise SystemExit(f"{command} {options} {argv}")  # like the real one, it does not come back
-
-    monkeypatch.setattr(launch, "launch", fake_launch)
-    with pytest.raises(SystemExit) as seen:
-        main.main(["joint", "--num_processes", "2", "--seed", "3"])
-    assert seen.value.code == "joint {'num_processes': '2'} ['--seed', '3']"
 
 
 def test_a_trainer_command_leaves_the_process_group(monkeypatch):
@@ -287,20 +246,14 @@ def test_two_cpu_processes_are_started_and_know_of_each_other(options, tmp_path,
     assert done.stdout.count("[2 MULTI_CPU DistributedDataParallel 3.0]") == 2, done.stdout + done.stderr
 
 
-# the shipped launch configs
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("single_gpu", "NO"),
-        ("ddp", "MULTI_GPU"),
-        ("zero2", "DEEPSPEED"),
-        ("zero3", "DEEPSPEED"),
-        ("fsdp2", "FSDP"),
-        ("cpu_ddp", "MULTI_GPU"),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind"), [
+    ("single_gpu", "NO"),
+    ("ddp", "MULTI_GPU"),
+    ("zero2", "DEEPSPEED"),
+    ("zero3", "DEEPSPEED"),
+    ("fsdp2", "FSDP"),
+    ("cpu_ddp", "MULTI_GPU"),
+])  # fmt: skip
 def test_a_shipped_launch_config_is_of_its_kind_and_holds_no_optimizer(name, kind):
     content = yaml.safe_load(launch.config_path(name).read_text())
     assert content["distributed_type"] == kind

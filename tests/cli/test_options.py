@@ -135,7 +135,40 @@ def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
     assert found == set(OptionParser(command).fields)
 
 
-def test_sources_that_cannot_be_read_leave_a_wrong_name_to_the_parser(monkeypatch):
+@pytest.mark.parametrize(("command", "flag", "said"), [
+    ("joint", "--model", "Did you mean '--model_name_or_path'?"),
+    ("joint", "--learnin_rate", "Did you mean '--learning_rate'?"),
+    ("joint", "--lr", "Did you mean '--learning_rate'?"),
+    ("pool", "--prover_lr", "Did you mean '--prover_learning_rate'?"),
+    ("sft", "--epochs", "Did you mean '--num_train_epochs'?"),
+    ("rloo", "--train_batch_size", "Did you mean '--per_device_train_batch_size'?"),
+    ("symbolic", "--rollouts", "Did you mean '--num_generations'?"),
+    ("cdg", "--max_steps", "Use --iterations; for online training: --training online --max_steps."),
+    ("cdg", "--lr", "for online training: --training online --learning_rate."),
+])  # fmt: skip
+def test_a_name_that_is_no_option_leads_to_the_one_here(command, flag, said):
+    with pytest.raises(ConfigError) as refused:
+        check_early(command, [flag, "3"])
+    assert str(refused.value).endswith(said) and flag in str(refused.value)
+
+
+@pytest.mark.parametrize("line", [
+    "",
+    "--max_steps 3 --learning_rate=1e-5 --guard --no_report --operands 3 4 --fill truncate --truncate_multiple 8",
+    "--recipe tiny/default --report_to none --attn_implementation sdpa",
+    "--bf16 false --eval_strategy steps --eval_steps 2 --warmup_steps 0.1",
+    '--roles {"prover":{"players":1}} --max_steps 3',
+    "--max-steps 3 --no-report",
+])  # fmt: skip
+def test_right_flags_pass_early_and_late(line):
+    assert check_early("joint", line.split()) is False
+    parse([*line.split(), "--report_to", "none"])
+
+
+def test_a_flag_of_two_values_may_stand_alone_and_help_or_unread_sources_leave_a_name_to_the_parser(monkeypatch):
+    assert parse(["--no_report", "--guard", "false", "--shuffled_rewards"])[0].report is False
+    assert check_early("joint", ["--max_stepps", "3", "--help"]) is False
+
     def absent(module, name):
         raise LookupError(name)
 
@@ -145,73 +178,23 @@ def test_sources_that_cannot_be_read_leave_a_wrong_name_to_the_parser(monkeypatc
         parse(["--max_stepps", "1"])
 
 
-@pytest.mark.parametrize(
-    ("command", "flag", "said"),
-    [
-        ("joint", "--model", "Did you mean '--model_name_or_path'?"),
-        ("joint", "--learnin_rate", "Did you mean '--learning_rate'?"),
-        ("joint", "--lr", "Did you mean '--learning_rate'?"),
-        ("pool", "--prover_lr", "Did you mean '--prover_learning_rate'?"),
-        ("sft", "--epochs", "Did you mean '--num_train_epochs'?"),
-        ("rloo", "--train_batch_size", "Did you mean '--per_device_train_batch_size'?"),
-        ("symbolic", "--rollouts", "Did you mean '--num_generations'?"),
-        ("cdg", "--max_steps", "Use --iterations; for online training: --training online --max_steps."),
-        ("cdg", "--lr", "for online training: --training online --learning_rate."),
-    ],
-)
-def test_a_name_that_is_no_option_leads_to_the_one_here(command, flag, said):
-    with pytest.raises(ConfigError) as refused:
-        check_early(command, [flag, "3"])
-    assert str(refused.value).endswith(said) and flag in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "--max_steps 3 --learning_rate=1e-5 --guard --no_report --operands 3 4 --fill truncate --truncate_multiple 8",
-        "--recipe tiny/default --report_to none --attn_implementation sdpa",
-        "--bf16 false --eval_strategy steps --eval_steps 2 --warmup_steps 0.1",
-        '--roles {"prover":{"players":1}} --max_steps 3',
-        "--max-steps 3 --no-report",
-    ],
-)
-def test_right_flags_pass_early_and_late(line):
-    assert check_early("joint", line.split()) is False
-    parse([*line.split(), "--report_to", "none"])
-
-
-def test_a_flag_of_two_values_may_stand_alone_or_be_denied():
-    assert parse(["--no_report", "--guard", "false", "--shuffled_rewards"])[0].report is False
-
-
-def test_with_help_nothing_is_checked():
-    assert check_early("joint", ["--max_stepps", "3", "--help"]) is False
-
-
-@pytest.mark.parametrize(
-    ("text", "flags", "planned"),
-    [
-        ("dry_run: true", [], True),
-        ("dry_run: 'no'", [], False),
-        ("dry_run: true", ["--dry_run", "false"], False),
-        ("max_steps: 3", ["--dry_run", "--seed", "1"], True),
-        ("max_steps: 3", [], False),
-    ],
-)
+@pytest.mark.parametrize(("text", "flags", "planned"), [
+    ("dry_run: true", [], True),
+    ("dry_run: 'no'", [], False),
+    ("dry_run: true", ["--dry_run", "false"], False),
+    ("max_steps: 3", ["--dry_run", "--seed", "1"], True),
+    ("max_steps: 3", [], False),
+])  # fmt: skip
 def test_a_file_or_a_flag_asks_for_a_dry_run(text, flags, planned, tmp_path):
     (tmp_path / "plan.yaml").write_text(f"{text}\n")
     assert check_early("joint", ["--config", str(tmp_path / "plan.yaml"), *flags]) is planned
 
 
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (["--learnin_rate", "1"], "Unknown option '--learnin_rate'. Did you mean '--learning_rate'?"),
-        (["--config", "wrong.yaml"], "wrong.yaml: unknown field 'demonstration'. Did you mean 'demonstrations'?"),
-        (["--recipe", "tiny/sfd"], "Unknown recipe 'tiny/sfd'. Did you mean 'tiny/sft'?"),
-    ],
-)
+@pytest.mark.parametrize(("argv", "says"), [
+    (["--learnin_rate", "1"], "Unknown option '--learnin_rate'. Did you mean '--learning_rate'?"),
+    (["--config", "wrong.yaml"], "wrong.yaml: unknown field 'demonstration'. Did you mean 'demonstrations'?"),
+    (["--recipe", "tiny/sfd"], "Unknown recipe 'tiny/sfd'. Did you mean 'tiny/sft'?"),
+])  # fmt: skip
 def test_a_name_that_does_not_exist_loads_neither_torch_nor_trl(argv, says, tmp_path):
     (tmp_path / "wrong.yaml").write_text("demonstration: 3\n")
     code = (

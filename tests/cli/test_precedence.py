@@ -78,17 +78,19 @@ def test_a_plain_flag_acts_although_the_file_sets_the_roles_own_fields(name, tmp
     assert found(settings("--config", file, dashed), name) == [high, high]
 
 
-def test_the_default_runs_learning_rate_can_be_set():
-    assert found(settings("--learning_rate", "1e-3"), "learning_rate") == [1e-3, 1e-3]
-
-
-def test_within_one_source_the_roles_own_field_wins(tmp_path):
+def test_within_one_source_the_roles_own_field_wins_and_changes_over_the_recipe(tmp_path):
     both = ("--learning_rate", "1e-3", "--prover_learning_rate", "1e-6")
     assert found(settings(*both), "learning_rate") == [1e-6, 1e-3]
     file = write(tmp_path / "a.yaml", learning_rate=2e-3, conjecturer_learning_rate=3e-6)
     assert found(settings("--config", file), "learning_rate") == [2e-3, 3e-6]
     # the other role's own field of the file stays under a role's own flag
     assert found(settings("--config", file, "--prover_learning_rate", "5e-6"), "learning_rate") == [5e-6, 3e-6]
+    same = dict(output_dir=str(tmp_path), report_to="none", use_cpu=True)
+    args = JointSelfPlayConfig.from_recipe("tiny/default", learning_rate=3e-5, max_steps=7, **same)
+    assert found(args, "learning_rate") == [3e-5, 3e-5] and args.max_steps == 7
+    assert args.conjecturer_reward == "learnability"  # the recipe's
+    both = dict(learning_rate=3e-5, prover_learning_rate=2e-5)
+    assert found(JointSelfPlayConfig.from_recipe("tiny/default", **both, **same), "learning_rate") == [2e-5, 3e-5]
 
 
 def test_a_file_wins_over_a_recipe_whether_it_names_it_or_a_flag_does(tmp_path):
@@ -104,13 +106,10 @@ def test_a_file_wins_over_a_recipe_whether_it_names_it_or_a_flag_does(tmp_path):
         settings("--config", write(tmp_path / "wrong.yaml", recipe="tiny/defualt"))
 
 
-def test_a_model_of_ones_own_is_not_given_the_tiny_models_recipe_however_it_is_spelled():
+def test_a_model_of_ones_own_is_not_given_the_tiny_models_recipe_and_rloo_reads_the_same_way(tmp_path, capsys):
     for flag in ("--model_name_or_path", "--model-name-or-path"):
         script, args, _ = parse([flag, "some/model"])
         assert script.recipe is None and args.countdown.prover_prompt == "countdown_3to4"
-
-
-def test_rloo_reads_the_same_way(tmp_path, capsys):
     assert main(["rloo", "--learning_rate", "3e-3", "--dry_run", "--output_dir", str(tmp_path)]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("learning_rate ")][-1:]
     assert line.split()[1] == "0.003"  # in the table of the prover's resolved settings
@@ -125,15 +124,6 @@ def test_a_recipe_in_python_is_the_one_of_the_command(name, tmp_path, monkeypatc
     own = JointSelfPlayConfig.from_recipe(name, **same)
     theirs = settings("--recipe", name, "--output_dir", str(tmp_path), "--use_cpu")
     assert {**own.to_dict(), "logging_dir": None} == {**theirs.to_dict(), "logging_dir": None}
-
-
-def test_changes_win_over_the_recipe_and_plain_ones_over_its_fields_of_roles(tmp_path):
-    same = dict(output_dir=str(tmp_path), report_to="none", use_cpu=True)
-    args = JointSelfPlayConfig.from_recipe("tiny/default", learning_rate=3e-5, max_steps=7, **same)
-    assert found(args, "learning_rate") == [3e-5, 3e-5] and args.max_steps == 7
-    assert args.conjecturer_reward == "learnability"  # the recipe's
-    both = dict(learning_rate=3e-5, prover_learning_rate=2e-5)
-    assert found(JointSelfPlayConfig.from_recipe("tiny/default", **both, **same), "learning_rate") == [2e-5, 3e-5]
 
 
 @pytest.fixture

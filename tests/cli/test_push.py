@@ -21,16 +21,8 @@ from countdown_selfplay.training.upload import finished_run, hub_errors, push_tr
 from ..installed import PAGE
 
 QUICK = ["--max_steps", "2", "--eval_problems", "8", "--eval_proposals", "16", "--num_generations_eval", "2"]
-SMALL = [
-    "--problems_per_round",
-    "4",
-    "--proposals_per_round",
-    "16",
-    "--conjecturer_num_generations",
-    "16",
-    "--report_to",
-    "none",
-]
+SMALL = ["--problems_per_round", "4", "--proposals_per_round", "16"]
+SMALL += ["--conjecturer_num_generations", "16", "--report_to", "none"]
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +33,12 @@ def played(tmp_path_factory):
     return folder
 
 
-def test_training_leaves_cards_with_results_base_model_and_code_that_runs(played, capsys):
+def test_training_leaves_cards_with_results_base_model_and_code_that_runs_and_what_a_role_says(played, capsys):
     card = (played / "prover" / "README.md").read_text()
     table = (line for line in card.splitlines() if line.startswith("prover pass@"))
     assert len(list(table)) == 1 and "8 held-out problems x 2 answers, temperature 1" in card  # pass@1 alone: k <= 2
-    assert (
-        "conjecturer parseable" not in card
-        and "conjecturer parseable" in (played / "conjecturer" / "README.md").read_text()
-    )
+    assert "conjecturer parseable" not in card
+    assert "conjecturer parseable" in (played / "conjecturer" / "README.md").read_text()
     assert "license: apache-2.0" in card and "- Base model: `tiny`, embedded in countdown-selfplay" in card
     for row in ("| policy sharing | full |", "| seed | 0 |", "| prover: learning rate | 0.0001 |"):
         assert row in card
@@ -57,6 +47,10 @@ def test_training_leaves_cards_with_results_base_model_and_code_that_runs(played
     assert "tokenizer('3 5 7 = 22 :'" in code and "max_new_tokens=16" in code
     exec(compile(code, "card", "exec"), {})
     assert capsys.readouterr().out.strip()  # an answer
+    said = json.loads((played / "prover" / ROLES_FILE).read_text())
+    # tiny/default: 4 micro-batches of 16 answers a round, two rounds
+    assert said["roles"] == ["prover"] and said["rounds"] == 2 and said["samples"] == {"prover": 128}
+    assert said["from"] == "tiny"
 
 
 def test_a_dry_run_writes_what_would_go_up(played, capsys):
@@ -151,21 +145,6 @@ def test_what_cannot_be_pushed_is_one_sentence(played, tmp_path, capsys):
         assert words in said and said.count("\n") == 1, said
 
 
-def test_of_an_iterated_run_the_last_models_of_each_role_go_up(tmp_path):
-    for place in (
-        "iteration-2/prover",
-        "iteration-10/prover",
-        "iteration-2/helpful",
-        "iteration-10/misleading.parquet",
-        "iteration-11x/prover",  # a copy that somebody made
-    ):
-        (tmp_path / place).mkdir(parents=True)
-        (tmp_path / place / "config.json").touch()
-    (tmp_path / "iteration-10" / "misleading.parquet" / "config.json").unlink()
-    found = [str(path.relative_to(tmp_path)) for path in exported_roles(tmp_path)]
-    assert found == ["iteration-2/helpful", "iteration-10/prover"]
-
-
 def test_a_run_goes_up_once_its_last_file_is_written(tmp_path):
     """Of a warm start the card; of an iterated run the last iteration of each role."""
     sft = tmp_path / "sft"
@@ -176,7 +155,6 @@ def test_a_run_goes_up_once_its_last_file_is_written(tmp_path):
         finished_run(sft)
     (sft / "README.md").write_text("a card")
     assert finished_run(sft)[1] == [sft]
-
     run = tmp_path / "iterated"
     (run / "iteration-1" / "prover").mkdir(parents=True)
     (run / "iteration-1" / "prover" / "config.json").touch()
@@ -189,7 +167,7 @@ def test_a_run_goes_up_once_its_last_file_is_written(tmp_path):
     assert finished_run(run)[1] == [run / "iteration-1" / "prover"]
 
 
-def test_weights_of_rounds_earlier_runs_and_logs_of_trackers_do_not_go_up(tmp_path):
+def test_weights_of_rounds_earlier_iterations_and_logs_of_trackers_do_not_go_up(tmp_path):
     role = tmp_path / "prover_0"
     for place in ("round_1/model", "chat_templates"):
         (role / place).mkdir(parents=True)
@@ -197,6 +175,18 @@ def test_weights_of_rounds_earlier_runs_and_logs_of_trackers_do_not_go_up(tmp_pa
         (role / name).write_text("{}")
     target = written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
     assert sorted(path.name for path in target.iterdir()) == ["README.md", "chat_templates", "config.json"]
+    for place in (
+        "iteration-2/prover",
+        "iteration-10/prover",
+        "iteration-2/helpful",
+        "iteration-10/misleading.parquet",
+        "iteration-11x/prover",  # a copy that somebody made
+    ):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "config.json").touch()
+    (tmp_path / "iteration-10" / "misleading.parquet" / "config.json").unlink()
+    found = [str(path.relative_to(tmp_path)) for path in exported_roles(tmp_path)]
+    assert found == ["iteration-2/helpful", "iteration-10/prover"]
 
 
 def test_an_adapter_goes_up_over_a_base_of_the_hub_or_merged_and_without_paths_of_this_machine(tmp_path):
@@ -225,46 +215,11 @@ def test_an_adapter_goes_up_over_a_base_of_the_hub_or_merged_and_without_paths_o
     assert json.loads(pushed()[1]["adapter_config.json"])["base_model_name_or_path"] == "some/base"
 
 
-def test_paths_of_this_machine_are_cut_down_and_all_else_stays(tmp_path):
+def test_paths_of_this_machine_are_cut_down_and_the_command_is_recorded_without_tokens(tmp_path):
     said = f'{{"a": "{tmp_path}/my runs/x", "b": "joint --out={tmp_path}/y --tiny {TINY_MODEL_PATH} /v1/chat/x"}}'
     assert without_paths(said) == '{"a": "x", "b": "joint --out=y --tiny tiny /v1/chat/x"}'
     for text in ("</a></b> https://tmp/x image/svg;base64,/9j/tmp/x 3 /tmp a/tmp/b", '"/ 2 * 3" "/tmp"'):
         assert without_paths(text) == text
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("evaluation.json", '{"before": 3, "after": {}}', "does not say the measurements before and after training"),
-        (f"prover/{ROLES_FILE}", '{"roles": 3}', "does not hold a JSON object with `roles`"),
-    ],
-)
-def test_a_damaged_file_of_a_run_is_one_sentence(name, text, says, tmp_path):
-    role = tmp_path / "prover"
-    role.mkdir()
-    (role / "config.json").write_text("{}")
-    (tmp_path / name).write_text(text)
-    with pytest.raises(DataError, match=says):
-        written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
-
-
-def test_a_folder_that_is_not_here_is_no_model_of_the_hub():
-    """A run is pushed from another folder than it was begun in, so that relative paths lead nowhere."""
-    for base, there in (("runs/pool-start", False), ("../start", False), ("Qwen/Qwen2.5-0.5B", True)):
-        text = card("t", "m", {}, {}, (), base=base, place="p")
-        assert (f"base_model: {base}" in text and f"huggingface.co/{base}" in text) is there, base
-
-
-def test_the_licence_is_that_of_the_base_models_card(tmp_path, monkeypatch):
-    assert licence_of(str(TINY_MODEL_PATH)) == licence_of("tiny") == "apache-2.0"
-    assert licence_of(str(tmp_path)) is None and licence_of("nobody/nothing-such") is None and licence_of("") is None
-    (tmp_path / "README.md").write_text("---\nlicense: mit\n---\nlicense: other\n")
-    assert licence_of(str(tmp_path)) == "mit"
-    monkeypatch.chdir(tmp_path)  # a base that nobody recorded is not the current folder
-    assert licence_of("") is None
-
-
-def test_the_command_is_recorded_without_tokens():
     assert command_line(["/x/bin/countdown-selfplay", "joint", "--run_name", "a b"]) == (
         "countdown-selfplay joint --run_name 'a b'"
     )
@@ -277,8 +232,27 @@ def test_the_command_is_recorded_without_tokens():
     assert command_line(["/x/train.py"]) == "python train.py" and command_line(["ipykernel_launcher"]) is None
 
 
-def test_what_a_role_folder_says_of_itself(played):
-    said = json.loads((played / "prover" / ROLES_FILE).read_text())
-    # tiny/default: 4 micro-batches of 16 answers a round, two rounds
-    assert said["roles"] == ["prover"] and said["rounds"] == 2 and said["samples"] == {"prover": 128}
-    assert said["from"] == "tiny"
+@pytest.mark.parametrize(("name", "text", "says"), [
+    ("evaluation.json", '{"before": 3, "after": {}}', "does not say the measurements before and after training"),
+    (f"prover/{ROLES_FILE}", '{"roles": 3}', "does not hold a JSON object with `roles`"),
+])  # fmt: skip
+def test_a_damaged_file_of_a_run_is_one_sentence(name, text, says, tmp_path):
+    role = tmp_path / "prover"
+    role.mkdir()
+    (role / "config.json").write_text("{}")
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=says):
+        written(tmp_path, role, {"config": {}, "domain": {}}, "me/x")
+
+
+def test_the_base_is_linked_if_it_is_of_the_hub_and_the_licence_its_cards(tmp_path, monkeypatch):
+    """A run is pushed from another folder than it was begun in, so that relative paths lead nowhere."""
+    for base, there in (("runs/pool-start", False), ("../start", False), ("Qwen/Qwen2.5-0.5B", True)):
+        text = card("t", "m", {}, {}, (), base=base, place="p")
+        assert (f"base_model: {base}" in text and f"huggingface.co/{base}" in text) is there, base
+    assert licence_of(str(TINY_MODEL_PATH)) == licence_of("tiny") == "apache-2.0"
+    assert licence_of(str(tmp_path)) is None and licence_of("nobody/nothing-such") is None and licence_of("") is None
+    (tmp_path / "README.md").write_text("---\nlicense: mit\n---\nlicense: other\n")
+    assert licence_of(str(tmp_path)) == "mit"
+    monkeypatch.chdir(tmp_path)  # a base that nobody recorded is not the current folder
+    assert licence_of("") is None

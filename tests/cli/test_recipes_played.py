@@ -61,11 +61,9 @@ def public(tmp_path_factory):
     for name, found in (("sft", asked), ("ipo", preferred)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in found))
     return {
-        "model_name_or_path": str(folder / "model"),
-        "dataset_name": str(folder / "train.jsonl"),
-        "eval_dataset_name": str(folder / "heldout.jsonl"),
-        "eval_preset": "training",
-    }
+        "model_name_or_path": str(folder / "model"), "dataset_name": str(folder / "train.jsonl"),
+        "eval_dataset_name": str(folder / "heldout.jsonl"), "eval_preset": "training",
+    }  # fmt: skip
 
 
 def flags(*settings):

@@ -100,7 +100,9 @@ def test_the_command_plays_the_recipe_and_reports_on_its_targets(tmp_path):
         assert "Cumulative solve rate of the targets" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_start_is_there_with_whole_weights_and_with_an_adapter(tmp_path, monkeypatch):
+def test_a_start_is_there_with_whole_weights_or_an_adapter_and_in_no_folder_whose_name_begins_alike(
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     place = Path("runs/qwen-sgs/guide")
     place.mkdir(parents=True)
@@ -110,6 +112,11 @@ def test_a_start_is_there_with_whole_weights_and_with_an_adapter(tmp_path, monke
         (place / file).touch()
         check_starts(str(place), None, "Qwen/Qwen2.5-0.5B-Instruct")
         (place / file).unlink()
+    monkeypatch.chdir(tmp_path)
+    assert (
+        main(["sgs", "--model_name_or_path", "runs/tiny-sgs-other/prover", "--recipe", "tiny/sgs", "--use_cpu"]) == 2
+    )
+    assert "'runs/tiny-sgs/" in capsys.readouterr().err  # the conjecturer's and the targets, not the prover's
 
 
 def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, capsys, monkeypatch):
@@ -122,14 +129,6 @@ def test_what_is_not_there_yet_is_said_with_the_command_that_makes_it(tmp_path, 
     assert "'runs/qwen-sgs/guide'" in said and "sft_sgs_guide" in said and "--hard_for Qwen/" in said
     assert main(["sgs", "--recipe", "tiny/default", "--use_cpu"]) == 2
     assert "`proposer` (None) must be targets or stp here" in capsys.readouterr().err
-
-
-def test_another_folder_whose_name_begins_alike_is_not_the_start(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert (
-        main(["sgs", "--model_name_or_path", "runs/tiny-sgs-other/prover", "--recipe", "tiny/sgs", "--use_cpu"]) == 2
-    )
-    assert "'runs/tiny-sgs/" in capsys.readouterr().err  # the conjecturer's and the targets, not the prover's
 
 
 def test_hard_problems_are_those_that_the_model_rarely_solves():
@@ -192,17 +191,14 @@ def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, capsys,
         assert (tmp_path / name).read_text() == (tmp_path / "whole" / name).read_text()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--most", "1"), "`--most` is for --hard_for"),
-        (("--hard_for", "tiny", "--most", "8"), "`--most` (8) must be at least 0 and less than `--attempts` (8)"),
-        (("--hard_for", "tiny", "--split", "heldout"), "`--split` (heldout) does not go with --hard_for"),
-        (("--hard_for", "tiny", "--needs", "*"), "`--needs` (['*']) does not go with --hard_for"),
-        (("--hard_for", "no/where"), "no/where"),
-        (("--hard_for", "tiny", "--attempts", "0"), "'0' is not a whole number above 0"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    (("--most", "1"), "`--most` is for --hard_for"),
+    (("--hard_for", "tiny", "--most", "8"), "`--most` (8) must be at least 0 and less than `--attempts` (8)"),
+    (("--hard_for", "tiny", "--split", "heldout"), "`--split` (heldout) does not go with --hard_for"),
+    (("--hard_for", "tiny", "--needs", "*"), "`--needs` (['*']) does not go with --hard_for"),
+    (("--hard_for", "no/where"), "no/where"),
+    (("--hard_for", "tiny", "--attempts", "0"), "'0' is not a whole number above 0"),
+])  # fmt: skip
 def test_what_does_not_go_with_hard_problems_is_refused_in_one_sentence(tmp_path, capsys, options, said):
     assert main(["dataset", str(tmp_path / "out.jsonl"), "--count", "4", *options]) == 2
     assert said in (error := capsys.readouterr().err) and error.count("\n") == 1

@@ -25,7 +25,6 @@ def test_smollm2_is_shown_the_format_of_a_move_and_plays_a_round(tmp_path):
     own = {"model_name_or_path": os.environ["SMOLLM2"], "output_dir": str(start)}
     assert main(["sft", *flags({"recipe": "smollm2-135m/sft_moves"}, own, short)]) == 0
     assert [line["step"] for line in lines(start)] == [1, 2] and (start / "model.safetensors").is_file()
-
     own = {"model_name_or_path": str(start), "output_dir": str(run)}
     short = {"max_steps": "1", "problems_per_round": "2", "prover_num_generations": "2", "format_probe": "0"}
     short |= {"disable_tqdm": "true", "report": "false", "prover_sequences_per_step": "2"}

@@ -18,55 +18,40 @@ def run(capsys, *arguments):
     return code, streams.out, streams.err
 
 
-def test_the_classic_is_solved(capsys):
+def test_a_problem_is_solved_and_its_solutions_counted(capsys):
     assert run(capsys, "solve", "3", "3", "8", "8", "--target", "24") == (0, "8 / (3 - 8 / 3)\n", "")
-
-
-def test_no_solution_is_a_sentence_and_exit_code_1(capsys):
     code, out, err = run(capsys, "solve", "1", "2", "3", "4", "--target", "100")
     assert (code, out, err) == (1, "No expression over 1, 2, 3, 4 equals 100.\n", "")
-
-
-def test_solutions_are_counted(capsys):
     # 5 and 5 make 10 in one way; 3, 3, 8 make 8 as 8 + 3 - 3 and as 8 * 3 / 3
     assert run(capsys, "solve", "5", "5", "--target", "10", "--count") == (0, "1\n", "")
     assert run(capsys, "solve", "3", "3", "8", "--target", "8", "--count") == (0, "2\n", "")
     assert run(capsys, "solve", "1", "2", "3", "4", "--target", "100", "--count") == (1, "0\n", "")
-
-
-def test_json_holds_everything(capsys):
     code, out, _ = run(capsys, "solve", "3", "3", "8", "8", "--target", "24", "--json", "--count")
     expected = {"numbers": [3, 3, 8, 8], "target": 24, "solution": "8 / (3 - 8 / 3)", "count": 1}
     assert (code, json.loads(out)) == (0, expected)
     code, out, _ = run(capsys, "solve", "1", "2", "--target", "100", "--json")
     assert (code, json.loads(out)) == (1, {"numbers": [1, 2], "target": 100, "solution": None})
-
-
-def test_the_rules_are_options(capsys):
     assert run(capsys, "solve", "3", "3", "8", "8", "--target", "24", "--integers_only")[0] == 1
     assert run(capsys, "solve", "3", "8", "99", "--target", "24", "--use_some") == (0, "3 * 8\n", "")
     assert run(capsys, "solve", "3", "7", "--target", "-4") == (0, "3 - 7\n", "")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--target", "24"], "Give the numbers"),
-        (["3", "8"], "--target"),
-        (["3", "8.0", "--target", "24"], "integer of fewer than 20 digits, got '8.0'"),
-        (["3", "8", "--target", "24.5"], "The target must be an integer"),
-        (["3", "eight", "--target", "24"], "got 'eight'"),
-        (["3", "٨", "--target", "24"], "got '٨'"),
-        (["3", "0", "--target", "24"], "positive, got 0"),
-        (["3", "-8", "--target", "24"], "positive, got -8"),
-        (["3", "1" * 30, "--target", "24"], "fewer than 20 digits"),
-        (["3", "9999999999", "--target", "24"], "within 1,000,000,000"),
-        ([*["1"] * 7, "--target", "24"], "1 to 6 numbers, got 7"),
-        ([*["1"] * 50, "--target", "24"], "1 to 6 numbers, got 50"),
-        ([*["1"] * 101, "--target", "24"], "1 to 100 numbers, got 101"),
-        (["3", "8", "--target", "24", "--fast"], "fast"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--target", "24"], "Give the numbers"),
+    (["3", "8"], "--target"),
+    (["3", "8.0", "--target", "24"], "integer of fewer than 20 digits, got '8.0'"),
+    (["3", "8", "--target", "24.5"], "The target must be an integer"),
+    (["3", "eight", "--target", "24"], "got 'eight'"),
+    (["3", "٨", "--target", "24"], "got '٨'"),
+    (["3", "0", "--target", "24"], "positive, got 0"),
+    (["3", "-8", "--target", "24"], "positive, got -8"),
+    (["3", "1" * 30, "--target", "24"], "fewer than 20 digits"),
+    (["3", "9999999999", "--target", "24"], "within 1,000,000,000"),
+    ([*["1"] * 7, "--target", "24"], "1 to 6 numbers, got 7"),
+    ([*["1"] * 50, "--target", "24"], "1 to 6 numbers, got 50"),
+    ([*["1"] * 101, "--target", "24"], "1 to 100 numbers, got 101"),
+    (["3", "8", "--target", "24", "--fast"], "fast"),
+])  # fmt: skip
 def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, arguments, message):
     code, out, err = run(capsys, "solve", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -76,7 +61,7 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, arguments, message)
 PROBLEM = ["--numbers", "3", "3", "8", "8", "--target", "24"]
 
 
-def test_a_completion_is_judged(capsys):
+def test_a_completion_is_judged_by_its_rules_in_words_and_json(capsys, monkeypatch):
     code, out, err = run(capsys, "verify", *PROBLEM, "--completion", "so <answer> 8/(3-8/3) </answer>")
     assert (code, out, err) == (0, "score 1.0  correct  value 24\n", "")
     code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "<answer>8/3-8/3</answer>")
@@ -85,26 +70,14 @@ def test_a_completion_is_judged(capsys):
     assert (code, out) == (1, "score 0.1  wrong_numbers  value 21/64\n")  # 24/64 - 3/64
     code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "24")
     assert (code, out) == (1, "score 0.0  no_answer  no value\n")
-
-
-def test_a_completion_is_read_from_standard_input(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("<answer>8/(3-8/3)\n</answer>"))
     assert run(capsys, "verify", *PROBLEM, "--completion", "-")[0] == 0
-
-
-def test_a_verdict_is_json(capsys):
     code, out, _ = run(capsys, "verify", *PROBLEM, "--completion", "<answer>8/(3-8/3)</answer>", "--json")
     expected = {"score": 1.0, "reason": "correct", "value": "24", "expression": "8/(3-8/3)", "answers": 1}
     assert (code, json.loads(out)) == (0, {**expected, "rules": DEFAULT_RULES.to_dict()})
-
-
-def test_every_verdict_in_json_names_the_rules_it_was_reached_by(capsys):
     answer = ("--completion", "<answer>3+3</answer><answer>8/(3-8/3)</answer>", "--answer_rule", "first", "--json")
     row = json.loads(run(capsys, "verify", *PROBLEM, *answer)[1])
     assert Rules.from_dict(row["rules"]) == Rules(answer_rule="first")
-
-
-def test_the_verifier_takes_its_rules_from_the_options(capsys):
     two = "<answer>8/(3-8/3)</answer><answer>1</answer>"
     assert run(capsys, "verify", *PROBLEM, "--completion", two)[0] == 1
     assert run(capsys, "verify", *PROBLEM, "--completion", two, "--answer_rule", "first")[0] == 0
@@ -135,18 +108,15 @@ def test_a_jsonl_file_is_judged_row_by_row(capsys, tmp_path):
     assert [json.loads(line)["score"] for line in out.splitlines()] == [1.0, 1.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"completion": "7", "nums": [3, 4], "target": 7}\nnot json\n', "line 2: this is not a JSON object"),
-        ('{"nums": [3, 4], "target": 7}\n', "row 0, column 'completion': absent"),
-        ('{"completion": "7", "nums": [3, 4.5], "target": 7}\n', "row 0, column 'nums'"),
-        ('{"completion": "7", "nums": [3, 4]}\n', "row 0, column 'target'"),
-        ("[1]\n", "line 1: this is not a JSON object"),
-        ("[" * 100_000 + "\n", "line 1: this is not a JSON object"),
-        ("\udcff", "not UTF-8"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ('{"completion": "7", "nums": [3, 4], "target": 7}\nnot json\n', "line 2: this is not a JSON object"),
+    ('{"nums": [3, 4], "target": 7}\n', "row 0, column 'completion': absent"),
+    ('{"completion": "7", "nums": [3, 4.5], "target": 7}\n', "row 0, column 'nums'"),
+    ('{"completion": "7", "nums": [3, 4]}\n', "row 0, column 'target'"),
+    ("[1]\n", "line 1: this is not a JSON object"),
+    ("[" * 100_000 + "\n", "line 1: this is not a JSON object"),
+    ("\udcff", "not UTF-8"),
+])  # fmt: skip
 def test_a_bad_file_is_one_clear_line_that_names_the_row(capsys, tmp_path, text, message):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -155,17 +125,14 @@ def test_a_bad_file_is_one_clear_line_that_names_the_row(capsys, tmp_path, text,
     assert message in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "missing: --numbers, --target, --completion"),
-        (PROBLEM, "missing: --completion"),
-        (["absent.jsonl"], "'absent.jsonl' cannot be read: No such file"),
-        (["absent.jsonl", *PROBLEM], "leave out --numbers, --target"),
-        ([*PROBLEM, "--completion", "x", "--answer_rule", "best"], "best"),
-        (["--numbers", "3", "x", "--target", "24", "--completion", "x"], "got 'x'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ([], "missing: --numbers, --target, --completion"),
+    (PROBLEM, "missing: --completion"),
+    (["absent.jsonl"], "'absent.jsonl' cannot be read: No such file"),
+    (["absent.jsonl", *PROBLEM], "leave out --numbers, --target"),
+    ([*PROBLEM, "--completion", "x", "--answer_rule", "best"], "best"),
+    (["--numbers", "3", "x", "--target", "24", "--completion", "x"], "got 'x'"),
+])  # fmt: skip
 def test_wrong_options_of_verify_are_one_clear_line(capsys, arguments, message):
     code, out, err = run(capsys, "verify", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)

@@ -22,19 +22,16 @@ from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--recipe", "tiny/rloo"], "`proposer` (None) is not for `symbolic`; set mutation, ucb"),
-        (
-            ["--recipe", "tiny/default", "--proposer", "targets"],
-            "`proposer` (targets) is not for `symbolic`; set mutation, ucb",
-        ),
-        (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of proposer '"),
-        (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
-        (["--recipe", "tiny/symbolic_p_solver"], "`labels` (runs/tiny-rloo/solve_rates.jsonl) is not a file"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--recipe", "tiny/rloo"], "`proposer` (None) is not for `symbolic`; set mutation, ucb"),
+    (
+        ["--recipe", "tiny/default", "--proposer", "targets"],
+        "`proposer` (targets) is not for `symbolic`; set mutation, ucb",
+    ),
+    (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of proposer '"),
+    (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
+    (["--recipe", "tiny/symbolic_p_solver"], "`labels` (runs/tiny-rloo/solve_rates.jsonl) is not a file"),
+])  # fmt: skip
 def test_what_cannot_be_played_is_one_line_and_no_run(arguments, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["symbolic", *arguments, "--output_dir", str(tmp_path / "run")]) == 2
@@ -53,17 +50,14 @@ def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys
     assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["nowhere"], "'nowhere' is not a run folder with a prover in it"),
-        (["tiny", "--out", "no/rates.jsonl"], "There is no folder 'no' to write 'rates.jsonl' into"),
-        (["tiny", "--problems", "0"], "'0' is not a whole number above 0"),
-        (["tiny", "--number_high", "1"], "2000 problems are more than the 99"),
-        (["tiny", "--out", "."], "Argument --out: '.' is a folder; pass the name of a file"),
-        (["conjecturer"], "'conjecturer' is not a run folder with a prover in it"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    (["nowhere"], "'nowhere' is not a run folder with a prover in it"),
+    (["tiny", "--out", "no/rates.jsonl"], "There is no folder 'no' to write 'rates.jsonl' into"),
+    (["tiny", "--problems", "0"], "'0' is not a whole number above 0"),
+    (["tiny", "--number_high", "1"], "2000 problems are more than the 99"),
+    (["tiny", "--out", "."], "Argument --out: '.' is a folder; pass the name of a file"),
+    (["conjecturer"], "'conjecturer' is not a run folder with a prover in it"),
+])  # fmt: skip
 def test_a_wrong_call_for_solve_rates_is_one_sentence(words, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("conjecturer").mkdir()

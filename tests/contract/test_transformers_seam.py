@@ -32,14 +32,11 @@ def renamed(self, input_ids, next_sequence_length=None, kv_state=None, **kwargs)
     raise NotImplementedError
 
 
-@pytest.mark.parametrize(
-    ("owner", "name", "value", "said"),
-    [
-        (GenerationMixin, "prepare_inputs_for_generation", renamed, "takes no cache or past_key_values"),
-        (Cache, "batch_select_indices", lambda self, rows: None, "takes no indices"),
-        (Cache, "batch_repeat_interleave", None, "is gone"),
-    ],
-)
+@pytest.mark.parametrize(("owner", "name", "value", "said"), [
+    (GenerationMixin, "prepare_inputs_for_generation", renamed, "takes no cache or past_key_values"),
+    (Cache, "batch_select_indices", lambda self, rows: None, "takes no indices"),
+    (Cache, "batch_repeat_interleave", None, "is gone"),
+])  # fmt: skip
 def test_a_name_that_has_moved_means_transformers_own_loop_and_one_warning(
     monkeypatch, caplog, owner, name, value, said
 ):

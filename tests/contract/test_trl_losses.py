@@ -46,7 +46,7 @@ def current_logps(trainer, batch):
     return trainer._get_per_token_logps_and_entropies(trainer.model, ids, mask, batch["completion_ids"].size(1))[0]
 
 
-def test_the_loss_is_that_of_trl_to_float_precision(trl_batch):
+def test_loss_and_credit_are_those_of_trl_to_float_precision(trl_batch):
     name, trainer, batch = trl_batch
     mask = batch["completion_mask"].float()
     inputs = LossInputs(
@@ -58,9 +58,6 @@ def test_the_loss_is_that_of_trl_to_float_precision(trl_batch):
     assert abs(theirs.item()) > 1e-4  # else the comparison would show nothing
     assert float(ours.sums["clipped_rate"]) > 0  # the noise moved some ratios past the clip
     assert ours.loss.item() == pytest.approx(theirs.item(), rel=1e-5, abs=1e-7)
-
-
-def test_the_credit_is_that_of_trl_to_float_precision(trl_batch):
     name, trainer, batch = trl_batch
     texts = trainer.processing_class.batch_decode(batch["completion_ids"], skip_special_tokens=True)
     rewards = torch.tensor(varied_reward(texts)).reshape(4, 4)
@@ -132,7 +129,6 @@ def test_the_gradient_is_that_of_trl(tmp_path):
     torch.manual_seed(0)
     batch = trainer._generate_and_score_completions([{"prompt": rows[i // 4]["prompt"]} for i in range(16)])
     theirs = torch.autograd.grad(trainer.compute_loss(model, batch), list(model.parameters()))
-
     texts = tokenizer.batch_decode(batch["completion_ids"], skip_special_tokens=True)
     objective = make_objective("rloo")
     credit = objective.advantages(torch.tensor(varied_reward(texts)).reshape(4, 4)).reshape(-1)

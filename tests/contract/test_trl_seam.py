@@ -26,13 +26,15 @@ from countdown_selfplay.training.anchor_order import RoundBatches
 GRPO_SOURCE, TRAINER_SOURCE = (Path(inspect.getfile(one)).read_text() for one in (GRPOTrainer, Trainer))
 
 
-def test_trl_is_the_pinned_minor_version():
+def test_the_trl_at_hand_is_the_pinned_minor_version_and_has_every_name_parameter_and_key_of_the_seam():
     assert trl.__version__.startswith("1.16.")
-
-
-def test_the_trl_at_hand_has_every_name_parameter_and_key_of_the_seam():
     assert _trl.moved_names(GRPOTrainer, GRPO_SOURCE, TRAINER_SOURCE) == []
     _trl.check_seam()
+    wanted = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    floor = f">={'.'.join(map(str, _trl.OLDEST))}"
+    assert f"trl{floor}" in wanted["dependencies"]
+    for name in ("vllm", "deepspeed"):
+        assert wanted["optional-dependencies"][name][0] == f"trl[{name}]{floor}"
 
 
 def test_the_lists_of_the_seam_are_all_that_the_library_touches():
@@ -60,33 +62,27 @@ class _Reordered(GRPOTrainer):
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(
-    "trainer, phrase",
-    [
-        (_Renamed, "`GRPOTrainer._calculate_rewards` is gone"),
-        (_Wider, "`GRPOTrainer._prepare_inputs` takes (generation_batch, mode) and not (generation_batch)"),
-        (
-            _Reordered,
-            "`GRPOTrainer._get_per_token_logps_and_entropies` takes (input_ids, model, args, kwargs) and not (model, "
-            "input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy)",
-        ),
-    ],
-)
+@pytest.mark.parametrize("trainer, phrase", [
+    (_Renamed, "`GRPOTrainer._calculate_rewards` is gone"),
+    (_Wider, "`GRPOTrainer._prepare_inputs` takes (generation_batch, mode) and not (generation_batch)"),
+    (
+        _Reordered,
+        "`GRPOTrainer._get_per_token_logps_and_entropies` takes (input_ids, model, args, kwargs) and not (model, "
+        "input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy)",
+    ),
+])  # fmt: skip
 def test_a_method_that_moved_is_named(trainer, phrase):
     assert _trl.moved_names(trainer, GRPO_SOURCE, TRAINER_SOURCE) == [phrase]
 
 
-@pytest.mark.parametrize(
-    "before, after, phrase",
-    [
-        ("self._metrics", "self._stats", "`GRPOTrainer._metrics` is gone"),
-        ("self._last_loaded_step", "self._pushed_at", "`GRPOTrainer._last_loaded_step` is gone"),
-        ('self._logs["extra"]', 'self._logs["columns"]', "`GRPOTrainer._logs` has no 'extra'"),
-        ('"prompt_mask"', '"prompt_attention"', "`_generate_and_score_completions` returns no 'prompt_mask'"),
-        ("self._tr_loss = ", "self._loss = ", "`Trainer._tr_loss` of Transformers is gone"),
-        ("def _load_from_checkpoint(", "def _load(", "`Trainer._load_from_checkpoint` of Transformers is gone"),
-    ],
-)
+@pytest.mark.parametrize("before, after, phrase", [
+    ("self._metrics", "self._stats", "`GRPOTrainer._metrics` is gone"),
+    ("self._last_loaded_step", "self._pushed_at", "`GRPOTrainer._last_loaded_step` is gone"),
+    ('self._logs["extra"]', 'self._logs["columns"]', "`GRPOTrainer._logs` has no 'extra'"),
+    ('"prompt_mask"', '"prompt_attention"', "`_generate_and_score_completions` returns no 'prompt_mask'"),
+    ("self._tr_loss = ", "self._loss = ", "`Trainer._tr_loss` of Transformers is gone"),
+    ("def _load_from_checkpoint(", "def _load(", "`Trainer._load_from_checkpoint` of Transformers is gone"),
+])  # fmt: skip
 def test_an_attribute_or_a_key_that_moved_is_named(before, after, phrase):
     sources = [source.replace(before, after) for source in (GRPO_SOURCE, TRAINER_SOURCE)]
     assert _trl.moved_names(GRPOTrainer, *sources) == [phrase]
@@ -118,15 +114,7 @@ def test_an_older_trl_whose_seam_stands_is_refused_by_its_version_and_a_newer_on
         _trl.check_seam()
 
 
-def test_the_floor_is_that_of_the_package():
-    wanted = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    floor = f">={'.'.join(map(str, _trl.OLDEST))}"
-    assert f"trl{floor}" in wanted["dependencies"]
-    for name in ("vllm", "deepspeed"):
-        assert wanted["optional-dependencies"][name][0] == f"trl[{name}]{floor}"
-
-
-def test_the_switches_of_sampling_are_those_that_trl_reads():
+def test_the_switches_of_sampling_and_the_logs_are_those_that_trl_reads():
     """TRL samples through `vllm_generation.generate` with these arguments when `use_vllm` is set, pushes weights only
     in a step that is not `_last_loaded_step`, and scores a second time only for its own correction."""
     source = inspect.getsource(GRPOTrainer._generate_single_turn)
@@ -138,6 +126,10 @@ def test_the_switches_of_sampling_are_those_that_trl_reads():
     parameters = ["self", "prompts", "images", "num_generations", "profiler"]
     assert list(inspect.signature(VLLMGeneration.generate).parameters) == parameters
     assert list(inspect.signature(VLLMGeneration.sync_weights).parameters) == ["self"]
+    # TRL extends lists under these names while a role samples, and `log` prints and writes what is in them.
+    source = inspect.getsource(GRPOTrainer)
+    assert set(re.findall(r'self\._logs\["(\w+)"\]', source)) == set(_trl.COMPLETION_LOGS)
+    assert set(_trl.empty_logs()) == set(_trl.COMPLETION_LOGS)
 
 
 def test_the_engine_takes_the_arguments_that_we_pass_and_sleeps_as_we_expect():
@@ -172,39 +164,26 @@ def test_a_later_epochs_batches_depend_on_seed_and_epoch_alone():
     assert second != list(RoundBatches(13, 4, 1, lambda: 3, 8))
 
 
-def test_the_trainer_keeps_its_losses_since_the_last_log_where_we_read_them():
+def test_the_trainer_keeps_its_losses_and_reads_the_switch_where_we_do():
     """They are zeroed at the start of the loop, before the callbacks that put ours back."""
     source = inspect.getsource(Trainer._inner_training_loop if hasattr(Trainer, "_inner_training_loop") else Trainer)
     zeroed = [source.index(f"self.{name} = ") for name in _trl.LOSS_SINCE_LOG]
     assert max(zeroed) < source.index("callback_handler.on_train_begin(")
     logged = inspect.getsource(Trainer._maybe_log_save_evaluate)
     assert "tr_loss_scalar / (self.state.global_step - self._globalstep_last_logged)" in logged
-
-
-def test_the_trainer_reads_the_public_switch_for_losses_that_are_already_scaled():
     assert "loss_is_scaled_for_ga" in inspect.getsource(Trainer.training_step)
 
 
-def test_the_library_imports_nothing_from_trl_experimental():
-    import countdown_selfplay
-
-    for path in Path(countdown_selfplay.__file__).parent.rglob("*.py"):
-        assert "trl.experimental" not in path.read_text(), path
-
-
-def test_only_the_seam_imports_from_inside_trl():
+def test_only_the_seam_imports_from_inside_trl_and_nothing_from_its_experimental():
     import countdown_selfplay
 
     for path in Path(countdown_selfplay.__file__).parent.rglob("*.py"):
         if path.name != "_trl.py":
             assert "from trl." not in path.read_text(), path
+    import countdown_selfplay
 
-
-def test_the_completions_table_is_made_of_the_logs_that_we_hand_over():
-    """TRL extends lists under these names while a role samples, and `log` prints and writes what is in them."""
-    source = inspect.getsource(GRPOTrainer)
-    assert set(re.findall(r'self\._logs\["(\w+)"\]', source)) == set(_trl.COMPLETION_LOGS)
-    assert set(_trl.empty_logs()) == set(_trl.COMPLETION_LOGS)
+    for path in Path(countdown_selfplay.__file__).parent.rglob("*.py"):
+        assert "trl.experimental" not in path.read_text(), path
 
 
 def test_the_tiles_of_trls_head_are_no_wider_than_the_vocabulary_while_it_runs():

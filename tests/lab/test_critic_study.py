@@ -19,7 +19,7 @@ from countdown_selfplay.lab.critics.error_detection import StepItem
 from countdown_selfplay.lab.critics.win_rates import Iteration
 
 
-def test_the_pattern_of_section_5_4_is_about_the_trained_players():
+def test_the_pattern_of_section_5_4_is_about_players_that_were_trained():
     """Figure 4: prover 2 resists critic 1 best, prover 1 resists critic 2 worst; the untrained ones do not count."""
     assert has_pattern(np.array([[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]))
     assert not has_pattern(
@@ -28,10 +28,7 @@ def test_the_pattern_of_section_5_4_is_about_the_trained_players():
     assert not has_pattern(
         np.array([[0.9, 0.9, 0.9], [0.9, 0.5, 0.4], [0.9, 0.6, 0.3]])
     )  # prover 2 resists critic 2 worse
-
-
-def test_a_player_that_kept_its_weights_is_not_judged():
-    """The misleading critic of iteration 2 is the one of iteration 1: its column says nothing about training."""
+    # The misleading critic of iteration 2 is the one of iteration 1: its column says nothing about training.
     played = [
         Iteration("start", {"prover": "s", "helpful": "s", "misleading": "s"}),
         Iteration("1", {"prover": "1/prover", "helpful": "s", "misleading": "1/misleading"}),
@@ -57,7 +54,7 @@ def result_of(matrix):
     return {"provers": names, "critics": names, "cells": cells}
 
 
-def test_differences_are_taken_seed_by_seed_with_students_interval():
+def test_differences_have_students_interval_and_as_many_leave_out_0_by_chance():
     """Differences .1, .2, .3: mean .2, s = .1, t(.975, 2) = 4.3027, half width 4.3027 * .1 / sqrt(3) = .248."""
     values = {"start": {"pass@1": [0.1, 0.1, 0.1]}, "cdg": {"pass@1": [0.2, 0.3, 0.4]}}
     half = 4.302653 * 0.1 / math.sqrt(3)
@@ -66,6 +63,15 @@ def test_differences_are_taken_seed_by_seed_with_students_interval():
         values, None
     )
     assert "| a | +0.100 |" in arm_table({"start": {"x": [0]}, "a": {"x": [0.1]}}, "start")
+    # +.1 twice leaves out 0; -.1 and +.1 do not, and neither does a figure of one seed (the other has no such rate): 1
+    # of 2 intervals, of which .05 * 2 = .1 by chance.
+    values = {
+        "start": {"x": [0.0, 0.0], "y": [0.0, 0.0], "z": [0.0, 0.0]},
+        "a": {"x": [0.1, 0.1], "y": [-0.1, 0.1], "z": [0.1, math.nan]},
+    }
+    text = arm_table(values, "start")
+    assert "**" not in text and "1 of 2 intervals leave out 0; without any difference, about 0.1 would" in text
+    assert "intervals" not in arm_table(values, None)
 
 
 def test_figures_that_are_means_over_problems_have_intervals_over_problems_too():
@@ -82,22 +88,22 @@ def test_figures_that_are_means_over_problems_have_intervals_over_problems_too()
     assert "| a | 0.500 [0.500, 0.500] | 1.000" in arm_table(values, None, problems)
 
 
-def test_how_many_intervals_leave_out_0_stands_beside_how_many_would_by_chance():
-    """+.1 twice leaves out 0; -.1 and +.1 do not, and neither does a figure of one seed (the other has no such rate):
-    1 of 2 intervals, of which .05 * 2 = .1 by chance."""
-    values = {
-        "start": {"x": [0.0, 0.0], "y": [0.0, 0.0], "z": [0.0, 0.0]},
-        "a": {"x": [0.1, 0.1], "y": [-0.1, 0.1], "z": [0.1, math.nan]},
-    }
-    text = arm_table(values, "start")
-    assert "**" not in text and "1 of 2 intervals leave out 0; without any difference, about 0.1 would" in text
-    assert "intervals" not in arm_table(values, None)
-
-
-def test_matrices_are_means_over_seeds():
+def test_matrices_are_means_over_seeds_and_what_iterations_did_is_paired_by_seed():
     text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
     assert "| start | 10.0% | 30.0% |" in text and "| 1 | 50.0% | 80.0% |" in text
     assert "in resisted: 0 of 2 seeds" in text  # with one trained prover and critic there is nothing to compare
+    # The prover gains .6 - .2 and 1.0 - .4 against the last critics: mean .5, s = .1414, t(.975, 1) = 12.706, half
+    # width 12.706 * .1414 / sqrt(2) = 1.271. The critics change the first prover's rate by .2 in both seeds.
+    text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
+    assert "the last prover less the untrained one: +0.500 [-0.771, +1.771]. The untrained prover" in text
+    assert "less against the untrained ones: +0.200 [+0.200, +0.200]." in text
+    # Prover 2 of the first seed solved nothing: its row is the other seed's; where both lack it, a dash.
+    pattern = [[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]
+    nothing = [*pattern[:2], [None, None, None]]
+    text = meeting_table([result_of(nothing), result_of(pattern)])
+    assert "| 2 | 0.0% | 60.0% | 40.0% |" in text and "nan" not in text
+    assert "in resisted: 1 of 1 seeds. Not judged: there is no revision of a right answer." in text
+    assert "| 2 | - | - | - |" in meeting_table([result_of(nothing)])
 
 
 def test_critics_are_as_far_apart_as_the_steps_that_they_name(monkeypatch):
@@ -116,24 +122,6 @@ def test_critics_are_as_far_apart_as_the_steps_that_they_name(monkeypatch):
     assert found["steps"] == 2 and found["helpful"] == found["misleading"]
     assert found["helpful"]["1/2"] == {"distance": 1, "same": 0} and found["helpful"]["1/3"]["distance"] == 0.5
     assert found["helpful"]["readable"] == {"1": 1, "2": 1, "3": 0.5}
-
-
-def test_what_all_iterations_did_to_prover_and_critics_is_paired_by_seed():
-    """The prover gains .6 - .2 and 1.0 - .4 against the last critics: mean .5, s = .1414, t(.975, 1) = 12.706, half
-    width 12.706 * .1414 / sqrt(2) = 1.271. The critics change the first prover's rate by .2 in both seeds."""
-    text = meeting_table([result_of([[0.0, 0.2], [0.4, 0.6]]), result_of([[0.2, 0.4], [0.6, 1.0]])])
-    assert "the last prover less the untrained one: +0.500 [-0.771, +1.771]. The untrained prover" in text
-    assert "less against the untrained ones: +0.200 [+0.200, +0.200]." in text
-
-
-def test_a_rate_that_no_seed_has_is_a_dash_and_its_seed_is_not_judged():
-    """Prover 2 of the first seed solved nothing: its row is the other seed's; where both lack it, a dash."""
-    pattern = [[0.99, 0.9, 0.9], [0.0, 0.5, 0.2], [0.0, 0.6, 0.4]]
-    nothing = [*pattern[:2], [None, None, None]]
-    text = meeting_table([result_of(nothing), result_of(pattern)])
-    assert "| 2 | 0.0% | 60.0% | 40.0% |" in text and "nan" not in text
-    assert "in resisted: 1 of 1 seeds. Not judged: there is no revision of a right answer." in text
-    assert "| 2 | - | - | - |" in meeting_table([result_of(nothing)])
 
 
 def test_a_provers_figures_are_those_of_its_texts():
@@ -168,7 +156,7 @@ def study():
     return importlib.import_module("critic_discernment")
 
 
-def test_the_arms_on_pairs_keep_the_recipes_balance(study):
+def test_the_arms_on_pairs_keep_the_recipes_balance_and_online_ones_the_problems(study):
     """Appendix B: DPO at 1e-6, ReST at 5e-6, so a fifth of the recipe's 3e-4."""
     roles = study.on_pairs()
     assert all((role["learning_rate"], role["batch_size"]) == (6e-5, 64) for role in roles.values())
@@ -176,6 +164,10 @@ def test_the_arms_on_pairs_keep_the_recipes_balance(study):
         "prover": 4, "helpful": 8, "misleading": 4,
     }  # fmt: skip
     assert roles["prover"]["balance"] == 1000 and "balance" not in roles["helpful"]
+    # `online` draws them with the domain, as the command does for cdg without problems to be evaluated on.
+    domain = CountdownDomain.tiny()
+    script, settings = SimpleNamespace(dataset_name=None, problems=24), SimpleNamespace(seed=3)
+    assert study.cdg.problems_of(script, settings, domain, set()) == domain.random(24, 3)
 
 
 SETTINGS = {"problems": 48, "warm_start": "0123"}
@@ -188,9 +180,7 @@ def figures(pass_1, change):
     return {
         "pass@1": value(pass_1), "majority@8": value(0.5), "majority@32": value(0.6),
         "error_detection": {"f1": value(0.7), "accuracy": None},
-        "self_correction": {
-            "right_to_wrong": None, "wrong_to_right": value(0.1), "change": {"difference": change},
-        },
+        "self_correction": {"right_to_wrong": None, "wrong_to_right": value(0.1), "change": {"difference": change}},
         "per_problem": {"pass@1": [pass_1, pass_1]},
         "settings": SETTINGS,
     }  # fmt: skip
@@ -214,20 +204,11 @@ def test_the_tables_of_a_study(study, tmp_path):
 def test_figures_without_values_per_problem_are_measured_again(study, tmp_path):
     old = {name: value for name, value in figures(0.1, 0.0).items() if name != "per_problem"}
     finish(run_folder(tmp_path, "start", 0), old, study.FIGURES)
-    with pytest.raises(
-        DataError, match=r"start/seed-0/figures.json' lacks values per problem; remove it, and the study"
-    ):
+    with pytest.raises(DataError, match=r"start/seed-0/figures.json' lacks values per problem; remove it, and the st"):
         study.tables(tmp_path, ["start"], [0])
 
 
-def test_online_arms_play_the_problems_of_cdg(study):
-    """`online` draws them with the domain, as the command does for cdg without problems to be evaluated on."""
-    domain = CountdownDomain.tiny()
-    script, settings = SimpleNamespace(dataset_name=None, problems=24), SimpleNamespace(seed=3)
-    assert study.cdg.problems_of(script, settings, domain, set()) == domain.random(24, 3)
-
-
-def test_a_budget_of_a_half_played_game_is_refused(study, tmp_path):
+def test_a_budget_of_a_half_played_game_and_runs_of_other_sizes_are_refused(study, tmp_path):
     run_folder(tmp_path, "cdg", 0).mkdir(parents=True)  # begun
     with pytest.raises(DataError, match=r"\(online\) is measured by the budget of cdg, which is not finished for"):
         study.check_budget(tmp_path, ["start", "online"], [0])
@@ -235,9 +216,6 @@ def test_a_budget_of_a_half_played_game_is_refused(study, tmp_path):
     study.check_budget(tmp_path, ["cdg", "online"], [0])  # cdg is finished first
     finish(run_folder(tmp_path, "cdg", 0), figures(0.1, 0.1), study.FIGURES)
     study.check_budget(tmp_path, ["online"], [0])
-
-
-def test_a_run_and_its_steps_of_other_sizes_are_refused_before_any_model_is_read(study, tmp_path):
     finish(tmp_path, {"settings": SETTINGS}, "prepared.json")
     study.prepare(tmp_path, tmp_path / "no model", SETTINGS)
     with pytest.raises(DataError, match="warm_start 0123"):

@@ -42,7 +42,7 @@ def test_the_shares_of_fixed_data_are_played_compared_and_counted(tmp_path):
     assert "mix-0.5" in text and "anchor_fraction" in text
 
 
-def test_a_level_is_reached_on_a_straight_line_between_two_checkpoints_or_never():
+def test_a_level_is_reached_between_two_checkpoints_and_tables_set_a_joint_run_against_rloo():
     curve = [(0, 0.2), (100, 0.4), (200, 0.3), (300, 0.5)]
     assert four_runs_curve.answers_to(curve, 0.3) == pytest.approx(
         50
@@ -50,19 +50,13 @@ def test_a_level_is_reached_on_a_straight_line_between_two_checkpoints_or_never(
     assert four_runs_curve.answers_to(curve, 0.45) == pytest.approx(275)  # three quarters of the last
     assert four_runs_curve.answers_to(curve, 0.51) is None
     assert four_runs_curve.answers_to(curve, 0.1) == 0
-
-
-def test_how_many_times_fewer_answers_is_told_with_a_t_interval_of_the_logarithms():
     # 2, 4 and 8 times fewer: the geometric mean is 4, and the logarithms to base 2 are 1, 2, 3 with deviation 1
     half = stats.t.ppf(0.975, 2) / math.sqrt(3)
     low, high = 4 / 2**half, 4 * 2**half
     assert four_runs_curve.ratio([10, 10, 10], [20, 40, 80]) == f"4.00 [{low:.2f}, {high:.2f}]"
     assert four_runs_curve.ratio([10, None, 10], [20, 40, 80]) == "reached in 2 of 3 seeds"
     assert four_runs_curve.ratio([None], [20]) == "never reached"
-
-
-def test_the_tables_set_a_joint_run_against_rloo_at_both_levels():
-    """Two problems with sixteen answers each, eight or none of them right."""
+    # Two problems with sixteen answers each, eight or none of them right.
 
     def runs(*correct):
         return [{"n": 16, "correct": [8 * a, 8 * b]} for a, b in correct]

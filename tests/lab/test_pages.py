@@ -32,23 +32,20 @@ def shapes(svg):
     return words, [float(number) for number in re.findall(r"-?\d[\d.]*", paths)]
 
 
-def test_the_charts_are_up_to_date_and_complete():
+def test_the_charts_are_up_to_date_and_the_page_shows_every_one_and_names_every_reward():
     charts, folder = drawn()
     assert {path.name for path in folder.glob("*.svg")} == set(charts)
     for name, text in charts.items():
         stands, wanted = shapes((folder / name).read_text(encoding="utf-8")), shapes(text)
         again = f"{name} is out of date; run: python docs/plot_rewards.py"
         assert stands[0] == wanted[0] and stands[1] == pytest.approx(wanted[1], abs=0.01), again
-
-
-def test_the_page_shows_every_chart_and_names_every_reward():
     page = (DOCS / "rewards.md").read_text(encoding="utf-8")
     charts, _ = drawn()
     assert set(re.findall(r"\(assets/rewards/(.+?)\)", page)) == set(charts)
     assert [name for name in CONJECTURER_REWARDS if f"`{name}`" not in page] == []
 
 
-def test_the_metrics_page_is_what_the_declarations_say():
+def test_the_pages_of_metrics_and_commands_are_what_declarations_and_parsers_say():
     script = script_of_docs("metrics_page")
     text = script.PAGE.read_text(encoding="utf-8")
     assert script.page(text) == text, "run: python docs/metrics_page.py"
@@ -60,9 +57,6 @@ def test_the_metrics_page_is_what_the_declarations_say():
     half = Metric("{prover}/x", "a | b.", healthy=(-inf, 0.5), trip=(0.1, inf), in_a_row=3, finite=True)
     rules = "mean outside at least 0.1, above 0 in 3 rounds in a row, not finite"
     assert script.row(half) == f"| `prover/x` | a \\| b. | at most 0.5 | {rules} | |"
-
-
-def test_the_page_of_commands_holds_the_options_of_the_parsers():
-    """Else: python docs/commands_page.py"""
+    # Else: python docs/commands_page.py
     module = script_of_docs("commands_page")
     assert module.PAGE.read_text() == module.page()

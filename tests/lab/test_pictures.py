@@ -29,15 +29,12 @@ def words(svg):
     return [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
 
 
-def test_the_files_hold_the_words_that_the_scripts_draw(drawn):
+def test_the_files_hold_the_words_that_the_scripts_draw_and_nothing_to_fetch(drawn):
     files = [*(f"{name}.svg" for name in DIAGRAMS), *(f"gallery/{path.name}" for path in ASSETS.glob("gallery/*"))]
     assert sorted(files) == sorted(f"{name}.svg" for name in drawn)
     for name, text in drawn.items():
         stands = (ASSETS / f"{name}.svg").read_text(encoding="utf-8")
         assert words(stands) == words(text), f"{name} is out of date; run: python -m docs.pictures"
-
-
-def test_a_picture_has_text_for_light_and_dark_pages_and_nothing_to_fetch(drawn):
     for name, text in drawn.items():
         assert words(text) and "prefers-color-scheme: dark" in text, name
         assert "@font-face" not in text and "<image" not in text and "<dc:date>" not in text, name

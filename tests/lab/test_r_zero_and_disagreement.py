@@ -14,57 +14,44 @@ from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
 A, B, C, D = Problem((3, 5, 7), 22), Problem((7, 5, 4), 22), Problem((3, 3, 9), 10), Problem((1, 2, 3, 4), 22)
 
 
-def test_overlap_counts_shared_numbers_and_an_equal_target():
+def test_overlap_counts_shared_numbers_and_an_equal_target_and_the_share_is_of_the_others():
     # A, B: 5 and 7 and the target, of 3 + 1. A, C: 3 once. A, D: 3 and the target, of 4 + 1. C, D: 3 once, of 4 + 1.
     expected = [[1, 0.75, 0.25, 0.4], [0.75, 1, 0, 0.4], [0.25, 0, 1, 0.2], [0.4, 0.4, 0.2, 1]]
     np.testing.assert_allclose(overlap([A, B, C, D]), expected)
     assert overlap([Problem((3, 3, 3), 9), Problem((3, 3, 5), 2)])[0, 1] == 0.5  # the 3 twice, of 3 + 1
-
-
-def test_the_share_is_that_of_the_other_problems():
     assert similar_share([A, B, C, D], 0.5).tolist() == [1 / 3, 1 / 3, 0, 0]
     assert similar_share([A, B, C, D], 0.4).tolist() == [2 / 3, 2 / 3, 0, 2 / 3]
     assert similar_share([A], 0.5).tolist() == [0] and similar_share([], 0.5).shape == (0,)
 
 
-def test_r_zero_is_the_papers_uncertainty_minus_the_share():
+def test_r_zero_is_uncertainty_minus_the_share_by_paper_or_code():
     # 1 - 2 |p - 1/2|: 1, .5, .25, 0; shares 1/3, 1/3, 0, 0; not below 0
     p = np.array([0.5, 0.75, 0.125, 1.0])
     ctx = RewardContext(problems=(A, B, C, D))
     assert make_conjecturer_reward("r_zero")(p, ctx) == pytest.approx([2 / 3, 1 / 6, 0.25, 0])
     heavy = make_conjecturer_reward("r_zero", {"weight": 3.0})
     assert heavy(p, ctx) == pytest.approx([0, 0, 0.25, 0])
-
-
-def test_r_zero_with_the_scale_of_the_published_code_and_no_floor():
     reward = make_conjecturer_reward("r_zero", {"scale": 1.0, "floor": None})
     found = reward(np.array([0.5, 1.0, 0.125, 0.0]), RewardContext(problems=(A, B, C, D)))
     assert found == pytest.approx([0.5 - 1 / 3, -1 / 3, 0.125, 0])
-
-
-def test_r_zero_without_problems_is_uncertainty_alone_and_wrong_problems_are_an_error():
     assert make_conjecturer_reward("r_zero")(np.array([0.5, 0.1]), None) == pytest.approx([1, 0.2])
     with pytest.raises(RewardError, match="2 problems for 3 solve rates"):
         make_conjecturer_reward("r_zero")(np.zeros(3), RewardContext(problems=(A, B)))
 
 
-def test_two_provers_disagree_by_the_distance_of_their_rates():
+def test_provers_disagree_by_their_pairs_of_those_that_tried():
     rates = np.array([[0.0, 0.5, 1.0, 0.25], [0.0, 1.0, 0.0, 0.75]])
     found = make_conjecturer_reward("disagreement")(rates.mean(0), RewardContext(prover_rates_MP=rates))
     assert found.tolist() == [0, 0.5, 1, 0.5]
-
-
-def test_three_provers_disagree_by_their_pairs():
     # rates 1, 0, 0: two of the three pairs differ by 1, which is the most three provers can; .5, .25, 0: 1 of 2
     rates = np.array([[1.0, 0.5, 1.0], [0.0, 0.25, 1.0], [0.0, 0.0, 1.0]])
     found = make_conjecturer_reward("disagreement")(rates.mean(0), RewardContext(prover_rates_MP=rates))
     assert found.tolist() == [1, 0.5, 0]
-
-
-def test_a_prover_that_did_not_try_is_left_out():
     rates = np.array([[1.0, 1.0, np.nan], [0.5, np.nan, np.nan], [np.nan, np.nan, np.nan]])
     found = make_conjecturer_reward("disagreement")(np.array([0.75, 1.0, 0.0]), RewardContext(prover_rates_MP=rates))
     assert found.tolist() == [0.5, 0, 0]
+    with pytest.raises(RewardError, match=r"shape \(2, 4\) for 3 solve rates"):
+        make_conjecturer_reward("disagreement")(np.zeros(3), RewardContext(prover_rates_MP=np.zeros((2, 4))))
 
 
 @pytest.mark.parametrize("attempts", [2, 3, 5, 8])
@@ -80,8 +67,3 @@ def test_one_prover_disagrees_with_itself_as_its_attempts_would_as_provers(attem
             np.array([right / attempts]), RewardContext(prover_rates_MP=np.array(answers, dtype=float)[:, None])
         )
         assert single == pytest.approx([pairs / most]) and as_pool == pytest.approx([pairs / most])
-
-
-def test_disagreement_refuses_rates_of_another_shape():
-    with pytest.raises(RewardError, match=r"shape \(2, 4\) for 3 solve rates"):
-        make_conjecturer_reward("disagreement")(np.zeros(3), RewardContext(prover_rates_MP=np.zeros((2, 4))))

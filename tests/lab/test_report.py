@@ -116,12 +116,17 @@ def test_the_page_loads_nothing_runs_nothing_and_holds_no_secret(whole):
     assert "<script>alert(1)</script> & <b>3 * 5</b> + 7" in page.text  # as the model wrote it
 
 
-def test_names_and_settings_are_escaped(tmp_path):
+def test_names_and_settings_are_escaped_and_equal_runs_give_equal_pages_and_plots(tmp_path):
     folder = made_up.write_run(tmp_path, "a", name_of_reward="<i>x</i>")
     rewrite(folder / "run.json", '"name": "a"', '"name": "<img src=x onerror=alert(1)>"')
     shown = undrawn(folder)
     assert "img" not in shown.tags and "i" not in shown.tags
     assert "<img src=x onerror=alert(1)>" in shown.text and "<i>x</i>" in shown.text
+    folder = made_up.write_run(tmp_path)
+    first = write_report([folder], tmp_path / "1.html").read_bytes()
+    plots = {p.name: p.read_bytes() for p in (folder / "plots").iterdir()}
+    assert write_report([folder], tmp_path / "2.html").read_bytes() == first
+    assert {p.name: p.read_bytes() for p in (folder / "plots").iterdir()} == plots
 
 
 def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
@@ -129,11 +134,8 @@ def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     row = json.loads(lines[5])
     row |= {
-        "prover/reward": float("nan"),
-        "prover/kl": float("inf"),
-        "conjecturer/reward": None,
-        "prover/entropy": "x",
-    }
+        "prover/reward": float("nan"), "prover/kl": float("inf"), "conjecturer/reward": None, "prover/entropy": "x",
+    }  # fmt: skip
     lines[5] = json.dumps(row)
     (folder / "metrics.jsonl").write_text("\n".join(lines))
     page = report(tmp_path, folder)
@@ -141,14 +143,6 @@ def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
     assert not any(re.search(r"nan|inf", value or "", re.IGNORECASE) for name, value in page.attributes if name == "d")
     run = load_run(folder)
     assert 6 not in dict(run.series("prover/reward")) and len(run.series("prover/reward")) == 119
-
-
-def test_equal_runs_give_equal_pages_and_plots(tmp_path):
-    folder = made_up.write_run(tmp_path)
-    first = write_report([folder], tmp_path / "1.html").read_bytes()
-    plots = {p.name: p.read_bytes() for p in (folder / "plots").iterdir()}
-    assert write_report([folder], tmp_path / "2.html").read_bytes() == first
-    assert {p.name: p.read_bytes() for p in (folder / "plots").iterdir()} == plots
 
 
 def test_several_runs_are_compared_side_by_side(tmp_path):
@@ -182,12 +176,6 @@ def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
     assert "starved rounds 0 0.5 ✗ 1 50%" in text  # healthy: 0
 
 
-def test_runs_of_one_name_are_told_apart(tmp_path):
-    runs = load_runs([made_up.write_run(tmp_path / name, "x") for name in ("a", "b")])
-    found = Page(page(runs, {}))
-    assert "a/x" in found.words and "b/x" in found.words
-
-
 def test_a_run_without_samples_and_evaluation_is_reported_without_these_parts(tmp_path):
     folder = made_up.write_run(tmp_path, evaluated=False)
     (folder / "samples.jsonl").unlink()
@@ -210,11 +198,14 @@ def test_a_run_of_two_rounds_or_of_none_still_has_a_page(tmp_path):
     assert not any(text.startswith("No round was logged.") for text in report(tmp_path, folder).words)
 
 
-def test_a_round_that_was_played_again_after_a_rollback_counts_once(tmp_path):
+def test_rounds_after_a_rollback_count_once_and_runs_of_one_name_are_told_apart(tmp_path):
     folder = made_up.write_run(tmp_path, rounds=3)
     rows = [{"step": s, "prover/reward": r} for s, r in ((1, 0.1), (2, 0.2), (3, 0.3), (2, 0.6), (3, 0.7))]
     (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert load_run(folder).series("prover/reward") == [(1, 0.1), (2, 0.6), (3, 0.7)]
+    runs = load_runs([made_up.write_run(tmp_path / name, "x") for name in ("a", "b")])
+    found = Page(page(runs, {}))
+    assert "a/x" in found.words and "b/x" in found.words
 
 
 def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
@@ -289,9 +280,7 @@ def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_p
     head = "With and without the conjecturer demo without with difference"
     assert head in flat(undrawn(folder, other))  # the other run has no control
     rewrite(folder / "control.json", "0.045", '"x"')
-    with pytest.raises(
-        DataError, match=r"control.json' does not say .* \(ValueError: \['x', 0.021, 0.069\] is no value with the"
-    ):
+    with pytest.raises(DataError, match=r"control.json' does not say .* \(ValueError: \['x', 0.021, 0.069\] is no va"):
         undrawn(folder)
 
 
@@ -328,18 +317,26 @@ def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can
     assert never[0].startswith(unread) and "warm-start it (`countdown-selfplay sft --role conjecturer`)" in never[0]
 
 
-def test_a_metric_that_has_come_half_of_the_way_back_mends_itself(tmp_path):
+def test_a_last_fifth_is_judged_if_it_is_long_and_does_not_mend_itself_by_the_ranges_that_the_run_declared(tmp_path):
     """Readable proposals of .5 in the first three of 15 rounds are .2 under .7; .6 at the end is .1 under it."""
     folder = made_up.write_run(tmp_path)
     for last, faults in ((0.61, 0), (0.59, 1)):
         rates = [0.5] * 3 + [0.55] * 9 + [last] * 3
         assert len(findings(logged(folder, *[{"conjecturer/parseable_rate": rate} for rate in rates]))) == faults
-
-
-def test_a_last_fifth_of_two_rounds_is_not_judged_by_itself(tmp_path):
-    """The last fifth of ten rounds is two: .1 in one of them is chance, and the mean over the run is .19."""
+    # The last fifth of ten rounds is two: .1 in one of them is chance, and the mean over the run is .19.
     rows = [{"round/solve_rate_std": 0.2}] * 9 + [{"round/solve_rate_std": 0.1}]
-    assert findings(logged(made_up.write_run(tmp_path), *rows)) == []
+    assert findings(logged(folder, *rows)) == []
+    # Answers in moves, two rungs: most groups may be without signal; a single rung is judged.
+    row = {
+        "round/too_hard_share": 0.8, "prover/zero_signal_groups": 0.9, "prover/moves": 2.0, "round/rung_3_played": 8,
+    }  # fmt: skip
+    assert findings(logged(folder, *[row | {"round/rung_9_played": 8}] * 3)) == []
+    assert len(findings(logged(folder, *[row] * 3))) == 2
+    rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
+    own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
+    assert findings(logged(folder, *rows, metrics=own)) == [
+        "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
+    ]
 
 
 def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_healthy_run(tmp_path, capsys):
@@ -360,48 +357,23 @@ def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_hea
     assert "Not healthy" not in capsys.readouterr().out
 
 
-def test_a_ladder_is_not_judged_by_the_rungs_that_are_out_of_reach(tmp_path):
-    """Answers in moves, two rungs: most groups may be without signal; a single rung is judged."""
-    row = {
-        "round/too_hard_share": 0.8,
-        "prover/zero_signal_groups": 0.9,
-        "prover/moves": 2.0,
-        "round/rung_3_played": 8,
-    }
-    folder = made_up.write_run(tmp_path)
-    assert findings(logged(folder, *[row | {"round/rung_9_played": 8}] * 3)) == []
-    assert len(findings(logged(folder, *[row] * 3))) == 2
-
-
-def test_a_report_reads_the_ranges_that_the_run_declared_and_not_its_own(tmp_path):
-    folder = made_up.write_run(tmp_path)
-    rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]
-    own = {"conjecturer/parseable_rate": {"healthy": [0.3, None]}, "round/surprise": {"trip": [None, 0.2]}}
-    assert findings(logged(folder, *rows, metrics=own)) == [
-        "Surprise was 0.3 over the run (the guard's range: at most 0.2)."
-    ]
-
-
 @pytest.mark.parametrize("metrics", [[1], {"a": 1}, {"a": {"healthy": [1]}}, {"a": {"trip": [2, 1]}}])
 def test_damaged_declarations_are_named(tmp_path, metrics):
     with pytest.raises(DataError, match=r"run\.json: 'metrics' must hold the declaration of each metric"):
         logged(made_up.write_run(tmp_path), {}, metrics=metrics)
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl', line 3: this is not a JSON object"),
-        ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl', line 2: `step` is None"),
-        ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl', line 2: `step` is '2'"),
-        ("metrics.jsonl", '_histogram": [', '_histogram": [-1, ', r"line 1: '.*_histogram' must be a list of counts"),
-        ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl', line 1: this is not a JSON object \(it is a list\)"),
-        ("run.json", '"config"', '"setting"', r"run\.json' .* \(there is no `config`\); the run folder is damaged"),
-        ("run.json", "{", "", r"run\.json' does not hold a JSON object .*; the run folder is damaged"),
-        ("evaluation.json", '"low"', '"lower"', r"evaluation\.json' does not say .*'lower': .* is no value with"),
-        ("evaluation.json", "[0.1, 0.08, 0.12]", "[0.1]", r"evaluation\.json' .* \(ValueError: \[0\.1\] is no value"),
-    ],
-)
+@pytest.mark.parametrize(("file", "old", "new", "message"), [
+    ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl', line 3: this is not a JSON object"),
+    ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl', line 2: `step` is None"),
+    ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl', line 2: `step` is '2'"),
+    ("metrics.jsonl", '_histogram": [', '_histogram": [-1, ', r"line 1: '.*_histogram' must be a list of counts"),
+    ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl', line 1: this is not a JSON object \(it is a list\)"),
+    ("run.json", '"config"', '"setting"', r"run\.json' .* \(there is no `config`\); the run folder is damaged"),
+    ("run.json", "{", "", r"run\.json' does not hold a JSON object .*; the run folder is damaged"),
+    ("evaluation.json", '"low"', '"lower"', r"evaluation\.json' does not say .*'lower': .* is no value with"),
+    ("evaluation.json", "[0.1, 0.08, 0.12]", "[0.1]", r"evaluation\.json' .* \(ValueError: \[0\.1\] is no value"),
+])  # fmt: skip
 def test_damaged_files_are_named_with_their_line(tmp_path, file, old, new, message):
     folder = made_up.write_run(tmp_path, "demo")
     rewrite(folder / file, old, new)
@@ -447,12 +419,9 @@ def test_examples_are_the_best_a_typical_one_and_every_refusal_once():
     rows += [("e", None, "malformed"), ("f", None, "unsolvable")]
     cards = strata([{"completion": text, "reward": reward, "reason": why} for text, reward, why in rows])
     assert [(card["stratum"], card["text"]) for card in cards] == [
-        ("best reward", "c"),
-        ("typical reward", "d"),
-        ("malformed: 2 of 6 logged", "e"),
-        ("duplicate: 1 of 6 logged", "a"),
-        ("unsolvable: 1 of 6 logged", "f"),
-    ]
+        ("best reward", "c"), ("typical reward", "d"), ("malformed: 2 of 6 logged", "e"),
+        ("duplicate: 1 of 6 logged", "a"), ("unsolvable: 1 of 6 logged", "f"),
+    ]  # fmt: skip
     assert strata([]) == []
     (alone,) = strata([{"completion": "x", "reward": 0.0, "reason": "malformed"}])
     assert alone["stratum"] == "best reward; malformed: 1 of 1 logged"

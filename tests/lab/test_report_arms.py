@@ -39,28 +39,27 @@ def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
     return folders
 
 
-def test_two_seeds_give_their_range():
+def test_two_seeds_give_their_range_and_p_values_by_hand():
     assert over_seeds([0.2, 0.6]) == type(over_seeds([0.2, 0.6]))(pytest.approx(0.4), 0.2, 0.6)
-
-
-def test_holms_p_values_by_hand():
     # .01 x 3, .02 x 2, .03 x 1 but not below .04; the order of the input is kept.
     assert holm([0.03, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
     assert holm([0.9, 0.8]) == [1.0, 1.0] and holm([]) == []
-
-
-def test_the_p_value_counts_the_smaller_side_twice():
     # 2 of 9 draws at or below 0: 2 (2 + 1) / (9 + 1)
     assert two_sided_p(np.array([-1.0, 0.0, 1, 2, 3, 4, 5, 6, 7]), 16) == pytest.approx(0.6)
     assert two_sided_p(np.zeros(9), 16) == 1.0
 
 
-def test_runs_are_grouped_by_everything_but_the_seed(tmp_path):
+def test_runs_are_grouped_by_everything_but_the_seed_and_equal_gains_keep_their_intervals(tmp_path):
     folders = write_seeds(tmp_path, "tent") + write_seeds(tmp_path, "band", (0, 1), conjecturer_reward="binary_band")
     arms = arms_of(load_runs(folders))
     assert [(arm.name, len(arm.runs)) for arm in arms] == [("tent (3 seeds)", 3), ("band (2 seeds)", 2)]
     twice = [made_up.write_run(tmp_path, name, rounds=5) for name in ("one", "again")]  # equal seeds too
     assert [arm.name for arm in arms_of(load_runs(twice))] == ["one", "again"]
+    # Three seeds that all gained .1: Student's t has no width, and the runs' own intervals reach from .08 to .12.
+    for folder in (runs := write_seeds(tmp_path, "a")):
+        assert json.loads((folder / "evaluation.json").read_text())["difference"]["pass@1"] == [0.1, 0.08, 0.12]
+    table = gains(arms_of(load_runs(runs)))
+    assert table.rows[0] == ["pass@1", Interval(pytest.approx(0.1), 0.08, 0.12)]
 
 
 def test_an_arms_curve_is_the_mean_with_a_band(tmp_path):
@@ -116,11 +115,3 @@ def test_arms_on_other_problems_are_compared_on_the_common_ones_and_the_page_say
     # .375 and .625 of seeds 0 and 2, and of seed 1: their mean is .458, b has .375
     assert "0.458" in text and "-0.083" in text
     assert "pass@1 after training, against a (3 seeds) on 2 common problems: no difference shown." in text
-
-
-def test_seeds_that_gained_the_same_keep_their_intervals_over_problems(tmp_path):
-    """Three seeds that all gained .1: Student's t has no width, and the runs' own intervals reach from .08 to .12."""
-    for folder in (runs := write_seeds(tmp_path, "a")):
-        assert json.loads((folder / "evaluation.json").read_text())["difference"]["pass@1"] == [0.1, 0.08, 0.12]
-    table = gains(arms_of(load_runs(runs)))
-    assert table.rows[0] == ["pass@1", Interval(pytest.approx(0.1), 0.08, 0.12)]

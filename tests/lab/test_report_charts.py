@@ -43,17 +43,14 @@ def legend(figure):
     return [text.get_text() for one in figure.legends for text in one.get_texts()]
 
 
-@pytest.mark.parametrize(
-    ("values", "y_range", "low", "high"),
-    [
-        # A twentieth of the range is left free on both sides.
-        ((0.03, 0.97), (0, 1), -0.05, 1.05),
-        ((-1.0, 1.5), (0, 1), -1.125, 1.625),
-        ((1.0, 3.0), (), 0.9, 3.1),
-        ((0.0, 1e-4), (0,), -5e-6, 1.05e-4),
-        ((2.0, 3.0), (0,), -0.15, 3.15),
-    ],
-)
+@pytest.mark.parametrize(("values", "y_range", "low", "high"), [
+    # A twentieth of the range is left free on both sides.
+    ((0.03, 0.97), (0, 1), -0.05, 1.05),
+    ((-1.0, 1.5), (0, 1), -1.125, 1.625),
+    ((1.0, 3.0), (), 0.9, 3.1),
+    ((0.0, 1e-4), (0,), -5e-6, 1.05e-4),
+    ((2.0, 3.0), (0,), -0.15, 3.15),
+])  # fmt: skip
 def test_the_axis_shows_all_values_and_the_least_range(values, y_range, low, high):
     (axes,) = line_chart("t", [straight(y=values)], y_range=y_range).axes
     assert axes.get_ylim() == pytest.approx((low, high))
@@ -61,11 +58,16 @@ def test_the_axis_shows_all_values_and_the_least_range(values, y_range, low, hig
     assert len(ticks) >= 4
 
 
-def test_points_land_where_they_belong():
+def test_points_land_where_they_belong_and_a_lonely_one_and_a_constant_are_drawn():
     text = svg(line_chart("t", [straight()], y_range=(0, 1)))
     # The plot runs from x = 50 to 400 - 12 and, without a legend, from y = 250 - 42 up to 26: 338 by 182. Shown are
     # -.2 to 10.2, of which .2 are 338 x .2 / 10.4 = 6.5, and -.05 to 1.05, of which .05 are 182 x .05 / 1.1 = 8.2727.
     assert 'd="M 56.5 199.727273 \nL 381.5 34.272727 \n"' in text
+    curves = [straight(x=[3], y=[0.5]), straight(x=range(1, 7), y=[0.2, NAN, 0.3, NAN, 0.4, 0.4])]
+    figure = line_chart("t", curves)
+    dots = [line.get_xydata().tolist() for line in figure.axes[0].lines if line.get_marker() == "."]
+    assert dots == [[[3, 0.5]], [[1, 0.2], [3, 0.3]]]  # rounds 5 and 6 are a line
+    assert "nan" not in svg(figure).lower() and "inf" not in svg(figure)
 
 
 def test_a_band_does_not_change_what_is_shown_and_starved_rounds_are_marked_where_they_happened():
@@ -78,14 +80,6 @@ def test_a_band_does_not_change_what_is_shown_and_starved_rounds_are_marked_wher
     assert marks.get_xdata().tolist() == [0, 5] and legend(figure) == ["a", "target band", "starved round"]
 
 
-def test_a_lonely_point_and_a_constant_are_drawn():
-    curves = [straight(x=[3], y=[0.5]), straight(x=range(1, 7), y=[0.2, NAN, 0.3, NAN, 0.4, 0.4])]
-    figure = line_chart("t", curves)
-    dots = [line.get_xydata().tolist() for line in figure.axes[0].lines if line.get_marker() == "."]
-    assert dots == [[[3, 0.5]], [[1, 0.2], [3, 0.3]]]  # rounds 5 and 6 are a line
-    assert "nan" not in svg(figure).lower() and "inf" not in svg(figure)
-
-
 @pytest.mark.parametrize("hostile", ["<script>", 'a"b', "a & b", "$x_1$", "_hidden", "漢字", "--></svg>"])
 def test_labels_and_titles_are_escaped(hostile):
     text = svg(line_chart(hostile, [straight(hostile), straight("b", y=(1.0, 0.0))]))
@@ -93,15 +87,12 @@ def test_labels_and_titles_are_escaped(hostile):
     assert texts.count(hostile) == 2  # the title, the legend
 
 
-def test_a_picture_is_valid_xml_for_light_and_dark_pages_and_a_little_higher_with_a_legend():
+def test_a_picture_is_valid_xml_whatever_a_users_own_matplotlib_settings(monkeypatch):
     for names, height in (("a", 250), ("ab", 250 + 14)):
         tree = ElementTree.fromstring(svg(line_chart("t", [straight(name) for name in names])))
         (style,) = tree.iter("{http://www.w3.org/2000/svg}style")
         assert "prefers-color-scheme: dark" in style.text
         assert (tree.get("width"), tree.get("viewBox")) == ("400pt", f"0 0 400 {height}")
-
-
-def test_a_users_own_matplotlib_settings_change_nothing(monkeypatch):
     import matplotlib
 
     text = svg(line_chart("t", [straight()]))
@@ -128,22 +119,16 @@ def test_a_heat_map_shades_by_share_and_leaves_empty_columns_grey():
     assert legend(figure) == ["0%", "50% of the problems", "no problem played"]
 
 
-def test_a_gap_in_the_metric_is_a_gap_in_the_curve():
+def test_the_running_mean_takes_only_rounds_that_have_a_value_and_keeps_gaps_and_ends():
     found = curve([make_run([0.1, 0.2, None, 0.4])], "round/solve_rate_mean", "x")
     assert found.x.tolist() == [1, 2, 3, 4]
     np.testing.assert_array_equal(found.y, [0.1, 0.2, NAN, 0.4])
-
-
-def test_the_running_mean_takes_only_rounds_that_have_a_value():
     # 40 rounds: one neighbour on each side. Round 3 is starved: round 2 averages 1 and 2, round 4 averages 4 and 5.
     values = [0.0, 0.6, None, 0.2, 0.4] + [0.4] * 35
     found = curve([make_run(values)], "round/solve_rate_mean", "x")
     means = [(0.0 + 0.6) / 2, (0.0 + 0.6) / 2, NAN, (0.2 + 0.4) / 2, (0.2 + 0.4 + 0.4) / 3]
     np.testing.assert_allclose(found.y[:5], means, rtol=1e-12)
     np.testing.assert_array_equal(found.raw[:5], [0.0, 0.6, NAN, 0.2, 0.4])
-
-
-def test_a_long_run_draws_few_points_and_keeps_its_ends_and_gaps():
     values = [0.5] * 5000
     values[2002] = None
     found = curve([make_run(values)], "round/solve_rate_mean", "x")
@@ -152,15 +137,12 @@ def test_a_long_run_draws_few_points_and_keeps_its_ends_and_gaps():
     assert found.raw is None
 
 
-def test_charts_without_any_of_their_metrics_are_not_drawn():
+def test_there_is_one_chart_per_metric_that_is_there_with_a_curve_for_each_run():
     run = make_run([0.5, 0.6])
     assert {title for charts in drawn([run]).values() for title in charts} == {
         "Solve rate of the problems", "Prover's reward",
     }  # fmt: skip
     assert solve_rate_maps([run]) == {}
-
-
-def test_several_runs_get_one_chart_per_metric_with_a_curve_each():
     chart = Chart("T", (("prover/reward", "mean"), ("prover/absent", "absent"), ("round/solve_rate_mean", "rate")))
     found = figures(chart, [make_run([0.1, 0.2], name="first"), make_run([0.3, 0.4], name="second")])
     assert list(found) == ["T: mean", "T: rate"]
@@ -169,24 +151,18 @@ def test_several_runs_get_one_chart_per_metric_with_a_curve_each():
     assert drawn_lines(figure, 1) == [] and legend(figure) == ["first", "second"]
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        # max(0, 1 - 2.5 |p - .4|) >= 1/2 where |p - .4| <= .2
-        ({"conjecturer_reward": "tent"}, (0.2, 0.6)),
-        ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": {"peak": 0.5}}, (0.3, 0.7)),
-        (
-            {"conjecturer_reward": "binary_band", "conjecturer_reward_kwargs": '{"low": 0.05, "high": 0.75}'},
-            (0.05, 0.75),
-        ),
-        # 4 p (1 - p) >= 1/2 where |p - 1/2| <= 1 / sqrt(8) = .3536; on a grid of thousandths
-        ({"conjecturer_reward": "learnability"}, (0.147, 0.853)),
-        ({"conjecturer_reward": "mine"}, None),
-        ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": {"width": 1}}, None),
-        ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": "{"}, None),
-        ({}, None),
-    ],
-)
+@pytest.mark.parametrize(("config", "expected"), [
+    # max(0, 1 - 2.5 |p - .4|) >= 1/2 where |p - .4| <= .2
+    ({"conjecturer_reward": "tent"}, (0.2, 0.6)),
+    ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": {"peak": 0.5}}, (0.3, 0.7)),
+    ({"conjecturer_reward": "binary_band", "conjecturer_reward_kwargs": '{"low": 0.05, "high": 0.75}'}, (0.05, 0.75)),
+    # 4 p (1 - p) >= 1/2 where |p - 1/2| <= 1 / sqrt(8) = .3536; on a grid of thousandths
+    ({"conjecturer_reward": "learnability"}, (0.147, 0.853)),
+    ({"conjecturer_reward": "mine"}, None),
+    ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": {"width": 1}}, None),
+    ({"conjecturer_reward": "tent", "conjecturer_reward_kwargs": "{"}, None),
+    ({}, None),
+])  # fmt: skip
 def test_the_target_band_is_where_the_reward_is_at_least_half_its_peak(config, expected):
     found = target_band(make_run([0.5], config=config))
     assert found == (None if expected is None else pytest.approx(expected, abs=1e-9))

@@ -49,7 +49,7 @@ def run(tmp_path):
     return folder
 
 
-def test_success_by_role_and_iteration(run):
+def test_success_by_role_and_iteration_on_the_page_and_the_playground_with_transcripts(run):
     loaded = load_run(run)
     rates = [{name: found.value for name, found in one.items() if name != "iteration"} for one in loaded.iterations]
     assert rates[0] == {
@@ -73,10 +73,7 @@ def test_success_by_role_and_iteration(run):
     cells = {cells[0]["text"]: cells[1:] for cells in table.rows}
     assert cells["prover corrected rate"][0].value == 0.5
     assert cells["prover corrected rate"][1] is None
-
-
-def test_a_playground_shows_an_iteration_as_a_round(run):
-    """Of the first iteration a revision of each outcome, two answers of each label and a critique of each."""
+    # Of the first iteration a revision of each outcome, two answers of each label and a critique of each.
     loaded = load_run(run)
     (step, rows), (last, _) = rounds_of(loaded)
     (problem,) = round_data(step, rows, loaded)["problems"]
@@ -84,6 +81,13 @@ def test_a_playground_shows_an_iteration_as_a_round(run):
     assert (step, last) == (1, 2) and counts == {"Answers": 3, "Helpful critiques": 2, "Revisions": 5}
     page = playground(loaded)
     assert '"word":"Iteration"' in page and "Of each iteration a few samples of every outcome are shown." in page
+    page = write_report([run], run / "report.html").read_text()
+    transcripts = page[page.index("<h4>Transcripts</h4>") :]
+    for outcome in ("corrected", "not_corrected", "resisted", "misled", "kept", "unclear"):
+        assert f">{outcome}</span>" in transcripts
+    assert "again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :\nprover: right right" in transcripts
+    assert "Helpful critiques" in page and "The critic game by iteration" in page
+    assert (run / "plots" / "who-wins-prover.svg").is_file() or (run / "plots" / "who-wins.svg").is_file()
 
 
 def setting_of(run, roles, **config):
@@ -104,16 +108,6 @@ def test_the_settings_are_those_of_the_algorithm_and_of_roles_that_play(run):
     assert setting_of(run, ("prover", "helpful"), **online) == {"prover_learning_rate": "0.1", "prover_beta": "0.2"}
     # A proposer without a conjecturer is paid by the conjecturer's reward.
     assert "conjecturer_reward" in setting_of(run, ("prover",), proposer="ucb", **online)
-
-
-def test_the_page_has_a_transcript_of_every_outcome(run):
-    page = write_report([run], run / "report.html").read_text()
-    transcripts = page[page.index("<h4>Transcripts</h4>") :]
-    for outcome in ("corrected", "not_corrected", "resisted", "misled", "kept", "unclear"):
-        assert f">{outcome}</span>" in transcripts
-    assert "again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :\nprover: right right" in transcripts
-    assert "Helpful critiques" in page and "The critic game by iteration" in page
-    assert (run / "plots" / "who-wins-prover.svg").is_file() or (run / "plots" / "who-wins.svg").is_file()
 
 
 def test_the_matrices_of_win_rates(run):

@@ -32,7 +32,7 @@ def pool(tmp_path):
     return folder
 
 
-def test_table_2_compares_the_first_five_rounds_with_the_last_five(pool):
+def test_table_2_compares_the_first_five_rounds_with_the_last_five_over_seeds(pool):
     run = load_run(pool)
     # rounds 1-5: mean of 1..5 is 3; rounds 16-20: 18; tier 1 without its last round: 17.5 / 2
     assert ends(run, "mean_prover_pass_rate") == (pytest.approx(0.03), pytest.approx(0.18))
@@ -40,10 +40,7 @@ def test_table_2_compares_the_first_five_rounds_with_the_last_five(pool):
     rows = {row[0]["text"]: row[1:] for row in windows([run]).rows}
     assert rows["valid conjecture rate"] == ["0.330", "0.480"]
     assert rows["prover pass rate tier 1"] == ["0.015", "0.087"]  # 0.0875 as a float lies below it
-
-
-def test_seeds_of_an_arm_are_a_mean_with_an_interval(pool):
-    """Early means .30, .33 and .36 of three seeds: .33 +- t(.975, 2) = 4.3027 times .03 / sqrt(3)."""
+    # Early means .30, .33 and .36 of three seeds: .33 +- t(.975, 2) = 4.3027 times .03 / sqrt(3).
     run = load_run(pool)
     runs = []
     for seed in (1, 2, 3):

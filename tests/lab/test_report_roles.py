@@ -22,16 +22,11 @@ GAME = (
     Metric("relay/answers_of_<k>_numbers", "Answers to problems of k numbers."),
 )
 STANDARD = {
-    "Entropy (nats per token)": "{}/entropy",
-    "KL to the start (nats per token)": "{}/kl",
-    "Loss": "{}/loss",
-    "Gradient norm before the clip": "grad_norm/{}",
-    "Learning rate": "lr/{}",
-    "Tokens per text": "{}/completion_length",
-    "Texts cut at the token limit": "{}/truncated_rate",
-    "Seconds per round": "time/rollout_{}",
-    "Reward": "{}/reward",
-}
+    "Entropy (nats per token)": "{}/entropy", "KL to the start (nats per token)": "{}/kl", "Loss": "{}/loss",
+    "Gradient norm before the clip": "grad_norm/{}", "Learning rate": "lr/{}",
+    "Tokens per text": "{}/completion_length", "Texts cut at the token limit": "{}/truncated_rate",
+    "Seconds per round": "time/rollout_{}", "Reward": "{}/reward",
+}  # fmt: skip
 """Title -> metric of each role, which the frame logs or any game may log."""
 DECLARED = for_players((*FRAME_METRICS, *GAME), {role: [role] for role in ROLES})
 
@@ -69,10 +64,19 @@ def test_every_role_has_the_standard_curves_and_every_declared_metric_is_drawn(r
     assert {"mender/trust", "lr/mender"} <= {name for chart in found.values() for name, _ in chart}
 
 
-def test_a_role_of_the_game_is_judged_by_its_declared_range(relay):
+def test_a_role_of_the_game_is_judged_by_its_range_and_players_are_named_in_their_curves(relay):
     run = load_run(relay)
     assert findings(run)[-1] == "The mean bet was 0.1 over the run (healthy: 0.2 to 0.9). Pay for doubts."
     assert "mean bet" in [row[0]["text"] for row in health([run]).rows]
+    rows = [{"step": 1, **{f"judge/{i}/entropy": 0.4 for i in (0, 1, 10)}, "mender/entropy": 0.3}]
+    (relay / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    players = {"judge": [f"judge/{i}" for i in (0, 1, 10)], "mender": ["mender"]}
+    described = {one.name: as_json(one) for one in for_players(FRAME_METRICS, players)}
+    (relay / "run.json").write_text(json.dumps({"config": {}, "metrics": described}))
+    run = load_run(relay)
+    labels = [label for _, label in curves(run)["Entropy (nats per token)"]]
+    assert labels == ["judge/0", "judge/1", "judge/10", "mender"]
+    assert list(drawn([run])["Optimisation"]) == ["Entropy (nats per token)"]
 
 
 def test_a_run_of_an_older_release_gets_the_panels_of_the_library(relay):
@@ -88,18 +92,6 @@ def test_a_run_of_an_older_release_gets_the_panels_of_the_library(relay):
     (relay / "run.json").write_text(json.dumps({"name": "relay", "config": {}}))
     oldest = curves(load_run(relay))
     assert oldest["Loss"] == whole["Loss"] and "Trust" not in oldest
-
-
-def test_several_players_of_a_role_are_named_in_their_curves(relay):
-    rows = [{"step": 1, **{f"judge/{i}/entropy": 0.4 for i in (0, 1, 10)}, "mender/entropy": 0.3}]
-    (relay / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    players = {"judge": [f"judge/{i}" for i in (0, 1, 10)], "mender": ["mender"]}
-    described = {one.name: as_json(one) for one in for_players(FRAME_METRICS, players)}
-    (relay / "run.json").write_text(json.dumps({"config": {}, "metrics": described}))
-    run = load_run(relay)
-    labels = [label for _, label in curves(run)["Entropy (nats per token)"]]
-    assert labels == ["judge/0", "judge/1", "judge/10", "mender"]
-    assert list(drawn([run])["Optimisation"]) == ["Entropy (nats per token)"]
 
 
 def test_a_panel_is_written_and_read_and_a_damaged_one_is_named(relay):

@@ -36,21 +36,20 @@ ROUNDS = [
 ]
 
 
-def test_a_run_that_is_not_evaluated_shows_what_was_played_and_proposed(tmp_path):
+def test_rounds_show_what_was_played_and_proposed_in_shared_columns(tmp_path):
     found = rung_data(load_run(logged(tmp_path, ROUNDS)))
     assert (found.rungs, found.starts, found.end, found.measured) == ([3, 4, 5], [1, 2], 3, False)  # 20 never occurs
     np.testing.assert_array_equal(found.rates_CR, [[0.5, np.nan, np.nan], [np.nan, 0.25, 0.0]])
     assert found.marks == [1.0, 2.0]
     np.testing.assert_allclose(found.shares_MR, [[6 / 8, 2 / 8, 0], [0, 4 / 8, 4 / 8]])
-
-
-def test_many_rounds_share_columns_weighed_by_their_problems(tmp_path):
-    """120 rounds: two to a column, six to a mark. Odd rounds solve 1 problem of rung 3, even ones none of 3."""
+    # 120 rounds: two to a column, six to a mark. Odd rounds solve 1 problem of rung 3, even ones none of 3.
     rounds = [{3: (1, 1, 1.0), 4: (1, 0, None)}, {3: (0, 3, 0.0), 4: (1, 0, None)}] * 60
-    found = rung_data(load_run(logged(tmp_path, rounds)))
+    found = rung_data(load_run(logged(tmp_path / "many", rounds)))
     assert found.starts == list(range(1, 121, 2)) and found.marks[:2] == [3.5, 9.5] and len(found.marks) == 20
     np.testing.assert_allclose(found.rates_CR[:, 0], 0.25)  # 1 of 4
     np.testing.assert_allclose(found.shares_MR, [[3 / 9, 6 / 9]] * 20)
+    assert rung_maps([load_run(write_run(tmp_path / "none", rounds=3))]) == {}
+    assert rung_data(load_run(logged(tmp_path / "one", [{3: (1, 1, 0.5)}]))) is None
 
 
 def test_evaluations_stand_before_what_was_played(tmp_path):
@@ -66,11 +65,6 @@ def test_evaluations_stand_before_what_was_played(tmp_path):
     found = rung_data(load_run(folder))
     assert found.starts == [0, 0.5, 1.5]
     np.testing.assert_array_equal(found.rates_CR[0], [0.2, 0.05, np.nan])
-
-
-def test_a_run_without_rungs_has_no_picture(tmp_path):
-    assert rung_maps([load_run(write_run(tmp_path, rounds=3))]) == {}
-    assert rung_data(load_run(logged(tmp_path / "one", [{3: (1, 1, 0.5)}]))) is None
 
 
 @pytest.mark.parametrize(("evaluations", "title"), [((), PLAYED), ([(2, {3: 0.5, 4: 0.0})], MEASURED)])

@@ -39,34 +39,24 @@ def lines(figure):
     return {line.get_label(): line for line in figure.axes[0].lines}
 
 
-def test_a_rate_holds_until_the_next_one_and_runs_are_compared_where_all_have_one():
+def test_a_rate_holds_until_the_next_one_and_is_drawn_against_generations_over_seeds():
     # at 20 the second run still has what it had at 10; before 10 and after 30 only one of them is there
     first = make_run("sgs", [5, 10, 20, 30], [0.0, 0.1, 0.2, 0.4])
     second = make_run("sgs", [10, 25, 40], [0.2, 0.3, 0.5], seed=1)
     x, rate_RX = on_one_grid([solved_by(first), solved_by(second)])
     assert x.tolist() == [10, 20, 25, 30]
     assert rate_RX.tolist() == [[0.1, 0.2, 0.2, 0.4], [0.2, 0.2, 0.3, 0.3]]
-
-
-def test_the_cumulative_rate_is_drawn_against_generations_with_yardsticks():
     run = make_run("sgs", [10, 20], [0.25, 0.5])
     figure = target_figures([run], {"large": 0.6})["Cumulative solve rate of the targets"]
     curve, level = figure.axes[0].lines[1], figure.axes[0].lines[3]  # each has a line of single points before it
     assert (curve.get_xdata().tolist(), curve.get_ydata().tolist()) == ([10, 20], [0.25, 0.5])
     assert (level.get_xdata().tolist(), level.get_ydata().tolist()) == ([10, 20], [0.6, 0.6])
     assert figure.axes[0].get_xlabel() == "generations"
-
-
-def test_the_size_of_the_problems_is_drawn_with_the_target_sets_own_as_a_line():
-    titles = {"Size of the synthetic problems": (3.5, 4.0), "Complex synthetic problems": (0.5, 0.25)}
-    forms = {"targets/problem_size": 3.5, "targets/set_size": 4.0, "targets/problem_complex": 0.5}
-    forms |= {"targets/set_complex": 0.25}
-    runs = [make_run(name, [10, 20], [0.2, 0.4], **forms) for name in ("sgs", "no_guide")]
-    for figures in (drawn(runs[:1])["Targets"], drawn(runs)["Targets"]):
-        for title, (size, own) in titles.items():
-            heights = [line.get_ydata().tolist() for line in figures[title].axes[0].lines if len(line.get_xdata())]
-            assert heights[0] == [size, size] and heights[-1] == [own, own]
-    assert len(heights) == 3  # two arms and one line: the target set is the same
+    runs = [make_run(f"sgs-{seed}", [10, 20], [0.2, 0.4 + seed / 5], seed) for seed in range(2)]
+    for run in runs:
+        run.config["proposer"] = "targets"
+    figure = target_figures(runs)["Cumulative solve rate of the targets"]
+    assert figure.axes[0].lines[1].get_ydata() == pytest.approx([0.2, 0.5]) and len(figure.axes[0].lines) == 2
 
 
 def test_the_targets_solved_last_are_a_row_each(tmp_path):
@@ -80,9 +70,7 @@ def test_the_targets_solved_last_are_a_row_each(tmp_path):
     assert cells.shape == (2, 4) and cells.filled(-1).tolist() == [[0, 1, -1, -1], [0, 0, 1, 1]]
     assert "The 2 targets solved last" in target_figures([run])
     (tmp_path / "targets.json").write_text("[")
-    with pytest.raises(
-        DataError, match=r"targets.json' does not hold a JSON object .*; delete it to report without it"
-    ):
+    with pytest.raises(DataError, match=r"targets.json' does not hold a JSON object .*; delete it to report without"):
         stories([run])
 
 
@@ -153,7 +141,7 @@ def test_the_targets_are_counted_by_what_they_need_and_by_their_solutions(tmp_pa
     assert composition(run) == {}
 
 
-def test_what_a_run_did_not_log_is_not_drawn():
+def test_what_a_run_did_not_log_is_not_drawn_and_the_size_of_its_problems_is():
     assert target_figures([make_run("x", [], [])]) == {}
     plain = make_run("sgs", [10, 20], [0.25, 0.5])
     assert list(target_figures([plain])) == ["Cumulative solve rate of the targets"]
@@ -163,6 +151,15 @@ def test_what_a_run_did_not_log_is_not_drawn():
     assert len(found) == 2
     bars = found["Trainable synthetic problems before a target is solved"].axes[0].lines[1]
     assert np.allclose(bars.get_ydata(), np.arange(10) / 10) and bars.get_xdata().tolist() == list(range(1, 11))
+    titles = {"Size of the synthetic problems": (3.5, 4.0), "Complex synthetic problems": (0.5, 0.25)}
+    forms = {"targets/problem_size": 3.5, "targets/set_size": 4.0, "targets/problem_complex": 0.5}
+    forms |= {"targets/set_complex": 0.25}
+    runs = [make_run(name, [10, 20], [0.2, 0.4], **forms) for name in ("sgs", "no_guide")]
+    for figures in (drawn(runs[:1])["Targets"], drawn(runs)["Targets"]):
+        for title, (size, own) in titles.items():
+            heights = [line.get_ydata().tolist() for line in figures[title].axes[0].lines if len(line.get_xdata())]
+            assert heights[0] == [size, size] and heights[-1] == [own, own]
+    assert len(heights) == 3  # two arms and one line: the target set is the same
 
 
 def test_the_command_takes_yardsticks(tmp_path, capsys):
@@ -175,11 +172,3 @@ def test_the_command_takes_yardsticks(tmp_path, capsys):
     for word in ("large", "large=2", "=0.5", "large=nan"):
         assert main(["report", str(folder), "--yardstick", word]) == 2
         assert f"`--yardstick` ({word}) must be a name and a rate" in capsys.readouterr().err
-
-
-def test_seeds_of_an_arm_are_one_curve():
-    runs = [make_run(f"sgs-{seed}", [10, 20], [0.2, 0.4 + seed / 5], seed) for seed in range(2)]
-    for run in runs:
-        run.config["proposer"] = "targets"
-    figure = target_figures(runs)["Cumulative solve rate of the targets"]
-    assert figure.axes[0].lines[1].get_ydata() == pytest.approx([0.2, 0.5]) and len(figure.axes[0].lines) == 2

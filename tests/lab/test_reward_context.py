@@ -6,7 +6,7 @@ from tests.unit.games.test_many_players import game_of, proposed
 from countdown_selfplay.rewards import make_conjecturer_reward
 
 
-def test_refused_proposals_are_charged_by_their_reason():
+def test_refused_proposals_are_charged_by_their_reason_and_lately_played_ones_as_not_novel():
     graded = make_conjecturer_reward("solvability_aware")
     assert graded.invalid_reward("not_as_asked") == graded.invalid_reward("out_of_range") == -0.75
     proposals = ["3 5 7 = 22", "7 5 3 = 22", "?", "1 1 1 = 99"]
@@ -15,9 +15,6 @@ def test_refused_proposals_are_charged_by_their_reason():
     # tent(.5); duplicate; unreadable; unsolvable; out of range; held out; tent(0); no slot left: not measured
     assert found == [0.75, -0.25, -1, -0.5, -0.75, -0.25, 0, None]
     assert proposed(proposals, game_of("tent", invalid_reward=-0.125))[1:5] == [-0.125] * 4
-
-
-def test_a_problem_that_was_played_lately_is_charged_as_not_novel():
     game = game_of(make_conjecturer_reward("solvability_aware", {"not_novel": -0.125}), novelty_window=3)
     assert proposed(["3 5 7 = 22", "?"], game) == [0.75, -1]
     assert proposed(["5 3 7 = 22", "?"], game) == [-0.125, -1]

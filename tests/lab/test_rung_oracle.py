@@ -18,7 +18,7 @@ def counted(proposals):
     return Counter(p.asked["rung"] for p in proposals)
 
 
-def test_gain_plays_the_two_rungs_of_the_latest_entry():
+def test_gain_plays_the_two_rungs_of_the_latest_entry_of_a_table_or_a_file(tmp_path):
     oracle, round = make_proposer("oracle_rungs", {"gains": GAINS}), scripted({}, slots=100)
     found = []
     for _ in range(4):
@@ -27,9 +27,6 @@ def test_gain_plays_the_two_rungs_of_the_latest_entry():
     assert [set(own) for own in found] == [{3, 4}, {3, 4}, {4, 5}, {4, 5}]
     assert all(abs(own[4] - 50) <= 20 for own in found)  # four standard deviations of 5
     assert oracle.logged()["proposer/value_5"] == 0.3 and "proposer/probe_answers" not in oracle.logged()
-
-
-def test_a_table_may_lie_in_a_file(tmp_path):
     path = tmp_path / "gains.json"
     path.write_text(json.dumps(GAINS))
     assert make_proposer("oracle_rungs", {"gains": str(path)}).gains == {
@@ -38,7 +35,7 @@ def test_a_table_may_lie_in_a_file(tmp_path):
     }
 
 
-def test_half_plays_what_is_solved_half_of_the_time_by_answers_that_are_counted_apart():
+def test_half_plays_what_is_solved_half_of_the_time_by_answers_in_no_count_of_the_round():
     # of 4 answers 4, 3 and 1 are right: 1, .75 and .25 lie .5, .25 and .25 from one half
     oracle = make_proposer("oracle_rungs", {"kind": "half", "every": 2, "probe": 5})
     round = scripted({3: 4, 4: 3, 5: 1})
@@ -50,6 +47,10 @@ def test_half_plays_what_is_solved_half_of_the_time_by_answers_that_are_counted_
     assert set(counted(oracle.propose(later, []))) == {4, 5} and later.rows == {}
     assert "proposer/probe_answers" not in oracle.logged()
     assert set(counted(oracle.propose(later.next(), []))) == {3, 4}  # .5, then of equally far ones the lower
+    game = ProposeAndSolve(make_proposer("oracle_rungs", {"kind": "half"}), settings=Settings(anchor_fraction=0.0))
+    found = game.play(scripted({3: 2}, slots=8), [])
+    assert len(found.solved) == 8 and len(found.turns) == 1 and len(found.turns[0].rollout.texts) == 32
+    assert found.metrics["proposer/probe_answers"] == 3 * 16 * 4
 
 
 def test_a_resumed_oracle_knows_what_was_measured():
@@ -65,26 +66,16 @@ def test_a_resumed_oracle_knows_what_was_measured():
     assert fresh.rates == {3: 0.0, 4: 0.0, 5: 0.0}
 
 
-def test_probes_are_in_no_count_of_the_round():
-    game = ProposeAndSolve(make_proposer("oracle_rungs", {"kind": "half"}), settings=Settings(anchor_fraction=0.0))
-    found = game.play(scripted({3: 2}, slots=8), [])
-    assert len(found.solved) == 8 and len(found.turns) == 1 and len(found.turns[0].rollout.texts) == 32
-    assert found.metrics["proposer/probe_answers"] == 3 * 16 * 4
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, "`gains` of oracle_rungs is missing"),
-        ({"kind": "half", "gains": GAINS}, "is for kind gain, and kind is half"),
-        ({"kind": "best"}, r"`kind` \('best'\) of proposer 'oracle_rungs' must be one of gain, half"),
-        ({"kind": "half", "every": 0}, r"`every` \(0\) of proposer 'oracle_rungs'"),
-        ({"gains": {"first": {"3": 1}}}, "wants a table {round: {rung: gain}}"),
-        ({"gains": {"0": {"3": "much"}}}, "finite numbers for gains"),
-        ({"gains": {}}, "finite numbers for gains"),
-        ({"gains": "no/such/file.json"}, "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("given", "message"), [
+    ({}, "`gains` of oracle_rungs is missing"),
+    ({"kind": "half", "gains": GAINS}, "is for kind gain, and kind is half"),
+    ({"kind": "best"}, r"`kind` \('best'\) of proposer 'oracle_rungs' must be one of gain, half"),
+    ({"kind": "half", "every": 0}, r"`every` \(0\) of proposer 'oracle_rungs'"),
+    ({"gains": {"first": {"3": 1}}}, "wants a table {round: {rung: gain}}"),
+    ({"gains": {"0": {"3": "much"}}}, "finite numbers for gains"),
+    ({"gains": {}}, "finite numbers for gains"),
+    ({"gains": "no/such/file.json"}, "cannot be read"),
+])  # fmt: skip
 def test_bad_settings_are_refused_in_a_sentence(given, message):
     with pytest.raises(ConfigError, match=message):
         make_proposer("oracle_rungs", given)

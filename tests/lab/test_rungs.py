@@ -29,7 +29,7 @@ def outcome_of(proposals, rates, answers=4):
     )
 
 
-def test_every_slot_gets_a_problem_of_the_rung_that_was_chosen_for_it():
+def test_every_slot_gets_a_problem_of_a_uniform_rung_that_has_one_left():
     round = scripted({}, slots=30)
     proposals = make_proposer("uniform_rungs").propose(round, [])
     assert len(proposals) == 30 and all(p.problem[0] == p.asked["rung"] and p.by is None for p in proposals)
@@ -38,15 +38,18 @@ def test_every_slot_gets_a_problem_of_the_rung_that_was_chosen_for_it():
     counts = Counter(rungs_of(proposals))
     assert {rung: n for n, rung, _ in round.domain.asked} == counts
     assert len({seed for *_, seed in round.domain.asked}) == 3
-
-
-def test_uniform_rungs_are_uniform_over_those_that_are_listed():
     proposer = make_proposer("uniform_rungs", {"rungs": [5, 3]})
     counts = Counter(rungs_of(proposer.propose(scripted({}, slots=900), [])))
     assert set(counts) == {3, 5} and abs(counts[3] - 450) < 4 * 15  # a standard deviation is sqrt(900 / 4) = 15
+    # 16 numbers, of which 0 and 8 are held out: 14 problems for 20 slots
+    proposer = make_proposer("uniform_rungs", {"rungs": [4]})
+    assert len(proposer.propose(scripted({}, slots=20, domain=Numbered(size=16)), [])) == 14
+    held_out = frozenset(f"{rung}/{number}" for rung in (3, 4, 5) for number in range(1000) if number % 3)
+    made = make_proposer("uniform_rungs").propose(scripted({}, held_out=held_out), [])
+    assert len(made) == 8 and not {f"{r}/{n}" for r, n in (p.problem for p in made)} & held_out
 
 
-def test_a_round_is_the_same_on_all_processes_and_when_it_is_played_again():
+def test_a_round_is_the_same_on_all_processes_and_uniform_texts_are_the_domains():
     play = lambda rank, gather: [  # noqa: E731
         p.problem for p in make_proposer("uniform_rungs").propose(scripted({}, rank=rank, world=2, gather=gather), [])
     ]
@@ -54,21 +57,19 @@ def test_a_round_is_the_same_on_all_processes_and_when_it_is_played_again():
     alone = [p.problem for p in make_proposer("uniform_rungs").propose(scripted({}), [])]
     assert first == second == alone
     assert alone != [p.problem for p in make_proposer("uniform_rungs").propose(scripted({}, index=1), [])]
+    round = scripted({})
+    proposals = make_proposer("uniform_texts").propose(round, [])
+    assert [p.problem for p in proposals] == round.domain.random_text(8, 0, frozenset())
+    assert rungs_of(proposals) == [3, 4, 5, 3, 4, 5, 3, 4] and all(p.reason == "ok" for p in proposals)
 
 
-def test_problems_of_the_evaluation_are_left_to_it():
-    held_out = frozenset(f"{rung}/{number}" for rung in (3, 4, 5) for number in range(1000) if number % 3)
-    made = make_proposer("uniform_rungs").propose(scripted({}, held_out=held_out), [])
-    assert len(made) == 8 and not {f"{r}/{n}" for r, n in (p.problem for p in made)} & held_out
-
-
-def test_a_rung_with_fewer_problems_than_slots_leaves_some_open():
-    # 16 numbers, of which 0 and 8 are held out: 14 problems for 20 slots
-    proposer = make_proposer("uniform_rungs", {"rungs": [4]})
-    assert len(proposer.propose(scripted({}, slots=20, domain=Numbered(size=16)), [])) == 14
-
-
-def test_a_share_of_the_slots_is_left_to_the_data_set():
+def test_the_game_plays_what_was_chosen_and_leaves_a_share_to_the_data_set():
+    game = ProposeAndSolve(make_proposer("uniform_rungs"), settings=Settings(anchor_fraction=0.0))
+    round = scripted({3: 4})
+    found = game.play(round, [])
+    played = [row["rung"] for row in round.rows["prover"]]
+    assert len(played) == 8 and found.metrics["proposer/rung_mean"] == sum(played) / 8
+    assert found.metrics["proposer/played_rate"] == 1 and [turn.rollout.role for turn in found.turns] == ["prover"]
     # .75 of 8 slots are 6, of 30 slots 22.5, rounded up; the others are anchors.
     for name in ("uniform_rungs", "bandit_rungs", "ucb_rungs"):
         assert len(make_proposer(name, {"share": 0.75}).propose(scripted({}), [])) == 6
@@ -76,15 +77,6 @@ def test_a_share_of_the_slots_is_left_to_the_data_set():
     game = ProposeAndSolve(make_proposer("uniform_rungs", {"share": 0.75}), settings=Settings(anchor_fraction=0.0))
     found = game.play(scripted({3: 4}), [(9, number) for number in range(8)])
     assert found.metrics["round/conjectured_slots"] == 6 and found.metrics["round/anchor_slots"] == 2
-
-
-def test_the_game_plays_what_was_chosen_and_logs_its_mean_rung():
-    game = ProposeAndSolve(make_proposer("uniform_rungs"), settings=Settings(anchor_fraction=0.0))
-    round = scripted({3: 4})
-    found = game.play(round, [])
-    played = [row["rung"] for row in round.rows["prover"]]
-    assert len(played) == 8 and found.metrics["proposer/rung_mean"] == sum(played) / 8
-    assert found.metrics["proposer/played_rate"] == 1 and [turn.rollout.role for turn in found.turns] == ["prover"]
 
 
 def test_the_bandit_means_p_times_one_minus_p_without_bias():
@@ -101,7 +93,7 @@ def test_the_bandit_means_p_times_one_minus_p_without_bias():
     assert bandit.logged()["proposer/value_4"] == pytest.approx(0.275)
 
 
-def test_the_bandit_leaves_what_is_solved_always_or_never():
+def test_the_bandit_leaves_what_is_solved_always_or_never_and_is_uniform_without_a_mixed_rung():
     bandit = make_proposer("bandit_rungs", {"power": 2})
     round = scripted({}, slots=64)
     for _ in range(20):
@@ -112,22 +104,16 @@ def test_the_bandit_leaves_what_is_solved_always_or_never():
     counts = Counter(rungs_of(bandit.propose(round, [])))
     assert bandit.values()[3] < 0.001 and bandit.values()[5] < 0.001
     assert counts[4] >= 64 - 12  # of 64, a tenth is uniform: 4.3 are expected elsewhere
-
-
-def test_a_bandit_that_has_seen_no_mixed_rung_is_uniform():
     bandit = make_proposer("bandit_rungs", {"decay": 0})
     round = scripted({})
     bandit.learn(round, outcome_of(bandit.propose(round, []), {3: 0, 4: 0, 5: 0}))
     bandit.mean = dict.fromkeys((3, 4, 5), 0.0)
     assert bandit.weights(round, [3, 4, 5]) == [1.0, 1.0, 1.0]
-
-
-def test_a_bandit_needs_two_answers_to_a_problem():
     with pytest.raises(GameError, match="at least 2"):
         make_proposer("bandit_rungs").propose(scripted({}, group=1), [])
 
 
-def test_a_pull_of_ucb_earns_the_learnability_of_its_own_problems():
+def test_a_pull_of_ucb_earns_the_learnability_of_its_own_problems_if_one_was_played():
     proposer = make_proposer("ucb_rungs", {"pulls": 4})
     round = scripted({})
     proposals = proposer.propose(round, [])
@@ -143,9 +129,6 @@ def test_a_pull_of_ucb_earns_the_learnability_of_its_own_problems():
     assert proposer.heard.sums["4"] == pytest.approx([0.99**2, 0.75 * 0.99**2])
     assert proposer.heard.sums["5"] == pytest.approx([0.99, 0.0])
     assert proposer.logged()["proposer/value_4"] == pytest.approx(0.75)
-
-
-def test_a_pull_without_a_played_problem_does_not_count():
     proposer = make_proposer("ucb_rungs", {"pulls": 4, "discount": 1.0})
     round = scripted({})
     proposals = proposer.propose(round, [])
@@ -179,25 +162,18 @@ def test_a_resumed_run_goes_on_as_the_one_that_was_not_stopped(name):
         round = round.next()
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "message"),
-    [
-        (
-            "uniform_rungs",
-            {"rungs": []},
-            r"`rungs` \(\[\]\) of proposer .* a list, each entry a whole number, that",
-        ),
-        ("uniform_rungs", {"rungs": 8}, r"`rungs` \(8\)"),
-        ("uniform_rungs", {"rungs": [True]}, r"`rungs` \(\[True\]\)"),
-        ("bandit_rungs", {"eps": 2}, r"`eps` \(2\) of proposer 'bandit_rungs' must be a number from 0 to 1"),
-        ("bandit_rungs", {"power": -1}, r"`power` \(-1\) of proposer 'bandit_rungs' must be a number of at least 0"),
-        ("ucb_rungs", {"pulls": 0}, r"`pulls` \(0\) of proposer 'ucb_rungs' must be a whole number of at least 1"),
-        ("ucb_rungs", {"discount": 0.9, "window": 5}, "both forget"),
-        ("ucb_rungs", {"exploration": -1}, r"`exploration` \(-1\) of proposer 'ucb_rungs'"),
-        ("thompson_rungs", {"discount": 0}, r"`discount` \(0\)"),
-        ("uniform_texts", {"rungs": [3]}, "does not take rungs; it takes share"),
-    ],
-)
+@pytest.mark.parametrize(("name", "given", "message"), [
+    ("uniform_rungs", {"rungs": []}, r"`rungs` \(\[\]\) of proposer .* a list, each entry a whole number, that"),
+    ("uniform_rungs", {"rungs": 8}, r"`rungs` \(8\)"),
+    ("uniform_rungs", {"rungs": [True]}, r"`rungs` \(\[True\]\)"),
+    ("bandit_rungs", {"eps": 2}, r"`eps` \(2\) of proposer 'bandit_rungs' must be a number from 0 to 1"),
+    ("bandit_rungs", {"power": -1}, r"`power` \(-1\) of proposer 'bandit_rungs' must be a number of at least 0"),
+    ("ucb_rungs", {"pulls": 0}, r"`pulls` \(0\) of proposer 'ucb_rungs' must be a whole number of at least 1"),
+    ("ucb_rungs", {"discount": 0.9, "window": 5}, "both forget"),
+    ("ucb_rungs", {"exploration": -1}, r"`exploration` \(-1\) of proposer 'ucb_rungs'"),
+    ("thompson_rungs", {"discount": 0}, r"`discount` \(0\)"),
+    ("uniform_texts", {"rungs": [3]}, "does not take rungs; it takes share"),
+])  # fmt: skip
 def test_bad_settings_are_refused_in_a_sentence(name, given, message):
     with pytest.raises(ConfigError, match=message):
         make_proposer(name, given)
@@ -212,10 +188,3 @@ def test_what_does_not_fit_the_run_is_refused_before_it_begins():
     for name in ("uniform_rungs", "uniform_texts"):
         with pytest.raises(ConfigError, match="the domain BaseDomain has no"):
             make_proposer(name).check({"prover": ["prover"]}, BaseDomain())
-
-
-def test_uniform_texts_are_played_as_the_domain_draws_them():
-    round = scripted({})
-    proposals = make_proposer("uniform_texts").propose(round, [])
-    assert [p.problem for p in proposals] == round.domain.random_text(8, 0, frozenset())
-    assert rungs_of(proposals) == [3, 4, 5, 3, 4, 5, 3, 4] and all(p.reason == "ok" for p in proposals)

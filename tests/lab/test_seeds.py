@@ -13,24 +13,19 @@ from countdown_selfplay.statistics.bootstrap import t_interval, t_quantile, two_
 
 @pytest.mark.parametrize(
     ("share", "freedom", "printed"),
-    [
-        (0.975, 1, 12.706), (0.975, 2, 4.303), (0.975, 3, 3.182), (0.975, 4, 2.776), (0.975, 9, 2.262),
-        (0.975, 10, 2.228), (0.975, 30, 2.042), (0.975, 120, 1.980), (0.95, 5, 2.015), (0.995, 1, 63.657),
-        (0.995, 2, 9.925), (0.995, 4, 4.604), (0.9995, 1, 636.619), (0.9995, 4, 8.610), (0.025, 4, -2.776),
-    ],
+    [(0.975, 1, 12.706), (0.975, 2, 4.303), (0.975, 3, 3.182), (0.975, 4, 2.776), (0.975, 9, 2.262),
+     (0.975, 10, 2.228), (0.975, 30, 2.042), (0.975, 120, 1.980), (0.95, 5, 2.015), (0.995, 1, 63.657),
+     (0.995, 2, 9.925), (0.995, 4, 4.604), (0.9995, 1, 636.619), (0.9995, 4, 8.610), (0.025, 4, -2.776)],
 )  # fmt: skip
 def test_students_quantiles_are_those_of_printed_tables(share, freedom, printed):
     """Fisher and Yates, Statistical Tables, table III."""
     assert float(t_quantile(share, freedom)) == pytest.approx(printed, abs=6e-4)
 
 
-def test_many_degrees_of_freedom_are_the_normal_distribution_and_broken_ones_lie_between():
+def test_students_intervals_of_many_values_and_of_three():
     assert float(t_quantile(0.975, 1e8)) == pytest.approx(1.959964, abs=1e-5)
     assert 2.776 < float(t_quantile(0.975, 3.5)) < 3.182
     assert t_quantile(np.array([0.25, 0.5]), 1).tolist() == pytest.approx([-1, 0])  # tan(-45 degrees), tan 0
-
-
-def test_students_t_interval_of_three_values():
     # 1, 2, 6: mean 3, standard deviation sqrt((4 + 1 + 9) / 2) = sqrt(7), half-width 4.3027 sqrt(7 / 3) = 6.5724
     found = t_interval([1, 2, 6])
     assert (found.value, found.low, found.high) == pytest.approx((3, 3 - 6.5724, 3 + 6.5724), abs=1e-4)
@@ -41,9 +36,12 @@ def test_students_t_interval_of_three_values():
         t_interval([1])
 
 
-def test_one_training_seed_per_method_is_the_paired_bootstrap():
+def test_one_seed_per_method_or_seeds_that_agree_leave_the_interval_over_problems():
     two, one = two_level_bootstrap([real.SFT], [real.IPO], 16), paired_bootstrap(real.SFT, real.IPO, 16)
     assert two.to_dict() == pytest.approx(one.to_dict(), abs=1e-12)
+    # Both seeds have the same counts: V = 0 and no residual, so only problems move the difference.
+    found = two_level_bootstrap([real.SFT] * 2, [real.IPO] * 2, 16)
+    assert found.to_dict() == pytest.approx(paired_bootstrap(real.SFT, real.IPO, 16).to_dict(), abs=1e-12)
 
 
 def test_two_seeds_of_one_side_widen_what_drawing_them_gives_by_root_two_times_t_over_z():
@@ -59,25 +57,30 @@ def test_two_seeds_of_one_side_widen_what_drawing_them_gives_by_root_two_times_t
     assert (found.difference, found.low, found.high) == (0.0, -1.0, 1.0)
 
 
-def test_two_equally_spread_sides_have_the_degrees_of_freedom_of_both():
+def test_sides_have_the_degrees_of_freedom_of_both_and_hold_the_truth_as_often_as_they_should():
     # V_a = V_b = .5 / 2, f = (2 V)^2 / (2 V^2 / 1) = 2, t = 4.3027: half-width 4.3027 sqrt(.5) = 3.0424
     sides = np.array([[1.0] * 10, [0.0] * 10])
     high = np.quantile(two_level_draws(sides, sides, 100_000, 0), 0.975)
     assert high == pytest.approx(3.0424, abs=2e-3)
-
-
-def test_what_answers_alone_explain_is_not_counted_as_a_difference_of_problems():
-    """b's two seeds solve problems 1, 2 and 1, 3 of four: their means are equal, so V = 0. The problems' means 1, .5,
-    .5, 0 have the variance 1/6, U = 1/24. The residuals are 0, .5, -.5, 0 and their negatives, mean square 1/3, so
-    W = (1/3) / (2 x 4) = 1/24 = U: nothing is left of the problems' part."""
+    # b's two seeds solve problems 1, 2 and 1, 3 of four: their means are equal, so V = 0. The problems' means 1, .5,
+    # .5, 0 have the variance 1/6, U = 1/24. The residuals are 0, .5, -.5, 0 and their negatives, mean square 1/3, so W
+    # = (1/3) / (2 x 4) = 1/24 = U: nothing is left of the problems' part.
     draws = two_level_draws(np.zeros((1, 4)), np.array([[1.0, 1, 0, 0], [1, 0, 1, 0]]), 200, 0)
     assert draws.tolist() == pytest.approx([0.5] * 200, abs=1e-12)
-
-
-def test_seeds_that_agree_leave_the_interval_over_problems():
-    # Both seeds have the same counts: V = 0 and no residual, so only problems move the difference.
-    found = two_level_bootstrap([real.SFT] * 2, [real.IPO] * 2, 16)
-    assert found.to_dict() == pytest.approx(paired_bootstrap(real.SFT, real.IPO, 16).to_dict(), abs=1e-12)
+    # 64 problems, half of them moved by +.5 and half by -.5 in all three seeds; seeds differ by .01 at most. Over
+    # problems alone the half-width is 1.96 x .5 / 8 = .1225 x (64 / 63)^.5; seeds may add a tenth.
+    b = np.array([[0.5, -0.5] * 32] * 3) + np.array([[-0.005], [0], [0.005]])
+    low, high = np.quantile(two_level_draws(np.zeros((1, 64)), b, 4000, 0), (0.025, 0.975))
+    assert (high - low) / 2 == pytest.approx(0.1225, rel=0.1)
+    # 300 comparisons of equal methods, seeds of standard deviation .1 on 30 problems. 95% nominal is 285 with a
+    # standard error of 3.8; 270 is four below. Drawing the seeds held it in 82% (246, standard error 6.7).
+    rng = np.random.default_rng(0)
+    held = 0
+    for number in range(300):
+        a, b = (rng.binomial(16, np.clip(0.5 + rng.normal(0, 0.1, (3, 1)), 0, 1), (3, 30)) / 16 for _ in "ab")
+        low, high = np.quantile(two_level_draws(a, b, 200, number), (0.025, 0.975))
+        held += low <= 0 <= high
+    assert held >= 270
 
 
 @pytest.mark.parametrize("seeds", [(1, 1), (3, 3), (1, 3)])
@@ -98,35 +101,12 @@ def test_arms_of_several_seeds_that_never_solve_anything_are_told_apart_by_16_pr
         assert (d.bonferroni.low, d.bonferroni.high) == pytest.approx((-0.238961, 0.238961), abs=1e-6)
 
 
-def test_three_seeds_hold_the_truth_as_often_as_they_should_where_seeds_dominate():
-    """300 comparisons of equal methods, seeds of standard deviation .1 on 30 problems. 95% nominal is 285 with a
-    standard error of 3.8; 270 is four below. Drawing the seeds held it in 82% (246, standard error 6.7)."""
-    rng = np.random.default_rng(0)
-    held = 0
-    for number in range(300):
-        a, b = (rng.binomial(16, np.clip(0.5 + rng.normal(0, 0.1, (3, 1)), 0, 1), (3, 30)) / 16 for _ in "ab")
-        low, high = np.quantile(two_level_draws(a, b, 200, number), (0.025, 0.975))
-        held += low <= 0 <= high
-    assert held >= 270
-
-
-def test_problems_that_dominate_are_not_widened_by_the_seeds_correction():
-    # 64 problems, half of them moved by +.5 and half by -.5 in all three seeds; seeds differ by .01 at most. Over
-    # problems alone the half-width is 1.96 x .5 / 8 = .1225 x (64 / 63)^.5; seeds may add a tenth.
-    b = np.array([[0.5, -0.5] * 32] * 3) + np.array([[-0.005], [0], [0.005]])
-    low, high = np.quantile(two_level_draws(np.zeros((1, 64)), b, 4000, 0), (0.025, 0.975))
-    assert (high - low) / 2 == pytest.approx(0.1225, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "message"),
-    [
-        ([[1, 2]], [[1, 2, 3]], "same problems, got 2 and 3"),
-        ([[1, 2], [1]], [[1, 2]], "one list per training seed"),
-        ([], [[1]], "one list per training seed"),
-        ([1, 2], [[1, 2]], "one list per training seed"),
-    ],
-)
+@pytest.mark.parametrize(("a", "b", "message"), [
+    ([[1, 2]], [[1, 2, 3]], "same problems, got 2 and 3"),
+    ([[1, 2], [1]], [[1, 2]], "one list per training seed"),
+    ([], [[1]], "one list per training seed"),
+    ([1, 2], [[1, 2]], "one list per training seed"),
+])  # fmt: skip
 def test_seeds_on_different_problems_cannot_be_compared(a, b, message):
     with pytest.raises(DataError, match=message):
         two_level_bootstrap(a, b, 4)

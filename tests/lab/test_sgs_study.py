@@ -71,7 +71,7 @@ def test_the_table_and_the_claims_are_those_of_the_numbers(sgs_study, tmp_path):
     assert found["arms"]["sgs"]["fitted_from"] == [400.0] * 3 and "after 400 to 400 generations" in text
 
 
-def test_both_fits_begin_at_the_first_full_pass(sgs_study, tmp_path):
+def test_both_fits_begin_at_the_first_full_pass_and_equal_attempts_are_equal_rounds(sgs_study, tmp_path):
     write_arm(tmp_path, "sgs", 1, 30, 0.9)
     run = load_run(tmp_path / "sgs" / "seed-0")
     curve = sgs_study.load_curve(str(run.path), "round/generations", None)[0]
@@ -80,6 +80,17 @@ def test_both_fits_begin_at_the_first_full_pass(sgs_study, tmp_path):
     assert begun.compute.tolist() == [100.0 * at for at in range(4, 21)] and begun.rate[0] == 6 / 40
     assert begun.first[:7].tolist() == [0] * 6 + [1] and (begun.first[30:] == 17).all()  # 17 points: never
     assert begun.recentred(0).compute[0] == 0
+    two = tmp_path / "two"
+    write_arm(two, "sgs", 2, 30, 0.9)
+    write_arm(two, "reinforce_half", 2, 20, 0.8)
+    runs = {a: [load_run(two / a / f"seed-{s}") for s in (0, 1)] for a in ("sgs", "reinforce_half")}
+    for run in runs["sgs"]:
+        del run.rounds[10:]  # as if its budget were spent after 10 of the 20 rounds
+    # target i of n is solved in round i * 20 // n + 1: by round 10 15 of 30, 16 of 31, 10 of 20, 11 of 21, each of 40
+    # targets: means .3875 and .2625. Two seeds 1 / 40 apart: half-width 12.706 / 80 = .1588, times sqrt(2) .2246
+    told = sgs_study.equal_attempts(runs["sgs"], runs["reinforce_half"])
+    assert "solved in 10 rounds: 0.388, 0.263 | +0.125 [-0.100, +0.350] | open" in told
+    assert "it takes two seeds" in sgs_study.equal_attempts(runs["sgs"][:1], runs["reinforce_half"])
 
 
 def test_what_starves_the_conjecturer_and_saturates_a_frozen_one_is_measured_on_its_problems(sgs_study, tmp_path):
@@ -120,30 +131,14 @@ def test_held_out_pairs_runs_with_sets_that_leave_their_own_run_out(sgs_study):
     assert "two seeds at least that leave something" in sgs_study.beyond_baseline(shares, [0, float("nan")])
 
 
-def test_equal_attempts_are_equal_rounds(sgs_study, tmp_path):
-    write_arm(tmp_path, "sgs", 2, 30, 0.9)
-    write_arm(tmp_path, "reinforce_half", 2, 20, 0.8)
-    runs = {a: [load_run(tmp_path / a / f"seed-{s}") for s in (0, 1)] for a in ("sgs", "reinforce_half")}
-    for run in runs["sgs"]:
-        del run.rounds[10:]  # as if its budget were spent after 10 of the 20 rounds
-    # target i of n is solved in round i * 20 // n + 1: by round 10 15 of 30, 16 of 31, 10 of 20, 11 of 21, each of 40
-    # targets: means .3875 and .2625. Two seeds 1 / 40 apart: half-width 12.706 / 80 = .1588, times sqrt(2) .2246
-    told = sgs_study.equal_attempts(runs["sgs"], runs["reinforce_half"])
-    assert "solved in 10 rounds: 0.388, 0.263 | +0.125 [-0.100, +0.350] | open" in told
-    assert "it takes two seeds" in sgs_study.equal_attempts(runs["sgs"][:1], runs["reinforce_half"])
-
-
-@pytest.mark.parametrize(
-    ("interval", "told"),
-    [
-        # 30, 31 and 32 of 40 are .775 with a half-width of .0621 (above); sqrt(.0621^2 + .05^2) = .0797
-        (Estimate(0.6, 0.55, 0.65), "0.775, 0.600 | +0.175 [+0.095, +0.255] | reproduced"),
-        # what is not reached within a budget may be reached with another one
-        (Estimate(0.9, 0.85, 0.95), "0.775, 0.900 | -0.125 [-0.205, -0.045] | open: not within the budget"),
-        (Estimate(0.6, 0.2, 1.0), "0.775, 0.600 | +0.175 [-0.230, +0.580] | open: not within the budget"),
-        (None, "solved, asymptote | – | open: it takes two seeds and a fit with an interval"),
-    ],
-)
+@pytest.mark.parametrize(("interval", "told"), [
+    # 30, 31 and 32 of 40 are .775 with a half-width of .0621 (above); sqrt(.0621^2 + .05^2) = .0797
+    (Estimate(0.6, 0.55, 0.65), "0.775, 0.600 | +0.175 [+0.095, +0.255] | reproduced"),
+    # what is not reached within a budget may be reached with another one
+    (Estimate(0.9, 0.85, 0.95), "0.775, 0.900 | -0.125 [-0.205, -0.045] | open: not within the budget"),
+    (Estimate(0.6, 0.2, 1.0), "0.775, 0.600 | +0.175 [-0.230, +0.580] | open: not within the budget"),
+    (None, "solved, asymptote | – | open: it takes two seeds and a fit with an interval"),
+])  # fmt: skip
 def test_the_baselines_asymptote_is_a_claim_of_its_own(sgs_study, tmp_path, interval, told):
     write_arm(tmp_path, "sgs", 3, 30, 0.9)
     runs = [load_run(tmp_path / "sgs" / f"seed-{seed}") for seed in range(3)]

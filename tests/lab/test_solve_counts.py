@@ -10,15 +10,12 @@ from countdown_selfplay.evaluation.load import load_runs
 from countdown_selfplay.lab.report.panels import drawn, solve_counts
 
 
-def test_the_papers_collapsed_prover_is_19_never_19_often_and_12_between():
+def test_solve_counts_are_drawn_before_and_after_where_they_were_counted(tmp_path):
     """Seed 001, section 5.2: 50 problems of 16 answers; 12 of 16 is often, 11 is not."""
     correct = [0] * 19 + [12] * 10 + [16] * 9 + [1] * 6 + [11] * 6
     shares, words = solve_counts(correct, 16)
     assert words == "38% never, 38% often"  # 19 of 50 each
     assert (shares * 50).tolist() == pytest.approx([19, 6, *[0] * 9, 6, 10, 0, 0, 0, 9])
-
-
-def test_a_report_draws_before_and_after_and_leaves_it_out_where_nothing_was_counted(tmp_path):
     title = "Held-out problems by right answers"
     folder = write_run(tmp_path / "run")
     assert title not in drawn(load_runs([folder]))["Prover"]

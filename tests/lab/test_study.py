@@ -36,7 +36,6 @@ def test_runs_are_played_in_processes_of_their_own_once_and_their_arms_compared(
     for task in tasks:
         run(task)  # finished: nothing is written again
     assert before == {arm: (run_folder(tmp_path, arm, 1) / "about.json").stat().st_mtime_ns for arm in RIGHT}
-
     found = compared({arm: [run_folder(tmp_path, arm, 1) / FINISHED] for arm in RIGHT}, (1, 4), "single")
     # pass@1: 8 of 16 against 4 of 16; pass@4: three of four problems solved at all against two
     assert found.arms == ["single", "pool"]

@@ -45,13 +45,10 @@ def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
     assert "Filters of the symbolic proposer" in page and "proposer refused too hard" in page
 
 
-def test_a_run_without_a_symbolic_proposer_has_no_such_section(tmp_path):
+def test_a_run_without_a_symbolic_proposer_has_no_such_section_and_a_resumed_one_no_processor_seconds(tmp_path):
     run = load_run(write_run(tmp_path / "plain", rounds=12))
     assert "Symbolic proposer" not in drawn([run]) and filtering([run]) is None
     assert "symbolic proposer<" not in write_report([run.path], tmp_path / "report.html").read_text().lower()
-
-
-def test_processor_seconds_of_a_resumed_run_are_not_told():
     cost_row = importlib.import_module("symbolic_proposers").cost_row
     costs = [
         {"prover_samples": 2000, "label_samples": 0, "cpu_seconds": 30, "resumed": False},
@@ -61,7 +58,7 @@ def test_processor_seconds_of_a_resumed_run_are_not_told():
     assert cost_row("ucb", [{**costs[0], "resumed": True}, costs[1]]) == "| ucb | 3.0 | 8.0 | – |"
 
 
-def test_every_arm_of_the_study_keeps_the_same_share_of_its_candidates():
+def test_every_arm_of_the_study_keeps_the_same_share_and_the_papers_settings_its_kl_and_entropy():
     study = importlib.import_module("symbolic_proposers")
     for arm, (recipe, _, changes) in study.ARMS.items():
         own = recipe_fields(recipe, {}, JointSelfPlayConfig).get("proposer_kwargs", {}) | changes
@@ -69,9 +66,6 @@ def test_every_arm_of_the_study_keeps_the_same_share_of_its_candidates():
             assert own["keep"] / own["candidates"] == 3 / 16, arm  # 48 of 256 every ten rounds, or 12 of 64 in each
     # what the first study was played with: 48 of 96 for UCB, ten refreshes for the trained proposer
     assert study.FIRST_STUDY["ucb"]["candidates"] == 96 and study.FIRST_STUDY["trained"]["refresh"] == 10
-
-
-def test_the_papers_settings_leave_a_choice_and_have_its_kl_and_entropy():
     study = importlib.import_module("symbolic_proposers")
     for arm, changes in study.PAPER_STUDY.items():
         recipe, _, own = study.ARMS[arm]

@@ -27,19 +27,18 @@ def written(tmp_path, *rows):
     return str(path)
 
 
-def test_the_states_of_a_derivation_are_read_the_last_first(tmp_path):
+def test_the_states_of_a_derivation_are_read_the_last_first_and_files_that_do_not_serve_refused(tmp_path):
     (states,) = read_derivations(written(tmp_path, ROW), DOMAIN).values()
     assert [sorted(state.numbers) for state in states] == [[7, 23], [6, 7, 17], [5, 6, 7, 12]]
     assert {state.target for state in states} == {30}
-
-
-def test_files_that_do_not_serve_are_refused_in_one_sentence(tmp_path):
     with pytest.raises(DataError, match=r"cannot be read: No such file.*a derivation has the form"):
         read_derivations(str(tmp_path / "none.jsonl"), DOMAIN)
     without = {name: value for name, value in ROW.items() if name != "moves"}
     for row in (without, {**ROW, "moves": ROW["moves"][:-1]}, {**ROW, "target": 31}):
         with pytest.raises(DataError, match="line 1: the moves do not solve"):
             read_derivations(written(tmp_path, row), DOMAIN)
+    with pytest.raises(DataError, match=rf"has none of 1 targets, such as {OTHER.key}; add them"):
+        oracle_and_round(written(tmp_path, ROW))
 
 
 def test_a_conjecturer_and_whole_answers_are_refused():
@@ -109,12 +108,7 @@ def test_a_step_that_was_solved_at_the_rate_gives_way_to_the_one_before_it(tmp_p
     assert oracle.solved_steps == {TARGET.key: 1, OTHER.key: 1}
 
 
-def test_a_target_without_a_derivation_is_named(tmp_path):
-    with pytest.raises(DataError, match=rf"has none of 1 targets, such as {OTHER.key}; add them"):
-        oracle_and_round(written(tmp_path, ROW))
-
-
-def test_targets_that_fill_are_beside_those_of_the_round_and_take_turns_with_them():
+def test_targets_that_fill_take_turns_with_those_of_the_round_in_slots_that_proposals_leave():
     problems = [Problem((2, 3, n), 6 * n) for n in range(1, 8)]
     made, seen = Targets(batch=3, fill=True), Counter()
     for index in range(24):
@@ -129,9 +123,6 @@ def test_targets_that_fill_are_beside_those_of_the_round_and_take_turns_with_the
     following = [one.targets(played({}, problems=problems, index=24), []) for one in (made, again)]
     assert following[0] == following[1]
     assert Targets(batch=3).more_targets(round, 4) == []
-
-
-def test_slots_that_proposals_leave_are_filled_by_targets_that_ask_for_no_problem():
     # 8 slots: a target of the batch, the problem for it, and the two other targets of the set
     round = played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
     made = game(batch=1, fill=True)

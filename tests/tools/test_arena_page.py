@@ -55,20 +55,14 @@ def test_the_committed_page_and_plots_are_those_of_the_standings():
         assert (pages.DOCS / "assets" / name).read_text(encoding="utf-8") == one, AGAIN
         assert ElementTree.fromstring(one).tag.endswith("svg") and f"assets/{name}" in text
         assert "nan" not in one
-
-
-def test_the_paragraphs_print_the_scores_of_the_ladder():
     text = PAGE.read_text(encoding="utf-8").partition("<!-- computed")[0]
     scores = {row["contestant"]: row["score"]["pass@1"]["value"] for row in arena.standings()["ladder"]["rows"]}
     assert [name for name, value in scores.items() if f"{value:.3f}"[1:] not in text] == []
 
 
-def test_a_curve_ends_between_two_points_where_the_answers_of_the_track_end():
+def test_a_curve_ends_where_the_answers_of_the_track_end_and_labels_keep_a_distance():
     points = [{"answers": at, "pass@1": {"value": value}} for at, value in ((0, 0.0), (40, 0.2), (80, 0.6))]
     # a quarter of the way from 40 to 80
     assert arena_plots.until(points, 50)[-1] == pytest.approx({"answers": 50, "value": 0.3, "low": 0.3, "high": 0.3})
     assert len(arena_plots.until(points, 80)) == 3
-
-
-def test_labels_keep_their_order_and_a_distance():
     assert arena_plots.spread([1, 2, 30], 11) == [1, 12, 30]

@@ -16,17 +16,10 @@ sample.TESTS = ["tests/test_shop.py::test_one"]
 """
 MAKEFILE = "test-shop: TESTS = tests\ntest-shop:\n\t@echo runs $(TESTS) with $(PYTHON)\n"
 FILES = {
-    "tools/ci_stages.toml": TABLE,
-    "Makefile": MAKEFILE,
-    ".ci/run": 'slow_stage "shop" test-shop\n',
-    "pyproject.toml": "",
-    "src/core/a.py": "",
-    "src/shop/till.py": "",
-    "src/shop/old/till.py": "",
-    "docs/shop.md": "",
-    "docs/deep/page.md": "",
-    "tests/test_shop.py": "def test_one():\n    pass\n",
-}
+    "tools/ci_stages.toml": TABLE, "Makefile": MAKEFILE, ".ci/run": 'slow_stage "shop" test-shop\n',
+    "pyproject.toml": "", "src/core/a.py": "", "src/shop/till.py": "", "src/shop/old/till.py": "", "docs/shop.md": "",
+    "docs/deep/page.md": "", "tests/test_shop.py": "def test_one():\n    pass\n",
+}  # fmt: skip
 IN_FULL, LEFT_OUT = "runs tests with p", "runs tests/test_shop.py::test_one with p"
 
 
@@ -65,38 +58,38 @@ def said(capfd):
     return why, ran
 
 
-def test_a_stage_is_left_out_but_for_its_sample_after_the_verified_commit(repository, capfd):
+def test_a_stage_is_left_out_after_the_verified_commit_until_something_changes_or_everything_is_asked_for(
+    repository, capfd, monkeypatch
+):
     why, ran = said(capfd)
     first = git(repository, "rev-parse", "HEAD~1")[:10]
     assert ran == LEFT_OUT
     assert why == f"Left out but for its sample: nothing that it depends on has changed since {first} (.ci/verified)."
-
-
-@pytest.mark.parametrize("committed", [True, False])
-@pytest.mark.parametrize(
-    "file, ran",
-    [
-        ("src/shop/till.py", IN_FULL),
-        ("src/shop/new.py", IN_FULL),
-        ("docs/shop.md", IN_FULL),
-        ("src/core/a.py", IN_FULL),
-        ("other.toml", IN_FULL),
-        ("src/shop/old/till.py", LEFT_OUT),
-        ("docs/deep/page.md", LEFT_OUT),  # * stays within a folder
-        ("src/core.md", LEFT_OUT),
-    ],
-)
-def test_a_stage_runs_in_full_where_what_it_depends_on_has_changed(repository, capfd, file, ran, committed):
-    (commit if committed else write)(repository, {file: "changed"})
-    why, what = said(capfd)
-    assert what == ran and (f"In full: {file} changed since" in why) == (ran == IN_FULL)
-
-
-def test_what_was_deleted_or_moved_away_has_changed_and_all_changes_are_counted(repository, capfd):
     git(repository, "mv", "src/shop/till.py", "elsewhere.py")
     commit(repository, {"src/core/b.py": ""})
     why, ran = said(capfd)
     assert ran == IN_FULL and "src/core/b.py and 1 more changed since" in why
+    monkeypatch.setenv("CI_ALL", "1")
+    assert said(capfd) == ("In full: everything is asked for (CI_ALL).", IN_FULL)
+    write(repository, {"Makefile": "test-shop:\n\texit 1\n"})
+    assert ci_stages.main(["test-shop"]) != 0
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("file, ran", [
+    ("src/shop/till.py", IN_FULL),
+    ("src/shop/new.py", IN_FULL),
+    ("docs/shop.md", IN_FULL),
+    ("src/core/a.py", IN_FULL),
+    ("other.toml", IN_FULL),
+    ("src/shop/old/till.py", LEFT_OUT),
+    ("docs/deep/page.md", LEFT_OUT),  # * stays within a folder
+    ("src/core.md", LEFT_OUT),
+])  # fmt: skip
+def test_a_stage_runs_in_full_where_what_it_depends_on_has_changed(repository, capfd, file, ran, committed):
+    (commit if committed else write)(repository, {file: "changed"})
+    why, what = said(capfd)
+    assert what == ran and (f"In full: {file} changed since" in why) == (ran == IN_FULL)
 
 
 def unknown(folder):
@@ -116,55 +109,34 @@ def aside(folder):
     commit(folder, {".ci/verified": first})
 
 
-@pytest.mark.parametrize(
-    "damage, why",
-    [
-        (lambda folder: (folder / ".ci/verified").unlink(), ".ci/verified is missing"),
-        (
-            lambda folder: write(folder, {".ci/verified": "--all"}),
-            "must hold the 40 digits of a commit, and holds '--all'",
-        ),
-        (unknown, "this clone lacks the commit 0000000000 of .ci/verified"),
-        (shallow, "this clone lacks the commit"),
-        (aside, "is no ancestor of HEAD"),
-        (lambda folder: (folder / ".git").rename(folder / "no_git"), "this is no clone with a commit"),
-    ],
-    ids=["missing", "no commit", "unknown", "shallow", "no ancestor", "no clone"],
-)
+@pytest.mark.parametrize("damage, why", [
+    (lambda folder: (folder / ".ci/verified").unlink(), ".ci/verified is missing"),
+    (
+        lambda folder: write(folder, {".ci/verified": "--all"}),
+        "must hold the 40 digits of a commit, and holds '--all'",
+    ),
+    (unknown, "this clone lacks the commit 0000000000 of .ci/verified"),
+    (shallow, "this clone lacks the commit"),
+    (aside, "is no ancestor of HEAD"),
+    (lambda folder: (folder / ".git").rename(folder / "no_git"), "this is no clone with a commit"),
+], ids=["missing", "no commit", "unknown", "shallow", "no ancestor", "no clone"])  # fmt: skip
 def test_where_nothing_can_be_compared_a_stage_runs_in_full_and_says_why(repository, capfd, damage, why):
     damage(repository)
     reason, ran = said(capfd)
     assert ran == IN_FULL and why in reason
 
 
-def test_a_stage_runs_in_full_where_everything_is_asked_for_and_its_failure_is_its_exit_code(
-    repository, capfd, monkeypatch
-):
-    monkeypatch.setenv("CI_ALL", "1")
-    assert said(capfd) == ("In full: everything is asked for (CI_ALL).", IN_FULL)
-    write(repository, {"Makefile": "test-shop:\n\texit 1\n"})
-    assert ci_stages.main(["test-shop"]) != 0
-
-
-@pytest.mark.parametrize(
-    "file, old, new, named",
-    [
-        ("tools/ci_stages.toml", "src/core", "src/kernel", "everything depends on src/kernel, which does not exist"),
-        ("tools/ci_stages.toml", "docs/*.md", "docs/*.rst", "test-shop depends on docs/*.rst, which does not exist"),
-        ("tools/ci_stages.toml", ":!src/shop/old", ":!src/x", "test-shop depends on :!src/x, which does not exist"),
-        (
-            "tools/ci_stages.toml",
-            "[test-shop]",
-            "[test-till]",
-            ".ci/run has the slow stage test-shop, which is no row",
-        ),
-        ("tools/ci_stages.toml", "[test-shop]", "[test-till]", "test-till is no slow stage of .ci/run"),
-        ("tools/ci_stages.toml", "test_one", "test_on", "the sample of test-shop has tests/test_shop.py::test_on,"),
-        ("tools/ci_stages.toml", "tests/test_shop.py", "tests/test_a.py", "has tests/test_a.py::test_one, which does"),
-        ("tools/ci_stages.toml", "TESTS", "TEST", "the sample of test-shop sets TEST, which the Makefile does not"),
-        ("Makefile", "test-shop:\n", "test-till:\n", "test-shop is no target of the Makefile"),
-    ],
-)
+@pytest.mark.parametrize("file, old, new, named", [
+    ("tools/ci_stages.toml", "src/core", "src/kernel", "everything depends on src/kernel, which does not exist"),
+    ("tools/ci_stages.toml", "docs/*.md", "docs/*.rst", "test-shop depends on docs/*.rst, which does not exist"),
+    ("tools/ci_stages.toml", ":!src/shop/old", ":!src/x", "test-shop depends on :!src/x, which does not exist"),
+    ("tools/ci_stages.toml", "[test-shop]", "[test-till]", ".ci/run has the slow stage test-shop, which is no row"),
+    ("tools/ci_stages.toml", "[test-shop]", "[test-till]", "test-till is no slow stage of .ci/run"),
+    ("tools/ci_stages.toml", "test_one", "test_on", "the sample of test-shop has tests/test_shop.py::test_on,"),
+    ("tools/ci_stages.toml", "tests/test_shop.py", "tests/test_a.py", "has tests/test_a.py::test_one, which does"),
+    ("tools/ci_stages.toml", "TESTS", "TEST", "the sample of test-shop sets TEST, which the Makefile does not"),
+    ("Makefile", "test-shop:\n", "test-till:\n", "test-shop is no target of the Makefile"),
+])  # fmt: skip
 def test_a_table_that_names_what_is_not_there_is_one_sentence(repository, capfd, file, old, new, named):
     assert ci_stages.main(["--check"]) == 0
     write(repository, {file: FILES[file].replace(old, new)})

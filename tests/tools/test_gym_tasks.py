@@ -18,30 +18,18 @@ def found(score=1.0, answer="1", question="?"):
 GOOD = [found(question=str(i)) for i in range(28)]
 
 
-@pytest.mark.parametrize(
-    ("first", "again", "why"),
-    [
-        (GOOD, GOOD[:12], None),
-        ([*GOOD[:12], Unchecked("error", "none")], GOOD[:12], None),  # a generator may refuse higher levels
-        (
-            [Unchecked("error", "ValueError: no\n"), *GOOD[1:]],
-            GOOD[:12],
-            "1 of 12 problems at its lowest levels are not made or scored in time: ValueError: no",
-        ),
-        (
-            [Unchecked("timed_out")] * 12,
-            GOOD[:12],
-            "12 of 12 problems at its lowest levels are not made or scored in time: timed out",
-        ),
-        (
-            [found(0.0), found(0.5), *GOOD[2:]],
-            GOOD[:12],
-            "2 of 28 answers that it gives itself score less than 1, the least 0",
-        ),
-        ([found(0.0, None), *GOOD[1:]], GOOD[:12], "1 of 28 problems come without an answer to them"),
-        ([found(question="!"), *GOOD[1:]], GOOD[:12], "1 of 12 problems differ when they are made again"),
-    ],
-)
+@pytest.mark.parametrize(("first", "again", "why"), [
+    (GOOD, GOOD[:12], None),
+    ([*GOOD[:12], Unchecked("error", "none")], GOOD[:12], None),  # a generator may refuse higher levels
+    ([Unchecked("error", "ValueError: no\n"), *GOOD[1:]], GOOD[:12],
+     "1 of 12 problems at its lowest levels are not made or scored in time: ValueError: no"),
+    ([Unchecked("timed_out")] * 12, GOOD[:12],
+     "12 of 12 problems at its lowest levels are not made or scored in time: timed out"),
+    ([found(0.0), found(0.5), *GOOD[2:]], GOOD[:12],
+     "2 of 28 answers that it gives itself score less than 1, the least 0"),
+    ([found(0.0, None), *GOOD[1:]], GOOD[:12], "1 of 28 problems come without an answer to them"),
+    ([found(question="!"), *GOOD[1:]], GOOD[:12], "1 of 12 problems differ when they are made again"),
+])  # fmt: skip
 def test_what_is_refused_says_why(first, again, why):
     assert gym_tasks.refusal(first, again) == why
 

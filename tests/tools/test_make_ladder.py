@@ -18,7 +18,7 @@ from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.tiny import LADDER_SPEC
 
 
-def test_the_prover_sees_two_and_three_numbers_each_move_behind_a_fresh_prompt():
+def test_the_prover_sees_two_and_three_numbers_each_move_behind_the_result_of_the_last():
     sizes = Counter()
     for prompt, move in moves_shown(3000, seed=0):
         numbers, target = ([int(x) for x in part.split()] for part in prompt.split(":"))
@@ -40,9 +40,6 @@ def test_the_prover_sees_two_and_three_numbers_each_move_behind_a_fresh_prompt()
     # Three problems in ten have two numbers: .3 + .7 second moves against .7 first ones, so 10 to 7. Of the problems
     # of three numbers 23% and of those of two 12% touch the held-out side and are drawn anew: a little more of two.
     assert sizes[2] / sizes[3] == pytest.approx(10 / 7, rel=0.15)
-
-
-def test_a_three_number_problem_goes_on_with_the_result_in_front():
     shown = moves_shown(200, seed=1)
     follows = [(first, second) for first, second in pairwise(shown) if first[0].count(" ") == 4]
     assert follows
@@ -55,7 +52,7 @@ def test_a_three_number_problem_goes_on_with_the_result_in_front():
         assert after == f"{value} {left[0]} : {target}"
 
 
-def test_the_conjecturer_sees_distinct_problems_of_all_sizes_of_the_train_side():
+def test_the_conjecturers_see_distinct_problems_helps_and_sizes_of_the_train_side():
     found = proposals_shown(1800, seed=0)
     assert {prompt for prompt, _ in found} == {"propose :"}
     problems = []
@@ -67,9 +64,6 @@ def test_the_conjecturer_sees_distinct_problems_of_all_sizes_of_the_train_side()
     sizes = Counter(len(problem.numbers) for problem in problems)
     assert set(sizes) == set(range(3, 21))
     assert all(60 < count < 140 for count in sizes.values())  # 100 each, standard deviation 10
-
-
-def test_the_asked_conjecturer_sees_helps_sizes_and_any_problem():
     found = asked_shown(800, seed=0)
     kinds, later = Counter(), 0
     for prompt, text in found:
@@ -90,7 +84,10 @@ def test_the_asked_conjecturer_sees_helps_sizes_and_any_problem():
     assert 160 < later < 255  # a half of 400 and some of the others by chance; a standard deviation is 10
 
 
-def test_the_rows_of_the_numbers_start_as_waves():
+def test_training_is_reproducible_and_the_rows_of_the_numbers_start_as_waves():
+    first, second, other = (train("conjecturer", seed, steps=2) for seed in (0, 0, 1))
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
     waves = number_waves()
     assert waves.shape == (100, 40)
     assert waves[0, 0].item() == pytest.approx(0.05)  # cos 0
@@ -101,12 +98,6 @@ def test_the_rows_of_the_numbers_start_as_waves():
         rows = build(shape, 0, "prover").get_input_embeddings().weight
         first = WORDS.index("0")
         assert torch.equal(rows[first : first + 100, :40], waves)
-
-
-def test_training_is_reproducible_and_the_seed_changes_it():
-    first, second, other = (train("conjecturer", seed, steps=2) for seed in (0, 0, 1))
-    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
 
 
 def test_a_run_writes_models_that_can_be_measured(tmp_path, capsys):
@@ -132,15 +123,12 @@ def test_without_json_the_figures_are_three_tables(capsys):
     assert [line.split(":")[0] for line in lines[-7:]] == ["any", "size", "size", "help", "help", "help", "help"]
 
 
-@pytest.mark.parametrize(
-    ("argv", "error", "message"),
-    [
-        ([], ConfigError, "There is nothing to do"),
-        (["--output", "new", "--model", "old"], ConfigError, "pass one of them"),
-        (["--output", "new", "--steps", "0"], ConfigError, r"--steps \(0\) must be at least 1"),
-        (["--evaluate", "--model", "absent"], DataError, r"absent/prover holds no config\.json"),
-    ],
-)
+@pytest.mark.parametrize(("argv", "error", "message"), [
+    ([], ConfigError, "There is nothing to do"),
+    (["--output", "new", "--model", "old"], ConfigError, "pass one of them"),
+    (["--output", "new", "--steps", "0"], ConfigError, r"--steps \(0\) must be at least 1"),
+    (["--evaluate", "--model", "absent"], DataError, r"absent/prover holds no config\.json"),
+])  # fmt: skip
 def test_a_wrong_call_is_refused_in_one_sentence(argv, error, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=message):

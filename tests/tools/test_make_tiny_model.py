@@ -27,22 +27,13 @@ def source():
     return ExampleSource(TINY_SPEC)
 
 
-def test_the_written_forms_of_two_numbers_are_the_six_inequivalent_ones_and_their_orders():
+def test_the_written_forms_are_all_inequivalent_ones_and_reach_what_the_solver_reaches():
     # 6 and 3: 9, 3, -3, 18, 2, 1/2 (OEIS A140606 counts 6); a sum and a product are written in two orders.
     forms = {(form.value, form.text) for form in written_forms((6, 3))}
     assert forms == {
-        (Fraction(9), "6 + 3"),
-        (Fraction(9), "3 + 6"),
-        (Fraction(3), "6 - 3"),
-        (Fraction(-3), "3 - 6"),
-        (Fraction(18), "6 * 3"),
-        (Fraction(18), "3 * 6"),
-        (Fraction(2), "6 / 3"),
-        (Fraction(1, 2), "3 / 6"),
-    }
-
-
-def test_parentheses_stand_where_they_change_the_value():
+        (Fraction(9), "6 + 3"), (Fraction(9), "3 + 6"), (Fraction(3), "6 - 3"), (Fraction(-3), "3 - 6"),
+        (Fraction(18), "6 * 3"), (Fraction(18), "3 * 6"), (Fraction(2), "6 / 3"), (Fraction(1, 2), "3 / 6"),
+    }  # fmt: skip
     texts = solutions_by_target((2, 3, 4), 1, 99)
     assert "( 2 + 3 ) * 4" in texts[20]
     assert "2 + 3 * 4" in texts[14]  # 2 + (3 * 4)
@@ -50,34 +41,22 @@ def test_parentheses_stand_where_they_change_the_value():
     assert "4 - 3 - 2" not in texts[3]  # that is -1
     assert "4 / ( 2 / 3 )" in texts[6]
     assert not any(text.startswith("( 2 * 3 )") for text in texts[10])
-
-
-def test_no_form_divides_by_zero():
     assert all("/ ( 3 - 3 )" not in form.text for form in written_forms((3, 3, 5)))
-
-
-def test_the_forms_reach_the_targets_that_the_solver_reaches():
     for numbers in ((1, 1, 1), (2, 7, 11), (3, 8, 12), (5, 5)):
         assert set(solutions_by_target(numbers, 1, 99)) == set(reachable_targets(numbers, 1, 99))
 
 
-def test_every_written_answer_is_scored_one_by_the_bare_rules(source):
+def test_every_answer_is_right_and_no_held_out_key_is_in_the_training_data(source):
     domain = CountdownDomain.tiny()
     for exercise in [*source.pairs, *source.triples]:
         for answer in exercise.answers:
             assert domain.verify([answer], [exercise.problem])[0].score == 1.0, (answer, exercise.problem)
-
-
-def test_no_held_out_key_is_in_the_training_data_of_either_role(source):
     assert not any(heldout_key(exercise.problem.key) for exercise in [*source.pairs, *source.triples])
     rng = np.random.default_rng(0)
     for prompt, answer in (source.draw(rng) for _ in range(4000)):
         proposal = answer if prompt.startswith("propose") else prompt.removesuffix(" :")
         numbers, target = proposal.split(" = ")
         assert not heldout_key(Problem(tuple(map(int, numbers.split())), int(target)).key)
-
-
-def test_the_two_sides_of_the_split_are_all_problems_of_the_spec():
     train_side = {exercise.problem.key for exercise in exercises(3, SMALL)}
     held_out = {problem.key for problem in held_out_problems(SMALL)}
     assert not train_side & held_out
@@ -107,15 +86,23 @@ def test_examples_are_what_the_domain_reads_and_fit_the_length(source):
     assert 400 < roles["propose"] < 600
 
 
-def test_shares_of_zero_and_one_are_kept():
+def test_shares_of_zero_and_one_are_kept_and_the_learning_rate_decays_to_two_percent():
     rng = np.random.default_rng(0)
     only_pairs = ExampleSource(SMALL, Mixture(conjecturer_share=0.0, two_number_share=1.0))
     assert {len(only_pairs.draw(rng)[0].split()) for _ in range(50)} == {5}  # a b = t :
     only_proposals = ExampleSource(SMALL, Mixture(conjecturer_share=1.0))
     assert {only_proposals.draw(rng)[0] for _ in range(50)} == {"propose 3 :"}
+    settings = WarmStart(steps=200, learning_rate=1.0, warmup_steps=10)
+    assert settings.learning_rate_at(0) == pytest.approx(0.1 * 1.02)
+    assert settings.learning_rate_at(100) == pytest.approx(0.5 + 0.02)  # half of the cosine
+    assert settings.learning_rate_at(199) == pytest.approx(0.5 * (1 + math.cos(math.pi * 199 / 200)) + 0.02)
+    before = torch.get_num_threads()
+    with torch_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+    assert torch.get_num_threads() == before
 
 
-def test_the_batch_is_what_the_tokenizer_makes_of_it_and_labels_cover_the_answer_alone():
+def test_the_batch_is_what_the_tokenizer_makes_of_it_and_reserved_rows_leave_the_others():
     tokenizer = build_tokenizer()
     ids, labels = encode_batch([("3 5 7 = 22 :", "3 * 5 + 7"), ("propose 3 :", "3 5 7 = 22")])
     end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
@@ -123,20 +110,11 @@ def test_the_batch_is_what_the_tokenizer_makes_of_it_and_labels_cover_the_answer
     second = [*tokenizer("propose 3 : 3 5 7 = 22")["input_ids"], end]
     assert ids.tolist() == [first, [*second, *[pad] * 3]]  # 13 tokens and 10
     assert labels.tolist() == [[-100] * 7 + first[7:], [-100] * 4 + second[4:] + [-100] * 3]
-
-
-def test_the_learning_rate_warms_up_and_decays_to_two_percent():
-    settings = WarmStart(steps=200, learning_rate=1.0, warmup_steps=10)
-    assert settings.learning_rate_at(0) == pytest.approx(0.1 * 1.02)
-    assert settings.learning_rate_at(100) == pytest.approx(0.5 + 0.02)  # half of the cosine
-    assert settings.learning_rate_at(199) == pytest.approx(0.5 * (1 + math.cos(math.pi * 199 / 200)) + 0.02)
-
-
-def test_the_number_of_threads_is_put_back():
-    before = torch.get_num_threads()
-    with torch_threads(before + 1):
-        assert torch.get_num_threads() == before + 1
-    assert torch.get_num_threads() == before
+    first, second = (with_reserved(load_tiny_rows(), len(RESERVED)) for _ in range(2))
+    weights = first.get_input_embeddings().weight
+    assert torch.equal(weights, second.get_input_embeddings().weight) and weights.shape == (129, 128)
+    assert torch.equal(weights[:113], load_tiny_rows().get_input_embeddings().weight)
+    assert first.get_output_embeddings().weight is weights and first.config.vocab_size == 129
 
 
 def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path):
@@ -154,19 +132,10 @@ def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path
     other = train(SMALL, replace(settings, seed=1))
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     assert not torch.equal(first.model.embed_tokens.weight, other.model.embed_tokens.weight)
-
     save(first, tmp_path / "model")
     loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path / "model"))
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), loaded.parameters(), strict=True))
     assert AutoTokenizer.from_pretrained(str(tmp_path / "model"))("3 5 7 = 22 :")["input_ids"][0] == 1
-
-
-def test_reserved_rows_are_reproducible_and_leave_the_others():
-    first, second = (with_reserved(load_tiny_rows(), len(RESERVED)) for _ in range(2))
-    weights = first.get_input_embeddings().weight
-    assert torch.equal(weights, second.get_input_embeddings().weight) and weights.shape == (129, 128)
-    assert torch.equal(weights[:113], load_tiny_rows().get_input_embeddings().weight)
-    assert first.get_output_embeddings().weight is weights and first.config.vocab_size == 129
 
 
 def load_tiny_rows():

@@ -29,15 +29,12 @@ def test_without_json_the_figures_are_a_table_with_intervals(capsys):
     assert any(line.startswith("conjecturer parseable") and line.endswith("8 proposals") for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        ([], "There is nothing to do"),
-        (["--output", "new", "--model", "old"], "pass one of them"),
-        (["--output", "new", "--steps", "0"], r"--steps \(0\) must be at least 1"),
-        (["--evaluate", "--samples", "0"], r"--samples \(0\) must be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("argv", "message"), [
+    ([], "There is nothing to do"),
+    (["--output", "new", "--model", "old"], "pass one of them"),
+    (["--output", "new", "--steps", "0"], r"--steps \(0\) must be at least 1"),
+    (["--evaluate", "--samples", "0"], r"--samples \(0\) must be at least 1"),
+])  # fmt: skip
 def test_a_wrong_call_is_refused_in_one_sentence(argv, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=message):
@@ -45,14 +42,11 @@ def test_a_wrong_call_is_refused_in_one_sentence(argv, message, tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nothing_is_overwritten(tmp_path):
+def test_nothing_is_overwritten_and_a_folder_without_a_model_is_named(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match="is not an empty folder"):
         main(["--output", str(tmp_path), "--steps", "1"])
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_a_folder_without_a_model_is_named(tmp_path):
     with pytest.raises(DataError, match=r"holds no config\.json"):
         main(["--evaluate", "--model", str(tmp_path)])
 

@@ -45,19 +45,13 @@ def test_operators_constants_conditions_and_lines_are_changed_and_no_text_or_ann
     (tree / PLACE).write_text(SOURCE)
     found = mutations.mutations(tree, PLACE)
     assert [(one["line"], one["kind"], one["before"], one["after"]) for one in found] == [
-        (1, "constant", "3", "6"),
-        (3, "operator", "total.sum += n", "total.sum -= n"),
-        (3, "line", "total.sum += n", "pass"),
-        (4, "condition", "n < 2 and 'é' in n", "not (n < 2 and 'é' in n)"),
-        (4, "operator", "n < 2 and 'é' in n", "n < 2 or 'é' in n"),
-        (4, "operator", "n < 2", "n <= 2"),
-        (4, "constant", "2", "4"),
-        (4, "operator", "'é' in n", "'é' not in n"),
-        (5, "line", "raise ValueError(f'{n + 1}')", "pass"),
-        (6, "line", "notes[n] = not n - 1", "pass"),
-        (6, "operator", "n - 1", "n + 1"),
-        (6, "constant", "1", "2"),
-    ]
+        (1, "constant", "3", "6"), (3, "operator", "total.sum += n", "total.sum -= n"),
+        (3, "line", "total.sum += n", "pass"), (4, "condition", "n < 2 and 'é' in n", "not (n < 2 and 'é' in n)"),
+        (4, "operator", "n < 2 and 'é' in n", "n < 2 or 'é' in n"), (4, "operator", "n < 2", "n <= 2"),
+        (4, "constant", "2", "4"), (4, "operator", "'é' in n", "'é' not in n"),
+        (5, "line", "raise ValueError(f'{n + 1}')", "pass"), (6, "line", "notes[n] = not n - 1", "pass"),
+        (6, "operator", "n - 1", "n + 1"), (6, "constant", "1", "2"),
+    ]  # fmt: skip
     assert found[7]["text"].decode() == SOURCE.replace('"é" in n', "('é' not in n)")
     assert found[8]["text"].decode() == SOURCE.replace('raise ValueError(f"{n + 1}")', "pass")
     assert found[10]["text"].decode() == SOURCE.replace("n - 1", "(n + 1)")
@@ -66,21 +60,16 @@ def test_operators_constants_conditions_and_lines_are_changed_and_no_text_or_ann
 def test_the_seed_draws_from_every_folder(tree):
     drawn = mutations.draw(tree, 3, seed=1)  # double has two mutations and one() has one
     assert sorted(one["key"].partition(f"{mutations.PACKAGE}/")[2] for one in drawn) == [
-        "a/small.py|double|2 -> 4|1",
-        "a/small.py|double|n * 2 -> n + 2|1",
-        "other.py|one|1 -> 2|1",
-    ]
+        "a/small.py|double|2 -> 4|1", "a/small.py|double|n * 2 -> n + 2|1", "other.py|one|1 -> 2|1",
+    ]  # fmt: skip
     assert drawn == mutations.draw(tree, 3, seed=1)
 
 
-@pytest.mark.parametrize(
-    "tests, outcome",
-    [
-        (["test_call", "test_value"], ("caught", "tests/test_small.py::test_value")),
-        (["test_call"], ("survived", "1 tests pass")),
-        ([], ("survived", "no test runs it")),
-    ],
-)
+@pytest.mark.parametrize("tests, outcome", [
+    (["test_call", "test_value"], ("caught", "tests/test_small.py::test_value")),
+    (["test_call"], ("survived", "1 tests pass")),
+    ([], ("survived", "no test runs it")),
+])  # fmt: skip
 def test_a_mutation_is_caught_by_a_test_that_fails_and_the_file_is_as_before(tree, tests, outcome):
     one = next(one for one in mutations.mutations(tree, PLACE) if one["kind"] == "operator")
     before = (tree / PLACE).read_bytes()

@@ -17,16 +17,20 @@ def load(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_the_address_is_read_from_pyproject_without_a_trailing_slash(tmp_path):
+def test_the_address_is_read_and_adds_a_badge_and_an_install_cell_once(tmp_path):
     (tmp_path / "pyproject.toml").write_text(f'[tool.countdown-selfplay]\nrepository = "{ADDRESS}/"\n')
     assert repository(tmp_path) == ADDRESS
     assert repository() == repository(ROOT)
-
-
-def test_without_an_address_there_is_no_badge_and_the_checkout_is_installed():
     assert colab_badge("examples/notebooks/x.ipynb", "") == ""
     assert colab_badge("examples/notebooks/x.ipynb", "https://gitlab.com/someone/x") == ""  # Colab reads from GitHub
     assert install_target("") == "../..[notebook]"
+    notebook = load(NOTEBOOKS[0])
+    once = generated(notebook, "x", ADDRESS)
+    link = "https://colab.research.google.com/github/someone/countdown-selfplay/blob/main/examples/notebooks/x.ipynb"
+    assert link in "".join(once["cells"][0]["source"])
+    assert f"countdown-selfplay[notebook] @ git+{ADDRESS}" in "".join(once["cells"][2]["source"])
+    assert generated(once, "x", ADDRESS) == once
+    assert generated(once, "x", "")["cells"] == generated(notebook, "x", "")["cells"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -36,16 +40,6 @@ def test_a_notebook_has_its_generated_cells_and_small_outputs(path):
     assert path.stat().st_size < 200_000
     assert all(cell["outputs"] for cell in notebook["cells"][-1:]), "run: python -m tools.notebooks --execute"
     assert str(ROOT) not in path.read_text(encoding="utf-8")
-
-
-def test_an_address_adds_a_badge_and_an_install_cell_once():
-    notebook = load(NOTEBOOKS[0])
-    once = generated(notebook, "x", ADDRESS)
-    link = "https://colab.research.google.com/github/someone/countdown-selfplay/blob/main/examples/notebooks/x.ipynb"
-    assert link in "".join(once["cells"][0]["source"])
-    assert f"countdown-selfplay[notebook] @ git+{ADDRESS}" in "".join(once["cells"][2]["source"])
-    assert generated(once, "x", ADDRESS) == once
-    assert generated(once, "x", "")["cells"] == generated(notebook, "x", "")["cells"]
 
 
 def test_the_page_of_a_notebook_has_its_text_code_and_outputs_and_no_install_cell():

@@ -33,12 +33,17 @@ def test_the_rows_are_those_of_the_files():
         assert row["verdict"] == stands["verdict"] or row["study"] not in whole, AGAIN
 
 
-def test_the_plot_and_the_pages_are_made_from_the_rows():
+def test_the_plot_and_the_pages_are_made_from_the_rows_and_print_them_by_hand():
     found = pages.written(committed()["rows"], rows.training_runs())
     assert [path.name for path, text in found.items() if path.read_text(encoding="utf-8") != text] == [], AGAIN
     marked = [path.name for path, text in found.items() if "<!-- computed: " in text]
     drawn = {study.page for study in STUDIES} - {"ladder.md", "too_easy.md"}  # its own table; no control
     assert set(marked) == {*drawn, "index.md", "arena.md", "leaderboard.md"}
+    # The default run's table was written by the study's own script.
+    text = (pages.FOLDER / "default_run.md").read_text(encoding="utf-8").partition("<!-- computed")[0].replace("*", "")
+    own = [row for row in committed()["rows"] if row["study"] == "Default run"]
+    told = ["{difference:+.3f} [{low:+.3f}, {high:+.3f}]".format(**row).replace("0.", ".") for row in own]
+    assert len(told) == 12 and [cell for cell in told if cell not in text] == []
 
 
 def test_the_runs_are_counted_as_the_pages_tell_them():
@@ -70,14 +75,6 @@ def test_the_runs_are_counted_as_the_pages_tell_them():
     assert sum(n for name, n in runs.items() if name.startswith("Ladder")) == len(jobs)
 
 
-def test_what_a_page_prints_by_hand_is_what_the_rows_say():
-    """The default run's table was written by the study's own script."""
-    text = (pages.FOLDER / "default_run.md").read_text(encoding="utf-8").partition("<!-- computed")[0].replace("*", "")
-    own = [row for row in committed()["rows"] if row["study"] == "Default run"]
-    told = ["{difference:+.3f} [{low:+.3f}, {high:+.3f}]".format(**row).replace("0.", ".") for row in own]
-    assert len(told) == 12 and [cell for cell in told if cell not in text] == []
-
-
 def job(arm, seed, correct):
     rung = {"n": 16, "correct": correct}
     return {"arm": arm, "seed": seed, "by_rung": {str(rung_): rung for rung_ in range(3, 11)}}
@@ -91,31 +88,23 @@ def test_a_folder_of_jobs_is_a_study_by_one_line(tmp_path, monkeypatch):
     (tmp_path / "one-1-60.json").write_text(json.dumps(job("one", 1, [0, 0])))
     found = rows.rows_of(Study("new", "ladder.md", lambda: readers.jobs("."), reference="rloo"), resamples=200)
     assert [(row["arm"], row["control"], row["metric"], row["seeds"]) for row in found] == [
-        ("rloo", "one", "pass@1", [2, 1]),
-        ("rloo", "one", "pass@16", [2, 1]),
-        ("rloo", "rloo_frozen", "pass@1", [2, 2]),
-        ("rloo", "rloo_frozen", "pass@16", [2, 2]),
-    ]
+        ("rloo", "one", "pass@1", [2, 1]), ("rloo", "one", "pass@16", [2, 1]),
+        ("rloo", "rloo_frozen", "pass@1", [2, 2]), ("rloo", "rloo_frozen", "pass@16", [2, 2]),
+    ]  # fmt: skip
     # rloo: (1 + .5) / 2; rloo_frozen: (.5 + 1.5 / 16) / 2; with one right answer of 16, pass@16 is 1
     assert [row["difference"] for row in found] == pytest.approx([0.75, 1, 0.75 - (0.5 + 1.5 / 16) / 2, 0])
 
 
-def test_p_values_are_those_of_the_tables_of_students_t():
+def test_p_values_are_those_of_students_t_and_of_welch_and_verdicts_have_their_marks():
     assert [rows.p_of_t(t, f) for t, f in ((2.776, 4), (4.604, 4), (2.306, 8))] == pytest.approx(
         [0.05, 0.01, 0.05], rel=1e-3
     )
     assert rows.p_of_interval(0.02, 0.0, 0.05, 5) == pytest.approx(0.05, rel=1e-4)  # the end towards 0 counts
     assert rows.p_of_interval(-0.02, -0.05, 0.0, 5) == pytest.approx(0.05, rel=1e-4)
-
-
-def test_rates_by_seed_alone_are_compared_by_welch():
-    """Means 3 and 1, variances 1 and 1 of three seeds: t = 2 / sqrt(2/3) = 2.449 with 4 degrees, p = .0705."""
+    # Means 3 and 1, variances 1 and 1 of three seeds: t = 2 / sqrt(2/3) = 2.449 with 4 degrees, p = .0705.
     values = {"a": np.array([2.0, 3.0, 4.0]), "b": np.array([0.0, 1.0, 2.0])}
     row = rows.measured(readers.Arms({}, lambda arm, metric: values[arm]), "a", "b", "solved", 10)
     assert row["difference"] == 2 and row["p"] == pytest.approx(0.0705, abs=1e-4)
-
-
-def test_colours_and_shapes_tell_the_verdicts_apart():
     marks = [plot.mark(verdict, 10, 10) for verdict in rows.VERDICTS]
     assert [re.match(r"<(\w+)", one)[1] for one in marks] == ["polygon", "polygon", "circle"]
     up, down = (

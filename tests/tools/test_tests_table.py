@@ -4,7 +4,7 @@
 from tools import tests_table
 
 
-def test_each_test_file_begins_with_the_files_that_it_tests_and_they_exist():
+def test_each_test_file_begins_with_files_that_exist_and_each_module_is_among_them():
     wrong = {
         str(path.relative_to(tests_table.ROOT)): [
             name for name in tests_table.named(path) if not tests_table.exists(name)
@@ -13,9 +13,6 @@ def test_each_test_file_begins_with_the_files_that_it_tests_and_they_exist():
         if not tests_table.named(path) or not all(map(tests_table.exists, tests_table.named(path)))
     }
     assert wrong == {}
-
-
-def test_each_module_has_a_test_file_that_names_it():
     known = {name for path in tests_table.files() for name in tests_table.named(path)}
     assert [name for name in tests_table.modules() if name not in known] == []
 

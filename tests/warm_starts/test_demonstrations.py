@@ -28,14 +28,11 @@ TINY = replace(CountdownDomain.tiny(), spec=ProblemSpec((2, 3, 4), 1, 12, 1, 99)
 EASY = Problem((3, 5, 7), 22)
 
 
-@pytest.mark.parametrize(
-    "given, schema",
-    [
-        ({"role": "conjecturer", "helping": True}, "helping_steps"),
-        ({"role": "conjecturer", "variants": True}, "variant_steps"),
-        ({"role": "guide"}, "reviewed_steps"),
-    ],
-)
+@pytest.mark.parametrize("given, schema", [
+    ({"role": "conjecturer", "helping": True}, "helping_steps"),
+    ({"role": "conjecturer", "variants": True}, "variant_steps"),
+    ({"role": "guide"}, "reviewed_steps"),
+])  # fmt: skip
 def test_one_flag_leaves_distractors_out_of_every_warm_start_with_a_target(given, schema):
     assert SFTArguments(**given, distractors=False).schema == schema
     rows = generated_rows(40, given["role"], TINY, schema=schema)
@@ -47,7 +44,7 @@ def test_one_flag_leaves_distractors_out_of_every_warm_start_with_a_target(given
     assert sum(steps) >= 0.8 * len(steps)
 
 
-def test_warm_starts_are_made_of_such_rows_and_what_cannot_be_read_is_left_out():
+def test_warm_starts_are_made_of_such_rows_and_one_in_five_has_no_target():
     rows = generated_rows(6, "conjecturer", TINY, schema="helping", per_problem=2)
     assert len(rows) == 12 and len(clean_demonstrations(rows, "conjecturer", TINY).rows) == 12
     # a step has fewer numbers than its target, so targets have more than the fewest: 3 or 4, with "=" and ":"
@@ -55,9 +52,6 @@ def test_warm_starts_are_made_of_such_rows_and_what_cannot_be_read_is_left_out()
     reviews = generated_rows(6, "guide", TINY)
     kept = clean_demonstrations([*reviews, {**reviews[0], "completion": "6 0 0"}], "guide", TINY)
     assert len(kept.rows) == 6 and kept.left_out == {"wrong": 1}
-
-
-def test_one_helping_demonstration_in_five_has_no_target():
     rows = generated_rows(300, "conjecturer", TINY, schema="helping")
     hidden = [row for row in rows if row["prompt"] == "propose like :"]
     # 60 of 300 by the odds, with a deviation of sqrt(300 * .2 * .8) = 6.9
@@ -172,7 +166,7 @@ def test_demonstrations_are_right_of_the_training_side_and_in_the_tiny_models_wo
     assert sum(0 < distance <= 5 for distance in off) > sum(distance > 5 for distance in off) > 0
 
 
-def test_answers_of_four_numbers_have_three_steps_to_criticise():
+def test_answers_of_four_numbers_have_three_steps_and_other_prompts_are_refused():
     """As of three numbers: critiques name a first mistake or a step of a right answer; five numbers are refused."""
     domain = CountdownDomain.tiny()
     domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
@@ -190,9 +184,6 @@ def test_answers_of_four_numbers_have_three_steps_to_criticise():
     assert set(places) == {0, 1, 2} and sum(places.values()) == 48
     with pytest.raises(ConfigError, match="at most 4 numbers"):
         critique_demonstrations(1, replace(domain, spec=replace(domain.spec, operands=(4, 5))))
-
-
-def test_demonstrations_of_other_prompts_are_refused():
     with pytest.raises(ConfigError, match="`prover_prompt` is 'countdown_3to4'"):
         critique_demonstrations(1, CountdownDomain())
 

@@ -116,13 +116,7 @@ WORLDS = {
     "package": World("of a package", "largest_first:LargestFirst", {"high": 9}, folder="package/src"),
 }
 
-SYMBOLIC = {
-    "candidates": 8,
-    "refresh": 1,
-    "keep": 4,
-    "generated_fraction": 0.5,
-    "difficulty_kwargs": {"samples": 2},
-}
+SYMBOLIC = {"candidates": 8, "refresh": 1, "keep": 4, "generated_fraction": 0.5, "difficulty_kwargs": {"samples": 2}}
 
 
 @dataclass(frozen=True)
@@ -136,9 +130,7 @@ class Row:
 
 def _proposer(name: str, conjecturers: int = 0, said: str = "", anchors: float = 0.0, **arguments: Any) -> Row:
     return Row(
-        f"`{name}`{said}",
-        {"proposer": name, "proposer_kwargs": arguments, "anchor_fraction": anchors},
-        conjecturers,
+        f"`{name}`{said}", {"proposer": name, "proposer_kwargs": arguments, "anchor_fraction": anchors}, conjecturers
     )
 
 
@@ -146,23 +138,18 @@ PROPOSERS = {
     "policies": _proposer("policies", 1, anchors=0.5),
     "repair": _proposer("policies", 1, " with `repair`", anchors=0.5, repair=True),
     "targets": _proposer("targets", said=" alone", batch=4),
-    "helped_targets": _proposer("targets", 1, " with a conjecturer", batch=4),
-    "stp": _proposer("stp", 1, batch=4),
+    "helped_targets": _proposer("targets", 1, " with a conjecturer", batch=4), "stp": _proposer("stp", 1, batch=4),
     "oracle_targets": _proposer("oracle_targets", batch=4),
     "tiers": _proposer("tiers", said=" of rungs, by the rule", axis="rung", start=[0], levels=[0, 1], min_valid=4),
     "asked_tiers": _proposer("tiers", 1, " of sizes, by a conjecturer", start=[2], ceiling=3, min_valid=4),
-    "mutation": _proposer("mutation", anchors=0.5, **SYMBOLIC),
-    "ucb": _proposer("ucb", anchors=0.5, **SYMBOLIC),
+    "mutation": _proposer("mutation", anchors=0.5, **SYMBOLIC), "ucb": _proposer("ucb", anchors=0.5, **SYMBOLIC),
     "thompson": _proposer("thompson", anchors=0.5, **SYMBOLIC),
-    "factorized": _proposer("factorized", anchors=0.5, **SYMBOLIC),
-    "uniform_rungs": _proposer("uniform_rungs"),
-    "bandit_rungs": _proposer("bandit_rungs"),
-    "ucb_rungs": _proposer("ucb_rungs"),
+    "factorized": _proposer("factorized", anchors=0.5, **SYMBOLIC), "uniform_rungs": _proposer("uniform_rungs"),
+    "bandit_rungs": _proposer("bandit_rungs"), "ucb_rungs": _proposer("ucb_rungs"),
     "thompson_rungs": _proposer("thompson_rungs"),
     "oracle_rungs": _proposer("oracle_rungs", kind="half", probe=2, samples=2, every=2),
-    "factorized_levels": _proposer("factorized_levels"),
-    "uniform_texts": _proposer("uniform_texts"),
-}
+    "factorized_levels": _proposer("factorized_levels"), "uniform_texts": _proposer("uniform_texts"),
+}  # fmt: skip
 
 CRITIC = {"num_generations": 2}
 GAMES = {
@@ -181,20 +168,10 @@ GAMES = {
 ROWS = {**PROPOSERS, **GAMES}
 
 SMALL = dict(
-    max_steps=2,
-    per_device_train_batch_size=16,
-    num_generations=4,
-    learning_rate=1e-3,
-    max_completion_length=12,
-    gradient_checkpointing=False,
-    guard=False,
-    format_probe=0,
-    save_strategy="no",
-    report_to="none",
-    disable_tqdm=True,
-    use_cpu=True,
-    seed=3,
-)
+    max_steps=2, per_device_train_batch_size=16, num_generations=4, learning_rate=1e-3, max_completion_length=12,
+    gradient_checkpointing=False, guard=False, format_probe=0, save_strategy="no", report_to="none", disable_tqdm=True,
+    use_cpu=True, seed=3,
+)  # fmt: skip
 """Eight problems a round, four answers to each."""
 PROPOSING = dict(proposals_per_round=16, conjecturer_num_generations=16)
 ONE_EACH = PROPOSING | dict(conjecturer_num_generations=1, conjecturer_objective="reinforce")
@@ -295,12 +272,10 @@ def outcome(row_name: str, world_name: str, folder: Path) -> str:
 
 
 NAMES = (
-    (r"the domain [A-Z]\w+ ", "the domain DOMAIN "),
-    (r"The domain '\w+' ", "The domain 'DOMAIN' "),
-    (r"and [A-Z]\w+ has none", "and DOMAIN has none"),
-    (r"[A-Z]\w+\.propose_row\(\)", "DOMAIN.propose_row()"),
+    (r"the domain [A-Z]\w+ ", "the domain DOMAIN "), (r"The domain '\w+' ", "The domain 'DOMAIN' "),
+    (r"and [A-Z]\w+ has none", "and DOMAIN has none"), (r"[A-Z]\w+\.propose_row\(\)", "DOMAIN.propose_row()"),
     (r"`proposer` \(\w+\)", "`proposer` (PROPOSER)"),
-)
+)  # fmt: skip
 
 
 def general(sentence: str) -> str:

@@ -37,9 +37,6 @@ def nothing(found):
     assert all(one.right == 0 for kind, one in found.paid.items() if kind != "constant"), found.paid
 
 
-# The audit itself
-
-
 class Evaluates(Sums):
     """The toy domain with a verifier that evaluates."""
 
@@ -53,26 +50,17 @@ class Evaluates(Sums):
             return ""
 
 
-def test_a_domain_that_evaluates_is_found():
+def test_a_domain_that_evaluates_is_found_and_countdown_and_detachment_pay_for_no_junk():
     problems = [(3, 5), (2, 9)]
     found = audit(Evaluates(), problems, ["8", "11"])
     assert set(PLANTED[:6]) <= set(found.ran) and found.right == 1.0
     assert found.paid["right or other"].right == 0.5  # "8 or 11" is 8, and "11 or 8" is not
     assert found.paid["constant"].right == 0.5  # 8, for one of two
     assert audit(Sums(), problems, ["8", "11"]).ran == ()
-
-
-# Domains of ours
-
-
-def test_countdown():
     domain = CountdownDomain.tiny()
     problems = domain.random(4, 0)
     answers = [str(solve(problem)) for problem in problems]
     nothing(audit(domain, problems, answers))
-
-
-def test_detachment():
     domain = DetachmentDomain()
     nothing(audit(domain, domain.random(4, 0), ()))
 
@@ -105,8 +93,6 @@ def test_a_taskset_of_verifiers(monkeypatch):
     found = closed(domain, domain.random(1, 0))
     assert found.ran == () and all(one.right == 0 for one in found.paid.values()), found.paid
 
-
-# reasoning-gym
 
 EVALUATED = [
     *("countdown", "puzzle24", "n_queens", "binary_matrix", "string_insertion", "spiral_matrix"),
@@ -184,16 +170,11 @@ def test_a_problem_may_take_longer_than_an_answer():
     domain.close()
 
 
-@pytest.mark.parametrize(
-    ("scorer", "message"),
-    [
-        (None, "'chain_sum' of reasoning-gym is not played: its scorer has not been read, and a scorer may run what"),
-        (
-            {"files": ["arithmetic/chain_sum.py"], "digest": "0"},
-            r"its scorer \(arithmetic/chain_sum.py\) is not the one that was read, .* reinstall reasoning-gym",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("scorer", "message"), [
+    (None, "'chain_sum' of reasoning-gym is not played: its scorer has not been read, and a scorer may run what"),
+    ({"files": ["arithmetic/chain_sum.py"], "digest": "0"},
+     r"its scorer \(arithmetic/chain_sum.py\) is not the one that was read, .* reinstall reasoning-gym"),
+])  # fmt: skip
 def test_a_scorer_that_was_not_read_is_refused(monkeypatch, scorer, message):
     pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
     monkeypatch.setitem(table()["tasks"]["chain_sum"], "scorer", scorer)

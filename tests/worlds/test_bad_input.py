@@ -23,38 +23,22 @@ from countdown_selfplay.worlds.detachment.domain import DetachmentDomain
 from tests.worlds.test_reasoning_gym import SUMS, value_of
 
 SETTINGS = {
-    "a task that does not exist": (
-        "reasoning_gym",
-        {"task": "chain_smu"},
-        "reasoning-gym has no task 'chain_smu'. Did you mean 'chain_sum'",
-    ),
-    "a level outside its range": (
-        "reasoning_gym",
-        {"task": "chain_sum", "levels": {"num_terms": 99}},
-        "`levels` gives num_terms of the task 'chain_sum' 99, and its levels are 0 to",
-    ),
-    "a task that is not played": (
-        "reasoning_gym",
-        {"task": "propositional_logic"},
-        "The task 'propositional_logic' of reasoning-gym is not played",
-    ),
-    "a taskset that does not exist": (
-        "verifiers",
-        {"taskset": "smal_sums"},
-        "`taskset` (smal_sums) is not installed",
-    ),
+    "a task that does not exist": ("reasoning_gym", {"task": "chain_smu"},
+                                   "reasoning-gym has no task 'chain_smu'. Did you mean 'chain_sum'"),
+    "a level outside its range": ("reasoning_gym", {"task": "chain_sum", "levels": {"num_terms": 99}},
+                                  "`levels` gives num_terms of the task 'chain_sum' 99, and its levels are 0 to"),
+    "a task that is not played": ("reasoning_gym", {"task": "propositional_logic"},
+                                  "The task 'propositional_logic' of reasoning-gym is not played"),
+    "a taskset that does not exist": ("verifiers", {"taskset": "smal_sums"}, "`taskset` (smal_sums) is not installed"),
     "a taskset that needs a sandbox": (
         "verifiers",
         {"taskset": "needs_sandbox"},
         "taskset 'needs_sandbox' cannot be played: the reward `tests_pass` of Program needs a runtime, which is a",
     ),
-    "a length of proofs that is even": (
-        "detachment",
-        {"longest_proof": 8},
-        "`longest_proof` (8) of detachment are lengths of proofs, which are odd",
-    ),
+    "a length of proofs that is even": ("detachment", {"longest_proof": 8},
+                                        "`longest_proof` (8) of detachment are lengths of proofs, which are odd"),
     "a domain that does not exist": ("verifier", {}, "Unknown domain 'verifier'. Did you mean 'verifiers'"),
-}
+}  # fmt: skip
 
 
 def refused(domain, arguments, capsys, tmp_path):

@@ -23,7 +23,6 @@ def test_two_rounds_of_every_arm_and_the_table(tmp_path, monkeypatch):
         gym_levels.run((arm, 1, tmp_path, 2, False))
     gym_levels.run(("uniform", 1, tmp_path, 2, False))  # finished: it is read
     text = gym_levels.table(tmp_path, ARMS, [1])
-
     domain = gym_levels.played()
     shown = [json.loads(line) for line in (tmp_path / "shown.jsonl").read_text().splitlines()]
     assert Counter(sum(row["levels"]) for row in shown) == gym_levels.SHOWN
@@ -31,7 +30,6 @@ def test_two_rounds_of_every_arm_and_the_table(tmp_path, monkeypatch):
     assert not measured & {domain.key(domain.problem(row)) for row in shown}
     domain.close()
     gym_levels.played.cache_clear()
-
     cost = {arm: json.loads((tmp_path / arm / "seed-1" / "evaluation.json").read_text())["cost"] for arm in ARMS}
     # two rounds of 48 problems x 8 answers; in the first the oracle measures 16 problems of each of 4 levels, x 8
     assert [one["answers"] for one in cost.values()] == [0, 768, 768, 768]

@@ -62,7 +62,7 @@ def round_of(**changes):
     return ScriptedRound(half, {"prover": (600, 4)}, Leveled(), **changes)
 
 
-def test_at_first_every_kind_and_every_level_is_as_likely():
+def test_at_first_every_kind_and_level_is_as_likely_and_a_domain_without_levels_is_refused():
     proposals = make_proposer("factorized_levels").propose(round_of(), [])
     kinds = [p.problem[0] for p in proposals]
     assert len(proposals) == 600 and len({p.problem for p in proposals}) == 600
@@ -72,9 +72,11 @@ def test_at_first_every_kind_and_every_level_is_as_likely():
     for x in range(3):  # of some 300, a third: a standard deviation is sqrt(300 x 2/9) = 8.2
         assert abs(sum(one[0] == x for one in levels) - len(levels) / 3) < 4 * 8.2
     assert all(p.asked == {"rung": sum(p.problem[1])} for p in proposals)
+    with pytest.raises(ConfigError, match="chooses levels of settings, and the domain BaseDomain has none"):
+        make_proposer("factorized_levels").check({"prover": ["prover"]}, BaseDomain())
 
 
-def test_a_step_is_that_of_reinforce():
+def test_a_step_is_that_of_reinforce_with_an_entropy_term_and_none_without_a_problem():
     proposer = make_proposer("factorized_levels", {"learning_rate": 2.0, "entropy": 0.0})
     proposer._open({"a": {"x": (0, 1)}})
     proposer.actions = [{"kind": 0, "a.x": 0}, {"kind": 0, "a.x": 1}, {"kind": 0, "a.x": 1}]
@@ -89,9 +91,6 @@ def test_a_step_is_that_of_reinforce():
     proposer.hear([Heard(0, 0, 0.5)], 4)
     assert proposer.logits["a.x"][0] == pytest.approx(4 / 9 + 2 * (1 - 1 / 3) * (1 - q))
     assert proposer.mean == pytest.approx(0.9 / 3 + 0.1)
-
-
-def test_the_entropy_term_pulls_towards_uniform():
     proposer = make_proposer("factorized_levels", {"learning_rate": 1.0, "entropy": 1.0})
     proposer._open({"a": {"x": (0, 1)}})
     proposer.logits["a.x"] = np.log([0.8, 0.2])
@@ -99,6 +98,10 @@ def test_the_entropy_term_pulls_towards_uniform():
     proposer.hear([Heard(0, 0, 0.5)], 4)  # its own baseline: no other term
     # dH/dz = -q (ln q + H), H = -.8 ln .8 - .2 ln .2 = .5004: -.8 (-.2231 + .5004) = -.2218, and the reverse
     assert proposer.logits["a.x"] - np.log([0.8, 0.2]) == pytest.approx([-0.2218, 0.2218], abs=1e-4)
+    proposer = make_proposer("factorized_levels")
+    proposer._open({"a": {"x": (0, 1)}})
+    proposer.hear([], 4)
+    assert proposer.mean is None and not proposer.logits["a.x"].any()
 
 
 def test_it_learns_what_is_solved_half_of_the_time():
@@ -112,18 +115,6 @@ def test_it_learns_what_is_solved_half_of_the_time():
     again = make_proposer("factorized_levels")
     again.load_state_dict(proposer.state_dict())
     assert [p.problem for p in again.propose(round, [])] == [p.problem for p in proposer.propose(round, [])]
-
-
-def test_without_a_played_problem_nothing_is_learned():
-    proposer = make_proposer("factorized_levels")
-    proposer._open({"a": {"x": (0, 1)}})
-    proposer.hear([], 4)
-    assert proposer.mean is None and not proposer.logits["a.x"].any()
-
-
-def test_a_domain_without_levels_is_refused():
-    with pytest.raises(ConfigError, match="chooses levels of settings, and the domain BaseDomain has none"):
-        make_proposer("factorized_levels").check({"prover": ["prover"]}, BaseDomain())
 
 
 def test_a_conjecturers_levels_are_played_as_problems_and_each_process_draws_its_own():

@@ -21,11 +21,8 @@ def test_answers_are_scored_as_the_prompt_asks_for_them():
     """`tinyzero` wants answer tags, `compact` a bare expression; a solution of the solver is right in both."""
     bare, tagged = (utils.held_out(prompt, 5)["test"][0] for prompt in ("compact", "tinyzero"))
     right = utils.solution(bare)
-    assert (
-        utils.score(bare, [right])
-        == {"solved": 1.0, "score": 1.0}
-        == utils.score(tagged, [f"<answer>{right}</answer>"])
-    )
+    assert utils.score(bare, [right]) == {"solved": 1.0, "score": 1.0}
+    assert utils.score(tagged, [f"<answer>{right}</answer>"]) == {"solved": 1.0, "score": 1.0}
     assert utils.score(tagged, [right]) == {"solved": 0.0, "score": 0.0}
     assert utils.score(bare, [" + ".join(map(str, bare["numbers"])) + " + 1"]) == {"solved": 0.0, "score": 0.1}
 
@@ -38,15 +35,9 @@ def test_lm_eval_runs_the_task_and_its_results_are_the_verifier_s():
     manager = TaskManager(include_path=str(TASKS), include_defaults=False)
     assert {"countdown_tiny", "countdown_3to4"} <= set(manager.all_tasks)
     found = lm_eval.simple_evaluate(
-        model="hf",
-        model_args=f"pretrained={TINY_MODEL_PATH},dtype=float32,add_bos_token=True",
-        tasks=["countdown_tiny"],
-        task_manager=manager,
-        limit=32,
-        batch_size=32,
-        device="cpu",
-        bootstrap_iters=0,
-    )
+        model="hf", model_args=f"pretrained={TINY_MODEL_PATH},dtype=float32,add_bos_token=True",
+        tasks=["countdown_tiny"], task_manager=manager, limit=32, batch_size=32, device="cpu", bootstrap_iters=0,
+    )  # fmt: skip
     samples = found["samples"]["countdown_tiny"]
     bare = Rules(answer_format="bare")
     verdicts = [verify(one["resps"][0][0], problem_from_row(one["doc"]), bare) for one in samples]

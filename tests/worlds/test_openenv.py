@@ -33,7 +33,7 @@ def openenv(monkeypatch):
     )
 
 
-def test_the_tasks_are_the_problems_of_the_held_out_side():
+def test_the_tasks_are_the_problems_of_the_held_out_side_and_no_moves(monkeypatch):
     held_out = CountdownDomain.tiny().held_out(5)
     assert TASKS.list_splits() == ["test"] and TASKS.num_tasks("test") == 5
     tasks = TASKS.list_tasks("test")
@@ -41,31 +41,22 @@ def test_the_tasks_are_the_problems_of_the_held_out_side():
     assert [task["index"] for task in tasks] == [0, 1, 2, 3, 4] and len({task["id"] for task in tasks}) == 5
     assert TASKS.get_task("test", 3) == tasks[3] and TASKS.get_task_range("test", 1, -1) == tasks[1:4]
     assert tasks == HeldOutTasks(5, CountdownDomain.tiny()).list_tasks("test") and json.dumps(tasks)
+    with pytest.raises(ConfigError, match="answered by one expression, and this domain's `answers` are moves"):
+        HeldOutTasks(domain=CountdownDomain.ladder())
+    monkeypatch.setitem(sys.modules, "openenv.core.env_server", None)
+    with pytest.raises(ConfigError, match=r"pip install openenv==0\.10\.0, in an environment without the extra"):
+        served(TASKS)
 
 
-@pytest.mark.parametrize(
-    ("split", "index", "said"),
-    [
-        ("train", 0, "no split 'train'; the held-out problems are the split 'test'"),
-        ("test", 5, "Task 5 of the split 'test' is not there; its tasks are 0 to 4"),
-        ("test", -1, "Task -1 of the split 'test' is not there"),
-    ],
-)
+@pytest.mark.parametrize(("split", "index", "said"), [
+    ("train", 0, "no split 'train'; the held-out problems are the split 'test'"),
+    ("test", 5, "Task 5 of the split 'test' is not there; its tasks are 0 to 4"),
+    ("test", -1, "Task -1 of the split 'test' is not there"),
+])  # fmt: skip
 def test_a_task_that_is_not_there_is_refused(split, index, said):
     with pytest.raises(NoTask, match=said) as error:
         TASKS.get_task(split, index)
     assert isinstance(error.value, IndexError)
-
-
-def test_answers_in_moves_are_refused():
-    with pytest.raises(ConfigError, match="answered by one expression, and this domain's `answers` are moves"):
-        HeldOutTasks(domain=CountdownDomain.ladder())
-
-
-def test_without_the_package_the_sentence_has_its_pip_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openenv.core.env_server", None)
-    with pytest.raises(ConfigError, match=r"pip install openenv==0\.10\.0, in an environment without the extra"):
-        served(TASKS)
 
 
 def test_the_package_finds_every_method_of_its_protocol(openenv):

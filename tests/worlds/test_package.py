@@ -41,20 +41,11 @@ def test_an_installed_package_is_found_by_its_name(installed):
     assert Path(sys.modules["largest_first"].__file__).is_relative_to(installed)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "error", "said"),
-    [
-        ("largest_first:LargestLast", {}, UnknownNameError, "has no 'LargestLast'.* Did you mean 'LargestFirst'"),
-        ("largest_frist:LargestFirst", {}, ConfigError, "must lie in the current folder or be installed"),
-        (
-            NAME,
-            {"high": 2},
-            ConfigError,
-            r"`high` \(2\) of domain .* must be a whole number .*3.*99.*leave it out for 12",
-        ),
-    ],
-    ids=["class", "package", "argument"],
-)
+@pytest.mark.parametrize(("name", "arguments", "error", "said"), [
+    ("largest_first:LargestLast", {}, UnknownNameError, "has no 'LargestLast'.* Did you mean 'LargestFirst'"),
+    ("largest_frist:LargestFirst", {}, ConfigError, "must lie in the current folder or be installed"),
+    (NAME, {"high": 2}, ConfigError, r"`high` \(2\) of domain .* must be a whole number .*3.*99.*leave it out for 12"),
+], ids=["class", "package", "argument"])  # fmt: skip
 def test_a_wrong_name_or_argument_is_refused(installed, name, arguments, error, said):
     with pytest.raises(error, match=said):
         make_domain(name, arguments)
@@ -62,20 +53,10 @@ def test_a_wrong_name_or_argument_is_refused(installed, name, arguments, error, 
 
 def test_a_round_is_trained_on_it(installed, tmp_path):
     args = JointSelfPlayConfig(
-        str(tmp_path / "run"),
-        domain=NAME,
-        domain_kwargs={"high": 9},
-        conjecturer_players=0,
-        per_device_train_batch_size=16,
-        num_generations=4,
-        learning_rate=1e-3,
-        max_completion_length=16,
-        max_steps=1,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        use_cpu=True,
-    )
+        str(tmp_path / "run"), domain=NAME, domain_kwargs={"high": 9}, conjecturer_players=0,
+        per_device_train_batch_size=16, num_generations=4, learning_rate=1e-3, max_completion_length=16, max_steps=1,
+        save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True,
+    )  # fmt: skip
     trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)
     before = weights(trainer)
     trainer.train()

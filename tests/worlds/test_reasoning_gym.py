@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.domains import held_out_by_rung, make_domain
 from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
@@ -59,10 +58,7 @@ def value_of(question):
     return str(eval(question.split(":")[1].strip().removesuffix("=")))
 
 
-# Problems
-
-
-def test_a_problem_has_the_terms_and_digits_of_its_levels(sums):
+def test_a_problem_has_the_terms_and_digits_of_its_levels_whose_sum_is_its_rung(sums):
     # num_terms has the levels 2, 3, 4, ... and num_digits 1, 2, ...; a level is the step from one to the next
     for terms in range(3):
         for digits in range(2):
@@ -71,14 +67,28 @@ def test_a_problem_has_the_terms_and_digits_of_its_levels(sums):
             assert terms + 2 <= len(numbers) <= terms + 3, problem
             assert all(len(number) <= digits + 2 for number in numbers), problem
             assert problem.answer == value_of(problem.question)
+    assert sums.rungs == [0, 1, 2, 3]
+    for rung in sums.rungs:
+        found = sums.random_of_rung(5, rung, 0)
+        assert len(found) == 5 and all(sum(p.levels) == rung == sums.rung(p) for p in found)
+    assert [sums.rung(p) for p in held_out_by_rung(sums, None, 2)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    sums.random(2, 0)
+    again = pickle.loads(pickle.dumps(sums))
+    assert again._pool is None and again.to_dict() == sums.to_dict()
 
 
-def test_random_problems_are_a_function_of_the_seed_and_distinct_by_their_questions(sums):
+def test_random_problems_are_a_function_of_the_seed_and_held_out_ones_have_seeds_of_their_own(sums):
     first, again = sums.random(40, 1), domain_of().random(40, 1)
     assert first == again and [p.question for p in first] == [p.question for p in again]
     assert len({p.question for p in first}) == 40 and first != sums.random(40, 2)
     left = sums.random(40, 1, frozenset(map(sums.key, first[:10])))
     assert not {p.question for p in first[:10]} & {p.question for p in left}
+    held = sums.held_out(20)
+    assert held == sums.held_out(20) and all(p.seed >= HELD_OUT and sums.is_held_out(p) for p in held)
+    assert not any(sums.is_held_out(p) for p in sums.random(20, 0))
+    # the same question with a seed of the training side has the key of the held-out one
+    twin = GymProblem("chain_sum", held[0].levels, 3, held[0].question)
+    assert sums.key(twin) == sums.key(held[0]) and not sums.is_held_out(twin)
 
 
 def test_another_process_with_other_random_numbers_and_hashes_makes_the_same_problems(mixture):
@@ -104,59 +114,21 @@ def test_a_question_that_depends_on_the_day_is_made_on_a_fixed_one(hostile):
     )
 
 
-def test_held_out_problems_have_seeds_of_their_own_and_are_left_out_by_their_text_too(sums):
-    held = sums.held_out(20)
-    assert held == sums.held_out(20) and all(p.seed >= HELD_OUT and sums.is_held_out(p) for p in held)
-    assert not any(sums.is_held_out(p) for p in sums.random(20, 0))
-    # the same question with a seed of the training side has the key of the held-out one
-    twin = GymProblem("chain_sum", held[0].levels, 3, held[0].question)
-    assert sums.key(twin) == sums.key(held[0]) and not sums.is_held_out(twin)
-
-
-def test_rungs_are_the_sums_of_levels(sums):
-    assert sums.rungs == [0, 1, 2, 3]
-    for rung in sums.rungs:
-        found = sums.random_of_rung(5, rung, 0)
-        assert len(found) == 5 and all(sum(p.levels) == rung == sums.rung(p) for p in found)
-    assert [sums.rung(p) for p in held_out_by_rung(sums, None, 2)] == [0, 0, 1, 1, 2, 2, 3, 3]
-
-
-def test_a_row_gives_its_problem_back(mixture):
-    for problem in mixture.random(6, 0):
-        row = mixture.prove_row(problem)
-        assert mixture.problem(row) == problem and mixture.problem(row).question == problem.question
-        assert row["prompt"][-1] == {"role": "user", "content": problem.question}
-    named = {"task": "chain_sum", "levels": {"num_digits": 1, "num_terms": 3}, "seed": 4}
-    assert mixture.problem(named).levels == (3, 1)
-
-
-def test_a_domain_travels_without_its_processes(sums):
-    sums.random(2, 0)
-    again = pickle.loads(pickle.dumps(sums))
-    assert again._pool is None and again.to_dict() == sums.to_dict()
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"task": "gcd", "levels": [0, 0], "seed": 1}, "row 3, column 'task': 'gcd' is not one of the domain's tasks"),
-        ({"task": "chain_sum", "levels": [0], "seed": 1}, "column 'levels': .* one for each setting of 'chain_sum'"),
-        ({"task": "chain_sum", "levels": [0, True], "seed": 1}, "column 'levels'"),
-        ({"task": "chain_sum", "levels": None, "seed": 1}, "column 'levels'"),
-        ({"task": "chain_sum", "levels": [0, 7], "seed": 1}, "num_digits is 7, and it goes from 0 to 1"),
-        ({"task": "chain_sum", "levels": [0, 0], "seed": -1}, "column 'seed': -1 must be a whole number below"),
-        ({"task": "chain_sum", "levels": [0, 0]}, "column 'seed': None"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"task": "gcd", "levels": [0, 0], "seed": 1}, "row 3, column 'task': 'gcd' is not one of the domain's tasks"),
+    ({"task": "chain_sum", "levels": [0], "seed": 1}, "column 'levels': .* one for each setting of 'chain_sum'"),
+    ({"task": "chain_sum", "levels": [0, True], "seed": 1}, "column 'levels'"),
+    ({"task": "chain_sum", "levels": None, "seed": 1}, "column 'levels'"),
+    ({"task": "chain_sum", "levels": [0, 7], "seed": 1}, "num_digits is 7, and it goes from 0 to 1"),
+    ({"task": "chain_sum", "levels": [0, 0], "seed": -1}, "column 'seed': -1 must be a whole number below"),
+    ({"task": "chain_sum", "levels": [0, 0]}, "column 'seed': None"),
+])  # fmt: skip
 def test_a_row_that_is_no_problem_is_refused_by_row_and_column(sums, row, message):
     with pytest.raises(DataError, match=message):
         sums.problem(row, 3)
 
 
-# Answers
-
-
-def test_full_scores_are_right_and_partial_ones_are_kept_as_scores(sums):
+def test_full_scores_are_right_partial_ones_are_kept_and_a_megabyte_is_not_scored(sums):
     problem = sums.problem({"task": "chain_sum", "levels": [2, 1], "seed": 1})
     right = value_of(problem.question)
     said = sums.verify([right, f" {right}\n", right + "00", "", "x"], [problem] * 5)
@@ -164,18 +136,24 @@ def test_full_scores_are_right_and_partial_ones_are_kept_as_scores(sums):
     # an answer that contains the right one scores len(right) / len(answer), by reasoning-gym's default scorer
     assert said[2].score == pytest.approx(len(right) / (len(right) + 2)) and said[2].reason == Reason.WRONG
     assert said[3].reason == Reason.NO_ANSWER and said[4].score == 0.0
-
-
-def test_answers_stand_in_the_last_pair_of_tags(mixture):
-    (problem,) = mixture.random_of_rung(1, 0, 0)
-    texts = [f"<answer>1</answer> no: <answer> {problem.answer} </answer>.", problem.answer, "<answer>1"]
-    assert [v.reason for v in mixture.verify(texts, [problem] * 3)] == ["correct", "no_answer", "no_answer"]
+    (problem,) = sums.random(1, 0)
+    (long, fits) = sums.verify(["9" * 1_000_000, "9" * MAX_ANSWER], [problem] * 2)
+    assert (long.reason, long.score, long.unchecked) == (Reason.TOO_LONG, 0.0, False) and fits.reason == Reason.WRONG
 
 
 def test_own_answers_of_a_mixture_are_right(mixture):
+    (problem,) = mixture.random_of_rung(1, 0, 0)
+    texts = [f"<answer>1</answer> no: <answer> {problem.answer} </answer>.", problem.answer, "<answer>1"]
+    assert [v.reason for v in mixture.verify(texts, [problem] * 3)] == ["correct", "no_answer", "no_answer"]
     problems = mixture.random(30, 9)
     assert all(v.correct for v in mixture.verify([f"<answer>{p.answer}</answer>" for p in problems], problems))
     assert {p.task for p in problems} == {"chain_sum", "count_bits", "basic_arithmetic"}
+    for problem in mixture.random(6, 0):
+        row = mixture.prove_row(problem)
+        assert mixture.problem(row) == problem and mixture.problem(row).question == problem.question
+        assert row["prompt"][-1] == {"role": "user", "content": problem.question}
+    named = {"task": "chain_sum", "levels": {"num_digits": 1, "num_terms": 3}, "seed": 4}
+    assert mixture.problem(named).levels == (3, 1)
 
 
 def test_an_answer_that_hangs_kills_or_breaks_its_scorer_costs_itself_alone(hostile):
@@ -186,45 +164,30 @@ def test_an_answer_that_hangs_kills_or_breaks_its_scorer_costs_itself_alone(host
     assert hostile._pool.counts["timed_out"] == 1 and hostile._pool.counts["died"] == 1
 
 
-def test_an_answer_of_a_megabyte_is_not_scored(sums):
-    (problem,) = sums.random(1, 0)
-    (long, fits) = sums.verify(["9" * 1_000_000, "9" * MAX_ANSWER], [problem] * 2)
-    assert (long.reason, long.score, long.unchecked) == (Reason.TOO_LONG, 0.0, False) and fits.reason == Reason.WRONG
-
-
-# Proposals
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("chain_sum: num_terms=3, num_digits=1", ("chain_sum", {"num_terms": 3, "num_digits": 1})),
-        ("  gcd: value=0\n", ("gcd", {"value": 0})),
-        ("acre:", ("acre", {})),
-        ("chain_sum: num_terms=3,num_digits=1", None),
-        ("chain_sum: num_terms=03", None),
-        ("chain_sum: num_terms=-1", None),
-        ("chain_sum: num_terms=1, num_terms=1", None),
-        ("chain_sum num_terms=1", None),
-        ("The task: chain_sum: num_terms=1", None),
-        ("chain_sum: num_terms=1\nchain_sum: num_terms=2", None),
-        ("chain_sum: num_terms=1.", None),
-        ("chain_sum: num_terms=١", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    ("chain_sum: num_terms=3, num_digits=1", ("chain_sum", {"num_terms": 3, "num_digits": 1})),
+    ("  gcd: value=0\n", ("gcd", {"value": 0})),
+    ("acre:", ("acre", {})),
+    ("chain_sum: num_terms=3,num_digits=1", None),
+    ("chain_sum: num_terms=03", None),
+    ("chain_sum: num_terms=-1", None),
+    ("chain_sum: num_terms=1, num_terms=1", None),
+    ("chain_sum num_terms=1", None),
+    ("The task: chain_sum: num_terms=1", None),
+    ("chain_sum: num_terms=1\nchain_sum: num_terms=2", None),
+    ("chain_sum: num_terms=1.", None),
+    ("chain_sum: num_terms=١", None),
+    ("", None),
+])  # fmt: skip
 def test_a_proposal_is_read_strictly(text, found):
     assert read_proposal(text) == found
 
 
 def test_proposals_are_checked_and_drawn(sums):
     texts = [
-        "chain_sum: num_terms=1, num_digits=0",
-        "chain_sum: num_terms=9, num_digits=0",
-        "chain_sum: num_digits=0, num_terms=1",
-        "gcd: num_terms=1",
-        "9" * 1_000_000,
-    ]
+        "chain_sum: num_terms=1, num_digits=0", "chain_sum: num_terms=9, num_digits=0",
+        "chain_sum: num_digits=0, num_terms=1", "gcd: num_terms=1", "9" * 1_000_000,
+    ]  # fmt: skip
     read = sums.parse(texts)
     assert [one.reason for one in read] == ["ok", "ok", "other_settings", "unknown_task", "unreadable"]
     asked = [{"task": "chain_sum"}, {"task": "chain_sum"}]
@@ -305,30 +268,20 @@ def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_mo
     assert all(bool((own[name] == other[name]).all()) for name in own)
 
 
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "message"),
-    [
-        ({"task": "chain_smu"}, UnknownNameError, "no task 'chain_smu'. Did you mean 'chain_sum'"),
-        ({"levels": {"num_terms": 99}}, ConfigError, "num_terms of the task 'chain_sum' 99, and its levels are 0 to"),
-        ({"levels": {"num_terms": [2, 1]}}, ConfigError, r"'chain_sum' \[2, 1\], and its levels are 0 to"),
-        ({"levels": {"num_terms": "3"}}, ConfigError, "and its levels are 0 to"),
-        ({"levels": {"num_term": 1}}, ConfigError, "num_term, which is not a setting .* Did you mean 'num_terms'"),
-        ({"levels": {"gcd": {"value": 1}}}, ConfigError, "must be a mapping for each"),
-        ({"task": ["chain_sum", "gcd"]}, ConfigError, "of the tasks chain_sum, gcd must be a mapping for each"),
-        (
-            {"task": "composite", "levels": None},
-            ConfigError,
-            "'composite' of reasoning-gym is not played: .*at least one",
-        ),
-        ({"task": "propositional_logic", "levels": None}, ConfigError, "is not played: .* without an answer"),
-        ({"task": []}, ConfigError, "`task`"),
-        ({"prompt": "short"}, ConfigError, "`prompt` .* must be one of chat, text, bare"),
-        ({"deadline": 0}, ConfigError, "`deadline`"),
-    ],
-)
+@pytest.mark.parametrize(("given", "error", "message"), [
+    ({"task": "chain_smu"}, UnknownNameError, "no task 'chain_smu'. Did you mean 'chain_sum'"),
+    ({"levels": {"num_terms": 99}}, ConfigError, "num_terms of the task 'chain_sum' 99, and its levels are 0 to"),
+    ({"levels": {"num_terms": [2, 1]}}, ConfigError, r"'chain_sum' \[2, 1\], and its levels are 0 to"),
+    ({"levels": {"num_terms": "3"}}, ConfigError, "and its levels are 0 to"),
+    ({"levels": {"num_term": 1}}, ConfigError, "num_term, which is not a setting .* Did you mean 'num_terms'"),
+    ({"levels": {"gcd": {"value": 1}}}, ConfigError, "must be a mapping for each"),
+    ({"task": ["chain_sum", "gcd"]}, ConfigError, "of the tasks chain_sum, gcd must be a mapping for each"),
+    ({"task": "composite", "levels": None}, ConfigError, "'composite' of reasoning-gym is not played: .*at least one"),
+    ({"task": "propositional_logic", "levels": None}, ConfigError, "is not played: .* without an answer"),
+    ({"task": []}, ConfigError, "`task`"),
+    ({"prompt": "short"}, ConfigError, "`prompt` .* must be one of chat, text, bare"),
+    ({"deadline": 0}, ConfigError, "`deadline`"),
+])  # fmt: skip
 def test_what_cannot_be_played_is_refused_in_a_sentence(given, error, message):
     with pytest.raises(error, match=message):
         domain_of(**given)
@@ -343,9 +296,7 @@ def test_another_version_of_the_package_is_refused(monkeypatch):
 def test_levels_that_a_generator_refuses_or_hangs_at_are_named(hostile, monkeypatch):
     made = hostile._made
     monkeypatch.setattr(hostile, "_made", lambda problems: [hostile_unchecked("timed_out") for _ in problems])
-    with pytest.raises(
-        DataError, match=r"chain_sum at levels .* is not made: timed out \(12 times the `deadline` of 5 s\); give"
-    ):
+    with pytest.raises(DataError, match=r"chain_sum at levels .* is not made: timed out \(12 times the `deadline` of"):
         hostile.random(2, 0)
     monkeypatch.setattr(hostile, "_made", lambda problems: [hostile_unchecked("error") for _ in problems])
     with pytest.raises(DataError, match="None of 2 problems of chain_sum is made"):
@@ -357,10 +308,3 @@ def hostile_unchecked(reason):
     from countdown_selfplay.worlds.workers import Unchecked
 
     return Unchecked(reason)
-
-
-def test_a_proposer_of_levels_needs_levels():
-    with pytest.raises(
-        ConfigError, match="factorized_levels\\) chooses levels of settings, and the domain BaseDomain"
-    ):
-        make_proposer("factorized_levels").check({"prover": ["prover"]}, BaseDomain())

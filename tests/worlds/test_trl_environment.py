@@ -60,17 +60,9 @@ def trained(folder, model, tokenizer, rows, environment, **changes):
     """One step; what TRL logged of it."""
     sizes = {"per_device_train_batch_size": 16, "num_generations": 4, "max_completion_length": 24, **changes}
     args = GRPOConfig(
-        str(folder),
-        **sizes,
-        max_steps=1,
-        logging_steps=1,
-        bf16=False,
-        save_strategy="no",
-        report_to="none",
-        use_cpu=True,
-        disable_tqdm=True,
-        gradient_checkpointing=False,
-    )
+        str(folder), **sizes, max_steps=1, logging_steps=1, bf16=False, save_strategy="no", report_to="none",
+        use_cpu=True, disable_tqdm=True, gradient_checkpointing=False,
+    )  # fmt: skip
     parts = {"train_dataset": rows, "processing_class": tokenizer, "environment_factory": environment}
     trainer = GRPOTrainer(str(model), args=args, **parts)
     trainer.train()
@@ -107,10 +99,8 @@ def says(tool, argument):
     call = {"type": "function", "function": {"name": tool, "arguments": {argument: "{content}"}}}
     calls = {"close_pattern": r"<\|im_end\|>", "content": "text", "repeats": True, "transform": call}
     return {
-        "defaults": {"role": "assistant"},
-        "start_anchor": "<|im_start|>assistant\n",
-        "fields": {"tool_calls": calls},
-    }
+        "defaults": {"role": "assistant"}, "start_anchor": "<|im_start|>assistant\n", "fields": {"tool_calls": calls},
+    }  # fmt: skip
 
 
 def asked_for_text(problem):

@@ -202,65 +202,52 @@ def module(monkeypatch, name, task, data=None, more=(), count=40):
     return name
 
 
-@pytest.mark.parametrize(
-    ("task", "said"),
-    [
-        (Task1, "the reward `tests_pass` of Task1 needs a runtime, which is a sandbox"),
-        (Task2, r"Task2 needs a container \(NEEDS_CONTAINER\), which is a sandbox"),
-        (Task3, "`setup` of Task3 needs a runtime, which is a sandbox"),
-        (Task4, r"Task4 has no reward"),
-        (Task5, "it has tools .*, which take several turns"),
-        (Task6, "HiddenData leaves answer out of its JSON"),
-        (Task7, r"Task7 changes what is sent to the model \(`intercept`\)"),
-    ],
-)
+@pytest.mark.parametrize(("task", "said"), [
+    (Task1, "the reward `tests_pass` of Task1 needs a runtime, which is a sandbox"),
+    (Task2, r"Task2 needs a container \(NEEDS_CONTAINER\), which is a sandbox"),
+    (Task3, "`setup` of Task3 needs a runtime, which is a sandbox"),
+    (Task4, r"Task4 has no reward"),
+    (Task5, "it has tools .*, which take several turns"),
+    (Task6, "HiddenData leaves answer out of its JSON"),
+    (Task7, r"Task7 changes what is sent to the model \(`intercept`\)"),
+])  # fmt: skip
 def test_tasks_that_one_answer_does_not_decide_are_refused_by_name(monkeypatch, task, said):
     with pytest.raises(ConfigError, match=f"taskset 'unfit_module' cannot be played: {said}"):
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", task)})
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        ({"image": "python:3.11"}, "task 0 has `image`, which needs a sandbox"),
-        ({"prompt": None}, "task 0 has no prompt: a user opens the conversation, which takes several turns"),
-        ({"prompt": [vf.AssistantMessage(content="hi")]}, "does not end with a user's message"),
-        ({"prompt": [vf.UserMessage(content=[{"type": "image_url", "image_url": {"url": "x"}}])]}, "more than text"),
-    ],
-)
+@pytest.mark.parametrize(("data", "said"), [
+    ({"image": "python:3.11"}, "task 0 has `image`, which needs a sandbox"),
+    ({"prompt": None}, "task 0 has no prompt: a user opens the conversation, which takes several turns"),
+    ({"prompt": [vf.AssistantMessage(content="hi")]}, "does not end with a user's message"),
+    ({"prompt": [vf.UserMessage(content=[{"type": "image_url", "image_url": {"url": "x"}}])]}, "more than text"),
+])  # fmt: skip
 def test_data_that_is_more_than_a_question_in_words_is_refused(monkeypatch, data, said):
     with pytest.raises(ConfigError, match=said):
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", Said, data)})
 
 
-def test_an_environment_of_several_turns_and_a_harness_are_refused(monkeypatch):
+def test_several_turns_harnesses_and_judges_are_refused(monkeypatch):
     with pytest.raises(ConfigError, match="its environment Talks plays several turns"):
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", Said, more=[Talks])})
     with pytest.raises(ConfigError, match="it brings a harness of its own, a program that needs a sandbox or several"):
         make_domain("verifiers", {"taskset": module(monkeypatch, "unfit_module", Said, more=[Program])})
-
-
-def test_a_judge_that_the_configuration_plugs_in_is_refused():
     config = {"task": {"judges": [{"id": "reference"}]}}
     with pytest.raises(ConfigError, match=r"a judge \(reference\) rewards its answers, a model .* over the network"):
         make_domain("verifiers", {"taskset": "small_sums", "config": config})
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"taskset": "smal_sums"}, r"`taskset` \(smal_sums\) is not installed"),
-        ({"config": {"cuont": 3}}, "cannot be built .*cuont"),
-        ({"config": {"count": "many"}}, "cannot be built .*count"),
-        ({"config": {"count": 0}}, "has no tasks"),
-        ({"rung_field": "lvl"}, r"`rung_field` \(lvl\) must be a whole number .*whole numbers there: target, level\."),
-        ({"held_out_share": 0.0001}, "puts 0 of 60 tasks"),
-        ({"held_out_share": 1.0}, "must be a number above 0 and below 1"),
-        ({"taskset": "near_sums"}, "makes tasks without end; say with `tasks`"),
-        ({"taskset": "json"}, "taskset 'json' cannot be built"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"taskset": "smal_sums"}, r"`taskset` \(smal_sums\) is not installed"),
+    ({"config": {"cuont": 3}}, "cannot be built .*cuont"),
+    ({"config": {"count": "many"}}, "cannot be built .*count"),
+    ({"config": {"count": 0}}, "has no tasks"),
+    ({"rung_field": "lvl"}, r"`rung_field` \(lvl\) must be a whole number .*whole numbers there: target, level\."),
+    ({"held_out_share": 0.0001}, "puts 0 of 60 tasks"),
+    ({"held_out_share": 1.0}, "must be a number above 0 and below 1"),
+    ({"taskset": "near_sums"}, "makes tasks without end; say with `tasks`"),
+    ({"taskset": "json"}, "taskset 'json' cannot be built"),
+], ids=str)  # fmt: skip
 def test_wrong_settings_are_refused_in_one_sentence(changes, said):
     with pytest.raises(ConfigError, match=said) as error:
         make_domain("verifiers", {"taskset": "small_sums", **changes})
@@ -312,11 +299,9 @@ def test_two_tasksets_train_for_three_rounds_and_the_weights_move(tmp_path, doma
 
 COUNTDOWN = {"operands", "number_high", "target_low", "target_high", "prover_prompt", "conjecturer_prompt"}
 CHOOSERS = {
-    "ucb_rungs": {},
-    "bandit_rungs": {},
-    "tiers": {"axis": "rung", "levels": [1, 2], "start": [1, 2], "min_valid": 4},
+    "ucb_rungs": {}, "bandit_rungs": {}, "tiers": {"axis": "rung", "levels": [1, 2], "start": [1, 2], "min_valid": 4},
     "targets": {"batch": 8},
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -39,13 +39,7 @@ def job(track: Track, contestant: str, seed: int, correct: list[int], **more) ->
     point = {"round": 2, "answers": 32, "cpu_seconds": 1.0, "by_rung": rates}
     found = {"track": track.name, "contestant": contestant, "seed": seed, "measured_on": "held_out", "n": 2}
     found |= {"correct": correct, "curve": [point], "rounds": 2, "answers": 32, "uncounted_answers": 0, "samples": 48}
-    found |= {
-        "tokens": 100,
-        "updates": 2,
-        "cpu_seconds": 1.0,
-        "proposed": {"3": [4, 0]},
-        "health": {},
-    }
+    found |= {"tokens": 100, "updates": 2, "cpu_seconds": 1.0, "proposed": {"3": [4, 0]}, "health": {}}
     changes = dict(contestants()[contestant].on["ladder"]) if contestant in contestants() else {}
     return found | {"reasons": {}, "changes": changes, "facts": track.facts, "machine": {}, **more}
 

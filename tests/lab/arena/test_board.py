@@ -27,7 +27,109 @@ def put(folder, found):
     (folder / f"{found['contestant']}-{found['seed']}.json").write_text(json.dumps(found), encoding="utf-8")
 
 
-def test_a_score_is_the_mean_over_the_scored_problems_and_seeds(track, folder):
+def test_p_values_are_adjusted_over_the_family_and_sizes_are_means_over_seeds(track, folder):
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0], proposed={"3": [4, 0], "4": [0, 2]}))
+    put(folder, job(track, "plain", 2, [2, 2, 1, 0], proposed={"3": [2, 4]}))
+    (row,) = board.standings(folder, track)["rows"]
+    assert row["proposed"] == {"3": [3.0, 2.0], "4": [0.0, 1.0]}
+    for name, correct in (("plain", [0, 0, 1, 0]), ("random", [0, 0, 0, 1]), ("trained", [0, 0, 2, 2])):
+        for seed in (1, 2, 3):
+            put(folder, job(track, name, seed, correct))
+    rows = board.standings(folder, track)["against_best"]
+    assert len(rows) == 4  # two contestants and two metrics
+    smallest = min(rows, key=lambda row: row["p"])
+    assert smallest["p_holm"] == pytest.approx(min(1.0, 4 * smallest["p"]), abs=1e-4)  # Holm: the smallest of four
+
+
+def test_one_seed_has_no_test_and_more_answers_or_updates_no_rank(track, folder):
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
+    put(folder, job(track, "trained", 1, [0, 0, 2, 2]))
+    found = board.standings(folder, track)
+    assert found["against_best"] == [] and "low" not in found["rows"][0]["score"]["pass@1"]
+    assert "trained" in board.as_text(found)
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
+    put(folder, job(track, "trained", 1, [2, 2, 2, 2], answers=64))
+    put(folder, job(track, "frozen", 1, [2, 2, 2, 2], updates=3))
+    put(folder, job(track, "oracle", 1, [2, 2, 2, 2], answers=64, uncounted_answers=32))  # a reference
+    found = {row["contestant"]: row["not_ranked"] for row in board.standings(folder, track)["rows"]}
+    assert found == {"plain": "", "oracle": "", "trained": "took 64 answers of 32", "frozen": "took 3 updates of 2"}
+
+
+@pytest.mark.parametrize(("name", "held", "said"), [
+    ("foo.failed.json", {"said": "x"}, r"is not the file of a job, CONTESTANT-SEED\.failed\.json; remove it"),
+    ("-1.failed.json", {"said": "x"}, "is not the file of a job"),
+    ("a-b.failed.json", {"said": "x"}, "is not the file of a job"),
+    ("plain-1.json", {"curve": []}, r"does not say all that the tables print \(IndexError"),
+    ("plain-1.json", {"tokens": "many"}, "does not say all that the tables print"),
+    ("plain-1.json", {"health": None}, "does not say all that the tables print"),
+])  # fmt: skip
+def test_files_of_others_in_the_folder_are_one_sentence(track, folder, name, held, said):
+    whole = job(track, "plain", 1, [2, 2, 1, 0]) if name == "plain-1.json" else {}
+    (folder / name).write_text(json.dumps(whole | held), encoding="utf-8")
+    with pytest.raises((ConfigError, DataError), match=said):
+        board.standings(folder, track)
+
+
+def test_failed_jobs_take_their_row_unless_they_were_played_again(track, folder):
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
+    (folder / "plain-1.failed.json").write_text('{"exit_code": 2, "said": "full"}', encoding="utf-8")
+    assert board.standings(folder, track)["failed"] == []
+    (folder / "trained-1.failed.json").write_text('{"exit_code": 2, "said": "no such reward"}', encoding="utf-8")
+    found = board.standings(folder, track)
+    assert found["failed"] == [{"contestant": "trained", "seed": 1, "exit_code": 2, "said": "no such reward"}]
+    assert "trained seed 1 failed: no such reward" in board.as_text(found)
+    assert [row["contestant"] for row in found["rows"]] == ["plain"]
+
+
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("answers", 99, r"`answers` 99, and on the track mini it is 32"),
+    ("samples", 4, r"`samples` 4, and on the track mini it is 2"),
+    ("fixed", {"number_high": 9}, r"`fixed.number_high` 9, and on the track mini it is 12"),
+    ("sets", {"held_out": {"sha256": "0"}}, r"`sets.held_out.sha256` 0"),
+])  # fmt: skip
+def test_jobs_of_another_budget_rule_or_problem_set_are_refused(track, folder, name, value, said):
+    facts = json.loads(json.dumps(track.facts))
+    if isinstance(value, dict):
+        for key, own in value.items():
+            facts[name][key] = facts[name][key] | own if isinstance(own, dict) else own
+    else:
+        facts[name] = value
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0], facts=facts))
+    with pytest.raises(ConfigError, match=said):
+        board.standings(folder, track)
+
+
+def test_jobs_of_tuning_other_settings_or_names_and_damaged_ones_are_refused(track, folder):
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0], measured_on="tuning"))
+    with pytest.raises(ConfigError, match="tuning runs are in no table"):
+        board.standings(folder, track)
+    put(folder, job(track, "plain", 1, [2, 2, 1, 0], changes={"proposer": "mine"}))
+    with pytest.raises(ConfigError, match=r"played by a plain with `.*` .*, and now it has"):
+        board.standings(folder, track)
+    put(folder, job(track, "plain", 1, [2, 2, 1]))
+    with pytest.raises(DataError, match="has 3 counts"):
+        board.standings(folder, track)
+    (folder / "plain-1.json").write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match="played again"):
+        board.standings(folder, track)
+    put(folder, job(track, "mine", 1, [2, 2, 1, 0], changes={"proposer": "a"}))
+    put(folder, job(track, "mine", 2, [2, 2, 1, 0], changes={"proposer": "b"}))
+    with pytest.raises(ConfigError, match=r"mine-2\.json was played by a mine with `proposer` b, and now it has a"):
+        board.read(folder, track)
+    (folder / "mine-2.json").unlink()
+    (folder / "mine-3.json").write_text((folder / "mine-1.json").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine-3\.json holds the job of mine with seed 1"):
+        board.read(folder, track)
+
+
+def test_a_score_is_the_mean_over_the_scored_problems_and_seeds_and_a_collapse_keeps_its_row(track, folder):
+    before = {"round": 0, "answers": 0, "cpu_seconds": 0.0, "by_rung": {"3": [0.5, 1.0], "4": [0.0, 0.0]}}
+    for name, correct in (("plain", [1, 0, 0, 0]), ("trained", [0, 0, 0, 0])):
+        found = job(track, name, 1, correct)
+        put(folder, found | {"curve": [before, *found["curve"]]})
+    found = board.standings(folder, track)
+    assert found["collapsed"] == [{"contestant": "trained", "seed": 1}] and len(found["rows"]) == 2
+    assert "trained seed 1 collapsed" in board.as_text(found)
     # Problems of size 4, the scored one, are the last two; n = 2, so pass@1 = c / 2 and pass@2 = 1 if c > 0.
     put(folder, job(track, "plain", 1, [2, 2, 1, 0]))  # pass@1 1/4, pass@2 1/2
     put(folder, job(track, "plain", 2, [2, 2, 2, 1]))  # pass@1 3/4, pass@2 1
@@ -42,127 +144,3 @@ def test_a_score_is_the_mean_over_the_scored_problems_and_seeds(track, folder):
     assert of["pass@1"]["difference"] == 0.5 and of["pass@2"]["difference"] == 0.25
     assert found["rows"][1]["by_rung"] == {"3": [1.0, 1.0], "4": [0.5, 0.5]}
     assert found["rows"][1]["seeds"] == [1, 2] and found["rows"][1]["tokens"] == 100.0
-
-
-def test_p_values_are_adjusted_over_the_family(track, folder):
-    for name, correct in (("plain", [0, 0, 1, 0]), ("random", [0, 0, 0, 1]), ("trained", [0, 0, 2, 2])):
-        for seed in (1, 2, 3):
-            put(folder, job(track, name, seed, correct))
-    rows = board.standings(folder, track)["against_best"]
-    assert len(rows) == 4  # two contestants and two metrics
-    smallest = min(rows, key=lambda row: row["p"])
-    assert smallest["p_holm"] == pytest.approx(min(1.0, 4 * smallest["p"]), abs=1e-4)  # Holm: the smallest of four
-
-
-def test_one_seed_has_a_score_and_no_test(track, folder):
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
-    put(folder, job(track, "trained", 1, [0, 0, 2, 2]))
-    found = board.standings(folder, track)
-    assert found["against_best"] == [] and "low" not in found["rows"][0]["score"]["pass@1"]
-    assert "trained" in board.as_text(found)
-
-
-def test_more_answers_or_updates_than_the_track_has_are_not_ranked(track, folder):
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
-    put(folder, job(track, "trained", 1, [2, 2, 2, 2], answers=64))
-    put(folder, job(track, "frozen", 1, [2, 2, 2, 2], updates=3))
-    put(folder, job(track, "oracle", 1, [2, 2, 2, 2], answers=64, uncounted_answers=32))  # a reference
-    found = {row["contestant"]: row["not_ranked"] for row in board.standings(folder, track)["rows"]}
-    assert found == {"plain": "", "oracle": "", "trained": "took 64 answers of 32", "frozen": "took 3 updates of 2"}
-
-
-@pytest.mark.parametrize(
-    ("name", "held", "said"),
-    [
-        ("foo.failed.json", {"said": "x"}, r"is not the file of a job, CONTESTANT-SEED\.failed\.json; remove it"),
-        ("-1.failed.json", {"said": "x"}, "is not the file of a job"),
-        ("a-b.failed.json", {"said": "x"}, "is not the file of a job"),
-        ("plain-1.json", {"curve": []}, r"does not say all that the tables print \(IndexError"),
-        ("plain-1.json", {"tokens": "many"}, "does not say all that the tables print"),
-        ("plain-1.json", {"health": None}, "does not say all that the tables print"),
-    ],
-)
-def test_files_of_others_in_the_folder_are_one_sentence(track, folder, name, held, said):
-    whole = job(track, "plain", 1, [2, 2, 1, 0]) if name == "plain-1.json" else {}
-    (folder / name).write_text(json.dumps(whole | held), encoding="utf-8")
-    with pytest.raises((ConfigError, DataError), match=said):
-        board.standings(folder, track)
-
-
-def test_failed_jobs_take_their_row_and_not_the_board(track, folder):
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
-    (folder / "trained-1.failed.json").write_text('{"exit_code": 2, "said": "no such reward"}', encoding="utf-8")
-    found = board.standings(folder, track)
-    assert found["failed"] == [{"contestant": "trained", "seed": 1, "exit_code": 2, "said": "no such reward"}]
-    assert "trained seed 1 failed: no such reward" in board.as_text(found)
-    assert [row["contestant"] for row in found["rows"]] == ["plain"]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("answers", 99, r"`answers` 99, and on the track mini it is 32"),
-        ("samples", 4, r"`samples` 4, and on the track mini it is 2"),
-        ("fixed", {"number_high": 9}, r"`fixed.number_high` 9, and on the track mini it is 12"),
-        ("sets", {"held_out": {"sha256": "0"}}, r"`sets.held_out.sha256` 0"),
-    ],
-)
-def test_jobs_of_another_budget_rule_or_problem_set_are_refused(track, folder, name, value, said):
-    facts = json.loads(json.dumps(track.facts))
-    if isinstance(value, dict):
-        for key, own in value.items():
-            facts[name][key] = facts[name][key] | own if isinstance(own, dict) else own
-    else:
-        facts[name] = value
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0], facts=facts))
-    with pytest.raises(ConfigError, match=said):
-        board.standings(folder, track)
-
-
-def test_tuning_runs_other_settings_and_damaged_files_are_refused(track, folder):
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0], measured_on="tuning"))
-    with pytest.raises(ConfigError, match="tuning runs are in no table"):
-        board.standings(folder, track)
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0], changes={"proposer": "mine"}))
-    with pytest.raises(ConfigError, match=r"played by a plain with `.*` .*, and now it has"):
-        board.standings(folder, track)
-    put(folder, job(track, "plain", 1, [2, 2, 1]))
-    with pytest.raises(DataError, match="has 3 counts"):
-        board.standings(folder, track)
-    (folder / "plain-1.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="played again"):
-        board.standings(folder, track)
-
-
-def test_sizes_proposed_are_means_over_seeds_and_0_where_a_seed_has_none(track, folder):
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0], proposed={"3": [4, 0], "4": [0, 2]}))
-    put(folder, job(track, "plain", 2, [2, 2, 1, 0], proposed={"3": [2, 4]}))
-    (row,) = board.standings(folder, track)["rows"]
-    assert row["proposed"] == {"3": [3.0, 2.0], "4": [0.0, 1.0]}
-
-
-def test_jobs_of_one_name_have_the_same_settings_and_files_the_name_of_their_job(track, folder):
-    put(folder, job(track, "mine", 1, [2, 2, 1, 0], changes={"proposer": "a"}))
-    put(folder, job(track, "mine", 2, [2, 2, 1, 0], changes={"proposer": "b"}))
-    with pytest.raises(ConfigError, match=r"mine-2\.json was played by a mine with `proposer` b, and now it has a"):
-        board.read(folder, track)
-    (folder / "mine-2.json").unlink()
-    (folder / "mine-3.json").write_text((folder / "mine-1.json").read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"mine-3\.json holds the job of mine with seed 1"):
-        board.read(folder, track)
-
-
-def test_a_failed_job_that_was_played_again_since_is_no_failure(track, folder):
-    put(folder, job(track, "plain", 1, [2, 2, 1, 0]))
-    (folder / "plain-1.failed.json").write_text('{"exit_code": 2, "said": "full"}', encoding="utf-8")
-    assert board.standings(folder, track)["failed"] == []
-
-
-def test_a_prover_that_solves_nothing_any_more_has_collapsed_and_keeps_its_row(track, folder):
-    before = {"round": 0, "answers": 0, "cpu_seconds": 0.0, "by_rung": {"3": [0.5, 1.0], "4": [0.0, 0.0]}}
-    for name, correct in (("plain", [1, 0, 0, 0]), ("trained", [0, 0, 0, 0])):
-        found = job(track, name, 1, correct)
-        put(folder, found | {"curve": [before, *found["curve"]]})
-    found = board.standings(folder, track)
-    assert found["collapsed"] == [{"contestant": "trained", "seed": 1}] and len(found["rows"]) == 2
-    assert "trained seed 1 collapsed" in board.as_text(found)

@@ -44,16 +44,13 @@ def row(*answers, name="bandit", **more):
     return row_of(jobs(*answers), contestants()[name], LADDER) | more
 
 
-def test_the_rate_is_reached_on_the_line_between_two_measuring_points():
+def test_a_row_has_the_mean_and_interval_of_where_the_rate_is_reached_between_two_points():
     points = [point(0, 0.0), point(15, 0.16), point(30, 0.24), point(45, 0.1)]
     # .20 is half of the way from .16 to .24: half of the way from 15 x 512 = 7,680 to 30 x 512 = 15,360 answers
     assert arrived(points, 0.20) == {"answers": 11520.0, "cpu_seconds": 22.5, "round": 22.5}
     assert arrived(points, 0.24)["answers"] == 15360  # the point itself
     assert arrived(points, 0.0)["answers"] == 0  # before any training
     assert arrived(points, 0.25) is None and arrived([], 0.25) is None
-
-
-def test_a_row_has_the_mean_and_students_interval_over_its_seeds():
     found = row(100.0, 110.0, 120.0)
     # s = 10, t(.975, 2) = 4.303: 110 -+ 4.303 x 10 / sqrt(3) = 110 -+ 24.8
     assert found["answers"] == {"value": 110.0, "each": [100.0, 110.0, 120.0], "low": 85.2, "high": 134.8}
@@ -63,7 +60,7 @@ def test_a_row_has_the_mean_and_students_interval_over_its_seeds():
     assert late["rounds"][1] == 15 and late["cpu_seconds"]["each"][1] == 15.0  # those of the whole run
 
 
-def test_a_replay_agrees_within_the_prediction_interval_of_the_submission():
+def test_a_replay_agrees_within_the_prediction_interval_or_if_neither_is_reached():
     # 110 -+ 4.303 x 10 x sqrt(1/3 + 1/3) = 110 -+ 35.1
     assert predicted([100, 110, 120], 3) == pytest.approx((74.9, 145.1), abs=0.05)
     mine = row(100.0, 110.0, 120.0)
@@ -72,24 +69,21 @@ def test_a_replay_agrees_within_the_prediction_interval_of_the_submission():
     said = disagreement(mine, row(131.0, 146.0, 161.0))
     assert "needed 110 answers (100 / 110 / 120), and the replay 146 answers" in said and "[75, 145]" in said
     assert disagreement(mine, row(74.0, 74.0, 74.0)) != ""
-
-
-def test_a_replay_agrees_if_neither_is_reached_and_differs_if_one_is():
     mine, late = row(100.0, 110.0, 120.0), row(None, 100.0, None)
     assert disagreement(late, row(None, None, 300.0)) == ""
     assert "the replay more answers than its cap has (not reached / 100 / not reached)" in disagreement(mine, late)
     assert "submission needed more answers" in disagreement(late, mine)
+    assert goal_of(LADDER).rounds == 600 and "goal" not in LADDER.facts
+    with pytest.raises(ConfigError, match="track long has no `goal`"):
+        goal_of(load_track("long"))
 
 
-@pytest.mark.parametrize(
-    ("part", "name", "value"),
-    [
-        ("settings", "prover_learning_rate", 1e-9),
-        ("facts", "samples", 4),
-        ("goal", "rate", 0.1),
-        ("start", "sha256", "0"),
-    ],
-)
+@pytest.mark.parametrize(("part", "name", "value"), [
+    ("settings", "prover_learning_rate", 1e-9),
+    ("facts", "samples", 4),
+    ("goal", "rate", 0.1),
+    ("start", "sha256", "0"),
+])  # fmt: skip
 def test_other_settings_tracks_goals_and_starts_are_refused_with_the_difference(part, name, value):
     now = rules(contestants()["bandit"], LADDER)
     check_rules(row(1.0, 2.0, 3.0), now, "bandit.json")
@@ -97,12 +91,6 @@ def test_other_settings_tracks_goals_and_starts_are_refused_with_the_difference(
     other[part] = other[part] | {name: value}
     with pytest.raises(ConfigError, match=rf"`{part}.{name}` {value}, and now it is"):
         check_rules(other, now, "bandit.json")
-
-
-def test_other_tracks_have_no_leaderboard():
-    assert goal_of(LADDER).rounds == 600 and "goal" not in LADDER.facts
-    with pytest.raises(ConfigError, match="track long has no `goal`"):
-        goal_of(load_track("long"))
 
 
 def test_the_table_has_the_baseline_as_row_0_and_the_others_by_their_answers(tmp_path):

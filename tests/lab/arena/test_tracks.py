@@ -44,17 +44,7 @@ def test_no_problem_is_in_two_sets_or_on_the_wrong_side_of_the_split(track):
         assert not any(domain.is_held_out(problem) for problem in track.problems(name, domain))
 
 
-def test_withheld_problems_are_held_out_ones_that_are_not_measured():
-    track = load_track("ladder")
-    domain = domain_of(track)
-    measured = {domain.key(problem) for problem in track.problems("held_out", domain)}
-    found = withheld(track, domain, 6, 20, seed=3)
-    keys = {domain.key(problem) for problem in found}
-    assert len(keys) == 20 and not keys & measured and all(domain.is_held_out(problem) for problem in found)
-    assert found == withheld(track, domain, 6, 20, seed=3) != withheld(track, domain, 6, 20, seed=4)
-
-
-def test_targets_are_candidates_whose_moves_reach_them():
+def test_targets_are_candidates_whose_moves_reach_them_and_withheld_problems_are_not_measured():
     track = load_track("targets")
     domain = domain_of(track)
     rows = track.rows("targets")
@@ -67,9 +57,16 @@ def test_targets_are_candidates_whose_moves_reach_them():
         for move in row["moves"]:
             (state,) = domain.moved([move], [problem], [state])
         assert state.correct  # the last move ends the episode with a verdict
+    track = load_track("ladder")
+    domain = domain_of(track)
+    measured = {domain.key(problem) for problem in track.problems("held_out", domain)}
+    found = withheld(track, domain, 6, 20, seed=3)
+    keys = {domain.key(problem) for problem in found}
+    assert len(keys) == 20 and not keys & measured and all(domain.is_held_out(problem) for problem in found)
+    assert found == withheld(track, domain, 6, 20, seed=3) != withheld(track, domain, 6, 20, seed=4)
 
 
-def test_a_set_that_has_changed_is_refused_with_the_line(tmp_path):
+def test_a_set_or_target_that_has_changed_is_refused_with_the_line(tmp_path):
     track = write_mini(tmp_path)
     file = tmp_path / "mini.held_out.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -82,9 +79,6 @@ def test_a_set_that_has_changed_is_refused_with_the_line(tmp_path):
     file.unlink()
     with pytest.raises(DataError, match="cannot be read"):
         track.rows("held_out")
-
-
-def test_targets_that_are_none_of_the_candidates_are_named(tmp_path):
     track = load_track("targets")
     text = (track.folder / track.targets.file).read_text(encoding="utf-8")
     for file in track.folder.glob("targets.*"):
@@ -105,11 +99,24 @@ def test_a_track_that_cannot_be_read_is_refused(tmp_path, text, error):
         load_track(str(file))
 
 
-def test_unknown_names_suggest_the_nearest():
+def test_contestants_and_tracks_have_names_of_their_own_and_a_table_of_who_plays_where(tmp_path):
     with pytest.raises(UnknownNameError, match="ladder"):
         load_track("lader")
     with pytest.raises(UnknownNameError, match="trained"):
         entrant("traind")
+    assert len(DEFAULT) == 7 and set(DEFAULT) < set(contestants())
+    assert all(contestants()[name].kind == "control" for name in CONTROLS)
+    head, *rows = table(["trained", "critic"], KNOWN)
+    assert head == ["contestant", "kind", *(track.name for track in KNOWN)]
+    assert rows[0] == ["trained", "contestant", *["yes"] * len(KNOWN)]
+    critic = dict(zip(head[2:], rows[1][2:], strict=True))
+    assert critic.pop("one_shot").startswith("no: its prover and critics start from weights that know its prompts")
+    assert all(cell.startswith("no: it criticises whole answers") for cell in critic.values())
+    # `guide_temperature` is a role's by its ending; nothing that ends so is the configuration's own.
+    known = {f.name for f in dataclasses.fields(JointSelfPlayConfig)}
+    assert not [name for name in known if name.partition("_")[2] in FIELDS and name not in MAY_SET]
+    with pytest.raises(ConfigError, match="has the name of a folder of the arena's own"):
+        load_track(str(tmp_path / "leaderboard.yaml"))
 
 
 @pytest.mark.parametrize("name", contestants())
@@ -125,20 +132,6 @@ def test_every_contestant_has_settings_or_a_reason_on_every_track(name):
             with pytest.raises(ConfigError, match=f"{name} does not play on the track {track.name}: "):
                 one.settings(track)
     assert set(one.against) <= set(contestants())
-
-
-def test_the_default_arena_has_seven_contestants_and_every_control_is_one():
-    assert len(DEFAULT) == 7 and set(DEFAULT) < set(contestants())
-    assert all(contestants()[name].kind == "control" for name in CONTROLS)
-
-
-def test_the_table_says_who_plays_where():
-    head, *rows = table(["trained", "critic"], KNOWN)
-    assert head == ["contestant", "kind", *(track.name for track in KNOWN)]
-    assert rows[0] == ["trained", "contestant", *["yes"] * len(KNOWN)]
-    critic = dict(zip(head[2:], rows[1][2:], strict=True))
-    assert critic.pop("one_shot").startswith("no: its prover and critics start from weights that know its prompts")
-    assert all(cell.startswith("no: it criticises whole answers") for cell in critic.values())
 
 
 def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tmp_path):
@@ -161,36 +154,33 @@ def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tm
         entrant(f"my own={file}")
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ("domain_kwargs: {number_high: 99}", r"sets `number_high` \(99\), and on the track ladder it is 12 for all"),
-        ("prover_temperature: 0.5", r"sets `prover_temperature` \(0.5\), and on the track ladder it is 1.0"),
-        ("roles: {prover: {temperature: 0.5}}", r"sets `prover_temperature` \(0.5\)"),
-        ("seed: 7", r"sets `seed` \(7\), which is for the arena to set"),
-        ("max_steps: 999", r"sets `max_steps` \(999\), which is for the arena to set"),
-        ("output_dir: elsewhere", "sets `output_dir` "),
-        ("value_high: 13", r"sets `value_high` \(13\), which is for the arena to set"),
-        ("domain_kwargs: {use_all: false}", r"sets `use_all` \(False\), which is for the arena"),
-        ("roles: {prover: {top_k: 1}}", r"sets `prover_top_k` \(1\), which is for the arena"),
-        ("prover_stop: [x]", "sets `prover_stop` "),
-        ("roles: {prover: {weights: conjecturer}}", "sets `prover_weights` "),
-        ("top_p: 0.5", "sets `top_p` "),
-        ("eval_preset: joint_rloo", "sets `eval_preset` "),
-        ("answer_rule: any", "sets `answer_rule` "),
-        ("leading_minus: true", "sets `leading_minus` "),
-        ("score_tagged: 0.5", "sets `score_tagged` "),
-        ("generation_kwargs: {min_p: 0.1}", "sets `generation_kwargs` "),
-        ("callbacks: [os:path]", "sets `callbacks` "),
-        ("demonstration_rungs: [6]", r"sets `demonstration_rungs` \(\[6\]\), which is for the arena"),
-        ("model_name_or_path: tiny", r"sets `model_name_or_path` \(tiny\), which is for the arena"),
-        ("prover_model: runs/mine", "sets `prover_model` "),
-        ("roles: {prover: {model: runs/mine}}", "sets `prover_model` "),
-        ("1: 2", "holds no settings"),
-        ("- a", "holds no settings"),
-        ("", "holds no settings"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "said"), [
+    ("domain_kwargs: {number_high: 99}", r"sets `number_high` \(99\), and on the track ladder it is 12 for all"),
+    ("prover_temperature: 0.5", r"sets `prover_temperature` \(0.5\), and on the track ladder it is 1.0"),
+    ("roles: {prover: {temperature: 0.5}}", r"sets `prover_temperature` \(0.5\)"),
+    ("seed: 7", r"sets `seed` \(7\), which is for the arena to set"),
+    ("max_steps: 999", r"sets `max_steps` \(999\), which is for the arena to set"),
+    ("output_dir: elsewhere", "sets `output_dir` "),
+    ("value_high: 13", r"sets `value_high` \(13\), which is for the arena to set"),
+    ("domain_kwargs: {use_all: false}", r"sets `use_all` \(False\), which is for the arena"),
+    ("roles: {prover: {top_k: 1}}", r"sets `prover_top_k` \(1\), which is for the arena"),
+    ("prover_stop: [x]", "sets `prover_stop` "),
+    ("roles: {prover: {weights: conjecturer}}", "sets `prover_weights` "),
+    ("top_p: 0.5", "sets `top_p` "),
+    ("eval_preset: joint_rloo", "sets `eval_preset` "),
+    ("answer_rule: any", "sets `answer_rule` "),
+    ("leading_minus: true", "sets `leading_minus` "),
+    ("score_tagged: 0.5", "sets `score_tagged` "),
+    ("generation_kwargs: {min_p: 0.1}", "sets `generation_kwargs` "),
+    ("callbacks: [os:path]", "sets `callbacks` "),
+    ("demonstration_rungs: [6]", r"sets `demonstration_rungs` \(\[6\]\), which is for the arena"),
+    ("model_name_or_path: tiny", r"sets `model_name_or_path` \(tiny\), which is for the arena"),
+    ("prover_model: runs/mine", "sets `prover_model` "),
+    ("roles: {prover: {model: runs/mine}}", "sets `prover_model` "),
+    ("1: 2", "holds no settings"),
+    ("- a", "holds no settings"),
+    ("", "holds no settings"),
+])  # fmt: skip
 def test_what_is_the_same_for_all_is_not_for_a_contestant_to_set(tmp_path, settings, said):
     file = tmp_path / "mine.yaml"
     file.write_text(settings, encoding="utf-8")
@@ -202,11 +192,9 @@ def test_a_contestant_may_set_who_proposes_and_how_roles_learn(tmp_path):
     """Of the track's values anything may be repeated, and what a default is may be written out."""
     own = {"proposer": "uniform_rungs", "conjecturer_model": "tiny-ladder-asked", "weight_decay": 0.1, "beta": 0.01}
     own |= {
-        "prover_learning_rate": 1e-3,
-        "roles": {"guide": {"temperature": 0.5}},
-        "novelty_window": 5,
+        "prover_learning_rate": 1e-3, "roles": {"guide": {"temperature": 0.5}}, "novelty_window": 5,
         "game_kwargs": {"fill": "none"},
-    }
+    }  # fmt: skip
     own |= {"dataset_name": "mine.jsonl", "value_high": 99, "top_k": 0, "max_steps": 60, "domain": "countdown"}
     own |= {"model_name_or_path": "tiny-ladder", "demonstration_rungs": [2, 3, 3], "steps_per_round": 4}
     file = tmp_path / "mine.yaml"
@@ -214,12 +202,6 @@ def test_a_contestant_may_set_who_proposes_and_how_roles_learn(tmp_path):
     assert entrant(f"mine={file}").settings(load_track("ladder"))["weight_decay"] == 0.1
     with pytest.raises(ConfigError, match="sets `dataset_name` "):  # of a track with targets the anchors are these
         entrant(f"mine={file}").settings(load_track("targets"))
-
-
-def test_names_of_roles_are_those_of_no_other_field():
-    """`guide_temperature` is a role's by its ending; nothing that ends so is the configuration's own."""
-    known = {f.name for f in dataclasses.fields(JointSelfPlayConfig)}
-    assert not [name for name in known if name.partition("_")[2] in FIELDS and name not in MAY_SET]
 
 
 @pytest.mark.parametrize("steps", [1, 12])
@@ -232,8 +214,3 @@ def test_every_contestant_plays_the_rounds_of_the_track(tmp_path, steps):
         assert (found["max_steps"], found["save_steps"]) == (60, 15)
     found = settings_of(track, entrant(f"mine={file}"), 1, tmp_path, track.goal)
     assert (found["max_steps"], found["save_steps"]) == (600, 15)
-
-
-def test_a_track_is_not_called_as_a_folder_of_the_arena(tmp_path):
-    with pytest.raises(ConfigError, match="has the name of a folder of the arena's own"):
-        load_track(str(tmp_path / "leaderboard.yaml"))

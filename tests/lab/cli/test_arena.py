@@ -83,7 +83,7 @@ def test_a_job_that_fails_is_written_down_and_the_others_are_played(track, folde
     assert [job.names[1] for job in Schedule(place, jobs, 1, again=True).open()] == ["bad"]
 
 
-def test_contestants_that_do_not_play_and_unknown_words_are_refused_before_anything_is_played(tmp_path):
+def test_what_could_not_be_played_told_apart_or_kept_is_refused_before_anything_is_played(tmp_path, track, folder):
     out = ["--output", str(tmp_path / "out")]
     with pytest.raises(ConfigError, match="critic does not play on the track ladder"):
         main(["--contestants", "critic", *out])
@@ -92,17 +92,38 @@ def test_contestants_that_do_not_play_and_unknown_words_are_refused_before_anyth
     with pytest.raises(UnknownNameError, match="Unknown track"):
         main(["--tracks", "lader", *out])
     assert not (tmp_path / "out").exists()
+    out, words = ["--output", str(tmp_path / "out")], ["--tracks", str(folder / "mini.yaml")]
+    (tmp_path / "a.yaml").write_text("conjecturer_reward: tent\n", encoding="utf-8")
+    (tmp_path / "b.yaml").write_text("conjecturer_rewrd: tent\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="are both called mine"):
+        main(["--contestants", f"mine={tmp_path / 'a.yaml'}", f"mine={tmp_path / 'b.yaml'}", *words, *out])
+    with pytest.raises(ConfigError, match="are both called mini"):
+        main([*words, str(tmp_path / "mini.yaml"), *out])
+    with pytest.raises(ConfigError, match=r"unknown field 'conjecturer_rewrd'\. Did you mean 'conjecturer_reward'"):
+        main(["--contestants", f"mine={tmp_path / 'b.yaml'}", *words, *out])
+    with pytest.raises(ConfigError, match=r"is no folder; `arena` without --table"):
+        main(["--table", *out])
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "out" / "mini").mkdir(parents=True)
+    (tmp_path / "out" / "mini" / "plain-1.json").write_text("{", encoding="utf-8")
+    with pytest.raises(DataError, match="remove it, and the job is played again"):
+        main(["--contestants", "trained", *words, *out])
+    with pytest.raises(ConfigError, match=r"`--output` .* cannot be made: .*; name a folder"):
+        main([*words, "--output", str(tmp_path / "a.yaml")])
+    own = tmp_path / "own.yaml"
+    own.write_text((FOLDER / "ladder.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="as in `contestants: ladder`"):
+        main(["--tracks", str(own), *out])
 
 
-def test_the_list_and_the_settings_of_a_contestant_are_printed(capsys):
+def test_the_list_and_the_settings_of_a_contestant_are_printed_and_rates_follow_the_order_of_the_problems(
+    capsys, tmp_path
+):
     assert main(["--list"]) == 0
     said = capsys.readouterr().out
     assert "targets" in said and "trained" in said and "no: it criticises" in said
     assert main(["--print", "trained"]) == 0
     assert "prover_objective: rloo" in capsys.readouterr().out
-
-
-def test_rates_by_rung_follow_the_order_of_the_problems_where_answers_are_whole(tmp_path):
     # Two problems of 3 numbers with 1 and 2 right answers of 2, two of 4 numbers with none and 1:
     # pass@1 (1/2 + 1)/2 and (0 + 1/2)/2; pass@2 both, and one of two.
     found = SimpleNamespace(correct=[1, 2, 0, 1], n=2, rungs=None)
@@ -132,31 +153,6 @@ def test_a_job_ends_with_the_process_that_began_it():
     assert process.poll() is None
     process.stdin.close()  # as the system does when the other process ends, however it ends
     assert process.wait() == 143
-
-
-def test_what_could_not_be_told_apart_or_kept_is_refused_before_anything_is_played(track, folder, tmp_path):
-    out, words = ["--output", str(tmp_path / "out")], ["--tracks", str(folder / "mini.yaml")]
-    (tmp_path / "a.yaml").write_text("conjecturer_reward: tent\n", encoding="utf-8")
-    (tmp_path / "b.yaml").write_text("conjecturer_rewrd: tent\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="are both called mine"):
-        main(["--contestants", f"mine={tmp_path / 'a.yaml'}", f"mine={tmp_path / 'b.yaml'}", *words, *out])
-    with pytest.raises(ConfigError, match="are both called mini"):
-        main([*words, str(tmp_path / "mini.yaml"), *out])
-    with pytest.raises(ConfigError, match=r"unknown field 'conjecturer_rewrd'\. Did you mean 'conjecturer_reward'"):
-        main(["--contestants", f"mine={tmp_path / 'b.yaml'}", *words, *out])
-    with pytest.raises(ConfigError, match=r"is no folder; `arena` without --table"):
-        main(["--table", *out])
-    assert not (tmp_path / "out").exists()
-    (tmp_path / "out" / "mini").mkdir(parents=True)
-    (tmp_path / "out" / "mini" / "plain-1.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="remove it, and the job is played again"):
-        main(["--contestants", "trained", *words, *out])
-    with pytest.raises(ConfigError, match=r"`--output` .* cannot be made: .*; name a folder"):
-        main([*words, "--output", str(tmp_path / "a.yaml")])
-    own = tmp_path / "own.yaml"
-    own.write_text((FOLDER / "ladder.yaml").read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(ConfigError, match="as in `contestants: ladder`"):
-        main(["--tracks", str(own), *out])
 
 
 @pytest.mark.matrix

@@ -49,13 +49,11 @@ def test_a_submission_is_a_row_and_its_replay_agrees_or_says_in_what_it_differs(
     assert "not reached" in capsys.readouterr().out and not list((board / "drawn").iterdir())
     with pytest.raises(ConfigError, match="is a row of mine already"):
         main(["--submit", f"mine={tmp_path / 'mine.yaml'}", *mine])
-
     assert main(["--verify", "mine", *mine]) == 0  # by the settings in its row
     assert "The replay of mine agrees" in capsys.readouterr().out
     row = json.loads((board / "mine.json").read_text(encoding="utf-8"))
     (verdict,) = row["verified"]
     assert verdict["agrees"] and not set(verdict["seeds"]) & set(row["seeds"])
-
     # A row that claims to have arrived; the replay was interrupted after its jobs, which are not played again.
     claimed = row | {"answers": {"value": 20.0, "each": [19.0, 21.0], "low": 7.3, "high": 32.7}}
     (board / "mine.json").write_text(json.dumps(claimed), encoding="utf-8")
@@ -65,7 +63,6 @@ def test_a_submission_is_a_row_and_its_replay_agrees_or_says_in_what_it_differs(
     said = capsys.readouterr().out
     assert "submission needed 20 answers (19 / 21), and the replay more answers than its cap has" in said
     assert "differs" in said and "jobs to play" not in said
-
     (tmp_path / "mine.yaml").write_text("proposer: uniform_rungs\nprover_learning_rate: 0.1\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"mine\.json was played with `settings\..*`"):
         main(["--verify", f"mine={tmp_path / 'mine.yaml'}", *mine])

@@ -87,11 +87,6 @@ def test_what_the_run_asked_for_is_what_the_conjecturer_is_asked_for():
             asks_of(domain, given, proposer)
 
 
-def test_long_and_empty_texts_fit_a_cell():
-    assert one_line("") == "(empty)" and one_line(" a\n\nb ") == "a; b"
-    assert len(one_line("7 " * 200)) == 100 and one_line("7 " * 200).endswith(" ...")
-
-
 def test_bad_input_is_one_sentence(tmp_path, capsys):
     run = tmp_path / "run"
     (run / "checkpoint-5" / "prover").mkdir(parents=True)
@@ -137,7 +132,7 @@ def test_a_folder_says_which_role_it_plays(tmp_path, capsys):
     assert len(cells(out)) == 2 and Path(folder).is_dir()
 
 
-def test_an_answer_without_a_move_has_its_row_and_verdict_among_moves(capsys, monkeypatch):
+def test_an_answer_without_a_move_has_its_row_and_long_and_empty_texts_fit_a_cell(capsys, monkeypatch):
     from countdown_selfplay.evaluation import episodes
 
     silent = SimpleNamespace(text="", verdict=SimpleNamespace(correct=False, reason="format", value=None))
@@ -145,3 +140,5 @@ def test_an_answer_without_a_move_has_its_row_and_verdict_among_moves(capsys, mo
     asked = ["ask", "--model", "tiny-ladder", "1", "2", "3", "--target", "6", "-n", "1", "--answers", "moves"]
     assert main(asked) == 0
     assert cells(capsys.readouterr().out) == [["1", "(empty)", "format"]]
+    assert one_line("") == "(empty)" and one_line(" a\n\nb ") == "a; b"
+    assert len(one_line("7 " * 200)) == 100 and one_line("7 " * 200).endswith(" ...")

@@ -69,7 +69,7 @@ def test_the_chart_shows_the_points_and_the_fitted_curve():
     assert axes.get_xticks() == pytest.approx([1e4, 1e5, 1e6, 1e7, 1e8]) and axes.get_xlabel() == "compute (rate)"
 
 
-def test_columns_may_be_named_and_seeds_pooled(tmp_path, capsys):
+def test_seeds_are_pooled_and_one_cumulative_curve_gets_no_interval_and_is_told_why(tmp_path, capsys):
     for i in range(2):
         write_curve(tmp_path / f"a-{i}.csv", columns=("tokens", "solved"))
         write_curve(tmp_path / f"b-{i}.csv", 0.4, columns=("tokens", "solved"))
@@ -78,9 +78,6 @@ def test_columns_may_be_named_and_seeds_pooled(tmp_path, capsys):
     assert code == 0
     assert [line.split()[:3] for line in out.splitlines()[2:4]] == [["a", "52", "0.6200"], ["b", "52", "0.4000"]]
     assert "2 runs" in out
-
-
-def test_one_cumulative_curve_gets_no_interval_and_is_told_why(tmp_path, capsys):
     paths = [write_curve(tmp_path / f"{name}.csv", top) for name, top in (("a", 0.62), ("b", 0.4))]
     code, out, _ = fit(capsys, *paths, *FEW, "--output", tmp_path / "s")
     assert code == 0 and "a.csv: no interval from one cumulative curve" in out and "give several runs" in out
@@ -114,18 +111,15 @@ def test_a_run_counts_its_texts_and_its_evaluations_give_the_rate(tmp_path, caps
     assert code == 2 and "has no column 'tokens'; it has step, eval_pass@1, loss" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["absent.csv"], "There is no file 'absent.csv'"),
-        (["a.csv", "--rate", "x"], "has no column 'x'; it has compute, rate"),
-        (["none.csv"], "has no column 'rate', cumulative_solve_rate or eval_pass@1"),
-        (["bad.csv"], "row 2, column 'rate': must be a finite number, got 'x'"),
-        (["high.csv"], "`rate` must lie in [0, 1]"),
-        (["a.csv", "a.csv"], "Two arms are called 'a.csv'"),
-        (["a.csv", "--resamples", "0"], "`--resamples` (0) must be at least 1"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["absent.csv"], "There is no file 'absent.csv'"),
+    (["a.csv", "--rate", "x"], "has no column 'x'; it has compute, rate"),
+    (["none.csv"], "has no column 'rate', cumulative_solve_rate or eval_pass@1"),
+    (["bad.csv"], "row 2, column 'rate': must be a finite number, got 'x'"),
+    (["high.csv"], "`rate` must lie in [0, 1]"),
+    (["a.csv", "a.csv"], "Two arms are called 'a.csv'"),
+    (["a.csv", "--resamples", "0"], "`--resamples` (0) must be at least 1"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     write_curve(tmp_path / "a.csv")

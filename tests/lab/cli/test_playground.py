@@ -5,8 +5,6 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
-import sys
 from itertools import pairwise
 
 import pytest
@@ -83,11 +81,9 @@ def test_a_round_is_proposals_with_their_pay_and_problems_with_their_answers(tmp
 def test_the_critic_game_shows_answer_critiques_and_revision_of_a_problem_in_this_order(tmp_path):
     """Roles and reasons as games/critic_discernment.py writes them."""
     rows = [
-        ("prover", "kept", "again"),
-        ("misleading", "shown", "it is 9"),
-        ("helpful", "unreadable", "?"),
+        ("prover", "kept", "again"), ("misleading", "shown", "it is 9"), ("helpful", "unreadable", "?"),
         ("prover", "right", "3 + 5"),
-    ]
+    ]  # fmt: skip
     samples = [
         {"step": 1, "role": role, "prompt": reason, "completion": text, "reward": 0.5, "problem": "3,5=8",
          "reason": reason}
@@ -98,11 +94,9 @@ def test_the_critic_game_shows_answer_critiques_and_revision_of_a_problem_in_thi
     (problem,) = found["problems"]
     titles = {group["title"]: [card["text"] for card in group["cards"]] for group in problem["groups"]}
     assert list(titles.items()) == [
-        ("Answers", ["3 + 5"]),
-        ("Helpful critiques", ["?"]),
-        ("Misleading critiques", ["it is 9"]),
+        ("Answers", ["3 + 5"]), ("Helpful critiques", ["?"]), ("Misleading critiques", ["it is 9"]),
         ("Revisions", ["again"]),
-    ]
+    ]  # fmt: skip
     assert (found["right"], found["answers"]) == (1, 1)  # a revision is no first answer
 
 
@@ -146,13 +140,10 @@ def test_texts_of_models_stay_texts(tmp_path, text):
         assert hidden not in json.dumps(data_of(page), ensure_ascii=False)
 
 
-def test_hidden_characters_are_named():
+def test_hidden_characters_are_named_and_the_script_that_may_run_is_the_page_s_own(tmp_path):
     """Numbers of the characters from the Unicode charts."""
     assert visible("a\u202eb\x1b\r\n\tc é 數") == "a‹U+202E›b‹U+001B›‹U+000D›\n\tc é 數"
-
-
-def test_the_script_that_may_run_is_the_page_s_own(tmp_path):
-    """The policy names the SHA-256 of the one script, and no host."""
+    # The policy names the SHA-256 of the one script, and no host.
     page = playground(load_run(write_run(tmp_path, "demo", rounds=2)))
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
@@ -160,6 +151,11 @@ def test_the_script_that_may_run_is_the_page_s_own(tmp_path):
     assert policy == f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     assert "innerHTML" not in script and "http" not in script.replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r'(src|href)="', page)
+    # made_up_runs.py writes samples as releases before this page did: no advantage, moves, source or solve rate.
+    page = playground(load_run(write_run(tmp_path, "old", rounds=2)))
+    assert "Advantages, the states of moves and where a problem is from were not recorded" in page
+    card = data_of(page)["rounds"][0]["problems"][0]["groups"][0]["cards"][-1]
+    assert card["reward"] == 1.0 and "advantage" not in card
 
 
 def test_ten_thousand_rounds_make_a_page_below_5_mb_that_says_what_it_left_out(tmp_path):
@@ -201,42 +197,28 @@ def test_a_huge_round_is_shown_in_part(tmp_path):
         assert of == 2000 and kept == len(one["problems"][0]["groups"][0]["cards"]) < 400
 
 
-@pytest.mark.parametrize(
-    ("sizes", "most", "chosen"),
-    [
-        ([9] * 5, 50, [0, 1, 2, 3, 4]),
-        ([9] * 5, 49, [0, 1, 3, 4]),  # round(4 / 3) = 1, round(8 / 3) = 3
-        ([9] * 5, 30, [0, 2, 4]),
-        ([9] * 5, 1, [0, 4]),
-        ([9], 1, [0]),
-        ([MOST], MOST, [0]),
-    ],
-)
+@pytest.mark.parametrize(("sizes", "most", "chosen"), [
+    ([9] * 5, 50, [0, 1, 2, 3, 4]),
+    ([9] * 5, 49, [0, 1, 3, 4]),  # round(4 / 3) = 1, round(8 / 3) = 3
+    ([9] * 5, 30, [0, 2, 4]),
+    ([9] * 5, 1, [0, 4]),
+    ([9], 1, [0]),
+    ([MOST], MOST, [0]),
+])  # fmt: skip
 def test_rounds_are_thinned_evenly(sizes, most, chosen):
     assert evenly(sizes, most) == chosen
 
 
-def test_an_older_run_says_what_was_not_recorded(tmp_path):
-    """made_up_runs.py writes samples as releases before this page did: no advantage, moves, source or solve rate."""
-    page = playground(load_run(write_run(tmp_path, "old", rounds=2)))
-    assert "Advantages, the states of moves and where a problem is from were not recorded" in page
-    card = data_of(page)["rounds"][0]["problems"][0]["groups"][0]["cards"][-1]
-    assert card["reward"] == 1.0 and "advantage" not in card
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda path: (path / "samples.jsonl").unlink(), "holds no samples to step through.*--samples_per_log 1000"),
-        (lambda path: (path / "samples.jsonl").write_text(""), "holds no samples to step through"),
-        (lambda path: (path / "samples.jsonl").write_text('{"step": 1}\n'), "sample 1: there is no `role`"),
-        (lambda path: (path / "samples.jsonl").write_text('{"role": "prover"}'), "sample 1: there is no `step`"),
-        (lambda path: (path / "samples.jsonl").write_text("{"), r"samples.jsonl', line 1"),
-        (lambda path: (path / "run.json").unlink(), "is not a run folder: it has no run.json"),
-        (lambda path: (path / "playground.html").mkdir(), "is a folder; pass the name of a file"),
-        (lambda path: (path / "playground.html").write_text("mine"), "exists and is not a playground page"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "message"), [
+    (lambda path: (path / "samples.jsonl").unlink(), "holds no samples to step through.*--samples_per_log 1000"),
+    (lambda path: (path / "samples.jsonl").write_text(""), "holds no samples to step through"),
+    (lambda path: (path / "samples.jsonl").write_text('{"step": 1}\n'), "sample 1: there is no `role`"),
+    (lambda path: (path / "samples.jsonl").write_text('{"role": "prover"}'), "sample 1: there is no `step`"),
+    (lambda path: (path / "samples.jsonl").write_text("{"), r"samples.jsonl', line 1"),
+    (lambda path: (path / "run.json").unlink(), "is not a run folder: it has no run.json"),
+    (lambda path: (path / "playground.html").mkdir(), "is a folder; pass the name of a file"),
+    (lambda path: (path / "playground.html").write_text("mine"), "exists and is not a playground page"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, message):
     path = write_run(tmp_path, "demo", rounds=2)
     damage(path)
@@ -260,14 +242,3 @@ def test_an_output_that_cannot_be_written_is_one_line(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main.main(["playground", str(path), "--output", str(tmp_path / "file" / "page.html")]) == 2
     assert re.search("file.*cannot be written", capsys.readouterr().err)
-
-
-def test_it_needs_no_torch(tmp_path):
-    folder = write_run(tmp_path, "demo", rounds=2)
-    code = (
-        "import sys\nfrom countdown_selfplay.cli.main import main\n"
-        f"assert main(['playground', {str(folder)!r}]) == 0\n"
-        "sys.exit(bool({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

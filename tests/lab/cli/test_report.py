@@ -1,25 +1,23 @@
-# Tests: lab/cli/report.py
+# Tests: lab/cli/report.py, lab/cli/playground.py, lab/cli/compare.py
 """`countdown-selfplay report` from the command line."""
 
 import subprocess
 import sys
 
 import pytest
+from tests.made_up_answers import write_answers
 from tests.made_up_runs import write_run
 
 from countdown_selfplay.cli import main
 from countdown_selfplay.lab.cli.report import watch
 
 
-def test_one_run_gets_its_page_in_its_own_folder(tmp_path, capsys):
+def test_one_run_gets_its_page_in_its_own_folder_and_several_in_the_working_folder(tmp_path, capsys, monkeypatch):
     folder = write_run(tmp_path, "demo")
     assert main.main(["report", str(folder)]) == 0
     assert capsys.readouterr().out.strip() == str(folder / "report.html")
     assert "Self-play: demo" in (folder / "report.html").read_text()
     assert list((folder / "plots").glob("*.svg"))
-
-
-def test_several_runs_get_one_page_in_the_working_folder(tmp_path, capsys, monkeypatch):
     folders = [str(write_run(tmp_path, name, rounds=2)) for name in ("a", "b", "c")]
     monkeypatch.chdir(tmp_path)
     for more, out in (([], "report.html"), (["--output", "new/page.html"], "new/page.html")):
@@ -27,15 +25,12 @@ def test_several_runs_get_one_page_in_the_working_folder(tmp_path, capsys, monke
         assert "Self-play: 3 runs" in (tmp_path / out).read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["absent"], "There is no run folder 'absent'"),
-        (["."], "'.' is not a run folder: it has no run.json"),
-        ([], "The following arguments are required: RUN"),
-        (["a", "--outptu", "x"], "Unrecognized arguments"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["absent"], "There is no run folder 'absent'"),
+    (["."], "'.' is not a run folder: it has no run.json"),
+    ([], "The following arguments are required: RUN"),
+    (["a", "--outptu", "x"], "Unrecognized arguments"),
+])  # fmt: skip
 def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     assert main.main(["report", *arguments]) == 2
@@ -44,12 +39,13 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, 
     assert message in printed.err
 
 
-def test_a_report_needs_no_torch(tmp_path):
-    folder = write_run(tmp_path, "demo", rounds=2)
+def test_a_report_a_playground_and_a_comparison_need_no_torch(tmp_path):
+    folder, a = str(write_run(tmp_path, "demo", rounds=2)), str(write_answers(tmp_path / "a.jsonl", [1, 2], n=4))
     code = (
         "import sys\nfrom countdown_selfplay.cli.main import main\n"
-        f"assert main(['report', {str(folder)!r}]) == 0\n"
-        "sys.exit(bool({'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules)))"
+        f"for line in ({['report', folder]}, {['playground', folder]}, {['compare', a, f'b={a}']}):\n"
+        "    assert main(line) == 0\n"
+        "    assert not {'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules), line"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,7 @@ def script(texts):
     return lambda rows, n, seed, greedy: [[Reply(text) for text in texts[:n]] for _ in rows]
 
 
-def test_a_problem_is_eligible_if_more_than_half_of_its_solutions_are_right():
+def test_a_problem_is_eligible_if_more_than_half_of_its_solutions_are_right_with_those_that_were_cut():
     """Section 4.2: the majority of 8; 4 of 8 are none."""
     for right, eligible in ((4, False), (5, True)):
         texts = [RIGHT] * right + [WRONG] * (8 - right)
@@ -37,9 +37,6 @@ def test_a_problem_is_eligible_if_more_than_half_of_its_solutions_are_right():
         assert [one.text for one in found] == ([RIGHT, WRONG] if eligible else [])
     assert found[1] == Solution(PROBLEM, WRONG, ("3 * 5", "3 * 5 - 7"), False, first_wrong=2)
     assert found[0].first_wrong is None and found[0].right
-
-
-def test_what_is_cut_or_has_no_steps_votes_but_is_not_asked_about():
     replies = (
         [Reply(RIGHT)] * 3 + [Reply(ALSO_RIGHT, truncated=True)] * 2 + [Reply("words"), Reply("22"), Reply(WRONG)]
     )
@@ -61,9 +58,6 @@ def test_items_are_the_first_wrong_steps_and_as_many_steps_of_right_solutions():
     assert {item.step for item in items[20:]} == {"one", "two", "three"}  # any step, by lot
     assert len({item.text for item in items}) == 40  # one of each solution
     assert items == drawn_items(solutions(30, 30), count=20) != drawn_items(solutions(30, 30), count=20, seed=1)
-
-
-def test_the_kinds_stay_balanced_where_one_is_rare():
     items = drawn_items(solutions(30, 3))
     assert [item.wrong for item in items] == [True] * 3 + [False] * 3
     with pytest.raises(DataError, match=r"there are 30 right solutions and 0 wrong ones .*\(0 without\)"):
@@ -80,10 +74,7 @@ def test_f1_and_accuracy_from_a_confusion_counted_by_hand():
     assert values == pytest.approx([3 / 5, 2 / 3, 1 / 2])
     assert all(found[name]["low"] < found[name]["value"] < found[name]["high"] for name in ("accuracy", "f1"))
     assert found["unreadable"] == 1
-
-
-def test_who_calls_every_step_right_has_half_the_accuracy_and_finds_nothing():
-    """200 and 200: accuracy 1/2, F1 of right steps 2*200 / (2*200 + 200) = 2/3, of wrong ones 0."""
+    # 200 and 200: accuracy 1/2, F1 of right steps 2*200 / (2*200 + 200) = 2/3, of wrong ones 0.
     found = detection_figures([True] * 200 + [False] * 200, [False] * 400, [str(i) for i in range(400)])
     assert (found["accuracy"]["value"], found["f1"]["value"]) == (0.5, 0)
     assert found["f1_right"]["value"] == pytest.approx(2 / 3)
@@ -132,17 +123,14 @@ def test_solutions_in_words_are_labelled_in_a_file(tmp_path):
     assert [domain.critique.calls_wrong(one) for one in said] == [True, False, None]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"first_wrong": 4}, r"line 1: `first_wrong` \(4\) must be the number of a step, 1 to 3, or null"),
-        ({"first_wrong": 0}, r"`first_wrong` \(0\) must be the number of a step"),
-        ({"right": True, "first_wrong": 1}, r"`first_wrong` \(1\) names a step of a solution that is `right`"),
-        ({"right": None}, "`response` must be a text and `right` true or false"),
-        ({"steps": [1]}, "`steps` must be a list of texts"),
-        ({"target": None}, "line 1"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"first_wrong": 4}, r"line 1: `first_wrong` \(4\) must be the number of a step, 1 to 3, or null"),
+    ({"first_wrong": 0}, r"`first_wrong` \(0\) must be the number of a step"),
+    ({"right": True, "first_wrong": 1}, r"`first_wrong` \(1\) names a step of a solution that is `right`"),
+    ({"right": None}, "`response` must be a text and `right` true or false"),
+    ({"steps": [1]}, "`steps` must be a list of texts"),
+    ({"target": None}, "line 1"),
+])  # fmt: skip
 def test_a_damaged_label_is_one_sentence(tmp_path, change, message):
     path = tmp_path / "steps.jsonl"
     row = {"numbers": [3, 5, 7], "target": 22, "response": WRONG, "steps": ["a", "b", "c"], "right": False}

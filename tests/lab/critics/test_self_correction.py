@@ -35,7 +35,7 @@ def policy(again, first=lambda target, i: RIGHT[target] if i == 0 else WRONG[tar
     return replies
 
 
-def test_rates_are_of_the_answers_they_apply_to():
+def test_rates_are_of_the_answers_they_apply_to_and_training_rows_as_many_kept_as_corrected():
     """Two problems, a right and a wrong first answer to each. The first problem's right answer is spoiled, its wrong
     one stays wrong; the second's right one stays, its wrong one is mended. Right to wrong 1 of 2, wrong to right 1 of
     2, accuracy 1/2 before and after. The change is -1/2 for the first problem and +1/2 for the second."""
@@ -52,19 +52,28 @@ def test_rates_are_of_the_answers_they_apply_to():
         "right_to_right": 1, "right_to_wrong": 1, "wrong_to_right": 1, "wrong_to_wrong": 1,
     }  # fmt: skip
     assert found["change"] == {"difference": 0.0, "low": -0.5, "high": 0.5}
-
-
-def test_a_reply_without_an_answer_leaves_the_first_one_standing():
     found = rechecks(policy(lambda target, was_right: Reply("right")), TINY, PROBLEMS, n=2)
     assert [(one.was_right, one.is_right, one.says_right) for one in found] == [
         (True, True, False), (False, False, False),
     ] * 2  # fmt: skip
-
-
-def test_a_rate_without_a_case_is_absent():
     found = correction_figures([True, True], [True, False], ["a", "b"])
     assert found["wrong_to_right"] is None and found["right_to_wrong"]["value"] == 0.5
     assert found["change"]["difference"] == -0.5
+    # Of 4 answers the first is right: 2 problems give 2 kept and 2 corrected, for equal rows count once.
+    rows, counts = self_correction_rows(
+        policy(lambda target, was_right: Reply(RIGHT[target])), TINY, PROBLEMS, samples=4, each=10
+    )
+    assert counts == {"kept": 2, "corrected": 2}
+    assert sorted((row["label"], row["target"], row["prompt"], row["completion"]) for row in rows) == [
+        ("corrected", 13, "again 2 4 5 = 13 : 2 + 4 + 5 :", "2 * 4 + 5"),
+        ("corrected", 22, "again 3 5 7 = 22 : 3 + 5 + 7 :", "3 * 5 + 7"),
+        ("kept", 13, "again 2 4 5 = 13 : 2 * 4 + 5 :", "2 * 4 + 5"),
+        ("kept", 22, "again 3 5 7 = 22 : 3 * 5 + 7 :", "3 * 5 + 7"),
+    ]
+    few, _ = self_correction_rows(
+        policy(lambda target, was_right: Reply(RIGHT[target])), TINY, PROBLEMS, samples=4, each=1
+    )
+    assert sorted(row["label"] for row in few) == ["corrected", "kept"]
 
 
 def test_the_prompts_are_figure_10s():
@@ -80,24 +89,6 @@ def test_the_prompts_are_figure_10s():
     chat = CountdownDomain().critique.recheck_row(PROBLEMS[0], "<answer>1</answer>")["prompt"]
     assert "Put your final answer within <answer> </answer> tags." in (chat if isinstance(chat, str) else str(chat))
     assert recheck_prompt([], "x")[-1]["content"].endswith("within \\boxed{}.")
-
-
-def test_training_rows_are_as_many_kept_as_corrected_ones():
-    """Of 4 answers the first is right: 2 problems give 2 kept and 2 corrected, for equal rows count once."""
-    rows, counts = self_correction_rows(
-        policy(lambda target, was_right: Reply(RIGHT[target])), TINY, PROBLEMS, samples=4, each=10
-    )
-    assert counts == {"kept": 2, "corrected": 2}
-    assert sorted((row["label"], row["target"], row["prompt"], row["completion"]) for row in rows) == [
-        ("corrected", 13, "again 2 4 5 = 13 : 2 + 4 + 5 :", "2 * 4 + 5"),
-        ("corrected", 22, "again 3 5 7 = 22 : 3 + 5 + 7 :", "3 * 5 + 7"),
-        ("kept", 13, "again 2 4 5 = 13 : 2 * 4 + 5 :", "2 * 4 + 5"),
-        ("kept", 22, "again 3 5 7 = 22 : 3 * 5 + 7 :", "3 * 5 + 7"),
-    ]
-    few, _ = self_correction_rows(
-        policy(lambda target, was_right: Reply(RIGHT[target])), TINY, PROBLEMS, samples=4, each=1
-    )
-    assert sorted(row["label"] for row in few) == ["corrected", "kept"]
 
 
 @pytest.mark.parametrize("said", [Reply("22"), Reply("right"), Reply("3 * 5 + 7", truncated=True)])

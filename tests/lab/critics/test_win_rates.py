@@ -53,26 +53,22 @@ def test_every_prover_meets_all_critics():
     assert first["outcomes"] == {"corrected": 1, "kept": 1, "misled": 1, "not_corrected": 1}
 
 
-def test_a_cells_intervals_are_over_problems():
+def test_a_cells_intervals_are_over_problems_and_a_new_answer_beside_a_rejection_is_a_rejection():
     """Two problems: 2 of 2 and 0 of 2 resisted. The draws give 0, 1/2 or 1 with chances 1/4, 1/2, 1/4."""
     outcomes = [("a", "resisted")] * 2 + [("b", "misled")] * 2 + [("b", "not_corrected")]
     found = cell_figures(outcomes)
     assert found["resisted"] == {"value": 0.5, "low": 0.0, "high": 1.0}
     assert found["corrected"]["value"] == 0.0 and found["corrected"]["high"] > 0.5  # one problem says little
+    # The rejection leaves the first answer standing, whatever stands beside it.
+    assert [outcome_of(True, right, 1) for right in (True, False)] == ["resisted", "resisted"]
+    assert [outcome_of(False, right, 1) for right in (True, False)] == ["not_corrected", "not_corrected"]
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "reward"),
-    [(["misled"] * 3 + ["resisted"], 0.75), (["misled"] * 2 + ["kept", "unclear"], 0.5)],
+    ("outcomes", "reward"), [(["misled"] * 3 + ["resisted"], 0.75), (["misled"] * 2 + ["kept", "unclear"], 0.5)]
 )
 def test_exactly_three_of_four_misled_is_three_quarters(outcomes, reward):
     assert cell_figures([("a", outcome) for outcome in outcomes])["misled"]["value"] == reward
-
-
-def test_a_new_answer_beside_a_rejection_is_a_rejection():
-    """The rejection leaves the first answer standing, whatever stands beside it."""
-    assert [outcome_of(True, right, 1) for right in (True, False)] == ["resisted", "resisted"]
-    assert [outcome_of(False, right, 1) for right in (True, False)] == ["not_corrected", "not_corrected"]
 
 
 def model_in(folder):

@@ -20,21 +20,18 @@ from countdown_selfplay.lab.headroom.gates import (
 from countdown_selfplay.lab.headroom.settings import HeadroomArguments
 
 
-def test_support_wants_the_lowest_rung_solved_and_the_highest_never():
+def test_support_wants_the_lowest_rung_solved_and_the_highest_never_and_counts_mixed_draws():
     # pass@4 of 4 answers is 1 with any right one: 2 of 4 problems on rung 3, so .5; on rung 5 none.
     open_ = support({3: [1, 0, 4, 0], 5: [0, 0]}, 4)
     assert open_.open and open_.figures == {"pass@4": {"3": 0.5, "5": 0.0}}
     assert not support({3: [1, 0, 0, 0], 5: [0, 0]}, 4).open  # .25 is less than .3
     assert support({3: [1, 0, 0, 0], 5: [0, 0]}, 4, lowest_needs=0.25).open
     assert not support({3: [4, 4], 5: [0, 1]}, 4).open  # the highest is solved once
-
-
-def test_a_group_is_mixed_as_often_as_counting_its_draws_says():
     # Two of four answers: with one right 3 of the 6 pairs hold it, with two right 4 of 6, with three 3 of 6.
     assert mixed_chance(4, 2) == pytest.approx([0, 1 / 2, 2 / 3, 1 / 2, 0])
 
 
-def test_a_frontier_is_thin_and_moves():
+def test_a_frontier_is_thin_and_moves_not_by_chance_alone():
     # Four rungs of eight problems; n = 4, groups of 2. Before: 1/2 on rung 3 alone, a share of 1/8. After: 1/2 on 4.
     before, after = ({rung: [c] * 8 for rung, c in zip((3, 4, 5, 6), own, strict=True)} for own in ("1000", "4100"))
     before, after = ({rung: [int(c) for c in own] for rung, own in one.items()} for one in (before, after))
@@ -48,9 +45,6 @@ def test_a_frontier_is_thin_and_moves():
     assert frontier(nothing, nothing, 4, 2).figures["moved"] == 0.0
     came = frontier(nothing, after, 4, 2)
     assert came.figures["moved"] == 1.0 and not came.open  # no start to climb from
-
-
-def test_a_frontier_that_moves_by_chance_alone_does_not_move():
     # One problem of each rung. Swapped or not, one of the two has a share of 1 where the other has none: always 1.
     gate = frontier({3: [1], 4: [0], 5: [0], 6: [0]}, {3: [0], 4: [1], 5: [0], 6: [0]}, 4, 2)
     assert gate.figures["moved"] == gate.figures["moved_by_chance"] == 1.0 and not gate.open
@@ -68,33 +62,27 @@ def test_a_frontier_that_moves_by_chance_alone_does_not_move():
     assert low <= gate.figures["moved_by_chance"] <= high < 1
 
 
-def test_the_rung_that_is_trained_on_is_the_upper_edge_of_the_frontier():
+def test_the_rung_that_is_trained_on_is_the_upper_edge_of_the_frontier_and_without_one_nothing_is_transferred():
     # Shares of 1/2, 2/3 and 1/2 on 3 to 5, as above; 6 to 8 have no three above them.
     counts = {3: [1], 4: [2], 5: [1], 6: [2], 7: [2], 8: [2]}
     assert frontier_rung(counts, 4, 2) == 5
     assert frontier_rung(counts, 4, 2, enough=0.6) == 4  # alone above .6
     assert frontier_rung(counts, 4, 2, enough=0.9) == 4  # none is: the one with the most
     assert frontier_rung({3: [4], 4: [0], 5: [0], 6: [2]}, 4, 2) is None
+    gate = transfer({}, {}, None, 4, 1)
+    assert not gate.open and gate.figures == {}
 
 
-@pytest.mark.parametrize(
-    ("near", "far", "is_open", "said"),
-    [
-        ([4] * 8, [0] * 8, True, "reaches the next rung and not the third"),
-        ([4] * 8, [4] * 8, False, "need no curriculum"),
-        ([0] * 8, [0] * 8, False, "nothing carries upwards"),
-    ],
-)
+@pytest.mark.parametrize(("near", "far", "is_open", "said"), [
+    ([4] * 8, [0] * 8, True, "reaches the next rung and not the third"),
+    ([4] * 8, [4] * 8, False, "need no curriculum"),
+    ([0] * 8, [0] * 8, False, "nothing carries upwards"),
+])  # fmt: skip
 def test_transfer_is_banded_where_the_next_rung_rises_and_the_third_does_not(near, far, is_open, said):
     before = {rung: [0] * 8 for rung in (3, 4, 5, 6)}
     gate = transfer(before, {**before, 4: near, 6: far}, 3, 4, 1)
     assert gate.open is is_open and said in gate.found
     assert gate.figures["pass@1"]["4"][0] == float(np.mean(near)) / 4  # pass@1 of c right answers of 4 is c / 4
-
-
-def test_without_a_rung_to_train_on_nothing_is_transferred():
-    gate = transfer({}, {}, None, 4, 1)
-    assert not gate.open and gate.figures == {}
 
 
 def test_head_room_is_the_lead_over_the_best_control_above_the_lowest_rung():
@@ -115,19 +103,7 @@ def test_head_room_is_the_lead_over_the_best_control_above_the_lowest_rung():
     assert head_room(arms, ["uniform"], "oracle", 4, 1, margin=0.9).word == "shut"
 
 
-def test_a_lead_with_an_interval_that_holds_0_and_the_margin_is_undecided():
-    # On rung 4 one of eight problems has all answers right instead of none, the others none: +1/8, and a resample
-    # without that problem, (7/8)^8 = .34 of them, gives 0; one that draws it three times, 3/8.
-    arms = {
-        "oracle": {3: [4] * 8, 4: [4] + [0] * 7},
-        "uniform": {3: [4] * 8, 4: [0] * 8},
-    }
-    gate = head_room(arms, ["uniform"], "oracle", 4, 1)
-    assert gate.word == "undecided" and gate.figures["ahead"][0] == 0.125 and gate.figures["ahead"][1] <= 0
-    assert "undecided" in verdict([gate])
-
-
-def test_the_verdict_names_what_is_shut():
+def test_the_verdict_names_what_is_shut_or_undecided():
     open_ = support({3: [4], 5: [0]}, 4)
     shut = support({3: [0], 5: [0]}, 4)
     assert verdict([open_, shut]) == (
@@ -136,18 +112,21 @@ def test_the_verdict_names_what_is_shut():
     )
     assert "can pay" in verdict([open_] * 4)
     assert verdict([open_]).endswith("all gates that were measured (1) are open.")
+    # On rung 4 one of eight problems has all answers right instead of none, the others none: +1/8, and a resample
+    # without that problem, (7/8)^8 = .34 of them, gives 0; one that draws it three times, 3/8.
+    arms = {"oracle": {3: [4] * 8, 4: [4] + [0] * 7}, "uniform": {3: [4] * 8, 4: [0] * 8}}
+    gate = head_room(arms, ["uniform"], "oracle", 4, 1)
+    assert gate.word == "undecided" and gate.figures["ahead"][0] == 0.125 and gate.figures["ahead"][1] <= 0
+    assert "undecided" in verdict([gate])
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"gates": [5]}, "some of 1, 2, 3 and 4"),
-        ({"gate_k": 200}, "raise that, or lower gate_k"),
-        ({"gate_rounds": 0}, "gate_rounds"),
-        ({"dry_run": True}, "dry_run"),
-        ({"eval_dataset_name": "mine.jsonl"}, "takes its problems from the domain"),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    ({"gates": [5]}, "some of 1, 2, 3 and 4"),
+    ({"gate_k": 200}, "raise that, or lower gate_k"),
+    ({"gate_rounds": 0}, "gate_rounds"),
+    ({"dry_run": True}, "dry_run"),
+    ({"eval_dataset_name": "mine.jsonl"}, "takes its problems from the domain"),
+])  # fmt: skip
 def test_wrong_settings_are_refused_before_anything_is_played(given, said):
     with pytest.raises(ConfigError, match=said):
         HeadroomArguments(**given)

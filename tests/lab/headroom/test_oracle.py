@@ -42,24 +42,18 @@ def test_each_stage_tries_the_rungs_within_reach_and_plays_by_what_they_gained()
     assert gains == {0: {3: 0.125, 4: 0.375}, 2: {3: 0.125, 4: 0.375}}
     table = {"0": {"3": 0.125, "4": 0.375}}
     assert runs.played == [
-        ("oracle_gain", {}, None, 0),
-        ("probe_0_3", {"rungs": [3]}, None, 1),
-        ("probe_0_4", {"rungs": [4]}, None, 1),
-        ("oracle_gain", {"gains": table}, None, 2),
-        ("probe_2_3", {"rungs": [3]}, Path("checkpoint-2"), 3),
+        ("oracle_gain", {}, None, 0), ("probe_0_3", {"rungs": [3]}, None, 1), ("probe_0_4", {"rungs": [4]}, None, 1),
+        ("oracle_gain", {"gains": table}, None, 2), ("probe_2_3", {"rungs": [3]}, Path("checkpoint-2"), 3),
         ("probe_2_4", {"rungs": [4]}, Path("checkpoint-2"), 3),
         ("oracle_gain", {"gains": {**table, "2": table["0"]}}, Path("checkpoint-2"), 4),
-    ]
+    ]  # fmt: skip
     assert runs.dropped == ["probe_0_3", "probe_0_4", "probe_2_3", "probe_2_4"]
 
 
-def test_candidates_are_the_rungs_with_the_most_mixed_groups():
+def test_candidates_have_the_most_mixed_groups_and_gains_are_summed_over_rungs_measured_after():
     # Pairs of four answers: mixed by 1/2, 2/3, 1/2 for 1, 2, 3 right ones. Seven rungs have some; five are tried.
     counts = {3: [4], 4: [3], 5: [2], 6: [2], 7: [1], 8: [1, 0], 9: [1, 0], 10: [1, 0, 0], 11: [0]}
     assert candidates(counts, 4, 2) == [4, 5, 6, 7, 8]
     assert candidates({3: [0], 4: [0]}, 4, 2) == [3]
-
-
-def test_a_gain_is_summed_over_the_rungs_that_were_measured_after():
     # Rung 4 from 1/4 to 3/4, rung 5 from 1/4 to 0; rung 3 was not measured.
     assert gain({3: [4], 4: [1], 5: [1]}, {4: [3], 5: [0]}, 4) == 0.25

@@ -35,14 +35,11 @@ def few(monkeypatch):
     )
 
 
-def test_no_held_out_problem_is_a_tuning_problem(few):
+def test_no_held_out_problem_is_a_tuning_problem_and_a_rung_without_any_is_refused(few):
     runs = few(3)
     assert runs.held_out == {rung: [(rung, i) for i in (0, 1, 2)] for rung in (1, 2)}
     assert runs.tuning == {rung: [(rung, i) for i in (3, 4, 5)] for rung in (1, 2)}
     assert runs.group == 8 and runs.trained_conjecturer  # of recipe tiny/ladder
-
-
-def test_a_rung_without_problems_for_tuning_is_refused(few):
     with pytest.raises(ConfigError, match="makes no training problem of rung 1"):
         few(6)
 

@@ -16,7 +16,7 @@ RULES = Rules(answer_format="bare")
 PROBLEM = Problem((3, 5, 7), 22)
 
 
-def test_steps_stand_in_the_order_in_which_they_are_computed():
+def test_steps_stand_in_the_order_in_which_they_are_computed_and_are_cut_at_a_mistake():
     assert [(s.text, s.numbers, s.value) for s in steps_of("(3 - 5) * 7 / 2")] == [
         ("3 - 5", (3, 5), Fraction(-2)),
         ("( 3 - 5 ) * 7", (3, 5, 7), Fraction(-14)),
@@ -24,25 +24,25 @@ def test_steps_stand_in_the_order_in_which_they_are_computed():
     ]
     assert steps_of("3 + (5 * 7)")[-1].text == "3 + 5 * 7"
     assert steps_of("3") == steps_of("3 +") == steps_of("words") == steps_of("") == steps_of("1 / (2 - 2)") == []
+    problem = Problem((1, 2, 3, 4), 24)
+    assert cut_at_mistake(problem, "(1 + 2) * (3 * 4)", RULES) == ("(1 + 2)", " * (3 * 4)")
+    assert cut_at_mistake(problem, "(1 + 2 + 3) * 4", RULES) is None
 
 
-@pytest.mark.parametrize(
-    ("answer", "mistake"),
-    [
-        ("3 * 5 + 7", None),
-        ("3 + 5 + 7", "3 + 5"),  # 8 and 7 make 15, 1, 56, 8/7: never 22
-        ("3 * 5 - 7", "3 * 5 - 7"),  # 15 and 7 make 22
-        ("3 * 5 + 8", "3 * 5 + 8"),  # 8 is not among the numbers
-        ("7 + 15", "7 + 15"),
-        ("22", None),
-    ],
-)
+@pytest.mark.parametrize(("answer", "mistake"), [
+    ("3 * 5 + 7", None),
+    ("3 + 5 + 7", "3 + 5"),  # 8 and 7 make 15, 1, 56, 8/7: never 22
+    ("3 * 5 - 7", "3 * 5 - 7"),  # 15 and 7 make 22
+    ("3 * 5 + 8", "3 * 5 + 8"),  # 8 is not among the numbers
+    ("7 + 15", "7 + 15"),
+    ("22", None),
+])  # fmt: skip
 def test_the_first_mistake_is_the_first_step_that_lies_on_no_path(answer, mistake):
     found = first_mistake(PROBLEM, answer, RULES)
     assert (found and found.text) == mistake
 
 
-def test_rules_on_whole_numbers_and_unused_numbers_are_kept():
+def test_steps_of_solutions_lie_on_a_path_under_the_rules_and_a_wrong_answer_has_a_mistake():
     # 8 / (3 - 8 / 3) is 24, through 8 / 3 alone
     problem, (step,) = Problem((3, 3, 8, 8), 24), steps_of("8 / 3")
     assert first_mistake(problem, "8 / 3", RULES) is None
@@ -50,9 +50,6 @@ def test_rules_on_whole_numbers_and_unused_numbers_are_kept():
     (step,) = steps_of("3 + 5")
     assert first_mistake(Problem((3, 5, 7), 8), "3 + 5", RULES) == step
     assert first_mistake(Problem((3, 5, 7), 8), "3 + 5", Rules(use_all=False)) is None
-
-
-def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mistake():
     draw, checked = random.Random(0), 0
     for _ in range(120):
         problem = Problem(tuple(draw.randint(1, 12) for _ in range(draw.choice((2, 3, 4)))), draw.randint(1, 60))
@@ -66,20 +63,17 @@ def test_every_step_of_every_solution_lies_on_a_path_and_a_wrong_answer_has_a_mi
     assert checked > 100
 
 
-@pytest.mark.parametrize(
-    ("numbers", "target", "answer", "place"),
-    [
-        ((3, 5, 7), 22, "3 * 5 + 7", None),
-        ((3, 5, 7), 22, "3 + 5 + 7", 0),  # 8 and 7 never make 22
-        ((3, 5, 7), 22, "3 * 5 - 7", 1),  # the first step is that of 3 * 5 + 7
-        ((3, 5, 7), 15, "3 * 5", 0),  # 15 and 7 make 22, 8, -8, 105, 15/7, 7/15: all numbers must be used
-        ((1, 2, 3, 4), 21, "(1 + 2) * (3 * 4)", 1),  # 21 = (1 + 2) * (3 + 4); 12 with 1 and 2 never makes 21
-        # (1 + 2 + 3) * 4 and 3 * 4 * 2 * 1 are 24; 3 and 12 together make 15, 9, 36, 4, 1/4, -9: never 24
-        ((1, 2, 3, 4), 24, "(1 + 2) * (3 * 4)", 1),
-        ((1, 2, 3, 4), 36, "(1 + 2) * (3 * 4)", None),
-        ((3, 5, 7), 22, "no expression", None),
-    ],
-)
+@pytest.mark.parametrize(("numbers", "target", "answer", "place"), [
+    ((3, 5, 7), 22, "3 * 5 + 7", None),
+    ((3, 5, 7), 22, "3 + 5 + 7", 0),  # 8 and 7 never make 22
+    ((3, 5, 7), 22, "3 * 5 - 7", 1),  # the first step is that of 3 * 5 + 7
+    ((3, 5, 7), 15, "3 * 5", 0),  # 15 and 7 make 22, 8, -8, 105, 15/7, 7/15: all numbers must be used
+    ((1, 2, 3, 4), 21, "(1 + 2) * (3 * 4)", 1),  # 21 = (1 + 2) * (3 + 4); 12 with 1 and 2 never makes 21
+    # (1 + 2 + 3) * 4 and 3 * 4 * 2 * 1 are 24; 3 and 12 together make 15, 9, 36, 4, 1/4, -9: never 24
+    ((1, 2, 3, 4), 24, "(1 + 2) * (3 * 4)", 1),
+    ((1, 2, 3, 4), 36, "(1 + 2) * (3 * 4)", None),
+    ((3, 5, 7), 22, "no expression", None),
+])  # fmt: skip
 def test_the_first_wrong_step_and_its_place(numbers, target, answer, place):
     problem, steps = Problem(numbers, target), steps_of(answer)
     found = first_wrong_step(problem, answer, RULES)
@@ -143,9 +137,3 @@ def test_with_four_numbers_a_step_is_judged_beside_the_earlier_ones():
             alone = next((k for k, own in enumerate(steps) if not any(own in one for one in right)), None)
             together += alone != expected
     assert {0, 1, 2} <= set(seen) and together > 5  # steps of which each alone lies on a path
-
-
-def test_the_part_of_a_text_with_the_first_mistake_follows_from_all_steps_before():
-    problem = Problem((1, 2, 3, 4), 24)
-    assert cut_at_mistake(problem, "(1 + 2) * (3 * 4)", RULES) == ("(1 + 2)", " * (3 * 4)")
-    assert cut_at_mistake(problem, "(1 + 2 + 3) * 4", RULES) is None

@@ -52,21 +52,15 @@ def test_every_line_of_a_trace_is_true(problem):
     assert last == (f"That is {problem.target}." if steps else "The number 7 is the target.")
 
 
-def test_traces_try_go_back_and_are_the_same_every_time():
+def test_traces_try_go_back_and_have_integer_steps_and_compact_solutions_single_spaces():
     traces = [solution_trace(problem) for problem in PROBLEMS]
     assert sum("Go back." in trace for trace in traces) > 20
     assert traces == [solution_trace(problem) for problem in PROBLEMS]
-
-
-def test_a_trace_under_integer_rules_has_integer_steps():
     whole = Rules(integers_only=True)
     for problem in generate_problems(40, seed=12, rules=whole):
         trace = solution_trace(problem, whole)
         assert verify(trace, problem, whole).correct
         assert "/" not in re.sub(r" / |</", " ", trace.split("</think>")[0])  # no line shows a fraction
-
-
-def test_compact_solutions_are_tokens_between_single_spaces():
     assert compact_solution(Problem((3, 3, 8, 8), 24)) == "8 / ( 3 - 8 / 3 )"
     for problem in PROBLEMS:
         text = compact_solution(problem)
@@ -75,17 +69,13 @@ def test_compact_solutions_are_tokens_between_single_spaces():
 
 
 COLUMNS = {
-    "nums": {"nums", "target"},
-    "ground_truth": {"prompt", "target", "nums", "ground_truth"},
-    "prover": {"prompt", "numbers", "target"},
-    "solved": {"prompt", "completion", "numbers", "target"},
+    "nums": {"nums", "target"}, "ground_truth": {"prompt", "target", "nums", "ground_truth"},
+    "prover": {"prompt", "numbers", "target"}, "solved": {"prompt", "completion", "numbers", "target"},
     "proposed": {"prompt", "completion", "numbers", "target"},
-}
+}  # fmt: skip
 DOMAINS = [
-    CountdownDomain.tiny(),
-    CountdownDomain(),
-    CountdownDomain(prover_prompt="tinyzero", conjecturer_prompt="json"),
-]
+    CountdownDomain.tiny(), CountdownDomain(), CountdownDomain(prover_prompt="tinyzero", conjecturer_prompt="json"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda d: d.prover_prompt)

@@ -24,7 +24,7 @@ def row(problem):
     return {"prompt": [{"role": "user", "content": ""}], "numbers": list(problem.numbers), "target": problem.target}
 
 
-def test_the_tools_are_the_public_methods_and_have_schemas():
+def test_tools_have_schemas_and_the_question_has_the_numbers_the_target_and_the_tool():
     """As TRL finds them: every public function of the class but `reset` and `get_reward`."""
     for environment, name, argument in ((CountdownEnvironment, "submit", "expression"),
                                         (CountdownMovesEnvironment, "move", "move")):  # fmt: skip
@@ -33,6 +33,11 @@ def test_the_tools_are_the_public_methods_and_have_schemas():
         function = get_json_schema(getattr(environment(), name))["function"]
         assert function["name"] == name and function["parameters"]["required"] == [argument]
         assert function["parameters"]["properties"][argument]["type"] == "string"
+    question = CountdownEnvironment().reset(numbers=[3, 5, 7], target=22)
+    assert "3, 5, 7" in question and "22" in question and "`submit`" in question
+    assert "`move`" in CountdownMovesEnvironment().reset(numbers=[3, 5, 7], target=22)
+    own = CountdownEnvironment(ask=lambda problem: f"{problem.target}!")
+    assert own.reset(numbers=[3, 5, 7], target=22) == "22!"
 
 
 def test_a_submitted_expression_earns_what_the_verifier_says_of_it():
@@ -41,11 +46,9 @@ def test_a_submitted_expression_earns_what_the_verifier_says_of_it():
     for problem in generate_problems(100, CountdownDomain.tiny().spec, seed=3):
         right = solve(problem)
         for text in (
-            right,
-            right.replace("+", "-"),
-            " ".join(map(str, problem.numbers)),
+            right, right.replace("+", "-"), " ".join(map(str, problem.numbers)),
             draw.choice(["", "1/0", "x", "9" * 5000]),
-        ):
+        ):  # fmt: skip
             environment.reset(**row(problem))
             assert environment.get_reward() == 0.0
             said, verdict = environment.submit(text), verify(text, problem, BARE)
@@ -54,7 +57,7 @@ def test_a_submitted_expression_earns_what_the_verifier_says_of_it():
     assert seen == {0.0, 0.1, 1.0}
 
 
-def test_the_first_answer_counts_and_anything_may_be_one():
+def test_the_first_answer_counts_and_what_follows_the_end_changes_nothing():
     environment = CountdownEnvironment()
     environment.reset(nums=[3, 5, 7], target=22)
     assert environment.submit("3 + 5 + 7") == "wrong_value, 15"
@@ -64,14 +67,11 @@ def test_the_first_answer_counts_and_anything_may_be_one():
         environment.reset(nums=[3, 5, 7], target=22)
         environment.submit(text)
         assert environment.get_reward() < 1.0
-
-
-def test_the_question_has_the_numbers_the_target_and_the_tool():
-    question = CountdownEnvironment().reset(numbers=[3, 5, 7], target=22)
-    assert "3, 5, 7" in question and "22" in question and "`submit`" in question
-    assert "`move`" in CountdownMovesEnvironment().reset(numbers=[3, 5, 7], target=22)
-    own = CountdownEnvironment(ask=lambda problem: f"{problem.target}!")
-    assert own.reset(numbers=[3, 5, 7], target=22) == "22!"
+    environment = CountdownMovesEnvironment(left=lambda problem: str(problem.numbers))
+    environment.reset(numbers=[2, 3, 4], target=24)
+    assert environment.move("3 * 4 = 12") == str(Problem((12, 2), 24).numbers)
+    assert environment.move("12 - 2 = 10") == "missed"
+    assert environment.move("12 * 2 = 24").startswith("The game is over") and environment.get_reward() == 0.1
 
 
 def test_a_game_in_moves_earns_what_the_ladder_says_of_it():
@@ -96,11 +96,3 @@ def test_a_game_in_moves_earns_what_the_ladder_says_of_it():
             assert environment.get_reward() == (state.score if hasattr(state, "correct") else 0.0)
             seen.add((how, environment.get_reward()))
     assert {("whole", 1.0), ("short", 0.0), ("false", 0.1), ("illegal", 0.1)} <= seen
-
-
-def test_a_move_after_the_end_changes_nothing():
-    environment = CountdownMovesEnvironment(left=lambda problem: str(problem.numbers))
-    environment.reset(numbers=[2, 3, 4], target=24)
-    assert environment.move("3 * 4 = 12") == str(Problem((12, 2), 24).numbers)
-    assert environment.move("12 - 2 = 10") == "missed"
-    assert environment.move("12 * 2 = 24").startswith("The game is over") and environment.get_reward() == 0.1

@@ -50,7 +50,7 @@ def _size(tree):
     return 1 + sum(_size(part) for _, part in tree.parts) if tree.parts else 0
 
 
-def test_operators_are_those_of_the_tree_and_hold_up_to_rewriting():
+def test_operators_hold_up_to_rewriting_and_features_of_six_large_numbers_are_exact():
     """24 / (2 / 3) = 24 x 3 / 2 and 20 - (9 - 2) = 20 + 2 - 9: each the problem's one solution, written two ways."""
     for problem, written, needed in (
         (Problem((2, 3, 24), 36), "24 / (2 / 3)", {"needs_mul", "needs_div"}),
@@ -59,15 +59,18 @@ def test_operators_are_those_of_the_tree_and_hold_up_to_rewriting():
         found = features(problem)
         assert found["solutions"] == 1 and verify(f"<answer>{written}</answer>", problem).correct
         assert {name for name in found if name.startswith("needs_") and found[name]} == needed
+    # 999^6 is beyond what a float holds: what arrays find is confirmed. 999 - 998 + 997 - 996 + 995 - 994 = 3
+    problem = Problem((999, 998, 997, 996, 995, 994), 3)
+    found = features(problem)
+    expected = features_of_trees(problem, Rules())
+    assert expected["solutions"] > 0
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
 def test_all_solutions_are_correct_different_and_as_many_as_are_counted():
     problems = [
-        *generate_problems(30, seed=4),
-        Problem((3, 3, 8, 8), 24),
-        Problem((5, 5, 5, 5), 5),
-        Problem((4, 6), -2),
-    ]
+        *generate_problems(30, seed=4), Problem((3, 3, 8, 8), 24), Problem((5, 5, 5, 5), 5), Problem((4, 6), -2),
+    ]  # fmt: skip
     for rules in (Rules(), Rules(integers_only=True), Rules(use_all=False)):
         for problem in problems:
             texts = all_solutions(problem, rules)
@@ -75,16 +78,13 @@ def test_all_solutions_are_correct_different_and_as_many_as_are_counted():
             assert all(verify(f"<answer>{text}</answer>", problem, rules).correct for text in texts), problem
 
 
-def test_solutions_that_can_be_listed_by_hand():
+def test_solutions_and_features_that_can_be_listed_by_hand():
     assert all_solutions(Problem((3, 3, 8, 8), 24)) == ["8 / (3 - 8 / 3)"]
     assert all_solutions(Problem((3, 3, 8), 8)) == ["3 * 8 / 3", "3 + 8 - 3"]
     assert all_solutions(Problem((4, 6), -2)) == ["4 - 6"]
     assert all_solutions(Problem((1, 2, 3, 4), 100)) == []
     # 4 / 2 = 2, 4 - 2 = 2: two ways
     assert all_solutions(Problem((4, 2), 2)) == ["4 - 2", "4 / 2"]
-
-
-def test_the_features_of_the_classic():
     found = features(Problem((3, 3, 8, 8), 24))
     # numbers 3, 3, 8, 8: mean 5.5, deviations 2.5; sum 22. The only solution 8 / (3 - 8 / 3) is a product with a sum
     # with a product: depth 3, three nodes, one pair of parentheses, 8 / 3 is not an integer.
@@ -97,12 +97,18 @@ def test_the_features_of_the_classic():
     assert list(found) == list(FEATURES)
 
 
-def test_a_batch_is_one_row_each():
+def test_a_batch_is_one_documented_row_each_whatever_the_order_and_the_number_of_threads():
     problems = generate_problems(5, seed=1)
     matrix = feature_matrix(problems)
     assert matrix.shape == (5, len(FEATURES)) and matrix.dtype == np.float64
     assert [dict(zip(FEATURES, row, strict=True)) for row in matrix.tolist()] == [features(p) for p in problems]
     assert feature_matrix([]).shape == (0, len(FEATURES))
+    problems = [*generate_problems(300, seed=2), *[Problem((9, 9, 9), 27), Problem((1, 1), 5)] * 3]
+    matrix = feature_matrix(problems, workers=1)
+    assert np.array_equal(feature_matrix(problems, workers=3), matrix, equal_nan=True)
+    assert np.array_equal(feature_matrix(problems[::-1])[::-1], matrix, equal_nan=True)
+    page = (Path(__file__).parents[3] / "docs" / "countdown.md").read_text(encoding="utf-8")
+    assert [name for name in FEATURES if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(integers_only=True), Rules(use_all=False)])
@@ -122,24 +128,3 @@ def test_features_are_those_of_the_solution_trees_one_by_one(rules):
         assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True), problem
         solved += found["solutions"] > 0
     assert solved > 20
-
-
-def test_features_of_six_large_numbers_are_exact():
-    # 999^6 is beyond what a float holds: what arrays find is confirmed. 999 - 998 + 997 - 996 + 995 - 994 = 3
-    problem = Problem((999, 998, 997, 996, 995, 994), 3)
-    found = features(problem)
-    expected = features_of_trees(problem, Rules())
-    assert expected["solutions"] > 0
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
-
-
-def test_the_matrix_depends_neither_on_the_order_of_the_problems_nor_on_the_number_of_threads():
-    problems = [*generate_problems(300, seed=2), *[Problem((9, 9, 9), 27), Problem((1, 1), 5)] * 3]
-    matrix = feature_matrix(problems, workers=1)
-    assert np.array_equal(feature_matrix(problems, workers=3), matrix, equal_nan=True)
-    assert np.array_equal(feature_matrix(problems[::-1])[::-1], matrix, equal_nan=True)
-
-
-def test_every_feature_is_documented():
-    page = (Path(__file__).parents[3] / "docs" / "countdown.md").read_text(encoding="utf-8")
-    assert [name for name in FEATURES if f"`{name}`" not in page] == []

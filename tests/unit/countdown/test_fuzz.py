@@ -182,13 +182,11 @@ characters = st.text(alphabet="0123456789+-*/() \n", max_size=60)
 
 # What is drawn, what must hold, examples of 10,000
 KINDS = {
-    "expressions": (expressions, check_against_python, 2500),
-    "mutated expressions": (mutated(), check_mutated, 3000),
+    "expressions": (expressions, check_against_python, 2500), "mutated expressions": (mutated(), check_mutated, 3000),
     "tagged texts": (tagged_texts, check_text, 2000),
     "characters of the grammar": (characters, check_against_python, 1000),
-    "any text": (any_text, check_any_text, 1000),
-    "any object": (any_object, check_any_object, 500),
-}
+    "any text": (any_text, check_any_text, 1000), "any object": (any_object, check_any_object, 500),
+}  # fmt: skip
 
 
 def run(kind, times):
@@ -208,15 +206,11 @@ def run(kind, times):
     return judged
 
 
-@pytest.mark.parametrize(
-    "times",
-    [
-        0.1,
-        pytest.param(1, marks=pytest.mark.matrix),
-        pytest.param(100, marks=[pytest.mark.nightly, pytest.mark.timeout(4 * 3600)]),
-    ],
-    ids=["1,000", "10,000", "1,000,000"],
-)
+@pytest.mark.parametrize("times", [
+    0.1,
+    pytest.param(1, marks=pytest.mark.matrix),
+    pytest.param(100, marks=[pytest.mark.nightly, pytest.mark.timeout(4 * 3600)]),
+], ids=["1,000", "10,000", "1,000,000"])  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_inputs_are_judged_as_they_should_be(kind, times):
     assert run(kind, times) >= times * KINDS[kind][2]  # else the drawing ended early and saw less than it claims

@@ -26,11 +26,14 @@ def test_a_prompt_for_a_target_has_the_sentences_of_the_paper(style):
     assert "non-trivial, but not too difficult" in free and not any(words in free for words in RULES_OF_E1)
 
 
-def test_the_tiny_forms_are_words_of_its_vocabulary():
+def test_the_tiny_forms_are_words_of_its_vocabulary_and_the_domain_reviews_as_the_rubric_does():
     assert TINY.propose_row(target=TARGET) == {"prompt": "propose like 3 5 7 = 22 :"}
     assert TINY.propose_row() == {"prompt": "propose like :"}
     assert TINY.helping.review_row(TARGET, STEP) == {"prompt": "score 3 5 = 15 like 3 5 7 = 22 :"}
     assert TINY.propose_row(3)["prompt"] == "propose 3 :"  # what other games ask for stays as it was
+    assert TINY.helping.review(TARGET, STEP) == rubric(TARGET, STEP)
+    one = Problem((1, 3, 5), 16)  # 1 + 3 * 5: every number is needed
+    assert TINY.helping.review(TARGET, one, "3 * 5 + 1").redundancy == 0
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -53,13 +56,7 @@ def test_what_is_no_review_on_the_scales_is_none(text, style):
     assert read_review(text, style) is None
 
 
-def test_the_domain_reviews_as_the_rubric_does_and_reads_the_solution():
-    assert TINY.helping.review(TARGET, STEP) == rubric(TARGET, STEP)
-    one = Problem((1, 3, 5), 16)  # 1 + 3 * 5: every number is needed
-    assert TINY.helping.review(TARGET, one, "3 * 5 + 1").redundancy == 0
-
-
-def test_demonstrations_are_solvable_of_the_training_side_and_half_of_them_steps():
+def test_demonstrations_are_solvable_of_the_training_side_and_half_or_all_of_them_steps():
     target = Problem((2, 4, 9, 5), 31)  # 2 * (4 + 9) + 5
     found = [helping_problem(target, TINY.spec, TINY.rules, str(seed)) for seed in range(60)]
     assert all(
@@ -68,10 +65,7 @@ def test_demonstrations_are_solvable_of_the_training_side_and_half_of_them_steps
     steps = sum(is_step(target, p, TINY.rules) for p in found)
     assert 20 <= steps <= 50  # half by their odds, and some of the others by chance
     assert found[0] == helping_problem(target, TINY.spec, TINY.rules, "0")
-
-
-def test_without_distractors_what_helps_is_a_step_towards_the_target():
-    """2 4 9 5 = 31 has steps in every size, so that none of 60 has to be another problem."""
+    # 2 4 9 5 = 31 has steps in every size, so that none of 60 has to be another problem.
     target = Problem((2, 4, 9, 5), 31)
     found = [helping_problem(target, TINY.spec, TINY.rules, str(seed), ("step",)) for seed in range(60)]
     assert all(is_step(target, p, TINY.rules) for p in found) and len({p.key for p in found}) > 5

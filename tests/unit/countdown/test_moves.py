@@ -23,7 +23,7 @@ def moved(text, state, target=24, domain=TINY):
     return domain.moved([text], [Problem((3, 4, 5, 6), target)], [state])[0]
 
 
-def test_an_episode_by_hand():
+def test_an_episode_by_hand_whose_state_is_a_problem_with_fewer_numbers():
     state = TINY.begin(FOUR)
     assert TINY.move_row(FOUR, state) == {"prompt": "3 4 5 6 : 24", "numbers": [3, 4, 5, 6], "target": 24}
     state = moved("6 * 4 = 24", state)
@@ -35,37 +35,39 @@ def test_an_episode_by_hand():
     assert (missed.reason, missed.score, missed.value, missed.correct) == (MoveReason.MISSED, 0.1, 12, False)
     solved = moved("24 / 2 = 12", state, target=12)
     assert (solved.reason, solved.score, solved.vote, solved.correct) == (Reason.CORRECT, 1.0, "12", True)
+    state = moved("6 * 4 = 24", TINY.begin(FOUR))
+    assert json.loads(json.dumps(state)) == state
+    row = TINY.move_row(FOUR, state)
+    left = TINY.problem(row)
+    assert left == Problem((24, 3, 5), 24) and TINY.prove_row(left) == row
 
 
-@pytest.mark.parametrize(
-    ("text", "state", "reason"),
-    [
-        ("6 * 4 = 24 5", [3, 4, 5, 6], MoveReason.GRAMMAR),  # text after the move
-        ("6 * 4 = 24\n5 - 3 = 2", [3, 4, 5, 6], MoveReason.GRAMMAR),  # two moves
-        ("6 * 4", [3, 4, 5, 6], MoveReason.GRAMMAR),
-        ("06 * 4 = 24", [3, 4, 5, 6], MoveReason.GRAMMAR),
-        ("( 6 * 4 ) = 24", [3, 4, 5, 6], MoveReason.GRAMMAR),
-        ("5 / 2 = 2.5", [2, 5], MoveReason.GRAMMAR),
-        ("6 * 7 = 42", [3, 4, 5, 6], MoveReason.OPERAND),  # 7 is not there
-        ("6 + 6 = 12", [3, 4, 5, 6], MoveReason.OPERAND),  # 6 is there once
-        ("0 + 6 = 6", [3, 4, 5, 6], MoveReason.OPERAND),
-        ("3 - 5 = -2", [3, 5], MoveReason.RANGE),  # below 1
-        ("5 - 5 = 0", [5, 5], MoveReason.RANGE),
-        ("5 / 3 = 1", [5, 3], MoveReason.RANGE),  # a fraction
-        ("3 / 6 = 2", [3, 6], MoveReason.RANGE),  # a fraction, the order counts
-        ("10 * 10 = 100", [10, 10], MoveReason.RANGE),  # above 99
-        ("50 + 50 = 24", [50, 50], MoveReason.RANGE),  # illegal, whatever result is claimed
-        ("6 * 4 = 23", [3, 4, 5, 6], MoveReason.ARITHMETIC),
-        ("6 * 4 = -24", [3, 4, 5, 6], MoveReason.ARITHMETIC),
-        ("5 + 3 = 8", [5, 3], MoveReason.MISSED),
-        ("", [5, 3], Reason.EMPTY),
-        (" \n", [5, 3], Reason.EMPTY),
-        (" " * 5 + "1" * 257, [5, 3], Reason.TOO_LONG),
-        (None, [5, 3], Reason.NOT_TEXT),
-        (b"5 + 3 = 8", [5, 3], Reason.NOT_TEXT),
-        ("5 + 3 = 8", [8], MoveReason.OPERAND),  # a single number is no move away from anything
-    ],
-)
+@pytest.mark.parametrize(("text", "state", "reason"), [
+    ("6 * 4 = 24 5", [3, 4, 5, 6], MoveReason.GRAMMAR),  # text after the move
+    ("6 * 4 = 24\n5 - 3 = 2", [3, 4, 5, 6], MoveReason.GRAMMAR),  # two moves
+    ("6 * 4", [3, 4, 5, 6], MoveReason.GRAMMAR),
+    ("06 * 4 = 24", [3, 4, 5, 6], MoveReason.GRAMMAR),
+    ("( 6 * 4 ) = 24", [3, 4, 5, 6], MoveReason.GRAMMAR),
+    ("5 / 2 = 2.5", [2, 5], MoveReason.GRAMMAR),
+    ("6 * 7 = 42", [3, 4, 5, 6], MoveReason.OPERAND),  # 7 is not there
+    ("6 + 6 = 12", [3, 4, 5, 6], MoveReason.OPERAND),  # 6 is there once
+    ("0 + 6 = 6", [3, 4, 5, 6], MoveReason.OPERAND),
+    ("3 - 5 = -2", [3, 5], MoveReason.RANGE),  # below 1
+    ("5 - 5 = 0", [5, 5], MoveReason.RANGE),
+    ("5 / 3 = 1", [5, 3], MoveReason.RANGE),  # a fraction
+    ("3 / 6 = 2", [3, 6], MoveReason.RANGE),  # a fraction, the order counts
+    ("10 * 10 = 100", [10, 10], MoveReason.RANGE),  # above 99
+    ("50 + 50 = 24", [50, 50], MoveReason.RANGE),  # illegal, whatever result is claimed
+    ("6 * 4 = 23", [3, 4, 5, 6], MoveReason.ARITHMETIC),
+    ("6 * 4 = -24", [3, 4, 5, 6], MoveReason.ARITHMETIC),
+    ("5 + 3 = 8", [5, 3], MoveReason.MISSED),
+    ("", [5, 3], Reason.EMPTY),
+    (" \n", [5, 3], Reason.EMPTY),
+    (" " * 5 + "1" * 257, [5, 3], Reason.TOO_LONG),
+    (None, [5, 3], Reason.NOT_TEXT),
+    (b"5 + 3 = 8", [5, 3], Reason.NOT_TEXT),
+    ("5 + 3 = 8", [8], MoveReason.OPERAND),  # a single number is no move away from anything
+])  # fmt: skip
 def test_every_fault_has_its_reason(text, state, reason):
     verdict = moved(text, state)
     assert verdict.reason is reason and not verdict.correct
@@ -73,16 +75,18 @@ def test_every_fault_has_its_reason(text, state, reason):
     assert verdict.score == (0.0 if invalid else 0.1)
 
 
-def test_any_order_with_a_legal_result_is_legal_and_the_others_keep_theirs():
+def test_legal_moves_stand_in_any_order_and_signs_and_up_to_the_bound():
     assert moved(" 4*6 =24\n", [6, 3, 4, 3]) == [24, 3, 3]
     assert moved("3 + 3 = 6", [6, 3, 4, 3]) == [6, 6, 4]
     assert moved("3 / 3 = 1", [6, 3, 4, 3]) == [1, 6, 4]
-
-
-def test_a_value_beyond_99_where_it_is_allowed():
     wide = CountdownDomain(SPEC, BARE, "compact_moves", answers="moves", value_high=100)
     assert moved("50 + 50 = 100", [50, 50, 1], domain=wide) == [100, 1]
     assert wide.to_dict()["value_high"] == 100
+    lenient = CountdownDomain(
+        SPEC, Rules(answer_format="bare", lenient_unicode=True), "compact_moves", answers="moves"
+    )
+    assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6], domain=lenient) == [24, 3, 5]
+    assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6]).reason is MoveReason.GRAMMAR
 
 
 def test_a_chat_model_puts_its_move_in_tags():
@@ -101,28 +105,12 @@ def test_a_chat_model_puts_its_move_in_tags():
 
 
 HOSTILE = [
-    "9" * 4000 + " + 1 = 2",
-    "3 + 4 = " + "9" * 4096,
-    "٣ + ٤ = ٧",
-    "３ ＋ ４ ＝ ７",
-    "3 + 4 = 7" + "\x00",
-    "3 + 4 = 7\u00a0",
-    "\ud800",
-    "3 ** 4 = 81",
-    "1e1 + 3 = 13",
-    "3 + 4 = " + "-" * 200 + "7",
-    "<answer>" * 100_000,
-    "<answer>" * 50_000 + "</answer>" * 50_000,
-    "<think>" * 100_000 + "</think>",
-    "3 + 4 " * 200_000,
-    " " * 1_000_000,
-    "3 +" + " " * 1_000_000 + "4 = 7",
-    {"role": "assistant"},
-    [],
-    [{"role": "assistant", "content": None}],
-    7,
+    "9" * 4000 + " + 1 = 2", "3 + 4 = " + "9" * 4096, "٣ + ٤ = ٧", "３ ＋ ４ ＝ ７", "3 + 4 = 7" + "\x00",
+    "3 + 4 = 7\u00a0", "\ud800", "3 ** 4 = 81", "1e1 + 3 = 13", "3 + 4 = " + "-" * 200 + "7", "<answer>" * 100_000,
+    "<answer>" * 50_000 + "</answer>" * 50_000, "<think>" * 100_000 + "</think>", "3 + 4 " * 200_000, " " * 1_000_000,
+    "3 +" + " " * 1_000_000 + "4 = 7", {"role": "assistant"}, [], [{"role": "assistant", "content": None}], 7,
     object(),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -136,36 +124,14 @@ def test_hostile_texts_end_an_episode_at_once(domain):
             assert not moved(f"<answer>{text}</answer>", [3, 4, 5, 6], domain=domain).correct
 
 
-def test_look_alike_signs_are_read_where_the_rules_say_so():
-    lenient = CountdownDomain(
-        SPEC, Rules(answer_format="bare", lenient_unicode=True), "compact_moves", answers="moves"
-    )
-    assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6], domain=lenient) == [24, 3, 5]
-    assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6]).reason is MoveReason.GRAMMAR
-
-
-def test_a_state_is_plain_data_and_a_problem_with_fewer_numbers():
-    state = moved("6 * 4 = 24", TINY.begin(FOUR))
-    assert json.loads(json.dumps(state)) == state
-    row = TINY.move_row(FOUR, state)
-    left = TINY.problem(row)
-    assert left == Problem((24, 3, 5), 24) and TINY.prove_row(left) == row
-
-
-def test_a_domain_is_in_moves_when_it_says_so():
+def test_a_domain_is_in_moves_when_it_says_so_and_asks_once_for_any_size():
     assert in_moves(TINY) and not in_moves(CountdownDomain.tiny()) and not in_moves(BaseDomain())
     assert TINY.most_moves == 3 and TINY.rung(FOUR) == 4 and CountdownDomain.tiny().rung(FOUR) == 4
     one = CountdownDomain(ProblemSpec((1,), 1, 12, 1, 99), BARE, "compact_moves", answers="moves")
     assert one.most_moves == 1 and one.begin(Problem((5,), 5)) == [5]
-
-
-def test_one_move_is_the_whole_answer_of_two_numbers_alone():
     two = Problem((4, 6), 24)
     found = TINY.verify(["6 * 4 = 24", "6 + 4 = 10", "6 * 4 = 24"], [two, two, FOUR])
     assert [one.reason for one in found] == [Reason.CORRECT, MoveReason.MISSED, MoveReason.UNFINISHED]
-
-
-def test_a_prompt_for_any_size_asks_once_and_takes_what_comes():
     assert TINY.asks == ({},) and TINY.propose_row() == {"prompt": "propose :"}
     assert TINY.propose_row(operands=4)["prompt"] == "propose :"
     assert not TINY.asks_operands
@@ -173,22 +139,17 @@ def test_a_prompt_for_any_size_asks_once_and_takes_what_comes():
     assert [p.problem for p in proposals] == [FOUR, Problem((3, 4, 5), 12), Problem((3, 4), 12), None]
     found = TINY.check([p.problem for p in proposals[:3]], [{}, {}, {}])
     assert [(one.reason, one.facts) for one in found] == [
-        ("ok", {"in_range": True}),
-        ("ok", {"in_range": True}),
-        ("out_of_range", {"in_range": False}),
-    ]
+        ("ok", {"in_range": True}), ("ok", {"in_range": True}), ("out_of_range", {"in_range": False}),
+    ]  # fmt: skip
 
 
-def test_a_proposal_is_admitted_without_a_solver():
+def test_a_proposal_is_admitted_without_a_solver_and_stop_strings_that_cut_a_move_are_seen():
     large = CountdownDomain(ProblemSpec((3, 20), 1, 12, 1, 100), BARE, "compact_moves", "compact_any", answers="moves")
     unsolvable, twenty, beyond = Problem((1, 1, 1), 99), Problem((12,) * 20, 24), Problem((3, 4, 5), 100)
     assert [one.reason for one in large.check([unsolvable, twenty, beyond])] == ["ok", "ok", "out_of_range"]
     assert large.facts == ("in_range",) and "value_high" in str(large.outside(beyond))
     with pytest.raises(ConfigError, match=r"must not exceed 6, the most the solver takes"):
         CountdownDomain(ProblemSpec((3, 20), 1, 12, 1, 99), BARE, "compact").random(1, 0)
-
-
-def test_stop_strings_that_cut_a_move_are_seen():
     assert TINY.cut_by("prover", ["="]) == "3 - 2 = 1" and TINY.cut_by("prover", ["\n"]) is None
     assert CHAT.cut_by("prover", ["</answer>"]) is None and CHAT.cut_by("prover", ["<answer>"]) is not None
     assert TINY.cut_by("conjecturer", ["="]) == "3 5 7 = 22"
@@ -200,18 +161,13 @@ MOVES = dict(
 )  # fmt: skip
 
 
-def test_a_configuration_describes_it_and_a_result_records_it():
+def test_a_configuration_describes_it_and_a_domain_without_moves_refuses_them():
     domain = domain_from(CountdownFields(**MOVES))
     assert in_moves(domain) and domain.rules.answer_format == "bare" and domain.rungs == (3, 4, 20)
     recorded = domain.to_dict()
     assert (recorded["answers"], recorded["value_high"]) == ("moves", 99)
     assert "answers" not in CountdownDomain.tiny().to_dict()
-
-
-def test_a_domain_without_moves_refuses_them():
     fields = CountdownFields(**MOVES, domain="tests.toy_domain:Sums")
     assert not in_moves(make_domain("tests.toy_domain:Sums"))
-    with pytest.raises(
-        ConfigError, match=r"`answers` \(moves\) needs a domain .* 'tests.toy_domain:Sums' has no `moved`"
-    ):
+    with pytest.raises(ConfigError, match=r"`answers` \(moves\) needs a domain .* 'tests.toy_domain:Sums' has no `mo"):
         domain_from(fields)

@@ -40,7 +40,7 @@ def moves(action, seed=50, spec=WIDE, count=2000):
     return changed([(seed,) * 3] * count, np.array([action] * count), spec, generator) - seed
 
 
-def test_local_changes_keep_their_sizes_and_move_one_number_at_least():
+def test_number_actions_change_as_many_numbers_by_as_much_as_they_say():
     for action, low, high in (("small", 1, 4), ("large", 5, 24)):
         step = np.abs(moves(action))
         assert step.max() == high and step[step > 0].min() == low
@@ -48,21 +48,15 @@ def test_local_changes_keep_their_sizes_and_move_one_number_at_least():
         # one for sure, each other with probability 1/2: a mean of 2
         assert changed_numbers.min() == 1 and changed_numbers.mean() == pytest.approx(2, abs=0.06)
         assert (moves(action) < 0).any() and (moves(action) > 0).any()
-
-
-def test_replace_changes_exactly_one_number_to_any_other():
     step = moves("replace", seed=5, spec=TINY)
     assert ((step != 0).sum(axis=1) == 1).all()
     assert set(np.unique(step[step != 0] + 5)) == set(range(1, 13)) - {5}
-
-
-def test_resample_draws_all_numbers_from_the_whole_range():
     drawn = moves("resample", seed=5, spec=TINY) + 5
     assert drawn.min() == 1 and drawn.max() == 12
     assert np.bincount(drawn.ravel(), minlength=13)[1:].std() / 500 < 0.1  # 6,000 draws: 500 each, give or take 21
 
 
-def test_every_candidate_asks_for_the_expression_that_it_was_made_for():
+def test_every_candidate_asks_for_the_expression_it_was_made_for_with_the_features_of_the_matrix():
     """Judged by the texts of all solutions, not by the arrays that the candidates were chosen from."""
     seeds = generate_problems(160, TINY, seed=3)
     pairs = list(product(NUMBER_ACTIONS, EXPRESSION_ACTIONS)) * 10
@@ -84,9 +78,6 @@ def test_every_candidate_asks_for_the_expression_that_it_was_made_for():
         else:
             assert all(any(op in text for op in "+-") and any(op in text for op in "*/") for text in texts)
     assert min(seen.values()) > 10
-
-
-def test_features_on_the_way_are_those_of_feature_matrix():
     for spec in (TINY, ProblemSpec((4,))):
         seeds = generate_problems(60, spec, seed=3)
         found = mutate(seeds, ["resample"] * 60, ["multi_step"] * 60, spec, RULES, seed=1)
@@ -94,9 +85,13 @@ def test_features_on_the_way_are_those_of_feature_matrix():
         assert len(good) > 20
         assert np.array_equal(found.features[good], feature_matrix([found.problems[i] for i in good]))
         assert np.isnan(found.features[[i for i in range(60) if i not in good]]).all()
+    found = mutate([Problem((1, 2, 3, 4), 10)], ["small"], ["multiply"], TINY, RULES, seed=0)
+    assert found.reasons == ["out_of_range"]
+    with pytest.raises(ConfigError, match="must not exceed 6"):
+        mutate([Problem((1, 2, 3), 6)], ["small"], ["multiply"], ProblemSpec((7,)), RULES, seed=0)
 
 
-def test_reasons_are_the_first_check_that_failed():
+def test_reasons_are_the_first_check_that_failed_and_trivial_is_a_plain_sum_or_product():
     at_the_edge = [Problem((1, 1, 1), 3)] * 300
     found = mutate(at_the_edge, ["small"] * 300, ["divide"] * 300, TINY, RULES, seed=0)
     assert {"out_of_range", "ok"} <= set(found.reasons)
@@ -109,15 +104,12 @@ def test_reasons_are_the_first_check_that_failed():
     assert found.reasons == ["unsolvable"]
     found = mutate(at_the_edge[:9], ["resample"] * 9, ["add_sub"] * 9, ProblemSpec((3,), 1, 1, 3, 3), RULES, seed=0)
     assert set(found.reasons) == {"trivial"}
-
-
-def test_trivial_is_a_plain_sum_or_product_or_a_number_that_may_stand_alone():
     numbers, targets = np.array([[2, 3, 4]] * 4), np.array([9, 24, 10, 4])
     assert is_trivial(numbers, targets, RULES).tolist() == [True, True, False, False]
     assert is_trivial(numbers, targets, Rules(use_all=False)).tolist() == [True, True, False, True]
 
 
-def test_candidates_are_a_function_of_the_seed_alone_and_solvable_under_the_rules():
+def test_candidates_are_a_function_of_the_seed_alone_and_seed_features_know_no_solutions():
     seeds = generate_problems(40, TINY, seed=3)
     asked = (["replace"] * 40, ["divide"] * 40)
     some = Rules(use_all=False, integers_only=True)
@@ -125,16 +117,6 @@ def test_candidates_are_a_function_of_the_seed_alone_and_solvable_under_the_rule
     assert first.problems == again.problems and first.problems != mutate(seeds, *asked, TINY, some, seed=8).problems
     good = [p for p, reason in zip(first.problems, first.reasons, strict=True) if reason == "ok"]
     assert good and all(is_solvable(problem, some) for problem in good)
-
-
-def test_seeds_of_other_operand_counts_are_out_of_range_and_seven_operands_refused():
-    found = mutate([Problem((1, 2, 3, 4), 10)], ["small"], ["multiply"], TINY, RULES, seed=0)
-    assert found.reasons == ["out_of_range"]
-    with pytest.raises(ConfigError, match="must not exceed 6"):
-        mutate([Problem((1, 2, 3), 6)], ["small"], ["multiply"], ProblemSpec((7,)), RULES, seed=0)
-
-
-def test_seed_features_know_nothing_of_solutions():
     # 2, 3, 10 -> 60: three numbers of three, least 2/12, greatest 10/12, mean 5/12, std sqrt(38/3)/12, target 60/99
     found = CountdownMutations(TINY, RULES).seed_features([Problem((3, 10, 2), 60)])[0]
     assert found.tolist() == pytest.approx([1, 2 / 12, 10 / 12, 5 / 12, (38 / 3) ** 0.5 / 12, 1, 60 / 99])

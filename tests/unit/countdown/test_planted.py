@@ -28,15 +28,12 @@ def reachable(numbers: tuple[int, ...], high: int) -> set[int]:
     return found
 
 
-def test_planted_problems_can_be_solved_by_an_independent_search():
+def test_planted_problems_are_solved_by_their_derivation_and_by_an_independent_search():
     problems = planted_problems(60, SMALL, seed=5)
     assert {len(p.numbers) for p in problems} == {3, 4}
     assert all(p.target in reachable(p.numbers, 99) for p in problems)
     low = planted_problems(40, ProblemSpec((3,), 1, 12, 1, 20), seed=5, value_high=20)
     assert all(p.target in reachable(p.numbers, 20) for p in low)
-
-
-def test_the_moves_of_a_derivation_solve_it_under_the_rules():
     for problem, moves in demonstrated(100, ProblemSpec((2, 7, 20), 1, 12, 1, 99), seed=1):
         state = TINY.begin(problem)
         assert len(moves) == len(problem.numbers) - 1
@@ -46,25 +43,16 @@ def test_the_moves_of_a_derivation_solve_it_under_the_rules():
             assert int(a) >= int(b)
             (state,) = TINY.moved([move], [problem], [state])
         assert state.correct
-
-
-def test_states_by_hand():
     episode = (Problem((3, 4, 5, 6), 12), ["6 * 4 = 24", "5 - 3 = 2", "24 / 2 = 12"])
     assert states_of(episode) == [[3, 4, 5, 6], [24, 3, 5], [2, 24]]
 
 
-def test_the_list_is_a_function_of_the_seed_and_its_beginnings_are_lists():
+def test_the_list_is_a_function_of_the_seed_with_ranges_sizes_and_sides():
     first = planted_problems(50, SMALL, seed=3)
     assert planted_problems(20, SMALL, seed=3) == first[:20]
     assert planted_problems(50, SMALL, seed=4) != first
     # pinned: another list on another machine would make held-out sets that cannot be compared
     assert planted_problems(2, SMALL, seed=0, split="heldout") == PINNED
-
-
-PINNED = [Problem(numbers=(8, 5, 12, 10), target=46), Problem(numbers=(11, 9, 9), target=10)]
-
-
-def test_ranges_sizes_and_distinct_keys():
     spec = ProblemSpec((3, 5, 5), 2, 9, 10, 40)
     problems = planted_problems(600, spec, seed=0)
     assert all(spec.admits(p) for p in problems)
@@ -73,22 +61,19 @@ def test_ranges_sizes_and_distinct_keys():
     assert 340 < sizes[5] < 460  # 400 expected, standard deviation 11.5
     exclude = [p.key for p in problems[:100]]
     assert not {p.key for p in planted_problems(200, spec, seed=0, exclude=exclude)} & set(exclude)
-
-
-def test_the_sides_are_disjoint():
     train, held = planted_problems(300, SMALL, 0), planted_problems(300, SMALL, 0, split="heldout")
     assert not any(heldout_key(p.key) for p in train) and all(heldout_key(p.key) for p in held)
     assert not any(TINY.is_held_out(p) for p in TINY.random(200, 9, frozenset()))
 
 
-def test_held_out_problems_are_as_many_of_each_size_and_always_the_same():
+PINNED = [Problem(numbers=(8, 5, 12, 10), target=46), Problem(numbers=(11, 9, 9), target=10)]
+
+
+def test_held_out_problems_are_as_many_of_each_size_until_one_is_used_up():
     held = TINY.held_out(21)
     assert [len(p.numbers) for p in held] == [3, 4] * 10 + [3]
     assert held == TINY.held_out(40)[:21]
     assert TINY.held_out_of_rung(10, 4) == [p for p in held if len(p.numbers) == 4]
-
-
-def test_problems_of_one_rung():
     exclude = frozenset(p.key for p in TINY.random_of_rung(5, 4, 0))
     for domain in (TINY, CountdownDomain.tiny()):
         assert list(domain.rungs) == sorted(set(domain.spec.operands))
@@ -96,15 +81,19 @@ def test_problems_of_one_rung():
         assert {domain.rung(p) for p in problems} == {4} and not {p.key for p in problems} & exclude
         assert not any(domain.is_held_out(p) for p in problems)
         assert all(domain.is_held_out(p) for p in domain.held_out_of_rung(20, 4))
-
-
-def test_a_size_that_is_used_up_leaves_the_mix():
     spec = ProblemSpec((2, 3), 1, 2, 1, 99)
     found = planted_problems(20, spec, 0)
     # two numbers of 1 and 2: 1+1, 1*1 | 1+2, 2-1, 2*1 | 2+2 = 2*2, 2/2: 7 problems on both sides
     assert 0 < sum(len(p.numbers) == 2 for p in found) <= 7
     with pytest.raises(ConfigError, match=r"Only \d+ of 500 problems were found in the 'train' split"):
         planted_problems(500, spec, 0)
+    chat = CountdownDomain(SMALL, prover_prompt="moves", answers="moves")
+    ((row, text),) = chat.demonstrations(1, 0, (2,))[0]
+    assert text.startswith("<answer> ") and text.endswith(" </answer>")
+    assert chat.verify([text], [chat.problem(row)])[0].correct
+    prompt = CountdownDomain(ProblemSpec((8,), 1, 12, 1, 99), prover_prompt="moves", answers="moves").propose_row(8)
+    shots = prompt["prompt"].split("\n")[1:-1]
+    assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)
 
 
 def test_demonstrations_are_whole_right_episodes_of_the_training_side():
@@ -123,19 +112,6 @@ def test_demonstrations_are_whole_right_episodes_of_the_training_side():
         assert state.correct
     assert TINY.demonstrations(300, 7, (2, 3, 3), exclude) == shown
     assert {len(episode) + 1 for episode in TINY.demonstrations(20, 0)} == {3, 4}
-
-
-def test_a_chat_models_demonstrations_stand_in_tags():
-    chat = CountdownDomain(SMALL, prover_prompt="moves", answers="moves")
-    ((row, text),) = chat.demonstrations(1, 0, (2,))[0]
-    assert text.startswith("<answer> ") and text.endswith(" </answer>")
-    assert chat.verify([text], [chat.problem(row)])[0].correct
-
-
-def test_the_six_shots_of_a_size_beyond_the_solver_are_planted():
-    prompt = CountdownDomain(ProblemSpec((8,), 1, 12, 1, 99), prover_prompt="moves", answers="moves").propose_row(8)
-    shots = prompt["prompt"].split("\n")[1:-1]
-    assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)
 
 
 def test_a_file_of_moves_and_a_file_of_problems_for_them(tmp_path):

@@ -21,24 +21,30 @@ USER = (
 )
 
 
-def test_the_chat_prompt_of_the_public_checkpoints():
+def test_the_prompts_of_the_public_checkpoints_byte_for_byte():
     assert PROVER_PROMPTS["countdown_3to4"](P) == [
         {"role": "system", "content": "You are a helpful assistant."},
         {"role": "user", "content": USER},
     ]
-
-
-def test_the_raw_prompt_of_tinyzero():
     expected = USER.replace("[44 19 35]", "[44, 19, 35]") + "\n<think>"
     assert PROVER_PROMPTS["tinyzero"](P) == expected
+    system, user = CONJECTURER_PROMPTS["json"](3, ProblemSpec())
+    assert system == {"role": "system", "content": "You are a helpful assistant."}
+    assert user == {"role": "user", "content": JSON}
 
 
-def test_numbers_are_printed_as_numpy_prints_an_array():
+def test_numbers_are_printed_as_numpy_does_and_a_prompts_problem_is_read_back():
     generator = random.Random(0)
     for count in range(1, 101):
         for digits in (1, 2, 3, 9):
             numbers = [generator.randint(1, 10**digits) for _ in range(count)]
             assert print_like_numpy(numbers) == str(np.array(numbers))
+    # The inverse of the public renderings; what asks for nothing legal is None.
+    for style in ("countdown_3to4", "tinyzero"):
+        prompt = PROVER_PROMPTS[style](P)
+        assert problem_in_prompt(prompt if isinstance(prompt, str) else prompt[1]["content"]) == P
+    for text in ("", "numbers [1, 2]", "numbers [0, 2] equals 3", "numbers [] equals 3", "numbers [1 2] [3] equals 4"):
+        assert problem_in_prompt(text) is None
 
 
 JSON = (
@@ -46,12 +52,6 @@ JSON = (
     'Example: <answer>{"target": 24, "numbers": [2, 3, 4]}</answer>\n'
     'Output ONLY the answer tags with JSON inside: <answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
 )
-
-
-def test_the_json_prompt_shows_the_format_and_says_not_to_copy():
-    system, user = CONJECTURER_PROMPTS["json"](3, ProblemSpec())
-    assert system == {"role": "system", "content": "You are a helpful assistant."}
-    assert user == {"role": "user", "content": JSON}
 
 
 @pytest.mark.parametrize("operands", [1, 2, 3, 4, 5, 6])
@@ -73,7 +73,7 @@ def test_the_completion_prompt_shows_six_solvable_problems_in_range_and_begins_a
         assert len(p.numbers) == operands and spec.admits(p) and is_solvable(p)
 
 
-def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier():
+def test_the_tier_prompt_says_or_more_and_the_six_fixed_shots_are_solvable():
     """Seed 000, section 3.3."""
     domain = CountdownDomain(conjecturer_prompt="tier")
     system, user = domain.propose_row(operands=3)["prompt"]
@@ -85,10 +85,7 @@ def test_the_tier_prompt_is_a_system_prompt_that_says_or_more_for_the_top_tier()
     assert domain.stop_strings("conjecturer/1") == ["</answer>"] and domain.stop_strings("prover") is None
     texts = ['<answer>{"target": 24.0, "numbers": [4, 5, 1]}</answer>', '<answer>{"target": 24, "numbers": [4, 5, 1]}']
     assert [p.problem for p in domain.parse(texts)] == [Problem((4, 5, 1), 24)] * 2
-
-
-def test_the_six_fixed_shots_are_solvable_and_the_same_whatever_is_asked_for():
-    """Seed 001's authors: six fixed shots of three and four numbers, prefilled; a copy of one is refused."""
+    # Seed 001's authors: six fixed shots of three and four numbers, prefilled; a copy of one is refused.
     domain = CountdownDomain(conjecturer_prompt="six_shots")
     prompt = CONJECTURER_PROMPTS["six_shots"](3, ProblemSpec())
     assert prompt == CONJECTURER_PROMPTS["six_shots"](4, ProblemSpec()) and prompt.endswith("\n<problem> numbers=[")
@@ -99,15 +96,6 @@ def test_the_six_fixed_shots_are_solvable_and_the_same_whatever_is_asked_for():
     assert all(is_solvable(p) and ProblemSpec().admits(p) and not heldout_key(p.key) for p in problems)
     assert domain.stop_strings("conjecturer") == ["</problem>"]
     assert domain.parse(["44, 19, 35], target=98 \n\n"])[0].problem == P  # a blank line ends a proposal too
-
-
-def test_the_problem_of_a_prompt_is_read_back():
-    """The inverse of the public renderings; what asks for nothing legal is None."""
-    for style in ("countdown_3to4", "tinyzero"):
-        prompt = PROVER_PROMPTS[style](P)
-        assert problem_in_prompt(prompt if isinstance(prompt, str) else prompt[1]["content"]) == P
-    for text in ("", "numbers [1, 2]", "numbers [0, 2] equals 3", "numbers [] equals 3", "numbers [1 2] [3] equals 4"):
-        assert problem_in_prompt(text) is None
 
 
 @pytest.mark.parametrize("style", CONJECTURER_PROMPTS)

@@ -75,19 +75,12 @@ COMPLETION = {
 }
 
 COMPACT = {
-    "3 5 7 = 22": Problem((3, 5, 7), 22),
-    " 3 5  7=22\n": Problem((3, 5, 7), 22),
-    "5 = 5": Problem((5,), 5),
-    "3 5 7": ProposalReason.MALFORMED,
-    "= 22": ProposalReason.MALFORMED,
-    "3 5 7 =": ProposalReason.MALFORMED,
-    "3 5 7 = 22 :": ProposalReason.MALFORMED,
-    "3 5 7 = 22 = 22": ProposalReason.MALFORMED,
-    "3 * 5 = 15": ProposalReason.MALFORMED,
-    "": ProposalReason.MALFORMED,
-    "3 0 7 = 22": ProposalReason.NOT_POSITIVE,
+    "3 5 7 = 22": Problem((3, 5, 7), 22), " 3 5  7=22\n": Problem((3, 5, 7), 22), "5 = 5": Problem((5,), 5),
+    "3 5 7": ProposalReason.MALFORMED, "= 22": ProposalReason.MALFORMED, "3 5 7 =": ProposalReason.MALFORMED,
+    "3 5 7 = 22 :": ProposalReason.MALFORMED, "3 5 7 = 22 = 22": ProposalReason.MALFORMED,
+    "3 * 5 = 15": ProposalReason.MALFORMED, "": ProposalReason.MALFORMED, "3 0 7 = 22": ProposalReason.NOT_POSITIVE,
     "3 . 7 = 22": ProposalReason.NOT_INTEGERS,
-}
+}  # fmt: skip
 
 CASES = [
     (s, t, e)

@@ -47,50 +47,34 @@ def check_solution(problem, rules=DEFAULT_RULES):
     assert (verdict.score, verdict.reason) == (1.0, Reason.CORRECT), (problem, expression)
 
 
-# Counts of FACTS
-
-
-def test_inequivalent_expressions_are_as_many_as_oeis_a140606_says():
-    signed = [plan(k).count + int(flippable(k).sum()) for k in range(1, 7)]
-    assert signed == [1, 6, 68, 1170, 27142, 793002]
-
-
-def test_the_six_expressions_over_two_numbers():
+def test_the_six_expressions_over_two_numbers_and_as_many_as_oeis_a140606_says():
     # 2 and 6: 8, -4, 4, 12, 1/3, 3
     assert reachable_targets((2, 6), -100, 100) == {-4: 1, 3: 1, 4: 1, 8: 1, 12: 1}
     assert [count_solutions(Problem((6, 2), t)) for t in (8, -4, 4, 12, 3, 0)] == [1, 1, 1, 1, 1, 0]
+    assert solve(Problem((3, 3, 8, 8), 24)) == "8 / (3 - 8 / 3)"
+    assert count_solutions(Problem((3, 3, 8, 8), 24)) == 1
+    # twice the largest numerator must stay below 2^53: 2 * 999^5 = 1.99e15, 2 * 406^6 = 8.96e15, 2 * 407^6 = 9.09e15
+    assert 2 * 999**5 < 2 * 406**6 < 2**53 < 2 * 407**6
+    assert meeting.is_exact(5, 999, 9_999) and meeting.is_exact(6, 406, 9_999)
+    assert not meeting.is_exact(6, 407, 9_999)
+    signed = [plan(k).count + int(flippable(k).sum()) for k in range(1, 7)]
+    assert signed == [1, 6, 68, 1170, 27142, 793002]
+    assert [sum(naive_counts(n).values()) for n in ((2,), (2, 9), (2, 9, 31), (2, 9, 31, 87))] == [1, 6, 68, 1170]
 
 
-def test_the_24_game():
+def test_counts_of_the_24_game_of_pairs_up_to_12_and_of_random_conjectures():
     problems = [Problem(numbers, 24) for numbers in multisets(range(1, 14), 4)]
     rational = is_solvable_batch(problems)
     integral = is_solvable_batch(problems, INTEGERS)
     assert (len(problems), sum(rational), sum(integral)) == (1820, 1362, 1346)
     need = [p.numbers for p, r, i in zip(problems, rational, integral, strict=True) if r and not i]
     assert sorted(need) == sorted(NEED_FRACTIONS)
-
-
-def test_the_classic_is_printed_as_people_write_it():
-    assert solve(Problem((3, 3, 8, 8), 24)) == "8 / (3 - 8 / 3)"
-    assert count_solutions(Problem((3, 3, 8, 8), 24)) == 1
-
-
-def test_solvable_pairs_of_four_numbers_up_to_12():
     numbers = np.array(multisets(range(1, 13), 4))
     targets = np.arange(10, 101)
     pairs = np.repeat(numbers, len(targets), axis=0), np.tile(targets, len(numbers))
     assert len(pairs[1]) == 1365 * 91
     assert solvable_arrays(*pairs).sum() == 58_944
     assert solvable_arrays(*pairs, rules=INTEGERS).sum() == 56_485
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("rules", "pairs"), [(Rules(), 58_944), (INTEGERS, 56_485)])
-def test_reachable_targets_of_all_four_numbers_up_to_12(rules, pairs):
-    assert sum(len(reachable_targets(n, 10, 100, rules)) for n in multisets(range(1, 13), 4)) == pairs
-
-
-def test_random_conjectures_are_solvable_as_often_as_was_measured():
     # 3.6% and 13.5%; standard errors 0.09 and 0.24 points at these sample sizes
     generator = np.random.default_rng(0)
     for k, n, share, error in ((3, 40_000, 0.036, 0.004), (4, 20_000, 0.135, 0.010)):
@@ -98,7 +82,10 @@ def test_random_conjectures_are_solvable_as_often_as_was_measured():
         assert abs(solvable_arrays(numbers, targets).mean() - share) < error
 
 
-# Independent searches
+@pytest.mark.slow
+@pytest.mark.parametrize(("rules", "pairs"), [(Rules(), 58_944), (INTEGERS, 56_485)])
+def test_reachable_targets_of_all_four_numbers_up_to_12(rules, pairs):
+    assert sum(len(reachable_targets(n, 10, 100, rules)) for n in multisets(range(1, 13), 4)) == pairs
 
 
 @pytest.mark.parametrize("integers_only", [False, True])
@@ -138,10 +125,6 @@ def test_every_count_is_that_of_an_independent_enumeration(numbers, integers_onl
     assert reachable_targets(numbers, -10_000, 10_000, Rules(integers_only=integers_only)) == expected
 
 
-def test_the_independent_enumeration_counts_as_oeis_does():
-    assert [sum(naive_counts(n).values()) for n in ((2,), (2, 9), (2, 9, 31), (2, 9, 31, 87))] == [1, 6, 68, 1170]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("numbers", [(1, 3, 7, 10, 25), (2, 2, 5, 5, 9)])
 def test_every_count_over_five_numbers_is_that_of_an_independent_enumeration(numbers):
@@ -174,13 +157,6 @@ def test_what_has_a_solution_is_solved(k, high, count):
         check_solution(problem)
 
 
-def test_where_floats_are_exact():
-    # twice the largest numerator must stay below 2^53: 2 * 999^5 = 1.99e15, 2 * 406^6 = 8.96e15, 2 * 407^6 = 9.09e15
-    assert 2 * 999**5 < 2 * 406**6 < 2**53 < 2 * 407**6
-    assert meeting.is_exact(5, 999, 9_999) and meeting.is_exact(6, 406, 9_999)
-    assert not meeting.is_exact(6, 407, 9_999)
-
-
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_the_confirmed_way_and_the_exact_way_agree(k, monkeypatch):
     """The confirmed way is forced where the exact one is proved to hold."""
@@ -210,9 +186,6 @@ def test_numbers_of_any_size_are_counted_exactly(integers_only):
     assert reachable_targets(numbers, -(10**9), 10**9, Rules(integers_only=integers_only)) == expected
 
 
-# Invariances
-
-
 def test_with_numbers_left_out_the_solutions_of_all_sub_multisets_are_counted():
     some = Rules(use_all=False)
     for numbers in ((2, 6), (3, 3, 8), (1, 2, 4)):
@@ -227,9 +200,6 @@ def test_with_numbers_left_out_the_solutions_of_all_sub_multisets_are_counted():
             assert is_solvable(problem, some) == is_solvable_batch([problem], some)[0] == (target in expected)
             if target in expected:
                 check_solution(problem, some)
-
-
-# Many problems at once
 
 
 def test_a_batch_gives_the_same_answers_in_any_mix_order_and_number_of_threads():

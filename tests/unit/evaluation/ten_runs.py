@@ -20,13 +20,10 @@ ROUNDS = 30
 """Of an excerpt: so many of the run, evenly spaced, the first and the last among them."""
 
 WELL = {
-    "joint": "joint --recipe tiny/default",
-    "ladder": "joint --recipe tiny/ladder",
-    "symbolic": "symbolic --recipe tiny/symbolic_ours",
-    "pool": "pool --recipe tiny/pool --max_steps 40",
-    "sgs": "sgs --recipe tiny/sgs",
-    "cdg": "cdg --training online --recipe tiny/cdg --max_steps 40",
-}
+    "joint": "joint --recipe tiny/default", "ladder": "joint --recipe tiny/ladder",
+    "symbolic": "symbolic --recipe tiny/symbolic_ours", "pool": "pool --recipe tiny/pool --max_steps 40",
+    "sgs": "sgs --recipe tiny/sgs", "cdg": "cdg --training online --recipe tiny/cdg --max_steps 40",
+}  # fmt: skip
 BROKEN = {
     # the prover's weights are random ones of the tiny model's shape
     "cannot answer": "--model_name_or_path random --conjecturer_model_name_or_path tiny --max_steps 20 --guard false",

@@ -15,7 +15,7 @@ from countdown_selfplay.evaluation.answers import (
 )
 from countdown_selfplay.evaluation.sampling import Completion
 from countdown_selfplay.evaluation.summary import powers_of_two, summarise
-from tests.made_up_answers import SETTING, answer, write_answers
+from tests.made_up_answers import SETTING, answer
 
 SET = {**SETTING, "n": 2, "n_problems": 5}
 BATCHES = [[3, 0], [1, 4], [2]]
@@ -29,13 +29,10 @@ def run(path, setting=SET, until=None):
         return file.batches_done
 
 
-def test_batches_are_whole_problems_sorted_by_the_length_of_the_prompt():
+def test_batches_are_whole_problems_by_length_and_known_by_their_problems_and_a_repeated_one_by_its_number():
     prompts = ["ccc", "a", "bb", "d"]
     assert batches_of(prompts, n=4, batch_size=8) == [[1, 3], [2, 0]]
     assert batches_of(prompts, n=4, batch_size=3) == [[1], [3], [2], [0]]  # at least one problem at a time
-
-
-def test_a_batch_is_known_by_its_problems_and_a_repeated_one_by_its_number():
     twice = [((1, 2), 3), ((2, 2), 4), ((1, 2), 3)]
     assert batch_key(twice, [0]) != batch_key(twice, [2])
     assert batch_key(twice, [0, 1]) == batch_key(twice[:2], [0, 1])
@@ -77,28 +74,24 @@ def test_a_file_that_was_cut_at_any_byte_ends_as_if_it_had_not_been(tmp_path):
     assert run(whole) == 3 and whole.read_bytes() == expected  # a finished file is left as it is
 
 
-def test_an_unfinished_file_is_not_compared(tmp_path):
+def test_an_unfinished_file_is_not_compared_and_rows_come_back_in_the_order_of_the_problems(tmp_path):
     run(tmp_path / "a.jsonl", until=1)
     with pytest.raises(DataError, match="holds 4 of 10 answers: the evaluation is not finished"):
         read_answers(tmp_path / "a.jsonl")
-
-
-def test_rows_come_back_in_the_order_of_the_problems(tmp_path):
+    with AnswerFile(tmp_path / "a.jsonl", SET, BATCHES), pytest.raises(ConfigError, match="by another process"):
+        run(tmp_path / "a.jsonl")
     run(tmp_path / "a.jsonl")
     found = read_answers(tmp_path / "a.jsonl")
     assert [(row.index, row.sample) for row in found.rows] == [(i, j) for i in range(5) for j in range(2)]
     assert found.rows[0].completion == "<answer>é</answer>" and found.setting == {**SET}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"temperature": 1.0}, r"was begun with temperature 0\.6 and this evaluation has 1\.0"),
-        ({"seed": 1}, r"was begun with seed 0 and this evaluation has 1"),
-        ({"rules": Rules(answer_rule="any").to_dict()}, r"rules\.answer_rule 'last' and this evaluation has 'any'"),
-        ({"weights": "abc"}, r"weights None and this evaluation has 'abc'"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"temperature": 1.0}, r"was begun with temperature 0\.6 and this evaluation has 1\.0"),
+    ({"seed": 1}, r"was begun with seed 0 and this evaluation has 1"),
+    ({"rules": Rules(answer_rule="any").to_dict()}, r"rules\.answer_rule 'last' and this evaluation has 'any'"),
+    ({"weights": "abc"}, r"weights None and this evaluation has 'abc'"),
+])  # fmt: skip
 def test_another_setting_is_refused_and_nothing_is_lost(tmp_path, changes, message):
     path = tmp_path / "a.jsonl"
     run(path, until=2)
@@ -108,15 +101,12 @@ def test_another_setting_is_refused_and_nothing_is_lost(tmp_path, changes, messa
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{"nums": [1, 2], "target": 3}\n', "is not a file of `countdown-selfplay eval`"),
-        ("x", "is not a file of `countdown-selfplay eval`"),
-        ('{"record": "setting", "n": 2}\n', "no whole number 'n_problems'"),
-        ('{"record": "setting", \n', "line 1: this is not a JSON object"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ('{"nums": [1, 2], "target": 3}\n', "is not a file of `countdown-selfplay eval`"),
+    ("x", "is not a file of `countdown-selfplay eval`"),
+    ('{"record": "setting", "n": 2}\n', "no whole number 'n_problems'"),
+    ('{"record": "setting", \n', "line 1: this is not a JSON object"),
+])  # fmt: skip
 def test_a_file_that_is_something_else_is_never_written_to(tmp_path, text, message):
     path = tmp_path / "a.jsonl"
     path.write_text(text)
@@ -139,11 +129,6 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path):
         read_answers(path)
 
 
-def test_two_processes_cannot_write_one_file(tmp_path):
-    with AnswerFile(tmp_path / "a.jsonl", SET, BATCHES), pytest.raises(ConfigError, match="by another process"):
-        run(tmp_path / "a.jsonl")
-
-
 def test_votes_are_exact_values_and_a_broken_rule_never_shares_a_right_vote():
     def vote(text):
         return verify(text, Problem((2, 4, 8), 1), Rules(answer_format="bare")).vote
@@ -154,7 +139,7 @@ def test_votes_are_exact_values_and_a_broken_rule_never_shares_a_right_vote():
     assert vote("2 +") is None and vote("") is None
 
 
-def test_the_summary_counts_by_hand(tmp_path):
+def test_the_summary_counts_by_hand_and_strata_apart(tmp_path):
     # Three problems, n = 2: 2, 1 and 0 right. pass@1 = (1 + .5 + 0) / 3, pass@2 = 2/3. majority@2: the tie of the
     # second counts half: (1 + .5 + 0) / 3. One of 6 answers is malformed and has no vote, one is cut.
     rows = [answer(i, j, j < c, operands=2 + i // 2) for i, c in enumerate((2, 1, 0)) for j in range(2)]
@@ -167,6 +152,12 @@ def test_the_summary_counts_by_hand(tmp_path):
     assert found["correct"] == [2, 1, 0] and found["reasons"] == {"correct": 3, "wrong_value": 2, "malformed": 1}
     assert {k: v["pass_at"]["1"]["value"] for k, v in found["by_operands"].items()} == {"2": 0.75, "3": 0.0}
     assert "by_stratum" not in found
+    rows = [answer(i, 0, i < 2, stratum=("easy", "hard", None)[i]) for i in range(3)]
+    found = summarise(AnswerSet({"n": 1}, rows), resamples=10)["by_stratum"]
+    assert {k: (v["problems"], v["pass_at"]["1"]["value"]) for k, v in found.items()} == {
+        "easy": (1, 1.0), "hard": (1, 1.0), "None": (1, 0.0),
+    }  # fmt: skip
+    assert [powers_of_two(n) for n in (1, 6, 16)] == [[1], [1, 2, 4], [1, 2, 4, 8, 16]]
 
 
 def test_a_rate_of_0_or_1_has_wilsons_interval_over_the_problems():
@@ -183,22 +174,3 @@ def test_a_rate_of_0_or_1_has_wilsons_interval_over_the_problems():
         assert found["tokens"]["low"] == found["tokens"]["high"] == 3
     mixed = summarise(AnswerSet({"n": 1}, [answer(i, 0, i == 0) for i in range(3)]), 200)["pass_at"]["1"]
     assert (mixed["low"], mixed["high"]) == (0.0, 1.0)  # the bootstrap's: draws of 3 with none and with all right
-
-
-def test_strata_are_summed_up_apart():
-    rows = [answer(i, 0, i < 2, stratum=("easy", "hard", None)[i]) for i in range(3)]
-    found = summarise(AnswerSet({"n": 1}, rows), resamples=10)["by_stratum"]
-    assert {k: (v["problems"], v["pass_at"]["1"]["value"]) for k, v in found.items()} == {
-        "easy": (1, 1.0),
-        "hard": (1, 1.0),
-        "None": (1, 0.0),
-    }
-
-
-def test_powers_of_two_stop_at_n():
-    assert [powers_of_two(n) for n in (1, 6, 16)] == [[1], [1, 2, 4], [1, 2, 4, 8, 16]]
-
-
-def test_made_up_files_are_read_back(tmp_path):
-    found = read_answers(write_answers(tmp_path / "a.jsonl", [3, 0], n=4))
-    assert [sum(row.correct for row in rows) for rows in found.by_problem()] == [3, 0]

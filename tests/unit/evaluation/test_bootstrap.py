@@ -18,44 +18,33 @@ from countdown_selfplay.statistics.bootstrap import (
 from tests import real_counts as real
 
 
-def test_the_public_checkpoints_have_their_known_pass_at_k():
+def test_the_public_checkpoints_have_their_known_pass_at_k_and_paired_interval():
     assert pass_at_k_array(real.SFT, 16, 1).mean() == pytest.approx(0.3325, abs=1e-12)
     assert pass_at_k_array(real.IPO, 16, 1).mean() == pytest.approx(0.35875, abs=1e-12)
     assert pass_at_k_array(real.SFT, 16, 4).mean() == pytest.approx(0.627703, abs=5e-7)
     assert pass_at_k_array(real.IPO, 16, 4).mean() == pytest.approx(0.640033, abs=5e-7)
-
-
-def test_the_paired_interval_of_the_public_checkpoints():
     found = paired_bootstrap(real.SFT, real.IPO, 16)
     assert found.difference == pytest.approx(0.02625, abs=1e-12)
     # Known ends, from another generator: the Monte Carlo error of an end is about 0.0006 at 10,000 resamples.
     assert found.low == pytest.approx(-0.0187, abs=0.002)
     assert found.high == pytest.approx(0.0725, abs=0.002)
     assert found.low < 0 < found.high
+    found = paired_bootstrap(real.SFT, real.SFT, 16)  # w = 3.841459 / (50 + 3.841459)
+    assert len(real.SFT) == 50 and (found.low, found.high) == pytest.approx((-0.071348, 0.071348), abs=1e-6)
 
 
-def test_the_pairing_is_kept():
+def test_the_pairing_is_kept_and_problems_that_are_all_alike_have_an_interval_with_a_width():
     # b has one or two more correct answers of 16 than a, wherever a is: each resample's mean lies between 1 and 2
     # sixteenths, and all six draws of one kind have a chance of 1/64 < 2.5%, so that the ends lie inside.
     a = [0, 3, 8, 14, 7, 1]
     found = paired_bootstrap(a, [c + 1 + i % 2 for i, c in enumerate(a)], 16)
     assert found.difference == 1.5 / 16 and 1 / 16 < found.low < found.high < 2 / 16
-
-
-def test_the_difference_is_b_minus_a():
     # z^2 = 3.841459; 64 problems that all differ by 1: w = z^2 / (64 + z^2) = .056624, and one may differ by -1.
     found = paired_bootstrap([0] * 64, [4] * 64, 4)
     assert (found.difference, found.low, found.high) == pytest.approx((1, 1 - 2 * 0.056624, 1), abs=1e-6)
     assert paired_bootstrap([4] * 64, [0] * 64, 4) == Interval(-1, -1, -found.low)
-
-
-W_16 = 0.193608
-"""z^2 / (16 + z^2) = 3.841459 / 19.841459: the upper end of Wilson's interval for 0 of 16."""
-
-
-def test_problems_that_are_all_alike_have_an_interval_with_a_width():
-    """0 of 16 problems differ, so at most w of others do, each by as much as a share can: at 0 and 1 that is Wilson's
-    interval, at .5 it is .5 -+ w / 2. For 90% z^2 = 2.705543, and 0 of 10 is 2.705543 / 12.705543 = .212942."""
+    # 0 of 16 problems differ, so at most w of others do, each by as much as a share can: at 0 and 1 that is Wilson's
+    # interval, at .5 it is .5 -+ w / 2. For 90% z^2 = 2.705543, and 0 of 10 is 2.705543 / 12.705543 = .212942.
     for value, low, high in ((0, 0, W_16), (1, 1 - W_16, 1), (0.5, 0.5 - W_16 / 2, 0.5 + W_16 / 2)):
         found = share_interval([value] * 16)
         assert (found.value, found.low, found.high) == pytest.approx((value, low, high), abs=1e-6)
@@ -64,6 +53,10 @@ def test_problems_that_are_all_alike_have_an_interval_with_a_width():
         assert own.to_dict() == pytest.approx(wilson.to_dict(), abs=1e-7)
     assert bootstrap_mean([0.0] * 10, level=0.9, bounds=SHARE).high == pytest.approx(0.212942, abs=1e-6)
     assert share_interval([-1.0] * 16) == Estimate(-1, -1, -1)  # a score by rules of one's own: no bounds are known
+
+
+W_16 = 0.193608
+"""z^2 / (16 + z^2) = 3.841459 / 19.841459: the upper end of Wilson's interval for 0 of 16."""
 
 
 @pytest.mark.parametrize(("right", "k"), [(0, 1), (0, 4), (16, 1), (16, 16)])
@@ -77,12 +70,7 @@ def test_two_arms_that_are_all_wrong_or_all_right_differ_by_newcombes_interval(r
     assert found.to_dict() == pytest.approx(independent_difference(*arms).to_dict(), abs=1e-7)
 
 
-def test_arms_with_equal_counts_on_every_problem_differ_by_0_within_a_width():
-    found = paired_bootstrap(real.SFT, real.SFT, 16)  # w = 3.841459 / (50 + 3.841459)
-    assert len(real.SFT) == 50 and (found.low, found.high) == pytest.approx((-0.071348, 0.071348), abs=1e-6)
-
-
-def test_resampled_means_follow_the_exact_bootstrap_distribution():
+def test_resampled_means_follow_the_exact_distribution_and_a_large_sample_has_nearly_the_normal_interval():
     # Three values have 27 equally likely resamples; compare the shares of the possible means with 27ths.
     values = np.array([0.0, 1.0, 5.0])
     exact = [sum(draw) / 3 for draw in product(values, repeat=3)]
@@ -90,9 +78,6 @@ def test_resampled_means_follow_the_exact_bootstrap_distribution():
     for mean in set(exact):
         share = exact.count(mean) / 27
         assert np.isclose(means, mean).mean() == pytest.approx(share, abs=4 * (share * (1 - share) / 60_000) ** 0.5)
-
-
-def test_a_large_sample_has_nearly_the_normal_interval():
     # 1,000 zeros and ones, half each: standard error sqrt(.25 / 1000) = .01581, half-width 1.96 x that = .0310.
     found = bootstrap_mean([0.0, 1.0] * 500)
     assert found.value == 0.5
@@ -102,7 +87,7 @@ def test_a_large_sample_has_nearly_the_normal_interval():
     assert (narrow.high - narrow.low) / 2 == pytest.approx(0.01581, abs=0.001)
 
 
-def test_the_same_seed_gives_the_same_interval_whatever_was_drawn_before():
+def test_the_same_seed_gives_the_same_interval_and_chunks_do_not_repeat(monkeypatch):
     first = bootstrap_mean(real.SFT, resamples=500)
     np.random.seed(1)
     np.random.rand(10)
@@ -110,9 +95,6 @@ def test_the_same_seed_gives_the_same_interval_whatever_was_drawn_before():
     assert bootstrap_mean(real.SFT, resamples=500) == first
     assert (np.random.get_state()[1] == state).all()
     assert bootstrap_mean(real.SFT, resamples=500, seed=1) != first
-
-
-def test_chunks_of_resamples_do_not_repeat_each_other(monkeypatch):
     monkeypatch.setattr("countdown_selfplay.statistics.bootstrap._CHUNK", 150)  # 50 values: three resamples a chunk
     means = resampled_means(np.arange(50.0), 100, seed=0)
     # Repeated chunks would leave three distinct means; 100 independent ones on a grid of 1/50 coincide a few times.

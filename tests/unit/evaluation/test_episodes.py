@@ -14,12 +14,7 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.answers import answer_batches
 from countdown_selfplay.evaluation.episodes import rungs_of, sample_episodes
-from countdown_selfplay.evaluation.summary import (
-    by_rung,
-    differences_by_rung,
-    ladder,
-    pass_by_rung,
-)
+from countdown_selfplay.evaluation.summary import by_rung, differences_by_rung, ladder, pass_by_rung
 from countdown_selfplay.evaluation.terminal import before_after_table
 from countdown_selfplay.statistics.bootstrap import share_interval
 from countdown_selfplay.testing import in_ranks
@@ -43,7 +38,7 @@ def tokenizer():
     return words()
 
 
-def test_episodes_are_counted_by_their_last_moves_and_only_live_ones_are_sampled(tokenizer):
+def test_episodes_are_counted_by_their_last_moves_only_live_ones_are_sampled_and_rows_are_whole(tokenizer):
     model = Written(tokenizer, MOVES)
     found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 4), max_new_tokens=2)
     assert found.correct == [3, 2, 0]
@@ -58,9 +53,6 @@ def test_episodes_are_counted_by_their_last_moves_and_only_live_ones_are_sampled
     loaded = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert {rung: figures["correct"] for rung, figures in loaded["by_rung"].items()} == {"1": [3], "2": [2], "3": [0]}
     assert "ladder" not in loaded  # no rung from 4 to 10
-
-
-def test_the_rows_of_a_file_are_whole_episodes(tokenizer):
     batches = list(answer_batches(Written(tokenizer, MOVES), tokenizer, PROBLEMS, DOMAIN, 4, max_new_tokens=2))
     assert len(batches) == 1
     second = [row for row in batches[0] if row.index == 1]
@@ -84,19 +76,19 @@ def test_rungs_are_solved_with_the_known_probability_and_equal_seeds_give_equal_
     assert found(3)["correct"] == first["correct"] != found(4)["correct"]
 
 
-def test_memory_is_bounded_by_the_batch(tokenizer):
+def test_memory_is_bounded_by_the_batch_and_progress_never_goes_back(tokenizer):
     model = Climber(tokenizer, 1.0)
     sample_episodes(model, tokenizer, [Stair(1, 2), Stair(2, 1)], DOMAIN, 5, batch_size=4)
     assert model.rows == [4, 4, 2, 4, 1]  # ten first moves, then five second ones
-
-
-def test_progress_ends_at_all_episodes_and_never_goes_back(tokenizer):
     told = []
     model = Climber(tokenizer, 0.7)
     problems = held_out_by_rung(DOMAIN, None, 3)
     sample_episodes(model, tokenizer, problems, DOMAIN, 4, batch_size=16, progress=lambda *pair: told.append(pair))
     done = [pair[0] for pair in told]
     assert done == sorted(done) and told[-1] == (108, 108) and {pair[1] for pair in told} == {108}
+    assert rungs_of(DOMAIN, [Stair(1, 2), Stair(2, 2)]) is None
+    assert rungs_of(BaseDomain(), [1, 2]) is None
+    assert rungs_of(DOMAIN, [Stair(1, 2), Stair(2, 3)]) == [2, 3]
 
 
 def test_processes_that_must_keep_step_call_the_model_equally_often(tokenizer):
@@ -118,7 +110,7 @@ def test_processes_that_must_keep_step_call_the_model_equally_often(tokenizer):
     assert [model.rows for model in models] == [[3] * 9, [3] * 9]
 
 
-def test_figures_by_rung_are_those_of_a_plain_recount():
+def test_figures_by_rung_are_those_of_a_plain_recount_with_a_stratified_interval_of_the_ladder():
     correct, rungs = [1, 0, 2, 4, 1, 3], [5, 4, 5, 4, 4, 7]
     found = by_rung(correct, rungs, 4, (1, 2))
     assert list(found) == ["4", "5", "7"]
@@ -135,12 +127,9 @@ def test_figures_by_rung_are_those_of_a_plain_recount():
     assert score["pass_at"]["1"]["value"] == pytest.approx((5 / 12 + 3 / 8 + 3 / 4) / 3)
     assert ladder(found, (1,), (7, 5, 9))["pass_at"]["1"]["value"] == pytest.approx((3 / 8 + 3 / 4) / 2)
     assert ladder(found, (1,), (5, 9)) is None
-
-
-def test_the_interval_of_the_ladder_is_stratified():
-    """Two rungs, half of the problems of each right in all answers: the standard error of a rung's mean is
-    (1/4 / 100)^.5 = .05, of the mean of two .05 / 2^.5 = .0354. Resampling all problems together would give the same;
-    with rungs at 0 and at 1, which differ in nothing within, it gives Wilson's width for 0 of 200, 3.8415 / 203.84."""
+    # Two rungs, half of the problems of each right in all answers: the standard error of a rung's mean is (1/4 /
+    # 100)^.5 = .05, of the mean of two .05 / 2^.5 = .0354. Resampling all problems together would give the same; with
+    # rungs at 0 and at 1, which differ in nothing within, it gives Wilson's width for 0 of 200, 3.8415 / 203.84.
     mixed = by_rung([1, 0] * 100, [4] * 100 + [5] * 100, 1, ())
     found = ladder(mixed, (1,))["pass_at"]["1"]
     assert found["value"] == 0.5
@@ -148,12 +137,6 @@ def test_the_interval_of_the_ladder_is_stratified():
     apart = by_rung([0] * 100 + [1] * 100, [4] * 100 + [5] * 100, 1, ())
     found = ladder(apart, (1,))["pass_at"]["1"]
     assert (found["low"], found["high"]) == pytest.approx((0.5 - 0.018845 / 2, 0.5 + 0.018845 / 2), abs=1e-6)
-
-
-def test_rungs_are_left_out_where_there_are_none_or_one():
-    assert rungs_of(DOMAIN, [Stair(1, 2), Stair(2, 2)]) is None
-    assert rungs_of(BaseDomain(), [1, 2]) is None
-    assert rungs_of(DOMAIN, [Stair(1, 2), Stair(2, 3)]) == [2, 3]
 
 
 def test_held_out_problems_are_equally_many_of_each_rung():
@@ -195,14 +178,9 @@ def test_a_training_log_has_the_rungs_and_the_mean_of_those_from_4_to_10():
     found = pass_by_rung([2, 1, 0, 1, 2], [3, 4, 4, 10, 11], 2, (1, 2))
     ones = {name: value for name, value in found.items() if name.startswith("pass@1/")}
     assert ones == pytest.approx(
-        {
-            "pass@1/rung_3": 1,
-            "pass@1/rung_4": 1 / 4,
-            "pass@1/rung_10": 1 / 2,
-            "pass@1/rung_11": 1,
-            "pass@1/ladder": 3 / 8,
-        }
-    )
+        {"pass@1/rung_3": 1, "pass@1/rung_4": 1 / 4, "pass@1/rung_10": 1 / 2, "pass@1/rung_11": 1,
+         "pass@1/ladder": 3 / 8}
+    )  # fmt: skip
     assert found["pass@2/ladder"] == (1 / 2 + 1) / 2
     for name in found:
         assert "rung" in declaration_of(f"eval_{name}", LOG_METRICS).help

@@ -60,7 +60,7 @@ def test_the_processes_draw_different_numbers_and_one_process_draws_the_old_ones
     assert len({Processes(rank, 3).seed(5) for rank in range(3)}) == 3
 
 
-def test_all_processes_return_the_same_evaluation_of_all_problems():
+def test_all_processes_return_the_same_evaluation_of_all_problems_and_rates_of_exactly_n_proposals():
     model, tokenizer = load_tiny_model()
     problems = generate_problems(7, TINY_SPEC, seed=0, split="heldout")
     domain = CountdownDomain.tiny()
@@ -80,9 +80,6 @@ def test_all_processes_return_the_same_evaluation_of_all_problems():
         ).correct
 
     assert played(2, greedy)[0] == greedy(ALONE)  # without draws the split changes nothing
-
-
-def test_all_processes_return_the_same_rates_of_exactly_n_proposals():
     model, tokenizer = load_tiny_model()
 
     def propose(processes):
@@ -100,7 +97,11 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_sees_one_line_that_is_drawn_over(monkeypatch):
+def test_a_terminal_sees_one_line_that_is_drawn_over_or_none(monkeypatch):
+    stream = Terminal()
+    with ProgressLine("prover", enabled=False, stream=stream) as bar:
+        bar(4, 4)
+    assert stream.getvalue() == ""
     clock = iter([0.0, 0.5, 1.0, 1.1, 200.0])
     monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     stream = Terminal()
@@ -126,10 +127,3 @@ def test_a_file_gets_a_whole_line_every_half_minute_and_no_carriage_return(monke
         "prover: 2 of 4 answers, 31 s, about 31 s left",
         "prover: 4 of 4 answers, 1 min",
     ]
-
-
-def test_a_line_that_is_off_writes_nothing():
-    stream = Terminal()
-    with ProgressLine("prover", enabled=False, stream=stream) as bar:
-        bar(4, 4)
-    assert stream.getvalue() == ""

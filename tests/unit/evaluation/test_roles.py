@@ -60,7 +60,7 @@ ANSWERS = {
 }
 
 
-def test_the_prover_is_scored_by_the_verifier_alone(tokenizer):
+def test_the_prover_is_scored_by_the_verifier_alone_and_survives_json(tokenizer):
     model = Answers(tokenizer, ANSWERS)
     found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 2, 4), max_new_tokens=12)
     assert found.correct == [1, 3]
@@ -73,6 +73,18 @@ def test_the_prover_is_scored_by_the_verifier_alone(tokenizer):
     assert found.reasons == {"correct": 4, "wrong_value": 1, "wrong_numbers": 2, refused: 1}
     assert sum(found.reasons.values()) == 8
     assert found.truncated_rate == found.several_answers_rate == 0
+    # Five tokens: "3 * 5 + 7" has no room for its end token, "3 * 5" has.
+    found = evaluate_prover(
+        Answers(tokenizer, ANSWERS), tokenizer, PROBLEMS[:1], DOMAIN, n=4, ks=(1,), max_new_tokens=5
+    )
+    assert found.truncated_rate == 2 / 4
+    model = Answers(tokenizer, ANSWERS)
+    found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 4), temperature=0.6, max_new_tokens=8)
+    loaded = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert loaded["pass_at"]["1"] == {"value": 0.5, "low": 0.25, "high": 0.75}
+    assert (loaded["correct"], loaded["n"], loaded["problems"]) == ([1, 3], 4, 2)
+    assert loaded["setting"]["temperature"] == 0.6
+    assert loaded["setting"]["domain"]["rules"]["answer_format"] == "bare"
 
 
 def test_what_a_run_and_eval_say_of_a_prover_that_solves_nothing_is_wilsons(tokenizer):
@@ -88,24 +100,6 @@ def test_what_a_run_and_eval_say_of_a_prover_that_solves_nothing_is_wilsons(toke
     assert all(change == pytest.approx([0, -0.657620, 0.657620], abs=1e-6) for change in changes.values())
     table = before_after_table({"before": side, "after": side, "difference": changes})
     assert "prover pass@1  0.000 [0.000, 0.658]  0.000 [0.000, 0.658]  +0.000 [-0.658, +0.658]" in table
-
-
-def test_answers_at_the_token_limit_are_counted_as_truncated(tokenizer):
-    # Five tokens: "3 * 5 + 7" has no room for its end token, "3 * 5" has.
-    found = evaluate_prover(
-        Answers(tokenizer, ANSWERS), tokenizer, PROBLEMS[:1], DOMAIN, n=4, ks=(1,), max_new_tokens=5
-    )
-    assert found.truncated_rate == 2 / 4
-
-
-def test_a_prover_evaluation_survives_json(tokenizer):
-    model = Answers(tokenizer, ANSWERS)
-    found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 4), temperature=0.6, max_new_tokens=8)
-    loaded = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert loaded["pass_at"]["1"] == {"value": 0.5, "low": 0.25, "high": 0.75}
-    assert (loaded["correct"], loaded["n"], loaded["problems"]) == ([1, 3], 4, 2)
-    assert loaded["setting"]["temperature"] == 0.6
-    assert loaded["setting"]["domain"]["rules"]["answer_format"] == "bare"
 
 
 def test_a_k_above_n_and_no_problem_are_refused_before_sampling(tokenizer):
@@ -127,7 +121,7 @@ PROPOSALS = [
 ]
 
 
-def test_the_conjecturers_rates_are_shares_of_all_proposals(tokenizer):
+def test_the_conjecturers_rates_are_shares_of_all_and_only_what_is_in_range_is_solved(tokenizer, monkeypatch):
     model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8)
     assert found.parseable.value == 6 / 8
@@ -138,9 +132,6 @@ def test_the_conjecturers_rates_are_shares_of_all_proposals(tokenizer):
     assert [p.key for p in found.problems] == ["3,5,7=22", "3,5,7=22", "1,2,3=6"]
     assert found.solve_rate is None and "solve_rate" not in found.to_dict()
     json.dumps(found.to_dict(), allow_nan=False)
-
-
-def test_the_solve_rate_is_asked_once_per_distinct_solvable_problem(tokenizer):
     asked = []
 
     def prover_correct(problems):
@@ -151,16 +142,6 @@ def test_the_solve_rate_is_asked_once_per_distinct_solvable_problem(tokenizer):
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8, prover_correct=prover_correct)
     assert asked == ["3,5,7=22", "1,2,3=6"]
     assert found.solve_rate is not None and found.solve_rate.value == 0.5
-
-
-def test_proposals_are_dealt_out_over_the_operand_counts(tokenizer):
-    domain = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), DOMAIN.rules, "compact", "compact")
-    model = Answers(tokenizer, {"propose 2 :": ["1 2 = 3"], "propose 3 :": ["1 2 3 = 6"]})
-    found = evaluate_conjecturer(model, tokenizer, domain, n=5, max_new_tokens=8)
-    assert [len(p.numbers) for p in found.problems] == [2, 3, 2, 3, 2]
-
-
-def test_problems_out_of_range_never_reach_the_solver(tokenizer, monkeypatch):
     # Sixteen operands would keep the solver busy for longer than the universe is old.
     asked = []
     monkeypatch.setattr(CountdownDomain, "solvable_batch", lambda self, ps: asked.extend(ps) or [True] * len(ps))
@@ -170,7 +151,11 @@ def test_problems_out_of_range_never_reach_the_solver(tokenizer, monkeypatch):
     assert [problem.key for problem in asked] == ["1,2,3=6"]
 
 
-def test_nothing_parsed_has_no_unique_rate(tokenizer):
+def test_proposals_are_dealt_out_over_the_operand_counts_and_none_parsed_has_no_unique_rate(tokenizer):
+    domain = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), DOMAIN.rules, "compact", "compact")
+    model = Answers(tokenizer, {"propose 2 :": ["1 2 = 3"], "propose 3 :": ["1 2 3 = 6"]})
+    found = evaluate_conjecturer(model, tokenizer, domain, n=5, max_new_tokens=8)
+    assert [len(p.numbers) for p in found.problems] == [2, 3, 2, 3, 2]
     found = evaluate_conjecturer(
         Answers(tokenizer, {"propose 3 :": ["= ="]}), tokenizer, DOMAIN, n=3, max_new_tokens=4
     )
@@ -178,7 +163,14 @@ def test_nothing_parsed_has_no_unique_rate(tokenizer):
     assert "unique" not in found.to_dict()
 
 
-def test_the_unique_rates_interval_covers_its_expectation():
+def test_the_unique_rates_interval_by_hand_covers_its_expectation():
+    # a a b: 2 distinct of 3, one singleton: s = (1 + 2) / (3 + 4) = 3/7, half-width 1.96 sqrt(3/7 * 4/7 / 2) = .6859
+    found = unique_rate(["a", "a", "b"])
+    assert (found.value, found.low, found.high) == pytest.approx((2 / 3, 0.0, 1.0))
+    # 100 distinct of 100: s = 102/104, half-width 1.959964 sqrt(102/104 * 2/104 / 99) = .027052
+    found = unique_rate([str(i) for i in range(100)])
+    assert (found.value, found.low, found.high) == pytest.approx((1.0, 1 - 0.027052, 1.0), abs=1e-6)
+    assert unique_rate([]) is None
     # 60 keys drawn from 100: the expected number of distinct ones is 100 (1 - .99^60) = 45.28, a rate of .7547.
     generator = torch.Generator().manual_seed(0)
     expected = (1 - 0.99**60) * 100 / 60
@@ -188,13 +180,3 @@ def test_the_unique_rates_interval_covers_its_expectation():
         found = unique_rate(keys)
         covered += found.low <= expected <= found.high
     assert covered / 300 > 0.93  # conservative: at least about 95%, less the error of 300 trials
-
-
-def test_the_unique_rates_interval_by_hand():
-    # a a b: 2 distinct of 3, one singleton: s = (1 + 2) / (3 + 4) = 3/7, half-width 1.96 sqrt(3/7 * 4/7 / 2) = .6859
-    found = unique_rate(["a", "a", "b"])
-    assert (found.value, found.low, found.high) == pytest.approx((2 / 3, 0.0, 1.0))
-    # 100 distinct of 100: s = 102/104, half-width 1.959964 sqrt(102/104 * 2/104 / 99) = .027052
-    found = unique_rate([str(i) for i in range(100)])
-    assert (found.value, found.low, found.high) == pytest.approx((1.0, 1 - 0.027052, 1.0), abs=1e-6)
-    assert unique_rate([]) is None

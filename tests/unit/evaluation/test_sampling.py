@@ -31,18 +31,10 @@ def build(seed=0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         config = Qwen2Config(
-            vocab_size=len(WORDS),
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-            max_position_embeddings=64,
-            tie_word_embeddings=True,
-            pad_token_id=0,
-            bos_token_id=1,
-            eos_token_id=2,
-        )
+            vocab_size=len(WORDS), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+            num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=True, pad_token_id=0,
+            bos_token_id=1, eos_token_id=2,
+        )  # fmt: skip
         return Qwen2ForCausalLM(config)
 
 
@@ -78,49 +70,20 @@ def sample(model, tokenizer, prompts=PROMPTS, n=4, **changes):
     return sample_texts(model, tokenizer, prompts, n, **{"max_new_tokens": 6, "seed": 5, **changes})
 
 
-def test_there_are_n_texts_and_flags_for_every_prompt(model, tokenizer):
+def test_there_are_n_texts_for_every_prompt_of_the_seed_by_the_models_distribution(model, tokenizer):
     texts, truncated = sample(model, tokenizer)
     assert [len(row) for row in texts] == [len(row) for row in truncated] == [4, 4, 4, 4]
     assert all(isinstance(text, str) for row in texts for text in row)
     assert sample(model, tokenizer, prompts=[]) == ([], [])
-
-
-def test_the_same_seed_gives_the_same_texts_whatever_was_drawn_before(model, tokenizer):
     first = sample(model, tokenizer)
     torch.rand(7)
     sample(model, tokenizer, seed=6)
     assert sample(model, tokenizer) == first
     assert sample(model, tokenizer, seed=6) != first
-
-
-def test_torchs_generator_is_bit_identical_afterwards(model, tokenizer):
     torch.manual_seed(11)
     before = torch.get_rng_state()
     sample(model, tokenizer)
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_the_generator_is_put_back_when_sampling_fails(tokenizer):
-    class Broken(Scripted):
-        def generate(self, **kwargs):
-            torch.rand(3)
-            raise RuntimeError("out of memory")
-
-    before = torch.get_rng_state()
-    with pytest.raises(RuntimeError, match="out of memory"):
-        sample(Broken([2]), tokenizer)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_batches_draw_from_different_streams():
-    draws = []
-    for number in range(20):
-        with private_generator(torch.device("cpu"), 0, number):
-            draws.append(torch.rand(3).tolist())
-    assert len({tuple(draw) for draw in draws}) == 20
-
-
-def test_samples_follow_the_models_distribution(model, tokenizer):
     # One token after one prompt, 4,000 times, against the softmax at temperature 0.7 computed by hand; a mean absolute
     # deviation of a share p over N draws is about sqrt(2 p (1-p) / (pi N)): here at most 0.0064 for p = 0.5.
     ids = torch.tensor([tokenizer("7 :")["input_ids"]])
@@ -133,30 +96,34 @@ def test_samples_follow_the_models_distribution(model, tokenizer):
         assert seen[word] == pytest.approx(expected[i].item(), abs=0.03)
 
 
-def test_padding_and_batch_mates_do_not_change_greedy_texts(model, tokenizer):
+def test_the_generator_is_put_back_when_sampling_fails_and_batches_draw_apart(tokenizer):
+    class Broken(Scripted):
+        def generate(self, **kwargs):
+            torch.rand(3)
+            raise RuntimeError("out of memory")
+
+    before = torch.get_rng_state()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        sample(Broken([2]), tokenizer)
+    assert torch.equal(torch.get_rng_state(), before)
+    draws = []
+    for number in range(20):
+        with private_generator(torch.device("cpu"), 0, number):
+            draws.append(torch.rand(3).tolist())
+    assert len({tuple(draw) for draw in draws}) == 20
+
+
+def test_padding_batch_mates_and_the_models_own_config_change_no_text(model, tokenizer):
     together, _ = sample(model, tokenizer, n=1, temperature=0)
     alone = [sample(model, tokenizer, [prompt], 1, temperature=0)[0][0] for prompt in PROMPTS]
     assert together == alone
     assert sample(model, tokenizer, n=3, temperature=0, batch_size=5)[0] == [row * 3 for row in together]
-
-
-def test_the_models_own_generation_config_cannot_bend_the_distribution(tokenizer):
     plain, bent = build(), build()
     bent.generation_config = GenerationConfig(
-        pad_token_id=0,
-        eos_token_id=2,
-        do_sample=True,
-        repetition_penalty=5.0,
-        top_k=1,
-        min_p=0.9,
-        temperature=0.01,
-        no_repeat_ngram_size=1,
-        min_new_tokens=6,
-        min_length=20,
-        num_return_sequences=2,
-        suppress_tokens=[9],
+        pad_token_id=0, eos_token_id=2, do_sample=True, repetition_penalty=5.0, top_k=1, min_p=0.9, temperature=0.01,
+        no_repeat_ngram_size=1, min_new_tokens=6, min_length=20, num_return_sequences=2, suppress_tokens=[9],
         max_time=1e-4,
-    )
+    )  # fmt: skip
     assert sample(bent, tokenizer) == sample(plain, tokenizer)
     assert sample(bent, tokenizer, temperature=0) == sample(plain, tokenizer, temperature=0)
 
@@ -170,7 +137,7 @@ def test_the_mode_of_every_submodule_is_put_back(tokenizer, mode):
     assert [module.training for module in model.modules()] == before
 
 
-def test_rows_are_batched_by_length_with_the_rows_of_a_prompt_together(tokenizer):
+def test_rows_are_batched_by_length_and_texts_come_back_in_the_order_of_the_prompts(tokenizer):
     model = Scripted([8, 2])
     sample(model, tokenizer, n=3, batch_size=6)
     assert [call["rows"] for call in model.calls] == [6, 6]
@@ -179,8 +146,6 @@ def test_rows_are_batched_by_length_with_the_rows_of_a_prompt_together(tokenizer
     assert model.calls[1]["mask"].sum(1).tolist() == [6, 6, 6, 9, 9, 9]
     assert model.calls[0]["mask"][0].tolist() == [0, 0, 0, 1, 1, 1]
 
-
-def test_texts_come_back_in_the_order_of_the_prompts(tokenizer):
     class Echo(Scripted):
         def generate(self, input_ids, attention_mask, generation_config, **kwargs):
             return torch.cat([input_ids, input_ids[:, -2:-1]], 1)  # the word before the colon
@@ -190,19 +155,13 @@ def test_texts_come_back_in_the_order_of_the_prompts(tokenizer):
     assert texts == [["3", "3"], ["9", "9"], ["6", "6"], ["5", "5"]]
 
 
-def test_a_text_ends_at_the_first_end_token_and_is_truncated_without_one(tokenizer):
+def test_a_text_ends_at_the_first_end_token_of_all_that_the_model_has_and_is_truncated_without(tokenizer):
     model = Scripted([9, 4, 10, 2, 8, 8], [9, 4, 10, 8, 8, 8])
     texts, truncated = sample(model, tokenizer, ["7 :"], 2)
     assert texts == [["1 + 2", "1 + 2 0 0 0"]]
     assert truncated == [[False, True]]
-
-
-def test_an_end_token_in_the_last_place_is_no_truncation(tokenizer):
     _, truncated = sample(Scripted([9, 9, 9, 9, 9, 2]), tokenizer, ["7 :"], 1)
     assert truncated == [[False]]
-
-
-def test_all_end_tokens_of_the_model_count(tokenizer):
     model = Scripted([9, 3, 8])
     model.generation_config = GenerationConfig(eos_token_id=[2, 3])
     texts, truncated = sample(model, tokenizer, ["7 :"], 1, max_new_tokens=3)
@@ -210,7 +169,7 @@ def test_all_end_tokens_of_the_model_count(tokenizer):
     assert model.calls[0]["config"].eos_token_id == [2, 3]
 
 
-def test_a_chat_also_ends_with_the_templates_end_of_turn(tokenizer):
+def test_a_chat_also_ends_with_its_end_of_turn_and_padding_may_be_the_end_token(tokenizer):
     chat = copy.deepcopy(tokenizer)
     chat.add_special_tokens({"additional_special_tokens": ["<|im_end|>"]})
     chat.chat_template = "{% for m in messages %} {{ m.content }} <|im_end|>{% endfor %}"
@@ -219,6 +178,11 @@ def test_a_chat_also_ends_with_the_templates_end_of_turn(tokenizer):
     texts, _ = sample(model, chat, [[{"role": "user", "content": "7"}]], 1, max_new_tokens=3)
     assert model.calls[0]["config"].eos_token_id == [2, 3]
     assert texts == [["1"]]
+    bare = copy.deepcopy(tokenizer)
+    bare.pad_token = None
+    model = Scripted([8, 2])
+    sample(model, bare)
+    assert model.calls[0]["config"].pad_token_id == 2
 
 
 def test_a_stop_string_ends_a_real_generation_and_is_no_truncation(model):
@@ -242,14 +206,6 @@ def test_a_stop_string_ends_a_real_generation_and_is_no_truncation(model):
 def test_a_stop_string_that_cannot_be_is_one_sentence(model, tokenizer, stops, said):
     with pytest.raises(ConfigError, match=said):
         sample(model, tokenizer, PROMPTS, 1, stop_strings=stops)
-
-
-def test_a_tokenizer_without_padding_pads_with_the_end_token(tokenizer):
-    bare = copy.deepcopy(tokenizer)
-    bare.pad_token = None
-    model = Scripted([8, 2])
-    sample(model, bare)
-    assert model.calls[0]["config"].pad_token_id == 2
 
 
 def test_a_chat_prompt_without_template_and_a_model_without_end_are_refused(tokenizer):

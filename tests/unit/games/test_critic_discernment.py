@@ -47,11 +47,8 @@ def test_a_right_answer_earns_eta_and_the_share_of_revisions_that_keep_it():
     ends = [NOT_CRITICAL, WRONG, "<answer>7 + 5 * 3</answer>", NOT_CRITICAL * 2]
     result, _ = play([RIGHT, RIGHT], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, ends)
     assert rewards(result) == [
-        ("prover", [1.0, 1.0]),
-        ("prover", [1.5, 0.5, 1.5, 0.5] * 2),
-        ("helpful", []),
-        ("misleading", [0.25, 0.25]),
-    ]
+        ("prover", [1.0, 1.0]), ("prover", [1.5, 0.5, 1.5, 0.5] * 2), ("helpful", []), ("misleading", [0.25, 0.25]),
+    ]  # fmt: skip
     found = result.metrics
     assert (found["prover/resisted_rate"], found["prover/kept_rate"], found["prover/misled_rate"]) == (0.25,) * 3
     assert found["prover/success_rate"] == 0.5 and "prover/corrected_rate" not in found  # nothing was wrong
@@ -65,32 +62,20 @@ def test_a_wrong_answer_earns_the_share_of_revisions_that_mend_it_and_so_does_it
     ends = [RIGHT, RIGHT, WRONG, f"{RIGHT} {NOT_CRITICAL}"]
     result, made = play([WRONG, WRONG], {"helpful": [CRITIQUE, CRITIQUE], "misleading": [CRITIQUE]}, ends)
     assert rewards(result) == [
-        ("prover", [0.5, 0.5]),
-        ("prover", [1, 1, 0, 0] * 4),
-        ("helpful", [0.5] * 4),
-        ("misleading", []),
-    ]
+        ("prover", [0.5, 0.5]), ("prover", [1, 1, 0, 0] * 4), ("helpful", [0.5] * 4), ("misleading", []),
+    ]  # fmt: skip
     assert result.metrics["prover/corrected_rate"] == result.metrics["helpful/win_rate"] == 0.5
     assert len(made.rows["helpful"]) == 2 and made.rows["misleading"] == []
 
 
-def test_objectives_that_imitate_can_have_the_first_answers_own_correctness():
-    result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT], first_credit="answer")
-    # The only revision of each is right: both episodes succeed, and yet a wrong first answer is nothing to imitate.
-    assert rewards(result)[:2] == [("prover", [1, 0]), ("prover", [1, 1.5])]
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        (CRITIQUE, f"{MARKER} '3'. The issue is: '5'."),
-        ("", None),
-        (MARKER, None),
-        (f"{CRITIQUE} {CRITIQUE}", None),
-        ("The first mistake is in 3 + 5", None),
-        (f"{CRITIQUE} {RIGHT}", f"{MARKER} '3'. The issue is: '5'. {RIGHT}"),  # the paper filters no leaks
-    ],
-)
+@pytest.mark.parametrize(("said", "shown"), [
+    (CRITIQUE, f"{MARKER} '3'. The issue is: '5'."),
+    ("", None),
+    (MARKER, None),
+    (f"{CRITIQUE} {CRITIQUE}", None),
+    ("The first mistake is in 3 + 5", None),
+    (f"{CRITIQUE} {RIGHT}", f"{MARKER} '3'. The issue is: '5'. {RIGHT}"),  # the paper filters no leaks
+])  # fmt: skip
 def test_a_critique_without_exactly_one_marker_is_not_shown_and_earns_nothing(said, shown):
     result, made = play([WRONG, WRONG], {"helpful": [CRITIQUE, said]}, [RIGHT, RIGHT])
     asked = [row["prompt"][-1]["content"] for row in made.rows["prover"][1:]]
@@ -102,36 +87,43 @@ def test_a_critique_without_exactly_one_marker_is_not_shown_and_earns_nothing(sa
         assert f'Please check with this critic. "{shown}"' in asked[1]
 
 
-def test_an_answer_that_nobody_criticises_stands_as_it_is():
+def test_an_answer_that_nobody_criticises_stands_and_a_round_has_as_many_questions_as_slots():
     """Without a misleading critic (an ablation of section 5.2) a right answer earns 1 + eta."""
     result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE]}, [WRONG, RIGHT])
     assert rewards(result)[0] == ("prover", [1.5, 0.5])
     result, _ = play([RIGHT, WRONG], {"helpful": [""], "misleading": [""]}, [RIGHT])
     assert rewards(result) == [("prover", [1.5, 0.0]), ("prover", []), ("helpful", [0]), ("misleading", [0])]
+    texts = {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}
+    asked = [PROBLEM, Problem((3, 5, 7), 15), Problem((3, 5, 7), 26)]
+    sizes = {"prover": (2, 1), "helpful": (2, 1), "misleading": (2, 1)}
+    result, _ = play([RIGHT], texts, [RIGHT], sizes, problems=asked)
+    assert [key for key, _, _ in result.solved] == [asked[0].key, asked[1].key]
+    # 3 problems of 2 answers, all wrong: 6 answers with 4 critiques each, 24, and 2 revisions of each, 48; all right:
+    # 6 critiques, 12 revisions.
+    found = CriticDiscernment(revisions=2).planned(3, {"prover": 2, "helpful": 4, "misleading": 1})
+    assert found == {"prover": 6 + 48, "helpful": 24, "misleading": 6}
+    assert CriticDiscernment().planned(3, {"prover": 2}) == {"prover": 6}
 
 
 UNBOXED = "This critic is not critical."
 
 
-@pytest.mark.parametrize(
-    ("first", "end", "outcome"),
-    [
-        (RIGHT, UNBOXED, "unclear"),  # the authors' code counts neither as misled nor as resisted
-        (RIGHT, f"{WRONG} {UNBOXED}", "unclear"),
-        (RIGHT, f"{RIGHT} {UNBOXED}", "unclear"),
-        (RIGHT, NOT_CRITICAL * 2, "unclear"),
-        (RIGHT, f"{UNBOXED} {NOT_CRITICAL}", "resisted"),  # one boxed
-        (RIGHT, f"{RIGHT} {NOT_CRITICAL}", "resisted"),
-        (RIGHT, f"{WRONG} {NOT_CRITICAL}", "resisted"),
-        (RIGHT, "I do not know.", "misled"),  # no answer is not the right one
-        (RIGHT, "", "misled"),
-        (RIGHT, RIGHT, "kept"),
-        (WRONG, f"{RIGHT} {UNBOXED}", "not_corrected"),
-        (WRONG, f"{WRONG} {NOT_CRITICAL}", "not_corrected"),
-        (WRONG, WRONG, "not_corrected"),
-        (WRONG, RIGHT, "corrected"),
-    ],
-)
+@pytest.mark.parametrize(("first", "end", "outcome"), [
+    (RIGHT, UNBOXED, "unclear"),  # the authors' code counts neither as misled nor as resisted
+    (RIGHT, f"{WRONG} {UNBOXED}", "unclear"),
+    (RIGHT, f"{RIGHT} {UNBOXED}", "unclear"),
+    (RIGHT, NOT_CRITICAL * 2, "unclear"),
+    (RIGHT, f"{UNBOXED} {NOT_CRITICAL}", "resisted"),  # one boxed
+    (RIGHT, f"{RIGHT} {NOT_CRITICAL}", "resisted"),
+    (RIGHT, f"{WRONG} {NOT_CRITICAL}", "resisted"),
+    (RIGHT, "I do not know.", "misled"),  # no answer is not the right one
+    (RIGHT, "", "misled"),
+    (RIGHT, RIGHT, "kept"),
+    (WRONG, f"{RIGHT} {UNBOXED}", "not_corrected"),
+    (WRONG, f"{WRONG} {NOT_CRITICAL}", "not_corrected"),
+    (WRONG, WRONG, "not_corrected"),
+    (WRONG, RIGHT, "corrected"),
+])  # fmt: skip
 def test_ends_as_the_authors_code_tests_them(first, end, outcome):
     """select_round2.py and select_mislead_critic.py: corrected = right and the sentence nowhere, boxed or not;
     resisted = the boxed sentence exactly once; misled = not right and the sentence nowhere."""
@@ -141,20 +133,20 @@ def test_ends_as_the_authors_code_tests_them(first, end, outcome):
     assert [float(r) for r in lost.rewards_B] == [float(outcome in ("misled", "corrected"))]
 
 
-def test_both_critics_get_the_same_prompt_which_calls_the_answer_wrong():
+def test_both_critics_get_the_same_prompt_and_every_outcome_is_among_the_samples():
     _, made = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT])
     (helpful,), (misleading,) = (made.rows[kind] for kind in ("helpful", "misleading"))
     texts = [row["prompt"][0]["content"] for row in (helpful, misleading)]
     assert texts[0].replace(WRONG, RIGHT) == texts[1] and "[Wrong Answer]" in texts[1]
-
-
-def test_every_outcome_is_among_the_samples_as_a_transcript():
     ends = [NOT_CRITICAL, WRONG, RIGHT, NOT_CRITICAL * 2]
     result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, ends, samples_per_log=0)
     found = {sample["reason"]: sample for sample in result.samples}
     assert set(found) == {"resisted", "misled", "kept", "unclear", "corrected", "not_corrected"}
     chat = found["corrected"]["prompt"]
     assert [turn["role"] for turn in chat] == ["system", "user", "assistant", "user"] and chat[2]["content"] == WRONG
+    result, _ = play([RIGHT, WRONG], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, [RIGHT], first_credit="answer")
+    # The only revision of each is right: both episodes succeed, and yet a wrong first answer is nothing to imitate.
+    assert rewards(result)[:2] == [("prover", [1, 0]), ("prover", [1, 1.5])]
 
 
 def test_on_two_processes_the_metrics_are_those_of_both_and_a_role_may_have_no_row_on_one():
@@ -203,27 +195,8 @@ def test_the_tiny_form_names_a_step_and_answers_with_a_word():
         "again 3 5 7 = 22 : 3 * 5 + 7 : 3 * 5 + 7 :",
     ]
     assert rewards(result) == [
-        ("prover", [1.25, 0]),
-        ("prover", [1.25] * 2),
-        ("helpful", [0] * 3),
-        ("misleading", [0] * 3),
-    ]
-
-
-def test_the_most_samples_of_a_round_are_those_of_answers_of_one_kind():
-    """3 problems of 2 answers, all wrong: 6 answers with 4 critiques each, 24, and 2 revisions of each, 48; all right:
-    6 critiques, 12 revisions."""
-    found = CriticDiscernment(revisions=2).planned(3, {"prover": 2, "helpful": 4, "misleading": 1})
-    assert found == {"prover": 6 + 48, "helpful": 24, "misleading": 6}
-    assert CriticDiscernment().planned(3, {"prover": 2}) == {"prover": 6}
-
-
-def test_a_round_has_as_many_questions_as_slots():
-    texts = {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}
-    asked = [PROBLEM, Problem((3, 5, 7), 15), Problem((3, 5, 7), 26)]
-    sizes = {"prover": (2, 1), "helpful": (2, 1), "misleading": (2, 1)}
-    result, _ = play([RIGHT], texts, [RIGHT], sizes, problems=asked)
-    assert [key for key, _, _ in result.solved] == [asked[0].key, asked[1].key]
+        ("prover", [1.25, 0]), ("prover", [1.25] * 2), ("helpful", [0] * 3), ("misleading", [0] * 3),
+    ]  # fmt: skip
 
 
 def test_a_prover_that_imitates_what_is_right_may_be_set():

@@ -51,13 +51,10 @@ def test_every_operand_count_gets_its_share_of_the_slots_where_the_groups_are_a_
     assert metrics["conjecturer/played_rate_operands_3"] == metrics["conjecturer/played_rate_operands_4"] == 2 / 16
 
 
-@pytest.mark.parametrize(
-    ("operands", "rounds", "groups", "shares"),
-    [
-        ((3, 4), 4, 4, {3: 6, 4: 6}),  # an odd slot goes to each count in turn: 2 + 1, 1 + 2, 2 + 1, 1 + 2
-        ((3, 3, 4), 2, 3, {3: 4, 4: 2}),  # a count that is listed twice gets two turns
-    ],
-)
+@pytest.mark.parametrize(("operands", "rounds", "groups", "shares"), [
+    ((3, 4), 4, 4, {3: 6, 4: 6}),  # an odd slot goes to each count in turn: 2 + 1, 1 + 2, 2 + 1, 1 + 2
+    ((3, 3, 4), 2, 3, {3: 4, 4: 2}),  # a count that is listed twice gets two turns
+])  # fmt: skip
 def test_three_slots_a_round_are_dealt_in_turns(operands, rounds, groups, shares):
     assert play_rounds(operands, rounds, groups, slots=7)[0] == shares
 
@@ -71,40 +68,17 @@ def admitted(texts, asked, domain=BOTH, duplicates="reject"):
     return candidates, admit(domain, candidates, Archive(), frozenset(), 0, duplicates)
 
 
-def test_a_single_count_is_played_in_the_order_of_the_rows_whatever_the_round():
+def test_slots_are_dealt_to_counts_and_players_in_turn_and_rewards_find_their_proposals():
     texts = ["2 3 4 = 24", "?", "3 5 7 = 22", "6 5 4 = 15"]
     candidates, admission = admitted(texts, [3] * 4, CountdownDomain.tiny())
     for turn in range(3):
         assert dealt(admission, candidates, [{"operands": 3}], turn) == admission
-
-
-def test_rewards_find_their_proposals_after_the_deal():
     # rows ask for 3, 3, 4, 4; the turn begins with 4: 4, 3, 4, 3. The duplicate points where its problem went.
     texts = ["2 3 4 = 24", "3 5 7 = 22", "1 2 3 4 = 10", "4 3 2 1 = 10", "5 6 7 8 = 26"]
     candidates, admission = admitted(texts, [3, 3, 4, 4, 4], duplicates="share")
     found = dealt(admission, candidates, [{"operands": 3}, {"operands": 4}], 1)
     assert names(found) == ["1,2,3,4=10", "2,3,4=24", "5,6,7,8=26", "3,5,7=22"]
     assert found.problem_of == [1, 3, 0, 0, 2] and found.reasons == admission.reasons
-
-
-def test_a_proposal_that_ignores_the_count_asked_for_has_its_own_reason():
-    texts = ["3 5 7 = 22", "1 2 3 4 = 10", "3 5 = 8", "1 1 1 = 99"]
-    candidates, admission = admitted(texts, [4, 4, 4, 4])
-    assert admission.reasons == ["not_as_asked", "ok", "out_of_range", "not_as_asked"]
-    # the metric says what the solver says
-    assert [c.facts.get("solvable", False) for c in candidates] == [True, True, False, False]
-
-
-def test_every_shipped_prompt_asks_for_a_count_and_one_that_does_not_refuses_none(monkeypatch):
-    for name in ("json", "completion", "compact"):
-        domain = CountdownDomain(conjecturer_prompt=name)  # operands 3 and 4
-        assert domain.asks_operands and not domain.as_asked(Problem((3, 5, 7), 22), 4)
-    monkeypatch.setitem(CONJECTURER_PROMPTS, "compact", lambda operands, spec: "propose :")
-    _, admission = admitted(["3 5 7 = 22"], [4], CountdownDomain(BOTH.spec, conjecturer_prompt="compact"))
-    assert admission.reasons == ["ok"]
-
-
-def test_the_players_of_a_pool_take_turns_and_another_one_is_first_each_round():
     # three proposals of the first player, two of the second: a b a b a in round 0, b a b a a in round 1
     written = {"a": ["2 3 4 = 24", "3 5 7 = 22", "6 5 4 = 15"], "b": ["1 2 3 = 6", "4 5 6 = 34"]}
     domain = CountdownDomain.tiny()
@@ -116,3 +90,17 @@ def test_the_players_of_a_pool_take_turns_and_another_one_is_first_each_round():
     a0, a1, a2, b0, b1 = names(admission)
     assert names(dealt(admission, proposals, domain.asks, 0)) == [a0, b0, a1, b1, a2]
     assert names(dealt(admission, proposals, domain.asks, 1)) == [b0, a0, b1, a1, a2]
+
+
+def test_a_proposal_that_ignores_the_count_asked_for_has_its_own_reason_where_the_prompt_asks(monkeypatch):
+    texts = ["3 5 7 = 22", "1 2 3 4 = 10", "3 5 = 8", "1 1 1 = 99"]
+    candidates, admission = admitted(texts, [4, 4, 4, 4])
+    assert admission.reasons == ["not_as_asked", "ok", "out_of_range", "not_as_asked"]
+    # the metric says what the solver says
+    assert [c.facts.get("solvable", False) for c in candidates] == [True, True, False, False]
+    for name in ("json", "completion", "compact"):
+        domain = CountdownDomain(conjecturer_prompt=name)  # operands 3 and 4
+        assert domain.asks_operands and not domain.as_asked(Problem((3, 5, 7), 22), 4)
+    monkeypatch.setitem(CONJECTURER_PROMPTS, "compact", lambda operands, spec: "propose :")
+    _, admission = admitted(["3 5 7 = 22"], [4], CountdownDomain(BOTH.spec, conjecturer_prompt="compact"))
+    assert admission.reasons == ["ok"]

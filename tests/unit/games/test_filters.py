@@ -15,7 +15,7 @@ from countdown_selfplay.proposers.tiers import Tiers
 from countdown_selfplay.testing import ScriptedRound
 
 
-def test_the_per_attempt_rate_sees_what_the_per_prover_rate_cannot():
+def test_a_frontier_has_its_ends_in_it_and_provers_rates_differ_from_attempts():
     """Section 3.6: two provers that solve the same problem, 1 and 2 of 4 times; one that only the first solves once;
     one that nobody solves."""
     bits = np.zeros((2, 3, 4))
@@ -24,12 +24,12 @@ def test_the_per_attempt_rate_sees_what_the_per_prover_rate_cannot():
     assert solve_rates(bits, "provers").tolist() == [1.0, 0.5, 0.0]
     inside = [in_frontier((0.1, 0.7), [0, 1, 2], solve_rates(bits, over)).tolist() for over in ("attempts", "provers")]
     assert inside == [[True, True, False], [False, True, False]]
-
-
-def test_a_frontier_has_its_ends_in_it_and_what_was_not_played_is_not():
     rates = np.array([0.1, 0.7, 0.05, 0.75])
     assert in_frontier((0.1, 0.7), [0, 1, 2, 3, None], rates).tolist() == [True, True, False, False, False]
     assert (frontier_of(None, None), frontier_of(0.1, None), frontier_of(None, 0.7)) == (None, (0.1, 1.0), (0.0, 0.7))
+    written, made = Proposal(Problem((1, 2), 3), by="conjecturer"), Proposal(Problem((1, 2), 3))
+    assert is_starved([written, made], [False, True]) and not is_starved([written, made], [True, True])
+    assert not is_starved([made], [True]) and is_starved([made], [False]) and is_starved([], [])
 
 
 def test_answers_that_provers_are_trained_on():
@@ -42,12 +42,6 @@ def test_answers_that_provers_are_trained_on():
         wanted = wanted_answers("nontrivial", None, solve_rates(bits, over), bits)
         assert wanted == [False, True, True, True, False]
     assert wanted_answers("frontier", (0.1, 0.7), rates, bits) == [False, True, True, False, False]
-
-
-def test_a_round_is_starved_if_only_the_rules_problems_are_played():
-    written, made = Proposal(Problem((1, 2), 3), by="conjecturer"), Proposal(Problem((1, 2), 3))
-    assert is_starved([written, made], [False, True]) and not is_starved([written, made], [True, True])
-    assert not is_starved([made], [True]) and is_starved([made], [False]) and is_starved([], [])
 
 
 DOMAIN = CountdownDomain.tiny()
@@ -72,7 +66,7 @@ def played(domain=DOMAIN, **settings):
     return game.play(ScriptedRound(write, SIZES, domain), [])
 
 
-def test_the_frontier_filters_what_conjecturers_are_trained_on():
+def test_the_frontier_filters_what_conjecturers_and_provers_are_trained_on():
     plain = played()
     assert plain.metrics["round/solve_rate_mean"] == 0.5 and "round/frontier_share" not in plain.metrics
     assert plain.turns[-1].selected_B is None
@@ -83,34 +77,25 @@ def test_the_frontier_filters_what_conjecturers_are_trained_on():
     other = played(frontier_low=0.1, frontier_high=0.5, solve_rate_over="provers")
     assert other.metrics["round/solve_rate_mean"] == 0.75 and other.metrics["round/frontier_share"] == 0.5
     assert other.turns[-1].selected_B.tolist() == [False, True, False]
+    first, second = played(prover_trains_on="nontrivial").turns[:2]
+    assert first.selected_B is None and second.selected_B is None  # both problems lie at .5
+    some = played(prover_trains_on="frontier", frontier_high=0.6, solve_rate_over="provers").turns[0]
+    assert some.selected_B.tolist() == [False, False, True, True]  # 1 and 1/2 of the provers
 
 
-def test_an_unsolvable_problem_has_pass_rate_0_where_it_may_be_played():
+def test_an_unsolvable_problem_has_pass_rate_0_and_its_share_is_that_of_the_conjecturers_own():
     domain = CountdownDomain(DOMAIN.spec, DOMAIN.rules, "compact", "compact", admit_unsolvable=True)
     found = played(domain, frontier_low=0.1)
     assert found.metrics["round/unsolvable_share"] == pytest.approx(1 / 3)
     assert found.metrics["round/solve_rate_mean"] == pytest.approx(1 / 3)
     assert found.metrics["prover_pass_rate_tier_0"] == pytest.approx(1 / 3)  # .5, .5 and 0
     assert "round/unsolvable_share" not in played().metrics
-
-
-def test_the_share_of_unsolvable_problems_is_that_of_the_conjecturers_own():
-    """One of three has no solution; the problem that a rule added does not make it one of four."""
+    # One of three has no solution; the problem that a rule added does not make it one of four.
     domain = CountdownDomain(DOMAIN.spec, DOMAIN.rules, "compact", "compact", admit_unsolvable=True)
     own = [Proposal(Problem((1, 2), 3), by="conjecturer", facts={"solvable": ok}) for ok in (True, False, True)]
     rule = Proposal(Problem((1, 2), 3))
     assert unsolvable_share(domain, [*own, rule], [True] * 4) == {"round/unsolvable_share": pytest.approx(1 / 3)}
     assert unsolvable_share(domain, own[:1], [False]) == {}
-
-
-def test_what_was_played_of_a_tier_that_asks_for_as_many_or_more_counts_to_its_size():
-    """Three texts of the last tier, asked for "3 or more"; the third has no solution."""
+    # Three texts of the last tier, asked for "3 or more"; the third has no solution.
     wide = CountdownDomain(replace(DOMAIN.spec, operands=(3, 4)), DOMAIN.rules, "compact", "compact")
     assert played(wide).metrics["conjecturer/played_rate_operands_3"] == pytest.approx(2 / 3)
-
-
-def test_provers_are_trained_on_what_is_not_trivial():
-    first, second = played(prover_trains_on="nontrivial").turns[:2]
-    assert first.selected_B is None and second.selected_B is None  # both problems lie at .5
-    some = played(prover_trains_on="frontier", frontier_high=0.6, solve_rate_over="provers").turns[0]
-    assert some.selected_B.tolist() == [False, False, True, True]  # 1 and 1/2 of the provers

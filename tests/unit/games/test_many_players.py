@@ -59,7 +59,7 @@ def symbolic(**settings):
     return game, proposer, game.play(played, ANCHORS)
 
 
-def test_what_a_proposer_logs_is_declared_and_asked_for_after_it_has_learned():
+def test_what_a_proposer_logs_is_declared_and_its_state_is_the_games():
     game, _, result = symbolic()
     assert result.metrics["round/learned"] == 1
     (declared,) = [m for m in declared_metrics(game, {"prover": ["prover"]}) if m.name == "round/learned"]
@@ -67,9 +67,15 @@ def test_what_a_proposer_logs_is_declared_and_asked_for_after_it_has_learned():
     game.proposer.metrics = "round/learned"
     with pytest.raises(ConfigError, match=r"`metrics` of the proposer \('round/learned'\) must be a list of Metric"):
         declared_metrics(game, {})
+    game, _, _ = symbolic()
+    state = game.state_dict()
+    assert state["proposer"] == {"rounds": 1} and state["archive"]["played"] == ["3,5,7=22", "2,3,4=24"]
+    again = ProposeAndSolve(Symbolic([]))
+    again.load_state_dict(state)
+    assert again.archive == game.archive and len(again.proposer.outcomes) == 1
 
 
-def test_a_symbolic_proposer_learns_what_became_of_each_proposal():
+def test_a_symbolic_proposer_learns_what_became_of_each_proposal_shared_duplicates_too():
     _, proposer, result = symbolic()
     (outcome,) = proposer.outcomes
     assert [p.asked["arm"] for p in outcome.proposals] == [0, 1, 2, 3, 4] and {p.by for p in outcome.proposals} == {
@@ -82,15 +88,12 @@ def test_a_symbolic_proposer_learns_what_became_of_each_proposal():
     assert outcome.correct_MPG.shape == (1, 4, 4) and outcome.solve_rate_P.tolist() == [0.5, 0.0, 0.0, 0.0]
     assert outcome.solution_P == [HALF[0], None, None, None]  # without a guide too
     assert [turn.rollout.role for turn in result.turns] == ["prover"]
-
-
-def test_a_shared_duplicate_has_the_problem_and_the_reward_of_the_first():
     _, proposer, _ = symbolic(duplicate_proposals="share")
     assert proposer.outcomes[0].problem_of == [0, 0, 1, None, None]
     assert proposer.outcomes[0].rewards_N[:2].tolist() == [0.75, 0.75]
 
 
-def test_its_metrics_are_the_proposers_and_no_players():
+def test_its_metrics_are_the_proposers_without_facts_that_it_did_not_ask_for():
     _, _, result = symbolic()
     expected = {
         "parseable_rate": 4 / 5, "in_range_rate": 4 / 5, "solvable_rate": 4 / 5, "admitted_rate": 3 / 5,
@@ -101,6 +104,12 @@ def test_its_metrics_are_the_proposers_and_no_players():
     assert found == {f"proposer/{name}": pytest.approx(value) for name, value in expected.items()}
     assert not any(name.startswith("conjecturer") for name in result.metrics)
     assert result.metrics["round/conjectured_slots"] == 2 and result.metrics["round/starved"] == 0
+    played = ScriptedRound(answers({"prover": HALF}), {"prover": (4, 4)})
+    metrics = ProposeAndSolve(Unchecked([])).play(played, ANCHORS).metrics
+    assert metrics["proposer/parseable_rate"] == metrics["proposer/played_rate"] == 1.0
+    assert "proposer/solvable_rate" not in metrics and "proposer/in_range_rate" not in metrics
+    unreadable = ProposeAndSolve(Symbolic(["?", "?"])).play(played, ANCHORS).metrics
+    assert unreadable["proposer/solvable_rate"] == unreadable["proposer/in_range_rate"] == 0.0
 
 
 class Unchecked(Symbolic):
@@ -110,25 +119,7 @@ class Unchecked(Symbolic):
         return [Proposal(Problem((3, 5, 7), 22)), Proposal(Problem((2, 3, 4), 24))]
 
 
-def test_facts_that_a_proposer_did_not_ask_for_are_left_out_and_not_0():
-    played = ScriptedRound(answers({"prover": HALF}), {"prover": (4, 4)})
-    metrics = ProposeAndSolve(Unchecked([])).play(played, ANCHORS).metrics
-    assert metrics["proposer/parseable_rate"] == metrics["proposer/played_rate"] == 1.0
-    assert "proposer/solvable_rate" not in metrics and "proposer/in_range_rate" not in metrics
-    unreadable = ProposeAndSolve(Symbolic(["?", "?"])).play(played, ANCHORS).metrics
-    assert unreadable["proposer/solvable_rate"] == unreadable["proposer/in_range_rate"] == 0.0
-
-
-def test_the_games_state_holds_the_archive_and_the_proposers():
-    game, _, _ = symbolic()
-    state = game.state_dict()
-    assert state["proposer"] == {"rounds": 1} and state["archive"]["played"] == ["3,5,7=22", "2,3,4=24"]
-    again = ProposeAndSolve(Symbolic([]))
-    again.load_state_dict(state)
-    assert again.archive == game.archive and len(again.proposer.outcomes) == 1
-
-
-def test_two_provers_are_averaged_and_the_reward_sees_each_of_them():
+def test_two_provers_are_averaged_and_one_is_no_list_of_provers():
     seen = []
 
     def reward(solve_rate_P, ctx):
@@ -152,9 +143,6 @@ def test_two_provers_are_averaged_and_the_reward_sees_each_of_them():
     assert result.turns[2].rewards_B.tolist() == [0.75, 0.0]
     assert result.solved == [("3,5,7=22", 6, 8), ("2,3,4=24", 0, 8), ("1,2,3=6", 0, 8), ("2,2,2=8", 0, 8)]
     assert [len(played.rows[player]) for player in ("prover/0", "prover/1")] == [4, 4]
-
-
-def test_one_prover_is_no_list_of_provers():
     seen = []
     game = ProposeAndSolve(Symbolic(["3 5 7 = 22"]), lambda p, ctx: seen.append(ctx) or p)
     game.play(ScriptedRound(answers({"prover": HALF}), {"prover": (4, 4)}), ANCHORS)
@@ -214,9 +202,6 @@ def test_processes_find_out_together_what_one_would(world, filled):
         assert all(result.turns[i].mean_reward == pytest.approx(turn.mean_reward) for result, _ in found)
 
 
-# -- what the reward is told -----------------------------------------------------------------------------------------
-
-
 def game_of(reward, **settings):
     return ProposeAndSolve(reward=reward, settings=Settings(samples_per_log=99, **settings))
 
@@ -258,22 +243,16 @@ def test_a_reward_sees_the_played_problems_and_what_was_played_before():
     assert game.archive.played == ["3,5,7=22", "2,3,4=24"] and game.archive.recent_rates == [0.25, 0.0]
 
 
-# -- a resume may change the proposer ---------------------------------------------------------------------------------
-
-
 def game_by(proposer, **kwargs):
     return ProposeAndSolve(make_proposer(proposer, kwargs))
 
 
-def test_a_proposer_of_another_class_starts_anew_and_the_archive_goes_on():
+def test_a_proposer_of_the_same_class_goes_on_and_another_starts_anew():
     there, here = game_by("tiers", start=[3, 4]), game_by("targets", batch=6)
     fresh = here.proposer.state_dict()
     saved = there.state_dict()
     here.load_state_dict(saved)
     assert here.proposer.state_dict() == fresh and here.archive.state_dict() == saved["archive"]
-
-
-def test_one_of_the_same_class_goes_on_where_it_stood():
     there, here = game_by("tiers", start=[2, 3]), game_by("tiers", start=[3, 4])
     here.load_state_dict(there.state_dict())
     assert here.proposer.state_dict() == there.proposer.state_dict()

@@ -44,26 +44,13 @@ def play(shuffle, rounds=1, rank=0, world=1, gather=list, **changes):
     return result, proposer.outcome, game, made
 
 
-def test_the_rewards_are_kept_and_stand_on_other_proposals():
+def test_the_rewards_are_kept_and_credited_on_other_proposals():
     # tent is .75 at p = .5, 1 - 2.5 x .15 = .625 at .25 and 0 at 0; the unreadable one earns 0, two found no slot
     (_, straight, _, _), (_, placebo, _, _) = play(False), play(True)
     assert straight.rewards_N[:4] == pytest.approx([0.75, 0.625, 0, 0]) and np.isnan(straight.rewards_N[4:]).all()
     assert sorted(placebo.rewards_N[:4]) == pytest.approx([0, 0, 0.625, 0.75])
     assert np.isnan(placebo.rewards_N[4:]).all()  # NaN stays with what was not measured
     assert placebo.rewards_N[:4] != pytest.approx(straight.rewards_N[:4])
-
-
-def test_nothing_but_the_conjecturers_credit_differs():
-    (straight, first, game, asked), (placebo, second, same, too) = play(False, 2), play(True, 2)
-    assert straight.metrics == placebo.metrics and straight.samples == placebo.samples
-    assert straight.solved == placebo.solved and asked.rows == too.rows
-    assert game.archive.state_dict() == same.archive.state_dict()
-    assert first.problem_of == second.problem_of and np.array_equal(first.correct_MPG, second.correct_MPG)
-    assert straight.turns[0].advantages_B.tolist() == placebo.turns[0].advantages_B.tolist()
-    assert straight.turns[0].rollout.role == "prover"
-
-
-def test_the_players_are_credited_with_the_shuffled_rewards():
     result, outcome, _, _ = play(True)
     turn = result.turns[-1]
     assert turn.rewards_B.tolist() == pytest.approx(outcome.rewards_N.tolist(), nan_ok=True)
@@ -72,7 +59,15 @@ def test_the_players_are_credited_with_the_shuffled_rewards():
     assert turn.advantages_B.tolist() == pytest.approx([*(known - (1.375 - known) / 3), 0, 0])
 
 
-def test_all_processes_shuffle_alike():
+def test_nothing_but_the_conjecturers_credit_differs_and_all_processes_shuffle_alike():
+    (straight, first, game, asked), (placebo, second, same, too) = play(False, 2), play(True, 2)
+    assert straight.metrics == placebo.metrics and straight.samples == placebo.samples
+    assert straight.solved == placebo.solved and asked.rows == too.rows
+    assert game.archive.state_dict() == same.archive.state_dict()
+    assert first.problem_of == second.problem_of and np.array_equal(first.correct_MPG, second.correct_MPG)
+    assert straight.turns[0].advantages_B.tolist() == placebo.turns[0].advantages_B.tolist()
+    assert straight.turns[0].rollout.role == "prover"
+
     def told(rank, gather):
         proposals = play(True, rank=rank, world=2, gather=gather)[1].rewards_N
         return proposals.tolist()
@@ -81,7 +76,7 @@ def test_all_processes_shuffle_alike():
     assert first == pytest.approx(second, nan_ok=True)
 
 
-def test_over_many_rounds_a_reward_says_nothing_of_its_proposal():
+def test_over_many_rounds_a_reward_says_nothing_of_its_proposal_but_moves_what_may_be_trained_on():
     """Ten proposals with rewards 0 to 9, and two without: the mean reward of each over 4,000 shuffles is 4.5, with a
     standard error of sqrt(8.25 / 4000) = .045, where unshuffled the i-th earns i."""
     rewards = np.array([*range(10), math.nan, math.nan])
@@ -89,17 +84,11 @@ def test_over_many_rounds_a_reward_says_nothing_of_its_proposal():
     means = np.mean([shuffled(outcome, seed).rewards_N for seed in range(4000)], axis=0)
     assert means[:10] == pytest.approx(np.full(10, 4.5), abs=5 * 0.0454) and np.isnan(means[10:]).all()
     assert outcome.rewards_N[:10].tolist() == list(range(10))  # the game's own copy is as it was
-
-
-def test_what_may_be_trained_on_moves_with_its_reward():
     trainable = np.array([True, False, False, True, False])
     rewards = np.array([4.0, 1.0, 0.0, 3.0, math.nan])
     outcome = Outcome([Proposal(None)] * 5, rewards, [], [None] * 5, np.zeros((1, 0, 1)), [], trainable_N=trainable)
     for seed in range(20):
         found = shuffled(outcome, seed)
         assert [bool(t) for t in found.trainable_N] == [reward in (3.0, 4.0) for reward in found.rewards_N]
-
-
-def test_a_round_without_a_reward_is_left_alone():
     outcome = Outcome([Proposal(None)], np.array([math.nan]), [], [None], np.zeros((1, 0, 1)), [])
     assert np.isnan(shuffled(outcome, 0).rewards_N).all()

@@ -38,7 +38,7 @@ def turn_of(result, player):
     return turn
 
 
-def test_a_played_proposal_earns_the_tent_and_a_refused_one_the_invalid_reward():
+def test_a_played_proposal_earns_the_tent_a_refused_one_the_invalid_reward_and_one_without_a_slot_none():
     # rewards: tent(0.5) = 0.75, 0 (unparseable), 0 (unsolvable), tent(0) = 0; leave-one-out over four
     result, asked, _ = play(["3 5 7 = 22", "?", "1 1 1 = 99", "2 3 4 = 24"])
     assert turn_of(result, "conjecturer").advantages_B.tolist() == [0.75, -0.25, -0.25, -0.25]
@@ -46,25 +46,19 @@ def test_a_played_proposal_earns_the_tent_and_a_refused_one_the_invalid_reward()
     assert result.metrics["conjecturer/reward"] == 0.75 / 4
     assert result.metrics["round/solve_rate_mean"] == 0.25 and result.metrics["round/conjectured_slots"] == 2
     assert result.metrics["round/solve_rate_histogram"] == [1, 0, 1, 0, 0]  # four attempts: 0 and 2 of them
-
-
-def test_a_proposal_that_found_no_slot_has_no_reward_and_is_in_no_baseline():
     # three admitted, two slots: the third is not measured. Rewards .75, 0, none, 0: baselines over the other two known
     result, _, _ = play(["3 5 7 = 22", "2 3 4 = 24", "6 5 4 = 15", "?"])
     assert turn_of(result, "conjecturer").advantages_B.tolist() == [0.75, -0.375, 0.0, -0.375]
     assert result.metrics["conjecturer/admitted_rate"] == 0.75 and result.metrics["conjecturer/played_rate"] == 0.5
 
 
-def test_a_starved_round_logs_no_solve_rate_fills_every_slot_and_gives_the_conjecturer_no_signal():
+def test_a_starved_round_fills_every_slot_and_truncation_starves_where_fill_does_not():
     result, asked, game = play(["?", "?", "1 1 1 = 99", ""])
     assert result.metrics["round/starved"] == 1 and game.archive.starved_rounds == 1
     assert "round/solve_rate_mean" not in result.metrics and "round/solve_rate_histogram" not in result.metrics
     assert len(asked.rows["prover"]) == 4 and result.metrics["round/anchor_slots"] == 4
     assert not turn_of(result, "conjecturer").advantages_B.any()
-
-
-def test_truncation_starves_where_fill_does_not():
-    """Seed 001, section 5.2: one valid proposal, multiple of two: nothing is left of it."""
+    # Seed 001, section 5.2: one valid proposal, multiple of two: nothing is left of it.
     proposals = ["3 5 7 = 22", "?", "?", "?"]
     truncated, _, _ = play(proposals, fill="truncate", truncate_multiple=2)
     filled, _, _ = play(proposals)
@@ -72,35 +66,13 @@ def test_truncation_starves_where_fill_does_not():
     assert filled.metrics["round/starved"] == 0 and turn_of(filled, "conjecturer").advantages_B.any()
 
 
-def test_the_solve_rate_comes_from_the_verifier_and_not_from_the_reward():
-    result, _, _ = play(["3 5 7 = 22", "?", "?", "?"])
-    # wrong answers score 0.1 as rewards, but solve nothing: p = 2 / 4 = 0.5, not (1 + .1 + .1 + 1) / 4 = 0.55
-    assert result.metrics["round/solve_rate_mean"] == 0.5
-
-
-def test_the_prover_is_credited_within_each_problems_group():
+def test_the_prover_is_credited_within_each_problems_group_and_examples_carry_it():
     result, _, _ = play(["3 5 7 = 22", "?", "?", "?"])
     advantages = turn_of(result, "prover").advantages_B.reshape(4, 4)
     # scores 1, .1, .1, 1: the others' means are .4, .7, .7, .4
     assert torch.allclose(advantages[0], torch.tensor([0.6, -0.6, -0.6, 0.6]))
     assert torch.equal(advantages[1:], torch.zeros(3, 4))
     assert result.metrics["prover/zero_signal_groups"] == 0.75
-
-
-def test_without_proposals_the_anchors_are_the_round():
-    result, asked, _ = play([])
-    assert [turn.rollout.role for turn in result.turns] == ["prover"] and "round/starved" not in result.metrics
-    assert [row["target"] for row in asked.rows["prover"]] == [6, 8, 15, 9]
-
-
-def test_no_text_of_the_conjecturer_reaches_the_prover():
-    _, asked, _ = play(["3  5 7 =  22", "3 5 7 = 22", "03 5 7 = 22", "?"])
-    assert {row["prompt"] for row in asked.rows["prover"]} <= {"3 5 7 = 22 :"} | {
-        TINY.prove_row(anchor)["prompt"] for anchor in ANCHORS
-    }
-
-
-def test_examples_for_the_report_carry_reasons_and_rewards():
     result, _, _ = play(["3 5 7 = 22", "?", "?", "?"])
     prover = [s for s in result.samples if s["role"] == "prover"]
     conjecturer = [s for s in result.samples if s["role"] == "conjecturer"]
@@ -111,6 +83,16 @@ def test_examples_for_the_report_carry_reasons_and_rewards():
     # Leave one out of 0.75, 0, 0, 0.
     assert [row["advantage"] for row in conjecturer] == [0.75, -0.25]
     assert conjecturer[0]["solve_rate"] == 0.5 and "solve_rate" not in conjecturer[1]
+
+
+def test_no_text_of_the_conjecturer_reaches_the_prover_and_without_one_the_anchors_are_the_round():
+    _, asked, _ = play(["3  5 7 =  22", "3 5 7 = 22", "03 5 7 = 22", "?"])
+    assert {row["prompt"] for row in asked.rows["prover"]} <= {"3 5 7 = 22 :"} | {
+        TINY.prove_row(anchor)["prompt"] for anchor in ANCHORS
+    }
+    result, asked, _ = play([])
+    assert [turn.rollout.role for turn in result.turns] == ["prover"] and "round/starved" not in result.metrics
+    assert [row["target"] for row in asked.rows["prover"]] == [6, 8, 15, 9]
 
 
 def test_each_answer_is_judged_once_and_proposals_never():
@@ -141,7 +123,7 @@ def test_a_mastered_anchor_comes_last_and_its_answers_are_not_trained_on():
     assert turn_of(result, "prover").selected_B.tolist() == [False] * 8
 
 
-def test_the_format_rate_is_that_of_answers_that_can_be_read_whatever_their_value():
+def test_health_tells_the_format_rate_and_the_entropy_of_problems_of_the_data_set():
     """Right, wrong and of other numbers are three of five; a domain whose verdicts have no vote has no such rate."""
     texts = ["3 * 5", "3 + 5", "1 + 1", "3 * 5 +", "propose"]
     found = Rollout("prover", [{}], texts, 5, rewards_B=torch.zeros(5))
@@ -150,9 +132,6 @@ def test_the_format_rate_is_that_of_answers_that_can_be_read_whatever_their_valu
     assert prover_health(round, found, torch.zeros(5))["prover/format_rate"] == 0.6
     found.verdicts = [SimpleNamespace(correct=False)] * 5
     assert "prover/format_rate" not in prover_health(round, found, torch.zeros(5))
-
-
-def test_the_entropy_of_sampled_answers_is_that_of_problems_of_the_data_set():
     # two problems of two answers with three and two, one and three tokens; the first is a proposal
     mask = torch.tensor([[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
     logps = torch.tensor([[-9.0, -9, -9], [-9, -9, -9], [-1, -9, -9], [-2, -3, -4]])

@@ -47,25 +47,21 @@ def collapsed(duplicates):
     )
 
 
-def test_truncation_and_the_means_count_every_repeat():
+def test_truncation_and_the_means_count_every_repeat_which_shared_ones_hide_as_starvation():
     """50 solvable ones of 12 problems: the authors' program cuts 50 to 48 = 3 x 16, in the order of the proposals: the
     39 easy ones and 9 others. Mean p-hat and share too easy 39 / 48."""
     result, round, _ = collapsed("keep")
-    assert (
-        result.metrics["conjecturer/admitted_rate"] == 50 / 64 and result.metrics["conjecturer/played_rate"] == 48 / 64
-    )
+    assert result.metrics["conjecturer/admitted_rate"] == 50 / 64
+    assert result.metrics["conjecturer/played_rate"] == 48 / 64
     assert [row["target"] for row in round.rows["prover"]].count(1) == 39 and len(round.rows["prover"]) == 48
     assert result.metrics["round/solve_rate_mean"] == result.metrics["round/too_easy_share"] == 39 / 48
     assert result.metrics["round/too_hard_share"] == 9 / 48 and result.metrics["round/starved"] == 0
     assert result.metrics["conjecturer/unique_rate"] == 13 / 64  # of what can be read: the unsolvable one too
-
-
-def test_shared_repeats_hide_the_same_collapse_as_starvation():
     result, _, _ = collapsed("share")  # 12 problems are no 16
     assert result.metrics["round/starved"] == 1 and "round/solve_rate_mean" not in result.metrics
 
 
-def test_each_repeat_has_answers_and_a_solve_rate_of_its_own():
+def test_each_repeat_has_a_solve_rate_of_its_own_and_what_is_kept_by_problem_lists_it_once():
     """Twice 3 5 7 = 22, solved 2 and 4 times of 4: the tent gives .75 at p = .5 and 0 at p = 1; two that cannot be
     read earn 0. Leave-one-out: .75 - 0 and 0 - .25. Shared: both earn .75, so .75 - .75 / 3 and 0 - 1.5 / 3."""
     proposals, right = ["3 5 7 = 22", "7 5 3 = 22", "?", "?"], lambda target, attempt: 2 if attempt == 0 else 4
@@ -75,10 +71,7 @@ def test_each_repeat_has_answers_and_a_solve_rate_of_its_own():
     assert credit_of(result) == [0.75, -0.25, -0.25, -0.25]
     shared, _, _ = played(proposals, right, **band, duplicate_proposals="share")
     assert credit_of(shared) == [0.5, 0.5, -0.5, -0.5]
-
-
-def test_what_is_kept_by_problem_counts_all_answers_and_lists_it_once():
-    """Two of four answers right for each copy: 4 in all, so that a prover that is done after 3 is done with it."""
+    # Two of four answers right for each copy: 4 in all, so that a prover that is done after 3 is done with it.
     settings = {**BAND, "truncate_multiple": 2, "duplicate_proposals": "keep", "novelty_window": 2}
     result, round, game = played(["3 5 7 = 22"] * 2, lambda *_: 2, limit=3, **settings)
     assert result.solved == [("3,5,7=22", 2, 4)] * 2 and game.archive.mastered(3) == {"3,5,7=22"}

@@ -29,7 +29,7 @@ def climb(player, row, i):
     return "down" if name == "2" and left == "2" and i < 2 else "up"
 
 
-def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung():
+def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung_if_it_has_several():
     round = ScriptedRound(climb, {"prover": (4, 4)}, Stairs())
     game = ProposeAndSolve(Fixed(), settings=Settings(anchor_fraction=0.0, samples_per_log=16))
     found = game.play(round, [Stair(60, 5)])
@@ -48,16 +48,13 @@ def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung():
     assert shown[8]["completion"].splitlines() == ["up"] * 3
     assert shown[8]["moves"] == [(3, "up"), (2, "up"), (1, "up")]  # the steps that are left, and the move
     assert [row["prompt"] for row in round.rows["prover"]] == ["1 : 2", "2 : 2", "3 : 3", "60 : 5"]
-
-
-def test_a_domain_of_one_rung_and_one_without_log_none():
     one = Stairs()
     one.rungs = (2,)
     for domain in (one, BaseDomain()):
         assert rung_health(domain, [], [Stair(1, 2)], [0.5]) == {}
 
 
-def test_a_collected_round_plays_episodes_too():
+def test_a_collected_round_plays_episodes_too_equal_ones_for_equal_keys():
     tokenizer = words()
     moves = {"1 : 2": "up, up, down down", "1 : 1": "up up, up", "2 : 1": "down, up, up"}
     player = Player(Written(tokenizer, moves), tokenizer, 3, {"max_new_tokens": 2})
@@ -69,9 +66,6 @@ def test_a_collected_round_plays_episodes_too():
     assert found.rewards_B.tolist() == [1, 1, 0, 0, 1, 1]
     # Two tokens leave no room for the end: the second move of the first episode and the first of the third.
     assert round.truncated[id(found)] == [True, False, True, False, False, False]
-
-
-def test_equal_keys_of_a_collected_round_give_equal_episodes():
     tokenizer = words()
 
     def texts(key):

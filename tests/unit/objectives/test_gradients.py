@@ -42,20 +42,14 @@ def test_rloo_and_reinforce_follow_the_gradient_of_the_expected_reward(name):
     assert torch.allclose(expected_gradient(make_objective(name)), wanted, atol=1e-12)
 
 
-def test_a_fixed_baseline_does_not_change_the_expected_gradient():
+def test_a_fixed_baseline_changes_nothing_and_dr_grpo_and_reinforce_half_follow_their_own():
     objective = make_objective("rae")
     objective.load_state_dict({"baseline": 0.37})
     wanted = gradient_of(lambda p: (p * REWARDS).sum())
     assert torch.allclose(expected_gradient(objective, False), wanted, atol=1e-12)
-
-
-def test_dr_grpo_follows_half_of_it_for_two_samples_and_a_cap_of_one_token():
     # centring by a mean that holds the sample itself shrinks the gradient by (G - 1) / G; the cap of 8 tokens by 8
     wanted = gradient_of(lambda p: (p * REWARDS).sum()) / 2 / 8
     assert torch.allclose(expected_gradient(make_objective("dr_grpo"), False), wanted, atol=1e-12)
-
-
-def test_reinforce_half_follows_the_success_of_pairs_that_are_not_both_right():
     # v log pi on pairs with s <= 1/2: of two samples exactly one is right, chance 2p(1-p), credit 1 to that one, mean
     # over two: the expectation of grad log p over it is p (1 - p) grad log p
     p = torch.softmax(torch.tensor(THETA, dtype=torch.float64), 0)[0]

@@ -29,20 +29,23 @@ def test_the_credit_equals_that_of_listing_all_subsets(k):
         assert got[0].tolist() == pytest.approx(listed_credit(bits, k)), bits
 
 
-def test_k_1_is_rloo_on_the_bit():
+def test_k_1_is_rloo_and_maxrl_gives_each_solved_problem_the_same_weight():
     correct = torch.tensor([[1.0, 0.0, 0.0, 1.0, 0.0]], dtype=torch.float64)
     rloo = make_objective("rloo").advantages(correct)
     assert torch.allclose(make_objective("pass_at_k", {"k": 1}).advantages(correct, correct), rloo)
+    for bits in (torch.ones(1, 8), torch.zeros(1, 8)):
+        assert torch.equal(make_objective("pass_at_k").advantages(bits, bits), torch.zeros(1, 8))
+    # s = 1/4: (1 - 1/4) / (1/4) = 3 and -1; s = 1/2: 1 and -1; s = 0 and s = 1: nothing
+    bits = torch.tensor([[1.0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
+    wanted = torch.tensor([[3.0, -1, -1, -1], [1, 1, -1, -1], [0, 0, 0, 0], [0, 0, 0, 0]])
+    assert torch.allclose(make_objective("maxrl").advantages(bits, bits), wanted)
 
 
-@pytest.mark.parametrize(
-    ("name", "given", "value"),
-    [
-        ("pass_at_k", {"k": 2}, lambda fail: 1 - fail**2),
-        # log p = - sum (1 - p)^k / k; with G samples the first G - 1 terms: here pass@1 + pass@2 / 2
-        ("maxrl", {}, lambda fail: (1 - fail) + (1 - fail**2) / 2),
-    ],
-)
+@pytest.mark.parametrize(("name", "given", "value"), [
+    ("pass_at_k", {"k": 2}, lambda fail: 1 - fail**2),
+    # log p = - sum (1 - p)^k / k; with G samples the first G - 1 terms: here pass@1 + pass@2 / 2
+    ("maxrl", {}, lambda fail: (1 - fail) + (1 - fail**2) / 2),
+])  # fmt: skip
 def test_the_mean_over_all_outcomes_is_the_gradient_of_pass_at_k_and_of_terms_of_log_p(name, given, value):
     """Three answers, the first is right. n = 3 samples: all 27 outcomes, weighted by chance."""
     theta = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
@@ -54,15 +57,3 @@ def test_the_mean_over_all_outcomes_is_the_gradient_of_pass_at_k_and_of_terms_of
         gain = (objective.advantages(correct, correct)[0] * logp).mean()
         gradient += logp.sum().exp().detach() * torch.autograd.grad(gain, theta)[0]
     assert torch.allclose(gradient, wanted, atol=1e-12)
-
-
-def test_all_right_and_all_wrong_give_no_credit():
-    for bits in (torch.ones(1, 8), torch.zeros(1, 8)):
-        assert torch.equal(make_objective("pass_at_k").advantages(bits, bits), torch.zeros(1, 8))
-
-
-def test_maxrl_gives_each_solved_problem_the_same_weight():
-    # s = 1/4: (1 - 1/4) / (1/4) = 3 and -1; s = 1/2: 1 and -1; s = 0 and s = 1: nothing
-    bits = torch.tensor([[1.0, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]])
-    wanted = torch.tensor([[3.0, -1, -1, -1], [1, 1, -1, -1], [0, 0, 0, 0], [0, 0, 0, 0]])
-    assert torch.allclose(make_objective("maxrl").advantages(bits, bits), wanted)

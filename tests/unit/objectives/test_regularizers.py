@@ -26,20 +26,28 @@ def batch(**extra):
     return {"advantages": torch.tensor([1.0, -1.0]), "completion_mask": torch.tensor([[1, 1], [1, 0]]), **extra}
 
 
-def test_k3_is_zero_at_equality_and_exp_d_minus_d_minus_1_elsewhere():
+def test_k3_and_k1_are_unbiased_estimates_of_the_kl_divergence_with_and_without_a_gradient():
     # d = log ref - log pi = -1 - (-2) = 1: e - 2
     assert kl_k3(torch.tensor(-2.0), torch.tensor(-1.0)).item() == pytest.approx(math.e - 2)
     assert kl_k3(torch.tensor(-2.0), torch.tensor(-2.0)).item() == 0.0
-
-
-def test_k3_is_an_unbiased_estimate_of_the_kl_divergence():
-    """Exact sum over a 3-token vocabulary: E_pi[k3] = KL(pi || ref)."""
+    # Exact sum over a 3-token vocabulary: E_pi[k3] = KL(pi || ref).
     pi, ref = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.2, 0.2, 0.6])
     exact = (pi * (pi / ref).log()).sum()
     assert (pi * kl_k3(pi.log(), ref.log())).sum().item() == pytest.approx(exact.item(), abs=1e-6)
+    # Exact sum over a 3-token vocabulary: E_pi[k1] = KL(pi || ref) > 0, and E_pi[grad k1] = E_pi[grad log pi] = 0: as
+    # a loss term on samples of the policy it anchors nothing on average. k3's gradient does not vanish.
+    logits, ref = torch.tensor([0.3, -0.2, 1.0], requires_grad=True), torch.tensor([0.2, 0.2, 0.6]).log()
+    logps = logits.log_softmax(0)
+    pi = logps.exp().detach()
+    assert kl_k1(torch.tensor(-2.0), torch.tensor(-1.0)).item() == -1.0
+    exact = (pi * (pi.log() - ref)).sum()
+    assert (pi * kl_k1(logps, ref)).sum().item() == pytest.approx(exact.item(), abs=1e-6)
+    (k1,) = torch.autograd.grad((pi * kl_k1(logps, ref)).sum(), logits, retain_graph=True)
+    (k3,) = torch.autograd.grad((pi * kl_k3(logps, ref)).sum(), logits)
+    assert k1.abs().max() < 1e-6 and k3.abs().max() > 0.05
 
 
-def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
+def test_the_role_loss_adds_kl_and_entropy_and_corrects_no_token_that_the_sampler_could_not_score():
     loss = RoleLoss(make_objective("rloo"), settings(beta=0.1, entropy_coef=0.01))
     loss.normalise_by(Counts(2, 3), Counts(2, 3))
     logps = torch.tensor([[-1.0, -1.0], [-1.0, -7.0]], requires_grad=True)
@@ -52,9 +60,6 @@ def test_the_role_loss_adds_kl_per_sequence_and_subtracts_the_entropy_bonus():
     assert sums["kl"].item() == pytest.approx((math.e - 2) / 3)  # the metric is per token
     assert sums["entropy"].item() == pytest.approx(1.0)
     assert loss.pop_sums() == {}
-
-
-def test_tokens_that_the_sampler_could_not_score_are_not_corrected():
     loss = RoleLoss(make_objective("rloo"), settings())
     loss.normalise_by(Counts(2, 3), Counts(2, 3))
     logps = torch.full((2, 2), -1.0)
@@ -63,20 +68,6 @@ def test_tokens_that_the_sampler_could_not_score_are_not_corrected():
     sums = loss.pop_sums()
     assert sums["importance_weight"].item() == pytest.approx((1.0 + 1.5) / 2)
     assert sums["sampler_unscored"].item() == pytest.approx(1 / 3)  # of three tokens in the mask
-
-
-def test_k1_is_the_log_ratio_and_its_gradient_vanishes_on_average():
-    """Exact sum over a 3-token vocabulary: E_pi[k1] = KL(pi || ref) > 0, and E_pi[grad k1] = E_pi[grad log pi] = 0: as
-    a loss term on samples of the policy it anchors nothing on average. k3's gradient does not vanish."""
-    logits, ref = torch.tensor([0.3, -0.2, 1.0], requires_grad=True), torch.tensor([0.2, 0.2, 0.6]).log()
-    logps = logits.log_softmax(0)
-    pi = logps.exp().detach()
-    assert kl_k1(torch.tensor(-2.0), torch.tensor(-1.0)).item() == -1.0
-    exact = (pi * (pi.log() - ref)).sum()
-    assert (pi * kl_k1(logps, ref)).sum().item() == pytest.approx(exact.item(), abs=1e-6)
-    (k1,) = torch.autograd.grad((pi * kl_k1(logps, ref)).sum(), logits, retain_graph=True)
-    (k3,) = torch.autograd.grad((pi * kl_k3(logps, ref)).sum(), logits)
-    assert k1.abs().max() < 1e-6 and k3.abs().max() > 0.05
 
 
 @pytest.mark.parametrize(

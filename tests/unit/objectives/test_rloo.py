@@ -13,13 +13,19 @@ from countdown_selfplay.objectives.base import sequence_weight
 from .toys import loss_inputs
 
 
-def test_the_advantage_is_the_reward_minus_the_mean_of_the_others():
+def test_credit_is_the_reward_minus_the_mean_of_the_others_exactly_0_where_they_are_equal():
     # group (1, 0, 0.1): 1 - 0.05, 0 - 0.55, 0.1 - 0.5
     advantages = make_objective("rloo").advantages(torch.tensor([[1.0, 0.0, 0.1]]), torch.zeros(1, 3))
     assert advantages[0].tolist() == pytest.approx([0.95, -0.55, -0.4])
-
-
-def test_equal_rewards_give_exactly_no_credit():
+    # (1, nan, 0): the two known ones are each other's baseline; without the nan rule 1 would get 1 - 0 / 2 = 1 as
+    # well, so use (1, nan, 0, 0): 1 - 0 = 1, 0 - 0.5, 0 - 0.5; a nan counted as 0 would give 0 - 1/3.
+    rewards = torch.tensor([[1.0, math.nan, 0.0, 0.0]])
+    advantages = make_objective("rloo").advantages(rewards, torch.zeros(1, 4))
+    assert advantages[0].tolist() == pytest.approx([1.0, 0.0, -0.5, -0.5])
+    advantages = make_objective("rloo").advantages(torch.tensor([[1.0, math.nan]]), torch.zeros(1, 2))
+    assert torch.equal(advantages, torch.zeros(1, 2))
+    advantages = make_objective("reinforce").advantages(torch.tensor([[1.0, 0.1, math.nan]]), torch.zeros(1, 3))
+    assert advantages[0].tolist() == pytest.approx([1.0, 0.1, 0.0])
     # 0.1 is not a binary fraction: the mean of seven of eight is off by 7e-9 in float32
     for value in (0.5, 0.1, 0.05):
         for group in (3, 8, 16):
@@ -29,34 +35,19 @@ def test_equal_rewards_give_exactly_no_credit():
             assert torch.equal(shaped, torch.zeros(2, group))
 
 
-def test_a_sample_without_reward_gets_no_credit_and_is_in_no_baseline():
-    # (1, nan, 0): the two known ones are each other's baseline; without the nan rule 1 would get 1 - 0 / 2 = 1 as
-    # well, so use (1, nan, 0, 0): 1 - 0 = 1, 0 - 0.5, 0 - 0.5; a nan counted as 0 would give 0 - 1/3.
-    rewards = torch.tensor([[1.0, math.nan, 0.0, 0.0]])
-    advantages = make_objective("rloo").advantages(rewards, torch.zeros(1, 4))
-    assert advantages[0].tolist() == pytest.approx([1.0, 0.0, -0.5, -0.5])
-
-
-def test_a_single_known_reward_gives_no_credit():
-    advantages = make_objective("rloo").advantages(torch.tensor([[1.0, math.nan]]), torch.zeros(1, 2))
-    assert torch.equal(advantages, torch.zeros(1, 2))
-
-
-def test_reinforce_credits_the_reward_itself():
-    advantages = make_objective("reinforce").advantages(torch.tensor([[1.0, 0.1, math.nan]]), torch.zeros(1, 3))
-    assert advantages[0].tolist() == pytest.approx([1.0, 0.1, 0.0])
-
-
-def test_the_loss_is_minus_credit_times_the_sum_of_log_probs_over_sequences():
+def test_the_loss_is_minus_credit_times_the_sum_of_log_probs_in_any_cut_and_so_is_its_gradient():
     # -(2 * (-1 - 2) + (-1) * (-0.5)) / 2 = -(-6 + 0.5) / 2 = 2.75; the masked token (-9) does not count
     loss = make_objective("rloo").loss(loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [2.0, -1.0], [[1, 1], [1, 0]])).loss
     assert float(loss) == pytest.approx(2.75)
-
-
-def test_the_gradient_on_policy_is_minus_credit_over_sequences_at_each_token():
     logps = torch.tensor([[-1.0, -2.0], [-0.5, -9.0]], dtype=torch.float64, requires_grad=True)
     make_objective("rloo").loss(loss_inputs(logps, [2.0, -1.0], [[1, 1], [1, 0]])).loss.backward()
     assert logps.grad.tolist() == [[-1.0, -1.0], [0.5, 0.0]]
+    objective = make_objective("rloo")
+    logps, advantages = torch.randn(6, 3, dtype=torch.float64), torch.randn(6, dtype=torch.float64)
+    whole = objective.loss(loss_inputs(logps, advantages)).loss
+    cut = [loss_inputs(logps[i : i + 2], advantages[i : i + 2]) for i in (0, 2, 4)]
+    parts = sum(objective.loss(replace(part, sequences=6.0)).loss for part in cut)
+    assert float(whole) == pytest.approx(float(parts))
 
 
 def test_the_importance_weight_is_clamped_per_sequence_and_carries_no_gradient():
@@ -70,12 +61,3 @@ def test_the_importance_weight_is_clamped_per_sequence_and_carries_no_gradient()
     assert not weight.requires_grad
     loss = make_objective("rloo").loss(loss_inputs(logps, [1.0, 1.0, 1.0], behavior=behavior)).loss
     assert float(loss) == pytest.approx(-(math.exp(0.5) * 0.5 + 2.0 * 2 - 0.5 * 3) / 3)  # each sum by its weight
-
-
-def test_the_loss_does_not_depend_on_how_the_round_is_cut_into_micro_batches():
-    objective = make_objective("rloo")
-    logps, advantages = torch.randn(6, 3, dtype=torch.float64), torch.randn(6, dtype=torch.float64)
-    whole = objective.loss(loss_inputs(logps, advantages)).loss
-    cut = [loss_inputs(logps[i : i + 2], advantages[i : i + 2]) for i in (0, 2, 4)]
-    parts = sum(objective.loss(replace(part, sequences=6.0)).loss for part in cut)
-    assert float(whole) == pytest.approx(float(parts))

@@ -20,34 +20,31 @@ def test_reinforce_half_selects_problems_solved_at_most_half_the_time():
     shaped = BITS - 0.1  # a shaped reward does not enter: the credit is the bit
     wanted = torch.where(torch.tensor([[1], [1], [0], [1]]) > 0, BITS, torch.zeros(4, 4))
     assert torch.equal(objective.advantages(shaped, BITS), wanted)
-
-
-def test_reinforce_half_with_most_1_is_the_reinforce_of_the_paper():
     assert torch.equal(make_objective("reinforce_half", {"most": 1.0}).advantages(BITS, BITS), BITS)
-
-
-def test_a_role_without_bits_is_credited_with_its_reward():
     rewards = torch.tensor([[0.3, math.nan]])
     objective = make_objective("reinforce_half")
     assert objective.advantages(rewards, None)[0].tolist() == pytest.approx([0.3, 0.0])
     assert objective.select(rewards, None)[0].tolist() == [True, False]
-
-
-def test_reinforce_half_takes_the_mean_over_tokens_and_then_over_selected_samples():
     # -(1/2) (1 * (-1 - 2) / 2 + 0) : the wrong sample of a selected problem stays in the mean
     got = make_objective("reinforce_half").loss(loss_inputs([[-1.0, -2.0], [-0.5, -0.5]], [1.0, 0.0]))
     assert float(got.loss) == pytest.approx(0.75)
 
 
-def test_expert_iteration_selects_correct_answers_and_keeps_them_for_three_rounds():
+def test_expert_iteration_keeps_correct_answers_for_three_rounds_or_as_in_seed_000():
     objective = make_objective("expert_iteration")
     assert torch.equal(objective.select(BITS, BITS), BITS > 0)
     assert (objective.replay.rounds, objective.replay.solved_limit) == (3, 16)  # seed 003, G.4
     with pytest.raises(ValueError, match="only the prover has"):
         objective.select(BITS, None)
+    objective = make_objective("expert_iteration", {"rounds": 1, "solved_limit": None, "per_token": True})
+    assert (objective.replay.rounds, objective.replay.solved_limit) == (1, None)
+    # 3.5 over three tokens; by answers it is (1.5 + .5) / 2
+    inputs = loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [1.0, 1.0], [[1, 1], [1, 0]])
+    assert float(objective.loss(inputs).loss) == pytest.approx(3.5 / 3)
+    assert float(make_objective("expert_iteration").loss(inputs).loss) == pytest.approx(1.0)
 
 
-def test_rest_selects_by_threshold_and_takes_the_mean_over_tokens():
+def test_rest_selects_by_threshold_and_may_weigh_a_sample_by_its_reward():
     objective = make_objective("rest", {"tau": 0.75})
     rewards = torch.tensor([[0.75, 0.7, math.nan, 1.0]])
     assert objective.select(rewards, None)[0].tolist() == [True, False, False, True]
@@ -55,9 +52,17 @@ def test_rest_selects_by_threshold_and_takes_the_mean_over_tokens():
     # -(-1 - 2 - 0.5) / 3 tokens
     got = objective.loss(loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [1.0, 1.0], [[1, 1], [1, 0]]))
     assert float(got.loss) == pytest.approx(3.5 / 3)
+    # Seed 000, section 6: examples near the frontier's centre count more.
+    objective = make_objective("rest", {"tau": 0.0, "rounds": 1, "weighted": True})
+    rewards = torch.tensor([[1.0, 0.25, math.nan, -0.5]])
+    assert objective.advantages(rewards, None)[0].tolist() == [1.0, 0.25, 0.0, 0.0]
+    assert objective.replay.rounds == 1
+    # -(1 * (-1 - 2) + .25 * -.5) / 3 tokens
+    got = objective.loss(loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [1.0, 0.25], [[1, 1], [1, 0]]))
+    assert float(got.loss) == pytest.approx(3.125 / 3)
 
 
-def test_the_moving_baseline_is_updated_after_the_round_it_judges():
+def test_the_moving_baseline_is_updated_after_the_round_it_judges_and_not_without_rewards():
     # decay .95; rounds with means .5, .25, 1: baselines 0, .5, .95 * .5 + .05 * .25 = .4875
     objective = make_objective("rae")
     seen = []
@@ -70,30 +75,7 @@ def test_the_moving_baseline_is_updated_after_the_round_it_judges():
     again = make_objective("rae")
     again.load_state_dict(objective.state_dict())
     assert again.baseline == objective.baseline
-
-
-def test_a_round_without_rewards_leaves_the_baseline_alone():
     objective = make_objective("rae")
     assert torch.equal(objective.advantages(torch.full((1, 2), math.nan)), torch.zeros(1, 2))
     objective.observe(None)
     assert objective.baseline is None
-
-
-def test_rest_may_weigh_a_sample_by_its_reward():
-    """Seed 000, section 6: examples near the frontier's centre count more."""
-    objective = make_objective("rest", {"tau": 0.0, "rounds": 1, "weighted": True})
-    rewards = torch.tensor([[1.0, 0.25, math.nan, -0.5]])
-    assert objective.advantages(rewards, None)[0].tolist() == [1.0, 0.25, 0.0, 0.0]
-    assert objective.replay.rounds == 1
-    # -(1 * (-1 - 2) + .25 * -.5) / 3 tokens
-    got = objective.loss(loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [1.0, 0.25], [[1, 1], [1, 0]]))
-    assert float(got.loss) == pytest.approx(3.125 / 3)
-
-
-def test_expert_iteration_of_seed_000_has_no_limit_and_may_take_the_mean_over_tokens():
-    objective = make_objective("expert_iteration", {"rounds": 1, "solved_limit": None, "per_token": True})
-    assert (objective.replay.rounds, objective.replay.solved_limit) == (1, None)
-    # 3.5 over three tokens; by answers it is (1.5 + .5) / 2
-    inputs = loss_inputs([[-1.0, -2.0], [-0.5, -9.0]], [1.0, 1.0], [[1, 1], [1, 0]])
-    assert float(objective.loss(inputs).loss) == pytest.approx(3.5 / 3)
-    assert float(make_objective("expert_iteration").loss(inputs).loss) == pytest.approx(1.0)

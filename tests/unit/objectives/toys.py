@@ -12,13 +12,7 @@ def loss_inputs(logps, advantages, mask=None, behavior=None, group=1, length_cap
     behavior = logps.detach() if behavior is None else torch.as_tensor(behavior, dtype=torch.float64)
     tokens = mask.sum(1)
     return LossInputs(
-        logps,
-        behavior,
-        torch.as_tensor(advantages, dtype=torch.float64),
-        mask,
-        sequences=float((tokens > 0).sum()),
-        tokens=float(tokens.sum()),
-        groups=float(len(logps) // group),
-        length_cap=length_cap,
+        logps, behavior, torch.as_tensor(advantages, dtype=torch.float64), mask, sequences=float((tokens > 0).sum()),
+        tokens=float(tokens.sum()), groups=float(len(logps) // group), length_cap=length_cap,
         group_tokens_B=tokens.reshape(-1, group).sum(1).repeat_interleave(group),
-    )
+    )  # fmt: skip

@@ -49,17 +49,13 @@ def close(found, expected):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        LoraConfig(**LORA),
-        LoraConfig(**LORA | {"use_dora": True}),
-        LoraConfig(**LORA | {"target_modules": ["q_proj", "lm_head"]}),  # which is tied to the embeddings
-        LoraConfig(**LORA, modules_to_save=["embed_tokens"]),
-        IA3Config(target_modules=["q_proj", "down_proj"], feedforward_modules=["down_proj"], **TASK),
-    ],
-    ids=["lora", "dora", "head", "embeddings", "ia3"],
-)
+@pytest.mark.parametrize("config", [
+    LoraConfig(**LORA),
+    LoraConfig(**LORA | {"use_dora": True}),
+    LoraConfig(**LORA | {"target_modules": ["q_proj", "lm_head"]}),  # which is tied to the embeddings
+    LoraConfig(**LORA, modules_to_save=["embed_tokens"]),
+    IA3Config(target_modules=["q_proj", "down_proj"], feedforward_modules=["down_proj"], **TASK),
+], ids=["lora", "dora", "head", "embeddings", "ia3"])  # fmt: skip
 def test_a_folder_of_an_adapter_is_its_base_with_it_and_stays_so_when_it_is_saved(config, tmp_path):
     model = adapted(config)
     assert (logits(model) - logits(load_tiny_model()[0])).abs().max() > 0.1
@@ -116,17 +112,13 @@ def test_a_base_has_a_name_if_its_weights_are_there(tmp_path):
         assert not as_named(half)
 
 
-@pytest.mark.parametrize(
-    ("changed", "says"),
-    [
-        ("no JSON", "does not hold a JSON object"),
-        ({"base_model_name_or_path": None}, "names no base; write its folder or hub id there"),
-        ({"base_model_name_or_path": "/no/where"}, "is an adapter over '/no/where'. The model '/no/where' cannot be"),
-        ({"peft_type": "NEW"}, r"adapter' does not fit '.*': 'NEW'"),
-        ({"r": 8}, r"adapter' does not fit '.*size mismatch"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("changed", "says"), [
+    ("no JSON", "does not hold a JSON object"),
+    ({"base_model_name_or_path": None}, "names no base; write its folder or hub id there"),
+    ({"base_model_name_or_path": "/no/where"}, "is an adapter over '/no/where'. The model '/no/where' cannot be"),
+    ({"peft_type": "NEW"}, r"adapter' does not fit '.*': 'NEW'"),
+    ({"r": 8}, r"adapter' does not fit '.*size mismatch"),
+], ids=str)  # fmt: skip
 def test_a_damaged_adapter_is_one_sentence(changed, says, folder):
     file = folder / "adapter_config.json"
     said = changed if isinstance(changed, str) else json.dumps(json.loads(file.read_text()) | changed)
@@ -135,7 +127,7 @@ def test_a_damaged_adapter_is_one_sentence(changed, says, folder):
         load_pretrained(str(folder), {"dtype": "float32"})
 
 
-def test_a_base_that_a_run_wrote_is_found_above_its_adapters_wherever_the_run_lies(folder, tmp_path):
+def test_a_base_is_found_above_its_adapters_and_an_embedded_one_in_this_installation(folder, tmp_path):
     for place in ("prover", "checkpoint-3/prover", "prover/round_2/model"):
         inside = tmp_path / place
         inside.mkdir(parents=True)
@@ -146,16 +138,6 @@ def test_a_base_that_a_run_wrote_is_found_above_its_adapters_wherever_the_run_li
         load_tiny_model()[0].config.save_pretrained(tmp_path / BASE)
         assert base_of(inside / "adapter_config.json") == (str(tmp_path / BASE), None)
         (tmp_path / BASE / "config.json").unlink()
-
-
-def over(folder, base):
-    """`folder` with an adapter_config.json that names `base`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base)}))
-    return folder
-
-
-def test_an_embedded_base_is_that_of_this_installation_wherever_the_adapter_was_made(tmp_path):
     ends = {"tiny/weights": TINY_MODEL_PATH, "tiny/ladder/asked": LADDER_ASKED_PATH}
     for end, place in ends.items():
         made = over(tmp_path / "moved", f"/other/site-packages/countdown_selfplay/{end}")
@@ -164,6 +146,13 @@ def test_an_embedded_base_is_that_of_this_installation_wherever_the_adapter_was_
     there = tmp_path / "countdown_selfplay" / "tiny" / "weights"  # is what the adapter names
     there.mkdir(parents=True)
     assert base_of(over(tmp_path / "moved", there) / "adapter_config.json") == (str(there), None)
+
+
+def over(folder, base):
+    """`folder` with an adapter_config.json that names `base`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base)}))
+    return folder
 
 
 def test_an_adapter_without_a_tokenizer_has_its_checkpoints_or_its_bases(folder, tmp_path):

@@ -80,10 +80,8 @@ def test_a_frozen_role_plays_what_was_passed_in_and_trains_nothing(sharing):
 
 @pytest.mark.parametrize(
     ("model", "conjecturer", "sharing"),
-    [
-        ("tiny", TINY, "full"), (TINY, "tiny", "lora"), ("tiny", "tiny", "lora"),
-        ({"prover": "tiny", "conjecturer": TINY}, TINY, "lora"),
-    ],
+    [("tiny", TINY, "full"), (TINY, "tiny", "lora"), ("tiny", "tiny", "lora"),
+     ({"prover": "tiny", "conjecturer": TINY}, TINY, "lora")],
     ids=["name", "path", "one name", "each"],
 )  # fmt: skip
 def test_the_embedded_model_has_a_name_wherever_a_role_names_its_own(model, conjecturer, sharing):
@@ -161,7 +159,6 @@ def test_under_lora_each_distinct_model_is_one_base_with_its_players_adapters(ot
     assert {id(p) for g in groups for p in g["params"]} == {
         id(p) for p in policies.module.parameters() if p.requires_grad
     }
-
     policies.module.save_pretrained(str(tmp_path))
     kept = load_file(tmp_path / "model.safetensors")
     assert all("lora_" in key for key in kept) and {key.split(".")[1] for key in kept} == {"base_0", "base_1"}
@@ -169,7 +166,6 @@ def test_under_lora_each_distinct_model_is_one_base_with_its_players_adapters(ot
     missing = fresh.module.load_state_dict(kept, strict=False)
     assert missing.unexpected_keys == [] and set(missing.missing_keys) == set(fresh.module._keys_to_ignore_on_save)
     torch.testing.assert_close(logits(fresh, "conjecturer/1"), logits(policies, "conjecturer/1"))
-
     for name in policies.weight_names:
         policies.export(name, tmp_path / name.replace("/", "_"))
     loaded = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(other), tmp_path / "conjecturer_1")

@@ -20,12 +20,9 @@ def asked(operands=(), groups=3, **changes):
     return [row["operands"] for row in made.rows["conjecturer"]]
 
 
-def test_what_the_domain_asks_for_takes_turns_over_groups_and_rounds():
+def test_what_the_domain_asks_for_takes_turns_over_groups_rounds_and_processes():
     assert [asked(index=index) for index in range(3)] == [[3, 4, 3], [4, 3, 4], [3, 4, 3]]
     assert asked(operands=(3, 3, 4), index=1) == [3, 3, 4]  # groups 3, 4, 5 of a turn of three
-
-
-def test_processes_ask_for_their_own_groups():
     shares = [asked(groups=4, rank=rank, world=2) for rank in range(2)]
     assert shares[0] + shares[1] == asked(groups=4) == [3, 4, 3, 4]
 

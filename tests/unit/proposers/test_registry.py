@@ -11,34 +11,19 @@ from countdown_selfplay.proposers.policies import Policies
 
 
 class Ladder:
-    """A proposer with an argument."""
-
     def __init__(self, low=0.2):
         if low < 0:
             raise ValueError(f"`low` ({low}) must be at least 0.")
-        self.low = low
 
 
-@pytest.fixture
-def ladder():
-    PROPOSERS["ladder"] = Ladder
-    yield
-    del PROPOSERS["ladder"]
-
-
-def test_a_name_is_a_class_that_is_imported_when_it_is_asked_for():
+def test_proposers_and_games_are_classes_by_name_which_a_refused_value_is_said_with(monkeypatch):
     assert proposer_class("policies") is Policies and isinstance(make_proposer("policies"), Policies)
-
-
-def test_a_value_that_it_refuses_is_said_with_its_name(ladder):
-    with pytest.raises(ConfigError, match=r"Proposer 'ladder': `low` \(-1\) must be at least 0."):
-        make_proposer("ladder", {"low": -1})
-
-
-def test_games_are_found_in_the_same_way():
     assert game_class("propose_and_solve") is ProposeAndSolve and set(GAMES) == {
         "propose_and_solve",
         "critic_discernment",
     }
     with pytest.raises(UnknownNameError, match=r"Unknown game 'propose_solve'. Did you mean 'propose_and_solve'"):
         game_class("propose_solve")
+    monkeypatch.setitem(PROPOSERS, "ladder", Ladder)
+    with pytest.raises(ConfigError, match=r"Proposer 'ladder': `low` \(-1\) must be at least 0."):
+        make_proposer("ladder", {"low": -1})

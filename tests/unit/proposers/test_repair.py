@@ -29,13 +29,8 @@ def test_what_is_readable_and_in_range_and_not_solvable_gets_another_target():
     assert quiet.logged() == {}
     found, proposer = proposed()
     assert [p.reason for p in plain] == [
-        "ok",
-        "unsolvable",
-        plain[2].reason,
-        "out_of_range",
-        "out_of_range",
-        "unsolvable",
-    ]
+        "ok", "unsolvable", plain[2].reason, "out_of_range", "out_of_range", "unsolvable",
+    ]  # fmt: skip
     assert [p.reason for p in found] == ["ok", "ok", plain[2].reason, "out_of_range", "out_of_range", "ok"]
     # three ones reach 1 (1 * 1 / 1, 1 + 1 - 1), 2 and 3; three twos 1 to 8
     assert found[1].problem.numbers == (1, 1, 1) and found[1].problem.target in (1, 2, 3)
@@ -45,23 +40,17 @@ def test_what_is_readable_and_in_range_and_not_solvable_gets_another_target():
     assert proposer.logged() == {"proposer/repaired_rate": 2 / 6}
 
 
-def test_in_moves_nobody_knows_and_every_proposal_in_range_is_put_right():
+def test_in_moves_every_proposal_in_range_is_put_right_alike_on_all_processes_or_refused():
     texts = ["3 5 7 = 22", "1 1 1 = 99", "1 2 3 4 5 6 7 = 50", "?"]
     found, proposer = proposed(texts, MOVES)
     assert [len(p.problem.numbers) for p in found[:3]] == [3, 3, 7] and found[3].problem is None
     assert found[0].problem.numbers == (3, 5, 7) and proposer.logged() == {"proposer/repaired_rate": 0.75}
     assert [p.reason for p in found[:3]] == ["ok"] * 3
-
-
-def test_two_equal_proposals_are_put_right_each_for_itself_and_alike_on_all_processes():
     texts = ["1 2 3 4 5 6 7 = 50"] * 8
     alone = [p.problem for p in proposed(texts, MOVES)[0]]
     assert len(set(alone)) > 1  # 8 draws from dozens of targets
     both = in_ranks(2, lambda rank, gather: proposed(texts, MOVES, rank=rank, world=2, gather=gather)[0])
     assert [p.problem for p in both[0]] == [p.problem for p in both[1]] == alone
-
-
-def test_what_cannot_be_put_right_is_refused_as_unsolvable():
     domain = CountdownDomain(
         ProblemSpec((3,), 1, 12, 80, 99), MOVES.rules, "compact_moves", "compact", answers="moves"
     )

@@ -13,12 +13,7 @@ from countdown_selfplay.testing import ScriptedRound
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 EASY, HARD, FAR = Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50)
 LIKE_EASY = "propose like 3 5 7 = 22 : 3 * 5 + 7 :"
-RIGHT = {
-    "3 5 7 = 22 :": "3 * 5 + 7",
-    "2 4 9 = 26 :": "2 * ( 4 + 9 )",
-    "5 7 = 12 :": "5 + 7",
-    "3 7 = 21 :": "3 * 7",
-}
+RIGHT = {"3 5 7 = 22 :": "3 * 5 + 7", "2 4 9 = 26 :": "2 * ( 4 + 9 )", "5 7 = 12 :": "5 + 7", "3 7 = 21 :": "3 * 7"}
 
 
 def played(right, index=0, proposals=("5 7 = 12", "3 7 = 21")):
@@ -83,16 +78,13 @@ def test_solved_targets_take_turns_and_a_resumed_run_shows_the_same_ones():
     assert straight.proposer.answers == {EASY.key: "3 * 5 + 7", HARD.key: "2 * ( 4 + 9 )"}
 
 
-def test_the_prompt_in_words_holds_the_answer_that_was_written_and_not_the_thoughts():
+def test_the_prompt_holds_the_answer_and_not_the_thoughts_and_recipes_are_those_of_seed_003():
     domain = CountdownDomain(ProblemSpec((3, 4), 1, 99, 1, 100), conjecturer_prompt="completion")
     text = "<think> 3 * 5 = 15 </think> <answer> 3 * 5 + 7 </answer>"
     prompt = domain.propose_row(variant_of=EASY, solution=text)["prompt"]
     assert "numbers=[3, 5, 7], target=22 </problem>\n3 * 5 + 7\n" in prompt and "think" not in prompt
     chat = CountdownDomain(conjecturer_prompt="json").propose_row(variant_of=EASY, solution=text)["prompt"]
     assert "\n3 * 5 + 7\n" in chat[-1]["content"] and "NOT be identical" in chat[-1]["content"]
-
-
-def test_the_recipes_are_those_of_seed_003():
     folder = Path(__file__).resolve().parents[3] / "examples" / "recipes" / "tiny"
     text = (folder / "sgs_stp.yaml").read_text()
     assert "prover_objective: expert_iteration" in text and "high: 0.25" in text and "guide:" not in text

@@ -85,7 +85,12 @@ def test_a_proposal_that_is_a_target_is_refused_and_counts_as_no_attempt_at_it()
     assert turn.advantages_B.tolist() == [0.0, 0.0, 1.0]
 
 
-def test_the_round_that_solves_a_target_is_not_part_of_its_history():
+def test_the_conjecturer_earns_r_solve_and_the_round_that_solves_a_target_is_no_history():
+    # 4 9 = 13 is solved twice of four, the others never: R_solve .5, 0, 0; the top 30% of three problems is none
+    result = game().play(played({"4 9 = 13 :": 2}), [])
+    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
+    assert turn.group == 1 and turn.advantages_B.tolist() == [0.0, 1.0, 0.0]  # without a baseline
+    assert result.metrics["round/reward_r_solve"] == pytest.approx(0.5 / 3)
     made, round = game(batch=1), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
     made.play(round, [])
     # two targets were not in the round and have no history; a mark that they had stays
@@ -95,32 +100,12 @@ def test_the_round_that_solves_a_target_is_not_part_of_its_history():
     assert sorted(story for _, _, story in made.proposer.stories) == ["", "1", "1"]
 
 
-def test_the_conjecturer_earns_r_solve_of_its_own_problem():
-    # 4 9 = 13 is solved twice of four, the others never: R_solve .5, 0, 0; the top 30% of three problems is none
-    result = game().play(played({"4 9 = 13 :": 2}), [])
-    (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
-    assert turn.group == 1 and turn.advantages_B.tolist() == [0.0, 1.0, 0.0]  # without a baseline
-    assert result.metrics["round/reward_r_solve"] == pytest.approx(0.5 / 3)
-
-
-def test_when_all_are_solved_nothing_is_proposed_and_that_is_no_starvation(caplog):
-    made, round = game(), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
-    assert made.play(round, []).metrics["round/starved"] == 0
-    assert "All 3 targets are solved after 1 rounds" in caplog.text
-    result = made.play(round.next(), [])
-    assert "round/starved" not in result.metrics and result.metrics["targets/unsolved"] == 0
-    assert made.archive.starved_rounds == 0 and [len(turn.rollout.texts) for turn in result.turns] == [12, 0]
-
-
-def test_without_conditioning_there_is_still_one_problem_per_unsolved_target():
+def test_without_conditioning_or_a_conjecturer_there_are_problems_or_targets_alone():
     round = played({})
     made = game(conditioned=False)
     made.play(round, [])
     assert [row["prompt"] for row in round.rows["conjecturer"]] == ["propose like :"] * 3
     assert set(made.proposer.history.values()) == {""}  # no problem is for the sake of a target: nothing is measured
-
-
-def test_without_a_conjecturer_it_is_rl_on_the_targets():
     round = played({"3 5 7 = 22 :": 4}, {"prover": (3, 4)})
     made = game()
     result = made.play(round, [])
@@ -129,7 +114,7 @@ def test_without_a_conjecturer_it_is_rl_on_the_targets():
     assert "round/starved" not in result.metrics and "targets/trainable" not in result.metrics
 
 
-def test_batches_go_through_the_set_before_one_comes_again():
+def test_batches_go_through_the_set_and_expert_iteration_until_a_target_has_its_answers():
     problems = [Problem((2, 3, n), 6 * n) for n in range(1, 8)]
     made = Targets(batch=3)
     seen = []
@@ -137,9 +122,6 @@ def test_batches_go_through_the_set_before_one_comes_again():
         seen += [p.key for p in made.targets(played({}, problems=problems, index=index), [])]
     assert len(seen) == 21 and all(seen.count(problem.key) == 3 for problem in problems)
     assert set(seen[:7]) == {problem.key for problem in problems}
-
-
-def test_expert_iteration_attempts_a_target_until_it_has_its_answers():
     made, round = game(), played({"3 5 7 = 22 :": 2}, {"prover": (3, 4)}, limits={"prover": 4})
     for index in range(3):
         round = round.next(index=index)
@@ -147,7 +129,7 @@ def test_expert_iteration_attempts_a_target_until_it_has_its_answers():
     assert len(round.rows["prover"]) == 2  # 2 + 2 right answers: done with after two rounds
 
 
-def test_unsolvable_targets_are_set_aside_and_reported(caplog):
+def test_unsolvable_targets_are_set_aside_and_when_all_are_solved_nothing_is_proposed(caplog):
     bad = Problem((1, 1, 1), 99)
     with caplog.at_level(logging.WARNING):
         result = game().play(played({}, problems=[EASY, bad, HARD]), [])
@@ -155,9 +137,15 @@ def test_unsolvable_targets_are_set_aside_and_reported(caplog):
     assert result.metrics["round/anchor_slots"] == 2
     with pytest.raises(DataError, match="target set is empty: none of the 1 problems"):
         game().play(played({}, problems=[bad]), [])
+    made, round = game(), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
+    assert made.play(round, []).metrics["round/starved"] == 0
+    assert "All 3 targets are solved after 1 rounds" in caplog.text
+    result = made.play(round.next(), [])
+    assert "round/starved" not in result.metrics and result.metrics["targets/unsolved"] == 0
+    assert made.archive.starved_rounds == 0 and [len(turn.rollout.texts) for turn in result.turns] == [12, 0]
 
 
-def test_targets_that_every_answer_solves_at_once_are_reported_and_a_later_full_house_is_not(caplog):
+def test_targets_that_every_answer_solves_and_a_set_that_changed_are_reported(caplog):
     # round 1: 4 of 4 answers to the first target, 1 of 4 to the second; round 2: 4 of 4 to all that are attempted
     made, round = game(), played({"3 5 7 = 22 :": 4, "2 4 9 = 26 :": 1})
     result = made.play(round, [])
@@ -167,31 +155,29 @@ def test_targets_that_every_answer_solves_at_once_are_reported_and_a_later_full_
     again = round.next(write=script({"3 5 7 = 22 :": 4, "2 4 9 = 26 :": 4, "6 7 8 = 50 :": 4}))
     assert made.play(again, []).metrics["targets/mastered"] == 1 and "pass@1" not in caplog.text
     assert made.state_dict()["proposer"]["mastered"] == [EASY.key]
-
-
-@pytest.mark.parametrize(
-    ("there", "here", "said"),
-    [
-        ("abcde", "cdefghi", "4 new (f, g, h, ...), 2 gone (a, b)"),
-        ("ab", "ba", "the same ones, in another order or number"),
-        ("abx", "ab", "0 new (none), 1 gone (x)"),  # x was set aside
-    ],
-)
-def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here, said):
-    state = {"known": [key for key in there if key != "x"], "aside": ["x"] * ("x" in there)}
-    assert Targets.changed(state, list(here)) == said
-
-
-def test_after_a_proposer_without_a_state_it_starts_anew():
+    first, second = game(), game()
+    first.play(played({"3 5 7 = 22 :": 1}), [])
+    second.load_state_dict(first.state_dict())
+    with caplog.at_level(logging.WARNING):
+        result = second.play(played({}, problems=[HARD, FAR, Problem((1, 2, 3), 6)], index=1), [])
+    assert f"1 new (1,2,3=6), 1 gone ({EASY.key})" in caplog.text and result.metrics["targets/solve_rate"] == 0
     made = game()
     made.load_state_dict({**game().state_dict(), "proposer": {}})
     assert made.proposer.known == [] and made.play(played({}), []).metrics["targets/unsolved"] == 3
 
 
+@pytest.mark.parametrize(("there", "here", "said"), [
+    ("abcde", "cdefghi", "4 new (f, g, h, ...), 2 gone (a, b)"),
+    ("ab", "ba", "the same ones, in another order or number"),
+    ("abx", "ab", "0 new (none), 1 gone (x)"),  # x was set aside
+])  # fmt: skip
+def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here, said):
+    state = {"known": [key for key in there if key != "x"], "aside": ["x"] * ("x" in there)}
+    assert Targets.changed(state, list(here)) == said
+
+
 def test_a_round_that_cannot_hold_them_says_what_to_change():
-    with pytest.raises(
-        ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to 2"
-    ):
+    with pytest.raises(ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to"):
         game().play(played({}, {"prover": (5, 4), "conjecturer": (4, 1)}), [])
     with pytest.raises(ConfigError, match=r"up to 3 synthetic .* write 2; raise `proposals_per_round`"):
         game().play(played({}, {"prover": (8, 4), "conjecturer": (2, 1)}), [])
@@ -222,15 +208,6 @@ def test_a_resumed_run_goes_on_as_the_straight_one(batch):
     for index, one in list(enumerate(right))[2:]:
         again = resumed.play(played(one, index=index), [])
     assert again.metrics == result.metrics and resumed.state_dict() == straight.state_dict()
-
-
-def test_a_set_that_changed_says_the_difference_and_forgets_what_is_gone(caplog):
-    first, second = game(), game()
-    first.play(played({"3 5 7 = 22 :": 1}), [])
-    second.load_state_dict(first.state_dict())
-    with caplog.at_level(logging.WARNING):
-        result = second.play(played({}, problems=[HARD, FAR, Problem((1, 2, 3), 6)], index=1), [])
-    assert f"1 new (1,2,3=6), 1 gone ({EASY.key})" in caplog.text and result.metrics["targets/solve_rate"] == 0
 
 
 def test_processes_find_out_together_what_one_would():

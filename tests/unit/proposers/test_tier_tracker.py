@@ -6,21 +6,12 @@ import json
 from countdown_selfplay.proposers.tiers import TierTracker
 
 
-def test_a_tier_moves_only_beyond_the_thresholds_and_stays_on_its_ladder():
+def test_a_tier_moves_only_beyond_the_thresholds_and_hysteresis_ends_oscillation():
     tracker = TierTracker([1, 1, 1, 0, 2, 1], top=2)
     # "exceeds 0.7", "falls below 0.2": at the thresholds nothing moves; floor and ceiling hold; no problems, no move
     assert tracker.observe([0.71, 0.7, 0.2, 0.1, 0.9, None]) == [1, 0, 0, 0, 0, 0]
     assert tracker.observe([None, None, 0.19, None, None, None]) == [0, 0, -1, 0, 0, 0]
     assert tracker.rungs == [2, 1, 0, 0, 2, 1]
-
-
-def moves(rounds, **settings):
-    """Of a tier whose provers solve .8 of rung 0 and .1 of rung 1, as the paper's tier 0 between 2 and 3 operands."""
-    tracker = TierTracker([0], top=3, **settings)
-    return [i for i in range(1, rounds + 1) if tracker.observe([0.8 if tracker.rungs[0] == 0 else 0.1])[0]]
-
-
-def test_the_papers_rule_oscillates_in_every_round_and_hysteresis_ends_that():
     assert moves(100) == list(range(1, 101))
     # up after 1 round, down after 1 more; each turn round doubles the wait: 2, 4, 8 rounds, and 8 is the longest
     assert moves(100, hysteresis=True) == [1, 2, 4, *range(8, 100, 8)]
@@ -29,13 +20,16 @@ def test_the_papers_rule_oscillates_in_every_round_and_hysteresis_ends_that():
     assert moves(20, window=5) == [5, 10, 15, 20]
 
 
-def test_a_window_is_averaged_and_emptied_at_a_move():
+def moves(rounds, **settings):
+    """Of a tier whose provers solve .8 of rung 0 and .1 of rung 1, as the paper's tier 0 between 2 and 3 operands."""
+    tracker = TierTracker([0], top=3, **settings)
+    return [i for i in range(1, rounds + 1) if tracker.observe([0.8 if tracker.rungs[0] == 0 else 0.1])[0]]
+
+
+def test_a_window_is_averaged_emptied_at_a_move_and_brought_back_by_two():
     tracker = TierTracker([0], top=5, window=2)
     # .9; the mean .75 of .9 and .6 moves; .9 stands alone again; .65 of .9 and .4; .65; .85 of .9 and .8 moves
     assert [tracker.observe([rate])[0] for rate in (0.9, 0.6, 0.9, 0.4, 0.9, 0.8)] == [0, 1, 0, 0, 0, 1]
-
-
-def test_two_moves_in_one_direction_bring_the_first_window_back():
     tracker = TierTracker([1], top=9, hysteresis=True)
     for rate in (0.9, 0.1):  # up, down: it waits two rounds now
         tracker.observe([rate])

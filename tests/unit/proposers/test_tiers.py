@@ -35,7 +35,7 @@ TEXTS = {
 }
 
 
-def test_each_conjecturer_is_asked_for_its_tier_and_the_last_one_for_as_many_or_more():
+def test_each_conjecturer_is_asked_for_its_tier_which_the_rule_fills_up():
     made = a_round(TEXTS)
     proposals = tiers(min_valid=0).propose(made, [])
     asked = {player: {row["operands"] for row in rows} for player, rows in made.rows.items()}
@@ -45,16 +45,6 @@ def test_each_conjecturer_is_asked_for_its_tier_and_the_last_one_for_as_many_or_
     assert [p.reason for p in proposals[4:]] == ["ok", "ok", "not_as_asked", "unsolvable"]
     exact = tiers(min_valid=0, or_more=False).propose(a_round(TEXTS), [])
     assert [p.reason for p in exact[4:]] == ["ok", "not_as_asked", "not_as_asked", "unsolvable"]
-
-
-def test_unsolvable_proposals_may_be_played_where_the_domain_admits_them():
-    domain = CountdownDomain(SPEC, conjecturer_prompt="compact", prover_prompt="compact", admit_unsolvable=True)
-    proposals = tiers(min_valid=0).propose(a_round(TEXTS, domain), [])
-    last = proposals[-1]
-    assert (last.reason, last.facts["solvable"]) == ("ok", False)
-
-
-def test_a_tier_with_too_few_problems_is_filled_up_by_the_rule():
     proposer = tiers(min_valid=5)
     proposals = proposer.propose(a_round(TEXTS), [])
     made = proposals[8:]
@@ -66,6 +56,21 @@ def test_a_tier_with_too_few_problems_is_filled_up_by_the_rule():
     assert len(set(keys)) == len(keys) and not any(DOMAIN.is_held_out(p.problem) for p in made)
     again = tiers(min_valid=5).propose(a_round(TEXTS), [])
     assert again == proposals and tiers(min_valid=5).propose(a_round(TEXTS, index=1), [])[8:] != made
+
+
+def test_unsolvable_proposals_may_be_played_and_copies_of_the_example_are_counted():
+    domain = CountdownDomain(SPEC, conjecturer_prompt="compact", prover_prompt="compact", admit_unsolvable=True)
+    proposals = tiers(min_valid=0).propose(a_round(TEXTS, domain), [])
+    last = proposals[-1]
+    assert (last.reason, last.facts["solvable"]) == ("ok", False)
+    chat = CountdownDomain(SPEC, conjecturer_prompt="tier")
+    copy, own = '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>', '{"target": 9, "numbers": [2, 3, 4]}'
+    texts = {"conjecturer/0": [copy, f"<answer>{own}", "24", copy], "conjecturer/1": ["?"] * 4}
+    proposer = tiers(min_valid=0)
+    proposals = proposer.propose(a_round(texts, chat), [])
+    assert proposals[1].problem == Problem((2, 3, 4), 9)
+    assert proposer.found["copied_example_rate"] == 2 / 8
+    assert isinstance(proposals[0], Proposal) and proposals[0].reason == "copied_example"
 
 
 def test_the_rule_draws_small_numbers_and_applies_operations_from_left_to_right():
@@ -107,7 +112,7 @@ def test_tiers_move_by_the_mean_of_their_own_problems_the_rules_ones_included():
     assert proposer.files()["tier_config.json"]["tiers"] == [4, 3]
 
 
-def test_a_tier_without_a_problem_stays_and_logs_no_rate():
+def test_a_tier_without_a_problem_stays_and_only_the_frontier_is_trained_on():
     silent = a_round({player: ["?"] * 4 for player in ("conjecturer/0", "conjecturer/1")})
     proposer = tiers(min_valid=0)
     proposals = proposer.propose(silent, [])
@@ -115,9 +120,6 @@ def test_a_tier_without_a_problem_stays_and_logs_no_rate():
     logged = proposer.logged()
     assert "prover_pass_rate_tier_0" not in logged and "mean_prover_pass_rate" not in logged
     assert logged["tier_0_operand_count"] == 3 and logged["valid_conjecture_rate"] == 0
-
-
-def test_only_what_lies_in_the_frontier_is_trained_on():
     made = a_round(TEXTS)
     proposer = tiers(min_valid=0)
     proposals = proposer.propose(made, [])
@@ -129,7 +131,7 @@ def test_only_what_lies_in_the_frontier_is_trained_on():
     assert turns[1].selected_B.tolist() == [True, True, False, False]
 
 
-def test_without_a_conjecturer_the_rule_makes_all_problems():
+def test_without_a_conjecturer_the_rule_makes_all_problems_and_processes_propose_the_same():
     made = ScriptedRound(lambda *_: "?", {"prover": (32, 2)}, DOMAIN)
     proposer = tiers(min_valid=4)
     proposer.check({"prover": ["prover"], "conjecturer": []}, DOMAIN)
@@ -138,8 +140,6 @@ def test_without_a_conjecturer_the_rule_makes_all_problems():
     assert proposer.learn(made, outcome_of(proposals, [0.5] * 8)) == []
     assert "valid_conjecture_rate" not in proposer.logged()
 
-
-def test_processes_propose_the_same_list():
     def play(rank, gather):
         made = a_round(TEXTS, rank=rank, world=2, gather=gather)
         proposer = tiers()
@@ -159,12 +159,10 @@ def test_other_axes():
     assert made.rows["conjecturer/0"][0]["prompt"] == "propose 2 5 = 99 :"
     wide.learn(made, outcome_of(proposals, [1.0] * sum(p.reason == "ok" for p in proposals)))
     assert wide.logged()["tier_0_rung"] == 1 and "tier_0_operand_count" not in wide.logged()
-
     needed = tiers(axis="operators", start=["", "*"], levels=["", "*", "*/"], min_valid=0)
     texts = {"conjecturer/0": ["2 3 = 5", "2 3 = 6", "?", "?"], "conjecturer/1": ["2 3 = 5", "2 3 = 6", "?", "?"]}
     found = needed.propose(a_round(texts), [])
     assert [p.reason for p in found[:2] + found[4:6]] == ["ok", "ok", "not_as_asked", "ok"]  # 5 needs no product
-
     mixed = tiers(levels=[{"operands": 2, "number_high": 9}, {"operands": 3}], start=[0, 1])
     assert mixed.ask(0, {"operands": 4}) == {"operands": 2, "number_high": 9}
     assert mixed.ask(1, {"operands": 4}) == {"operands": 3, "or_more": True}
@@ -178,9 +176,7 @@ def test_a_run_goes_on_from_a_tier_config(tmp_path):
         tiers(start=str(path), axis="number_high", levels=[5, 9])
     for content in ("", "[]", '{"tiers": 3}'):
         path.write_text(content)
-        with pytest.raises(
-            DataError, match=r"does not hold a JSON object with `tiers` and `axis` \(.*or a tier_config\.json"
-        ):
+        with pytest.raises(DataError, match=r"does not hold a JSON object with `tiers` and `axis` \(.*or a tier_conf"):
             tiers(start=str(path))
     with pytest.raises(DataError, match="No such file"):
         tiers(start=str(tmp_path / "none.json"))
@@ -203,18 +199,5 @@ def test_a_refused_resume_tells_what_of_the_tiers_differs_alone():
     there = {"start": [3, 3], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 3}
     for write in (dict, json.dumps):
         pair = ({"proposer_kwargs": write(one)} for one in (there, {**there, "ceiling": 3, "window": 5}))
-        with pytest.raises(
-            CheckpointError, match=r'proposer_kwargs \({"ceiling": 4} there, {"ceiling": 3, "window": 5} here\)'
-        ):
+        with pytest.raises(CheckpointError, match=r'proposer_kwargs \({"ceiling": 4} there, {"ceiling": 3, "window":'):
             changed_settings(*pair, [], "checkpoint-2")
-
-
-def test_copies_of_the_worked_example_are_counted():
-    chat = CountdownDomain(SPEC, conjecturer_prompt="tier")
-    copy, own = '<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>', '{"target": 9, "numbers": [2, 3, 4]}'
-    texts = {"conjecturer/0": [copy, f"<answer>{own}", "24", copy], "conjecturer/1": ["?"] * 4}
-    proposer = tiers(min_valid=0)
-    proposals = proposer.propose(a_round(texts, chat), [])
-    assert proposals[1].problem == Problem((2, 3, 4), 9)
-    assert proposer.found["copied_example_rate"] == 2 / 8
-    assert isinstance(proposals[0], Proposal) and proposals[0].reason == "copied_example"

@@ -14,43 +14,30 @@ ANSWERS = ["<answer>44+19+35</answer>", "<answer>44+19-35</answer>", "44+19+35",
 SCORES = [1.0, 0.1, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        {"numbers": [[44, 19, 35]] * 4, "target": [98] * 4},
-        {"nums": [[44, 19, 35]] * 4, "target": [98] * 4},
-        {"nums": np.array([[44, 19, 35]] * 4), "target": np.array([98] * 4)},
-        {"ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4},
-        {
-            "ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4,
-            "target": [98] * 4,
-            "nums": [[44, 19, 35]] * 4,
-        },
-    ],
-)
+@pytest.mark.parametrize("columns", [
+    {"numbers": [[44, 19, 35]] * 4, "target": [98] * 4},
+    {"nums": [[44, 19, 35]] * 4, "target": [98] * 4},
+    {"nums": np.array([[44, 19, 35]] * 4), "target": np.array([98] * 4)},
+    {"ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4},
+    {"ground_truth": [{"numbers": [44, 19, 35], "target": 98}] * 4, "target": [98] * 4, "nums": [[44, 19, 35]] * 4},
+])  # fmt: skip
 def test_every_public_schema_is_scored(columns):
     extra = {"prompts": ["p"] * 4, "completion_ids": [[1]] * 4, "trainer_state": None}
     assert countdown_reward(completions=ANSWERS, **columns, **extra) == SCORES
 
 
-def test_chats_are_scored_as_texts_are():
-    chats = [[{"role": "assistant", "content": text}] for text in ANSWERS]
-    assert countdown_reward(chats, numbers=[[44, 19, 35]] * 4, target=[98] * 4) == SCORES
-
-
-def test_each_completion_is_scored_on_its_own_problem():
+def test_each_completion_is_scored_on_its_own_problem_by_the_rules_that_it_was_made_with():
     texts = ["<answer>3+4</answer>", "<answer>3*4</answer>"]
     assert countdown_reward(texts, numbers=[[3, 4], [3, 4]], target=[7, 7]) == [1.0, 0.1]
     assert countdown_reward(texts, numbers=[[3, 4], [3, 4]], target=[12, 12]) == [0.1, 1.0]
-
-
-def test_the_rules_are_those_it_was_made_with_and_the_name_is_the_same():
+    chats = [[{"role": "assistant", "content": text}] for text in ANSWERS]
+    assert countdown_reward(chats, numbers=[[44, 19, 35]] * 4, target=[98] * 4) == SCORES
     bare = make_countdown_reward(Rules(answer_format="bare", score_wrong=0.25))
     assert bare.__name__ == countdown_reward.__name__ == "countdown_reward"
     assert bare(["3 + 4", "3 * 4"], numbers=[[3, 4]] * 2, target=[7] * 2) == [1.0, 0.25]
 
 
-def test_the_length_penalty_is_the_share_of_the_longest_times_alpha():
+def test_the_length_penalty_is_the_share_of_the_longest_and_may_have_a_floor():
     # seed 001, section 3.2: -alpha * len / max_len; 0, 256 and 1024 of 1024 tokens at alpha 0.1
     penalty = make_length_penalty(0.1, 1024)
     ids = [[], [1] * 256, [1] * 1024]
@@ -58,10 +45,7 @@ def test_the_length_penalty_is_the_share_of_the_longest_times_alpha():
         [0, -0.025, -0.1]
     )
     assert penalty.__name__ == "length_penalty"
-
-
-def test_the_length_penalty_with_a_floor_never_takes_the_sum_below_it():
-    """The authors' clamp: max(0, score - 0.1 len / max). Full length: 0 stays 0, .05 loses .05 only, 1 becomes .9."""
+    # The authors' clamp: max(0, score - 0.1 len / max). Full length: 0 stays 0, .05 loses .05 only, 1 becomes .9.
     penalty = make_length_penalty(0.1, 10, floor=0.0)
     verdicts = [SimpleNamespace(score=score) for score in (0.0, 0.05, 1.0)]
     ids = [[1] * 10] * 3

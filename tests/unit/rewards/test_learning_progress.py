@@ -18,7 +18,7 @@ RATES = np.array([0.5, 0.25, 0.0, 1.0])
 KNOWN = RewardContext(progress_P=np.array([0.2, -0.4, 0.0, 0.1]))
 
 
-def test_the_largest_movement_of_a_round_earns_one_and_the_others_their_share():
+def test_the_largest_movement_of_a_round_earns_one_in_composed_rewards_too():
     reward = make_conjecturer_reward("learning_progress")
     assert reward(RATES, KNOWN).tolist() == [0.5, 1.0, 0.0, 0.25]  # over .4
     only_up = make_conjecturer_reward("learning_progress", {"absolute": False})
@@ -28,9 +28,6 @@ def test_the_largest_movement_of_a_round_earns_one_and_the_others_their_share():
     assert reward(RATES, still).tolist() == [0.0] * 4
     with pytest.raises(RewardError, match=r"got progress of shape \(4,\) for 2 solve rates"):
         reward(RATES[:2], KNOWN)
-
-
-def test_a_composed_reward_needs_what_its_parts_need():
     part = {"name": "learning_progress", "weight": 0.5}
     assert needs_progress(make_conjecturer_reward("sum", {"terms": ["tent", part]}))
     assert needs_progress(make_conjecturer_reward("clip", {"of": "learning_progress"}))

@@ -54,14 +54,10 @@ def test_rewards_follow_their_problems_whatever_the_order(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rounds_without_problems_have_no_rewards(name):
+def test_a_reward_is_finite_on_empty_and_degenerate_rounds_and_changes_nothing_that_it_is_given(name):
     rates, known = round_of(0, 0)
     assert checked_rewards(reward(name), rates, RewardContext(**known)).shape == (0,)
     assert checked_rewards(reward(name), rates, RewardContext()).shape == (0,)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_rewards_are_finite_on_degenerate_rounds(name):
     for size in (1, 2, 7):
         _, known = round_of(size, size)
         for rates in (np.zeros(size), np.ones(size), np.full(size, 0.5), np.arange(size) % 2.0):
@@ -69,10 +65,6 @@ def test_rewards_are_finite_on_degenerate_rounds(name):
                 checked_rewards(reward(name), rates, ctx)
             unknown = known | dict(guide_P=np.full(size, np.nan), prover_rates_MP=np.full((2, size), np.nan))
             checked_rewards(reward(name), rates, RewardContext(**unknown))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_reward_changes_nothing_that_it_is_given(name):
     rates, known = round_of(9, 3)
     copies = {key: np.array(value, copy=True) for key, value in known.items() if isinstance(value, np.ndarray)}
     before = rates.copy()

@@ -9,58 +9,20 @@ from countdown_selfplay.rewards.sgs import SGS
 
 REWARD = make_conjecturer_reward("sgs")
 TEN = np.array([0.0, 0.0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875])
+FOUR_OF_TEN = np.array([0.0] * 6 + [0.125, 0.25, 0.375, 0.5])
 
 
 def guided(*scores):
     return RewardContext(guide_P=np.array(scores, dtype=float))
 
 
-def test_r_solve_drops_the_unsolved_and_the_top_30_percent():
+def test_r_solve_drops_the_unsolved_and_the_top_30_percent_together_or_not_at_all():
     # the three highest of ten are .625, .75, .875; the two unsolved earn 0; the rest 1 - p
     assert SGS().solve_reward(TEN).tolist() == [0, 0, 0.875, 0.75, 0.625, 0.5, 0.5, 0, 0, 0]
-
-
-def test_equal_rates_are_dropped_together_or_not_at_all():
     # four of ten share the highest rate: more than 30%, so all four stay
     assert SGS().solve_reward(np.array([0.25] * 6 + [0.5] * 4)).tolist() == [0.75] * 6 + [0.5] * 4
     # three of ten do: dropped
     assert SGS().solve_reward(np.array([0.25] * 7 + [0.5] * 3)).tolist() == [0.75] * 7 + [0] * 3
-
-
-def test_without_a_guide_rewards_are_r_solve_stretched_to_0_1():
-    # greatest .875, least 0
-    assert REWARD(TEN, None) == pytest.approx(np.array([0, 0, 0.875, 0.75, 0.625, 0.5, 0.5, 0, 0, 0]) / 0.875)
-
-
-def test_the_guide_multiplies_and_the_result_is_stretched():
-    # R_solve .75, .5, .75 (one of three is more than 30%); x 8, 4, 2 = 6, 2, 1.5; (r - 1.5) / 4.5
-    assert REWARD(np.array([0.25, 0.5, 0.25]), guided(8, 4, 2)) == pytest.approx([1, 1 / 9, 0])
-
-
-def test_a_failed_review_counts_as_the_mean_of_the_scores():
-    # .5 is the highest of four, 25%: dropped. Scores 8, 4, 2, mean 14/3. Products .75 x 8 = 6, 0, .75 x 2 = 1.5 and
-    # .5 x 14/3 = 7/3 for the problem without a review; the scale of the guide does not matter
-    p = np.array([0.25, 0.625, 0.25, 0.5])
-    for scale in (1, 0.125):
-        found = REWARD(p, guided(8 * scale, 4 * scale, 2 * scale, np.nan))
-        assert found == pytest.approx([1, 0, 1.5 / 6, 7 / 18])
-
-
-def test_an_unsolved_problem_earns_nothing_whatever_its_review():
-    # p = [0, .5, .25, .125 x 7] with the first review failed: it earned .778 when the mean was taken of the rewards
-    p = np.array([0, 0.5, 0.25, *[0.125] * 7])
-    for score in (np.nan, 0, 8):
-        assert REWARD(p, guided(score, 8, *[4] * 8))[0] == 0
-
-
-def test_negative_scores_count_as_none():
-    assert SGS().parts(np.array([0.25, 0.25]), guided(-3, 2))["r_guide"].tolist() == [0, 2]
-
-
-FOUR_OF_TEN = np.array([0.0] * 6 + [0.125, 0.25, 0.375, 0.5])
-
-
-def test_the_top_30_percent_of_the_batch_or_of_the_rates_between_0_and_1():
     # of ten problems the three highest go; of the four rates between, those above the one at place int(.7 x 4) = 2
     assert SGS().solve_reward(FOUR_OF_TEN).tolist() == [0] * 6 + [0.875, 0, 0, 0]
     assert SGS(top_of="between").solve_reward(FOUR_OF_TEN).tolist() == [0] * 6 + [0.875, 0.75, 0.625, 0]
@@ -71,6 +33,28 @@ def test_the_top_30_percent_of_the_batch_or_of_the_rates_between_0_and_1():
     assert SGS(top_of="between").solve_reward(np.array([0.5, 1.0, 1.0, 1.0])).tolist() == [0.5, 0, 0, 0]
 
 
+def test_without_a_guide_rewards_are_r_solve_stretched_to_0_1():
+    # greatest .875, least 0
+    assert REWARD(TEN, None) == pytest.approx(np.array([0, 0, 0.875, 0.75, 0.625, 0.5, 0.5, 0, 0, 0]) / 0.875)
+    assert REWARD(TEN, guided(*[np.nan] * 10)).tolist() == REWARD(TEN, None).tolist()
+
+
+def test_the_guide_multiplies_and_a_failed_review_counts_as_the_mean_of_the_scores():
+    # R_solve .75, .5, .75 (one of three is more than 30%); x 8, 4, 2 = 6, 2, 1.5; (r - 1.5) / 4.5
+    assert REWARD(np.array([0.25, 0.5, 0.25]), guided(8, 4, 2)) == pytest.approx([1, 1 / 9, 0])
+    # .5 is the highest of four, 25%: dropped. Scores 8, 4, 2, mean 14/3. Products .75 x 8 = 6, 0, .75 x 2 = 1.5 and
+    # .5 x 14/3 = 7/3 for the problem without a review; the scale of the guide does not matter
+    p = np.array([0.25, 0.625, 0.25, 0.5])
+    for scale in (1, 0.125):
+        found = REWARD(p, guided(8 * scale, 4 * scale, 2 * scale, np.nan))
+        assert found == pytest.approx([1, 0, 1.5 / 6, 7 / 18])
+    # p = [0, .5, .25, .125 x 7] with the first review failed: it earned .778 when the mean was taken of the rewards
+    p = np.array([0, 0.5, 0.25, *[0.125] * 7])
+    for score in (np.nan, 0, 8):
+        assert REWARD(p, guided(score, 8, *[4] * 8))[0] == 0
+    assert SGS().parts(np.array([0.25, 0.25]), guided(-3, 2))["r_guide"].tolist() == [0, 2]
+
+
 @pytest.mark.parametrize("rates", [[0.0] * 4, [1.0] * 4, [0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.5]])
 def test_as_in_the_paper_a_batch_without_a_rate_that_earns_starves(rates):
     """Section 4.5: problems with a solve rate of 0 or 1 earn 0. The last batch has its only one in the top 30%."""
@@ -79,30 +63,14 @@ def test_as_in_the_paper_a_batch_without_a_rate_that_earns_starves(rates):
     assert starving(np.array(rates), guided(*[5] * len(rates))).tolist() == [0] * len(rates)
 
 
-def test_as_in_the_paper_equal_rewards_above_0_are_1_and_a_guide_of_zeros_starves():
+def test_equal_rewards_are_1_and_a_batch_that_would_starve_prefers_the_solved_or_the_guide():
     assert SGS(starved="paper")(np.full(4, 0.25)).tolist() == [1] * 4
     assert SGS(starved="paper")(np.array([0.25, 0.5, 0.25]), guided(0, 0, 0)).tolist() == [0] * 3
-
-
-def test_if_every_review_failed_the_guide_is_left_out():
-    assert REWARD(TEN, guided(*[np.nan] * 10)).tolist() == REWARD(TEN, None).tolist()
-
-
-def test_all_equal_rewards_are_1():
     for p in ([0.5] * 4, [0.0] * 4, [1.0] * 4, [0.375]):
         assert REWARD(np.array(p), None).tolist() == [1] * len(p)
     assert REWARD(np.array([0.25, 0.5]), guided(0, 0)).tolist() == [1, 1]
-
-
-def test_where_no_rate_lies_between_0_and_1_the_solved_are_preferred():
-    """The published code gives the conjecturer no data here."""
+    # The published code gives the conjecturer no data here.
     assert REWARD(np.array([0.0, 1.0, 0.0, 1.0]), None).tolist() == [0, 1, 0, 1]
-
-
-def test_if_all_rates_are_equal_the_guide_decides_alone():
     assert REWARD(np.zeros(3), guided(8, 4, 0)).tolist() == [1, 0.5, 0]
-
-
-def test_the_only_solved_problem_is_not_thrown_out_as_too_easy():
     # one of four, 25%, is in the top 30%: R_solve would be 0 for all; it is let in again
     assert REWARD(np.array([0.0, 0.0, 0.0, 0.5]), None).tolist() == [0, 0, 0, 1]

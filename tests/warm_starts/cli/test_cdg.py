@@ -27,11 +27,8 @@ def test_one_iteration_by_the_paper_and_again_with_another(tmp_path, capsys, cap
     # Hardly a critique can be read: said when the first chunk was played, and above the table.
     (warned,) = [record.message for record in caplog.records if "Hardly anything can be read" in record.message]
     assert "helpful/read_rate" in warned and warned.endswith("run `countdown-selfplay cdg --prepare`.")
-    assert (
-        said.index('"phase": "train"')
-        < said.index("- The share of helpful critiques that can be read was ")
-        < said.index("prover pass@1")
-    )
+    train, read = said.index('"phase": "train"'), said.index("- The share of helpful critiques that can be read was ")
+    assert train < read < said.index("prover pass@1")
     rows = select.read(tmp_path / "run" / "iteration-1" / "played-00000.parquet")
     assert {row["weights"] for row in rows} and len({row["problem"] for row in rows}) == 4
     lines = [json.loads(line) for line in (tmp_path / "run" / "iterations.jsonl").read_text().splitlines()]
@@ -71,18 +68,9 @@ def test_what_the_game_starts_from_is_said_with_the_command_that_makes_it(comman
 
 def test_online_it_is_a_joint_run_with_the_games_recipe(tmp_path, capsys, caplog):
     arguments = [
-        *EMBEDDED,
-        "--recipe",
-        "tiny/cdg",
-        "--training",
-        "online",
-        "--output_dir",
-        str(tmp_path),
-        "--max_steps",
-        "1",
-        "--eval_problems",
-        "0",
-    ]
+        *EMBEDDED, "--recipe", "tiny/cdg", "--training", "online", "--output_dir", str(tmp_path), "--max_steps", "1",
+        "--eval_problems", "0",
+    ]  # fmt: skip
     assert main(["cdg", *arguments, "--save_strategy", "no", "--per_device_train_batch_size", "16"]) == 0
     (line, *_) = [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert {"misleading/read_rate", "helpful/read_rate", "prover/correct_rate"} <= set(line)
@@ -118,35 +106,32 @@ def test_a_dry_run_tells_the_papers_numbers_of_every_recipe(tmp_path, capsys, mo
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        # A question may need 4 answers, 4 x 2 critiques and 8 x 2 revisions: 16 of 20 samples of the prover are 320.
-        (
-            "tiny/cdg",
-            [
-                "prover: at most 320 samples",
-                "helpful: at most 128 samples",
-                "misleading: at most 128 samples",
-                "micro-batch: at most 64 rows, on each of 1 process(es)",
-                "problems per round: 16",
-                "rounds: 150, so at most 48000 prover samples",
-            ],
-        ),
-        # 8 questions: 32 answers, 32 x 8 or 32 x 4 critiques, 256 x 4 revisions; 2,400 rounds of 1,056.
-        (
-            "llama-3.1-8b/cdg_ppo",
-            [
-                "prover: at most 1056 samples",
-                "helpful: at most 256 samples",
-                "misleading: at most 128 samples",
-                "micro-batch: at most 4 rows, on each of 1 process(es)",
-                "problems per round: 8",
-                "rounds: 2400, so at most 2534400 prover samples",
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "lines"), [
+    # A question may need 4 answers, 4 x 2 critiques and 8 x 2 revisions: 16 of 20 samples of the prover are 320.
+    (
+        "tiny/cdg",
+        [
+            "prover: at most 320 samples",
+            "helpful: at most 128 samples",
+            "misleading: at most 128 samples",
+            "micro-batch: at most 64 rows, on each of 1 process(es)",
+            "problems per round: 16",
+            "rounds: 150, so at most 48000 prover samples",
+        ],
+    ),
+    # 8 questions: 32 answers, 32 x 8 or 32 x 4 critiques, 256 x 4 revisions; 2,400 rounds of 1,056.
+    (
+        "llama-3.1-8b/cdg_ppo",
+        [
+            "prover: at most 1056 samples",
+            "helpful: at most 256 samples",
+            "misleading: at most 128 samples",
+            "micro-batch: at most 4 rows, on each of 1 process(es)",
+            "problems per round: 8",
+            "rounds: 2400, so at most 2534400 prover samples",
+        ],
+    ),
+])  # fmt: skip
 def test_a_dry_run_online_plans_the_rounds_that_the_game_plays(name, lines, tmp_path, capsys):
     asked = ["cdg", "--training", "online", "--recipe", name, "--dry_run", "--output_dir", str(tmp_path)]
     assert main(asked) == (2 if name.startswith("tiny/") else 0)
@@ -154,10 +139,14 @@ def test_a_dry_run_online_plans_the_rounds_that_the_game_plays(name, lines, tmp_
     assert said.endswith(" ".join(lines))
 
 
-def test_a_round_has_no_more_players_than_the_run():
+def test_a_round_has_no_more_players_than_the_run_and_the_other_way_is_a_flag(tmp_path, capsys):
     """5 x 3 answers, each with 2 critiques of the helpful critic alone, each with 4 revisions: 15 + 30 x 4."""
     found = CriticDiscernment().planned(5, {"prover": 3, "helpful": 2})
     assert found == {"prover": 135, "helpful": 30}
+    (tmp_path / "run.yaml").write_text("training: online\nproblems: 6\n")
+    assert main(["cdg", "--config", str(tmp_path / "run.yaml")]) == 2
+    error = capsys.readouterr().err
+    assert "`training` (online) in a file cannot be" in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["tiny/cdg_ppo", "llama-3.1-8b/cdg_ppo"])
@@ -177,13 +166,8 @@ def test_a_baseline_with_the_budget_of_a_run_is_one_command(tmp_path, capsys):
     log = [json.loads(line) for line in (tmp_path / "run" / "iterations.jsonl").read_text().splitlines()]
     steps = {line["role"]: line["steps"] for line in log if line.get("steps")}
     more = [
-        "--output_dir",
-        str(tmp_path / "ei"),
-        "--algorithm",
-        "expert_iteration",
-        "--budget_of",
-        str(tmp_path / "run"),
-    ]
+        "--output_dir", str(tmp_path / "ei"), "--algorithm", "expert_iteration", "--budget_of", str(tmp_path / "run"),
+    ]  # fmt: skip
     assert main([*first[:3], *SHORT, "--eval_problems", "0", *more]) == 0
     lines = [json.loads(line) for line in (tmp_path / "ei" / "iterations.jsonl").read_text().splitlines()]
     assert [(line["role"], line["steps"]) for line in lines[1:]] == [("prover", steps["prover"])]
@@ -192,13 +176,6 @@ def test_a_baseline_with_the_budget_of_a_run_is_one_command(tmp_path, capsys):
     assert "`budget_of` takes the output_dir of an iterated run" in capsys.readouterr().err
     assert main([*first[:3], *SHORT, "--budget_of", str(tmp_path), "--output_dir", str(tmp_path / "x")]) == 2
     assert "tells of no training of the prover in iteration 1; name a run" in capsys.readouterr().err
-
-
-def test_the_other_way_is_a_flag(tmp_path, capsys):
-    (tmp_path / "run.yaml").write_text("training: online\nproblems: 6\n")
-    assert main(["cdg", "--config", str(tmp_path / "run.yaml")]) == 2
-    error = capsys.readouterr().err
-    assert "`training` (online) in a file cannot be" in error and error.count("\n") == 1
 
 
 def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
@@ -213,33 +190,30 @@ def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
     assert [[how[n] for n in names] for how in seen] == [[0.95, 0.95, 0, 16], [0.95, 1.0, 10, 8192]]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--training", "offline"], "`training` (offline) must be iterated or online"),
-        (["--algorithm", "ppo"], "choose from 'rest', 'expert_iteration', 'dpo', 'step_dpo'"),
-        (["--leave_out", "critic"], "`leave_out` (critic) must name roles that play"),
-        (["--role_training", "{}"], "`role_training` ('{}') must map kinds to their settings"),
-        (["--iteration", "2"], "Unknown option '--iteration'. Did you mean '--iterations'?"),
-        (["--game_kwargs", '{"eta": -1}'], "`eta` (-1) of game 'critic_discernment' must be a number of at least 0"),
-        (["--game_kwargs", '{"eta": "a"}'], "`eta` ('a') of game 'critic_discernment' must be a number of at least 0"),
-        (["--game_kwargs", '{"revisions": 1.5}'], "`revisions` (1.5)"),
-        (["--game_kwargs", '{"eta": null}'], "`eta` (None)"),
-        (["--game_kwargs", "{bad"], "`game_kwargs` ('{bad') must be a JSON object"),
-        (["--game_kwargs", "[1]"], "`game_kwargs` ('[1]') must be a JSON object"),
-        (["--role_training", '{"prover": {"labels": ["rigth"]}, "helpful": {}, "misleading": {}}'], "mean 'right'?"),
-        (["--mask_first_turn", "false"], "`mask_first_turn` (False) needs prompts that are chats"),
-        (["--chat_template_path", "nowhere/at/all"], "`chat_template_path` (nowhere/at/all) must name a model"),
-        (["--leave_out", "prover"], "`leave_out` (prover) names a role without which there is no game"),
-        (["--role_training", '{"prover": {"epochs": 2}}'], "(prover) lacks helpful and misleading, who play too"),
-        (["--use_peft"], "`use_peft` (True) is not read by `cdg --training iterated`"),
-        (["--dtype", "bfloat16"], "`dtype` (bfloat16) is not read"),
-        (["--attn_implementation", "sdpa"], "`attn_implementation` (sdpa) is not read"),
-        (["--model_revision", "v2"], "`model_revision` (v2) is not read"),
-        (["--algorithm", "step_dpo", "--prover_prompt", "countdown_3to4"], "set `prover_prompt` to compact"),
-        (["--domain", "math_qa"], "does not generate problems; pass"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--training", "offline"], "`training` (offline) must be iterated or online"),
+    (["--algorithm", "ppo"], "choose from 'rest', 'expert_iteration', 'dpo', 'step_dpo'"),
+    (["--leave_out", "critic"], "`leave_out` (critic) must name roles that play"),
+    (["--role_training", "{}"], "`role_training` ('{}') must map kinds to their settings"),
+    (["--iteration", "2"], "Unknown option '--iteration'. Did you mean '--iterations'?"),
+    (["--game_kwargs", '{"eta": -1}'], "`eta` (-1) of game 'critic_discernment' must be a number of at least 0"),
+    (["--game_kwargs", '{"eta": "a"}'], "`eta` ('a') of game 'critic_discernment' must be a number of at least 0"),
+    (["--game_kwargs", '{"revisions": 1.5}'], "`revisions` (1.5)"),
+    (["--game_kwargs", '{"eta": null}'], "`eta` (None)"),
+    (["--game_kwargs", "{bad"], "`game_kwargs` ('{bad') must be a JSON object"),
+    (["--game_kwargs", "[1]"], "`game_kwargs` ('[1]') must be a JSON object"),
+    (["--role_training", '{"prover": {"labels": ["rigth"]}, "helpful": {}, "misleading": {}}'], "mean 'right'?"),
+    (["--mask_first_turn", "false"], "`mask_first_turn` (False) needs prompts that are chats"),
+    (["--chat_template_path", "nowhere/at/all"], "`chat_template_path` (nowhere/at/all) must name a model"),
+    (["--leave_out", "prover"], "`leave_out` (prover) names a role without which there is no game"),
+    (["--role_training", '{"prover": {"epochs": 2}}'], "(prover) lacks helpful and misleading, who play too"),
+    (["--use_peft"], "`use_peft` (True) is not read by `cdg --training iterated`"),
+    (["--dtype", "bfloat16"], "`dtype` (bfloat16) is not read"),
+    (["--attn_implementation", "sdpa"], "`attn_implementation` (sdpa) is not read"),
+    (["--model_revision", "v2"], "`model_revision` (v2) is not read"),
+    (["--algorithm", "step_dpo", "--prover_prompt", "countdown_3to4"], "set `prover_prompt` to compact"),
+    (["--domain", "math_qa"], "does not generate problems; pass"),
+])  # fmt: skip
 def test_bad_input_is_one_sentence(arguments, message, tmp_path, capsys):
     recipe = ["--recipe", "tiny/iterated_cdg"]
     assert main(["cdg", *recipe, "--output_dir", str(tmp_path / "run"), *SHORT, *arguments]) == 2

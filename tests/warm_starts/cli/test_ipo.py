@@ -4,20 +4,16 @@
 import json
 
 import pytest
+from tests.warm_starts.cli.test_sft import moved
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.countdown import generate_problems
 from countdown_selfplay.countdown.rows import compact_solution
-from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
+from countdown_selfplay.tiny import TINY_SPEC
 
 QUICK = ["--disable_tqdm", "true", "--use_cpu", "true"]
 LITTLE = ["--eval_problems", "16", "--eval_samples", "4"]
-
-
-def moved(folder):
-    old, new = (AutoModelForCausalLM.from_pretrained(str(f)).state_dict() for f in (TINY_MODEL_PATH, folder))
-    return max((new[name] - old[name]).abs().max().item() for name in old)
 
 
 def test_the_model_learns_from_pairs_of_its_own_answers(tmp_path, capsys):
@@ -69,18 +65,15 @@ def test_the_dry_run_counts_the_pairs_of_a_file_and_trains_nothing(tmp_path, cap
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--bta", "1"], "Unknown option '--bta'. Did you mean '--beta'?"),
-        (["--loss_type", "sigmoid"], "`loss_type` (sigmoid) must be ipo"),
-        (["--samples_file", "absent.jsonl"], "'absent.jsonl' cannot be read"),
-        (["--samples_file", "other.jsonl"], "'other.jsonl', line 1: the row says score 0.1 and the verifier 1"),
-        (["--samples_file", "one.jsonl"], "None of the 1 samples (no group has both"),
-        (["--pairs_per_group", "0"], "`pairs_per_group` (0) must be a finite number of at least 1"),
-        (["--role", "conjecturer", "--conjecturer_reward", "tnet", "--proposals", "64"], "Did you mean 'tent'?"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--bta", "1"], "Unknown option '--bta'. Did you mean '--beta'?"),
+    (["--loss_type", "sigmoid"], "`loss_type` (sigmoid) must be ipo"),
+    (["--samples_file", "absent.jsonl"], "'absent.jsonl' cannot be read"),
+    (["--samples_file", "other.jsonl"], "'other.jsonl', line 1: the row says score 0.1 and the verifier 1"),
+    (["--samples_file", "one.jsonl"], "None of the 1 samples (no group has both"),
+    (["--pairs_per_group", "0"], "`pairs_per_group` (0) must be a finite number of at least 1"),
+    (["--role", "conjecturer", "--conjecturer_reward", "tnet", "--proposals", "64"], "Did you mean 'tent'?"),
+])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     p = generate_problems(1, TINY_SPEC, seed=4)[0]
@@ -109,15 +102,8 @@ def test_preference_data_is_trained_on_as_it_is(tmp_path, capsys):
     ]  # fmt: skip
     file = write_rows(tmp_path / "dpo.jsonl", *rows)
     line = [
-        "--dataset_name",
-        file,
-        "--output_dir",
-        str(tmp_path / "ipo"),
-        "--ipo_reduction",
-        "sum",
-        "--warmup_steps",
-        "0",
-    ]
+        "--dataset_name", file, "--output_dir", str(tmp_path / "ipo"), "--ipo_reduction", "sum", "--warmup_steps", "0",
+    ]  # fmt: skip
     assert main(["ipo", *line, "--dry_run", "true", "--eval_problems", "0"]) == 0
     assert "6 pairs of 7 preferences (1 held-out problem)" in capsys.readouterr().out
     assert main(["ipo", *line, "--eval_problems", "0", *QUICK]) == 0

@@ -40,13 +40,10 @@ def jobs(monkeypatch, tmp_path):
     return asked
 
 
-def test_no_command_tells_a_user_of_the_wheel_to_run_a_script_of_the_checkout():
+def test_the_wheel_has_its_weights_and_no_command_of_a_checkout():
+    assert sum(path.stat().st_size for path in PACKAGE.rglob("*.safetensors")) <= 12e6 and EMBEDDED
     assert [path for path in PACKAGE.rglob("*.py") if "python studies/" in path.read_text(encoding="utf-8")] == []
     assert all("python studies/" not in line for line in STARTS.values())
-
-
-def test_the_weights_in_the_wheel_take_12_mb_or_less():
-    assert sum(path.stat().st_size for path in PACKAGE.rglob("*.safetensors")) <= 12e6 and EMBEDDED
 
 
 @pytest.mark.parametrize("command", ["cdg", "pool", "sgs"])
@@ -57,14 +54,11 @@ def test_without_its_start_a_system_says_what_to_run(command, tmp_path, monkeypa
     assert f"is not there yet; run: countdown-selfplay {command} --prepare.\n" in said and said.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("command", "made"),
-    [
-        ("cdg", ["runs/tiny-cdg-start"]),
-        ("pool", ["runs/pool-start/prover_a", "runs/pool-start/conjecturer"]),
-        ("sgs", ["runs/tiny-sgs/prover", "runs/tiny-sgs/conjecturer"]),
-    ],
-)
+@pytest.mark.parametrize(("command", "made"), [
+    ("cdg", ["runs/tiny-cdg-start"]),
+    ("pool", ["runs/pool-start/prover_a", "runs/pool-start/conjecturer"]),
+    ("sgs", ["runs/tiny-sgs/prover", "runs/tiny-sgs/conjecturer"]),
+])  # fmt: skip
 def test_prepare_makes_what_the_recipe_starts_from_once(command, made, jobs, capsys, monkeypatch):
     monkeypatch.setattr(starts, "critique_demonstrations", lambda *given, **more: [])
     monkeypatch.setattr(starts, "half_rows", lambda *given: ([], set()))
@@ -78,16 +72,13 @@ def test_prepare_makes_what_the_recipe_starts_from_once(command, made, jobs, cap
     assert capsys.readouterr().out.startswith(f"{folder} is there: ") and len(jobs) == len(made)
 
 
-def test_two_prepare_one_after_the_other(jobs, capsys):
+def test_two_prepare_one_after_the_other_and_roles_of_one_recipe_are_made_for_it(jobs, capsys):
     folder = Path(starts.CDG)
     with alone(folder):
         assert main(["cdg", "--prepare"]) == 2
     said = capsys.readouterr().err
     assert said == f"countdown-selfplay: error: '{folder}' is being made by another `--prepare`; wait for it.\n"
     assert jobs == [] and list(folder.parent.iterdir()) == []
-
-
-def test_roles_that_one_recipe_alone_starts_from_are_made_for_it(jobs, capsys):
     assert main(["sgs", "--prepare", "--recipe", "tiny/sgs_judge"]) == 0
     assert [job.folder.name for job in jobs] == ["prover", "conjecturer", "guide"]
     assert "Now: countdown-selfplay sgs --recipe tiny/sgs_judge" in capsys.readouterr().out
@@ -170,16 +161,13 @@ def test_a_quick_start_is_not_that_of_the_study(tmp_path):
             sgs_start(tmp_path, [], targets, quick, most=most)
 
 
-@pytest.mark.parametrize(
-    ("right", "said"),
-    [
-        # of 4 targets one has 2 right in 16: 1 - C(14, 8) / C(16, 8) = 23 / 30; a quarter of it is .192
-        ([0, 0, 0, 2], "rate 0.0%), and 25.0% in as many new attempts (3.1%); 8 of these solve 19.2%."),
-        # one right in 16 is among the first 8 half of the time: two of four such targets are .25, and 3 of 4 are .375
-        ([0, 0, 1, 1], "16 attempts that chose them (mean solve rate 0.0%), and 50.0% in as many"),
-        ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
-    ],
-)
+@pytest.mark.parametrize(("right", "said"), [
+    # of 4 targets one has 2 right in 16: 1 - C(14, 8) / C(16, 8) = 23 / 30; a quarter of it is .192
+    ([0, 0, 0, 2], "rate 0.0%), and 25.0% in as many new attempts (3.1%); 8 of these solve 19.2%."),
+    # one right in 16 is among the first 8 half of the time: two of four such targets are .25, and 3 of 4 are .375
+    ([0, 0, 1, 1], "16 attempts that chose them (mean solve rate 0.0%), and 50.0% in as many"),
+    ([0, 1, 1, 1], "The solver solves 38% of the targets in 8 attempts; train it for less long."),
+])  # fmt: skip
 def test_harder_targets_are_chosen_by_as_many_attempts_as_asked(tmp_path, monkeypatch, capsys, right, said):
     problems = generate_problems(4, replace(TINY_SPEC, operands=(4,)), seed=1)
     chosen = {}

@@ -109,7 +109,7 @@ def test_a_recipe_of_a_warm_start_is_planned(command, name, public, capsys):  # 
     assert f"x 1 process(es) = {batch} rows" in out and re.search(r"^model: .+, not loaded by a dry run$", out, re.M)
 
 
-def test_the_3b_recipe_holds_one_base_and_two_adapters(shapes, capsys):
+def test_large_recipes_are_planned_as_counted_by_hand(shapes, capsys):
     """By hand: a layer has 2 x (2048 + 2048) + 2 x (2048 + 256) + 3 x (2048 + 11008) = 51,968 inputs and outputs;
     times 36 layers, rank 32 and two roles 119.7M weights, over a base of 3,085.9M."""
     planned("qwen2.5-3b/anchored_shaped_fixed", shapes)
@@ -117,20 +117,14 @@ def test_the_3b_recipe_holds_one_base_and_two_adapters(shapes, capsys):
     assert "3205.7M x 4 bytes" in out and "119.7M x 8 bytes" in out
     assert "prover: 64 problems x 8 = 512 answers" in out
     assert "conjecturer: 1 prompt x 32 = 32 proposals" in out
-
-
-def test_the_steps_of_sgs_at_the_papers_size_follow_the_data(shapes, capsys):
-    """By hand: 512 targets and as many problems x 8 answers are 16 x 2 samples in each of 256 steps."""
+    # By hand: 512 targets and as many problems x 8 answers are 16 x 2 samples in each of 256 steps.
     planned("qwen2.5-0.5b/sgs", shapes)
     out = capsys.readouterr().out
     assert "# One round = at most 256 optimizer steps" in out
     assert "prover: 1024 problems x 8 = 8192 answers" in out
     assert "steps: 32 trained sequences each, at most 256 a round" in out
-
-
-def test_the_7b_recipe_is_planned_for_eight_gpus_as_its_comment_says(shapes, capsys):
-    """By hand: two models of 7,615.6M weights; 2 bytes a weight in bf16 and 12 of DeepSpeed's Adam, over 8 processes;
-    64 problems x 8 answers and 64 proposals."""
+    # By hand: two models of 7,615.6M weights; 2 bytes a weight in bf16 and 12 of DeepSpeed's Adam, over 8 processes;
+    # 64 problems x 8 answers and 64 proposals.
     planned("qwen2.5-7b/anchored_shaped_fixed", shapes, "--accelerate_config", "zero3", "--num_processes", "8")
     out = capsys.readouterr().out
     assert "ZeRO-3 over 8 processes, bf16, cuda" in out

@@ -7,6 +7,7 @@ import re
 
 import pytest
 from tests.toy_domain import Sums
+from tests.warm_starts.cli.test_sft import write_rows
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.domains import held_out_of, make_domain
@@ -16,11 +17,6 @@ from countdown_selfplay.tiny import load_tiny_model
 SUMS = "tests.toy_domain:Sums"
 QUICK = ["--disable_tqdm", "true", "--use_cpu", "true", "--domain", SUMS]
 SUM_OF = {(3, 5): 8, (20, 4): 24, (7, 9): 16, (11, 30): 41}
-
-
-def write_rows(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 def read_rows(path):
@@ -99,12 +95,14 @@ def test_three_rounds_of_propose_and_solve(taught, capsys):
     assert "| high | 49 |" in (out / "conjecturer" / "README.md").read_text()
 
 
-def test_pairs_are_right_over_wrong_answers_to_one_sum(tmp_path, capsys):
+def test_pairs_are_right_over_wrong_answers_to_one_sum_of_a_domain_made_from_its_name(tmp_path, capsys):
     # 3 + 5: one right, two wrong; 1 + 1: all wrong. A text is in one pair at most, so there is one pair.
     texts = [(3, 5, "8"), (3, 5, "9"), (3, 5, "1 2"), (1, 1, "3"), (1, 1, "4")]
     path = write_rows(tmp_path / "s.jsonl", [{"a": a, "b": b, "completion": text} for a, b, text in texts])
     assert main(["ipo", *QUICK, "--samples_file", path, "--dry_run", "true"]) == 0
     assert "5 samples (none) give 1 pairs" in capsys.readouterr().out
+    assert make_domain(SUMS, '{"high": 7}').high == 7 and make_domain(SUMS, None).high == 49
+    assert make_domain("countdown").to_dict()["domain"] == "countdown"
 
 
 class Scripted:
@@ -135,24 +133,13 @@ def test_a_conjecturers_rates_are_those_of_the_domains_facts():
     assert found.reasons == {"ok": 2, "out_of_range": 1, "no sum": 1}
 
 
-def test_a_domain_is_made_from_its_name_and_arguments():
-    assert make_domain(SUMS, '{"high": 7}').high == 7 and make_domain(SUMS, None).high == 49
-    assert make_domain("countdown").to_dict()["domain"] == "countdown"
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (["joint", *QUICK, "--operands", "3"], "`operands` is Countdown's, and `domain` is 'tests.toy_domain:Sums'"),
-        (["eval", "--model", "tiny", "--domain_kwargs", '{"high": 7}'], "is not read by Countdown"),
-        (["joint", *QUICK, "--domain_kwargs", '{"high": 7}'], "There are 49 sums up to 7, fewer than 512"),
-        (["sft", *QUICK], "only Countdown's demonstrations can be made; `domain` is 'sums'"),
-        (
-            ["eval", "--model", "tiny", "--domain", SUMS, "--prover_prompt", "compact"],
-            "`--prover_prompt` (compact) is",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("command", "message"), [
+    (["joint", *QUICK, "--operands", "3"], "`operands` is Countdown's, and `domain` is 'tests.toy_domain:Sums'"),
+    (["eval", "--model", "tiny", "--domain_kwargs", '{"high": 7}'], "is not read by Countdown"),
+    (["joint", *QUICK, "--domain_kwargs", '{"high": 7}'], "There are 49 sums up to 7, fewer than 512"),
+    (["sft", *QUICK], "only Countdown's demonstrations can be made; `domain` is 'sums'"),
+    (["eval", "--model", "tiny", "--domain", SUMS, "--prover_prompt", "compact"], "`--prover_prompt` (compact) is"),
+])  # fmt: skip
 def test_what_is_countdowns_own_is_refused_beside_another_domain(command, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(command) == 2

@@ -20,7 +20,7 @@ def of(pair):
     return pair["prompt"], pair["completion"], pair["rejected"]
 
 
-def test_one_pair_for_each_prompt_that_has_a_success_and_a_failure():
+def test_one_pair_for_each_prompt_that_has_a_success_and_a_failure_by_one_word_each():
     rows = [
         row(prompt='"q"', label="right", completion="a"),
         row(prompt='"q"', label="wrong", completion="b", reward=0.0),
@@ -35,6 +35,10 @@ def test_one_pair_for_each_prompt_that_has_a_success_and_a_failure():
     assert of(second) == ('"q, a, critique"', "no", "b") and second["label"] == "resisted"
     lots = {of(preferred(rows, "prover", PROVER, seed)[0]) for seed in range(20)}
     assert len(lots) == 2  # which failure is drawn by lot
+    # As a check that ran into its deadline can.
+    words = [("a", "right"), ("a", "wrong"), ("b", "right"), ("c", "wrong")]
+    rows = [row(label=label, completion=text) for text, label in words]
+    assert [of(pair) for pair in preferred(rows, "prover", PROVER, 0)] == [('"p"', "b", "c")]
 
 
 def test_a_critique_is_a_success_or_a_failure_by_the_revisions_of_all_of_its_copies():
@@ -47,13 +51,6 @@ def test_a_critique_is_a_success_or_a_failure_by_the_revisions_of_all_of_its_cop
     assert pairs(("m", 0.75), ("twice", 1.0), ("twice", 0.25)) == [('"p"', "m", "twice")]
     assert pairs(("often", 1.0), ("n", 0.5), ("often", 0.5)) == [('"p"', "often", "n")]
     assert pairs(("twice", 1.0), ("n", 0.5), ("twice", 0.25)) == []
-
-
-def test_a_text_that_the_game_gave_two_words_is_neither():
-    """As a check that ran into its deadline can."""
-    words = [("a", "right"), ("a", "wrong"), ("b", "right"), ("c", "wrong")]
-    rows = [row(label=label, completion=text) for text, label in words]
-    assert [of(pair) for pair in preferred(rows, "prover", PROVER, 0)] == [('"p"', "b", "c")]
 
 
 def test_step_dpo_prefers_the_right_step_after_the_steps_that_both_answers_have():
@@ -72,13 +69,23 @@ def test_step_dpo_prefers_the_right_step_after_the_steps_that_both_answers_have(
     assert pairs(["3 * 5 + 7"], ["3 *", "7"]) == [] and pairs([], ["3 + 5 + 7"]) == []
 
 
-def test_the_baselines_know_answers_alone_and_have_the_games_rows():
+def test_the_baselines_know_answers_alone_and_settings_that_cannot_be_are_refused():
     found = IteratedSettings("x", algorithm="expert_iteration").kinds
     assert list(found) == ["prover"] and found["prover"].labels == ("right",)
     assert found["prover"].balance == 30_000  # 10,000 of each of three kinds (section 4.1)
     dpo = IteratedSettings("x", algorithm="dpo").kinds["prover"]
     assert (dpo.learning_rate, dpo.batch_size, IteratedSettings("x").beta) == ((1e-6,), (64,), 0.5)  # appendix B
     assert list(IteratedSettings("x", leave_out=["misleading"]).kinds) == ["prover", "helpful"]
+    with pytest.raises(ConfigError, match=r"`algorithm` \('ppo'\) must be one of rest, expert_iteration, dpo"):
+        IteratedSettings("x", algorithm="ppo")
+    with pytest.raises(ConfigError, match=r"`leave_out` \(helpfull\) must name roles .* Did you mean 'helpful'"):
+        IteratedSettings("x", leave_out=["helpfull"])
+    with pytest.raises(ConfigError, match=r"`algorithm` \(step_dpo\) trains the prover, and it does not play"):
+        IteratedSettings("x", algorithm="step_dpo", leave_out=["prover"])
+    with pytest.raises(ConfigError, match=r"`beta` \(0\) must be a finite number above 0"):
+        IteratedSettings("x", beta=0)
+    with pytest.raises(ConfigError, match=r"`max_steps` \(\[-1\]\) must be a list, each entry a whole number of at l"):
+        RoleTraining(max_steps=(-1,))
 
 
 def rates(recipe, *options):
@@ -111,18 +118,3 @@ def test_another_runs_budget_is_its_steps(tmp_path):
     assert with_budget({"helpful": RoleTraining()}, tmp_path / "less", 1)["helpful"].max_steps == (0,)
     with pytest.raises(ConfigError, match=r"tells of no training of the prover in iteration 3; name a run"):
         with_budget({"prover": RoleTraining()}, tmp_path, 3)
-
-
-def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(ConfigError, match=r"`algorithm` \('ppo'\) must be one of rest, expert_iteration, dpo"):
-        IteratedSettings("x", algorithm="ppo")
-    with pytest.raises(ConfigError, match=r"`leave_out` \(helpfull\) must name roles .* Did you mean 'helpful'"):
-        IteratedSettings("x", leave_out=["helpfull"])
-    with pytest.raises(ConfigError, match=r"`algorithm` \(step_dpo\) trains the prover, and it does not play"):
-        IteratedSettings("x", algorithm="step_dpo", leave_out=["prover"])
-    with pytest.raises(ConfigError, match=r"`beta` \(0\) must be a finite number above 0"):
-        IteratedSettings("x", beta=0)
-    with pytest.raises(
-        ConfigError, match=r"`max_steps` \(\[-1\]\) must be a list, each entry a whole number of at least 0"
-    ):
-        RoleTraining(max_steps=(-1,))

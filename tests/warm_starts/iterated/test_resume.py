@@ -14,7 +14,7 @@ def settings(max_steps=None, **prover):
     return json.loads(json.dumps(found))  # as the run folder has them
 
 
-def test_a_setting_of_a_role_is_named_with_its_values():
+def test_a_setting_of_a_role_is_named_with_its_values_and_a_larger_budget_is_no_other():
     assert differences(settings(), settings(), 2) == []
     (said,) = differences(settings(learning_rate=[1e-3]), settings(learning_rate=[1e-4]), 0)
     assert said == "role_training.prover.learning_rate: [0.001], now [0.0001]"
@@ -23,9 +23,6 @@ def test_a_setting_of_a_role_is_named_with_its_values():
     assert said == "problems: 100 of them, now 100 of them, different from number 42 on"
     without = {**then, "role_training": {kind: then["role_training"][kind] for kind in ("prover", "helpful")}}
     assert "role_training.misleading.threshold: 0.75, now null" in differences(then, without, 1)
-
-
-def test_the_budget_of_more_iterations_is_no_other_setting():
     assert differences(settings([3, 5]), settings([3, 5, 7]), 2) == []
     (said,) = differences(settings([3, 5]), settings([3, 6, 7]), 2)
     assert said == "role_training.prover.max_steps: [3, 5], now [3, 6, 7]"

@@ -20,40 +20,40 @@ def row(role="prover", reward=1.0, label="right", completion="text", prompt='"p"
             "label": label, "problem": "k", "iteration": 1, "chunk": 0, "weights": "start", **more}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("role", "reward", "kept"),
-    [
-        ("misleading", 3 / 4, True),  # three of four revisions were misled
-        ("misleading", 2 / 4, False),
-        ("helpful", 2 / 4, True),  # two of four corrected
-        ("helpful", 1 / 4, False),
-    ],
-)
+@pytest.mark.parametrize(("role", "reward", "kept"), [
+    ("misleading", 3 / 4, True),  # three of four revisions were misled
+    ("misleading", 2 / 4, False),
+    ("helpful", 2 / 4, True),  # two of four corrected
+    ("helpful", 1 / 4, False),
+])  # fmt: skip
 def test_critiques_are_kept_at_the_counts_of_appendix_b(role, reward, kept):
     assert len(chosen([row(role, reward, "shown")], role, PAPER[role])) == kept
     exclusive = RoleTraining(threshold=PAPER[role].threshold, inclusive=False)
     assert chosen([row(role, PAPER[role].threshold, "shown")], role, exclusive) == []  # equation 5
 
 
-def test_of_the_prover_three_kinds_are_kept():
+def test_of_the_prover_three_kinds_are_kept_and_none_of_an_earlier_iteration():
     labels = ["right", "wrong", "resisted", "corrected", "kept", "misled", "unclear", "not_corrected"]
     rows = [row(label=label, completion=label) for label in labels]
     assert [r["label"] for r in chosen(rows, "prover", PAPER["prover"])] == ["right", "resisted", "corrected"]
     assert chosen(rows, "helpful", PAPER["helpful"]) == []  # another role's
+    before = [row(completion="a"), row(completion="b", prompt='"q"', shown="b'")]
+    new = [
+        row(completion="a"), row(completion="a", prompt='"q"'), row(completion="c", prompt='"q"', shown="b'"),
+        row(completion="a", rejected="z", before=""),
+    ]  # fmt: skip
+    assert unseen(new, before) == [new[1], new[3]] and unseen(new, []) == new
 
 
-@pytest.mark.parametrize(
-    ("role", "rewards", "kept"),
-    [
-        ("misleading", (3 / 4, 1 / 4), False),  # 4 of 8 revisions were misled, below .75
-        ("misleading", (1 / 4, 3 / 4), False),
-        ("misleading", (3 / 4, 3 / 4), True),
-        ("misleading", (4 / 4, 2 / 4), True),  # 6 of 8
-        ("misleading", (4 / 4, 1 / 4), False),  # 5 of 8
-        ("helpful", (1 / 4, 3 / 4), True),  # 4 of 8 corrected
-        ("helpful", (0, 3 / 4), False),  # 3 of 8
-    ],
-)
+@pytest.mark.parametrize(("role", "rewards", "kept"), [
+    ("misleading", (3 / 4, 1 / 4), False),  # 4 of 8 revisions were misled, below .75
+    ("misleading", (1 / 4, 3 / 4), False),
+    ("misleading", (3 / 4, 3 / 4), True),
+    ("misleading", (4 / 4, 2 / 4), True),  # 6 of 8
+    ("misleading", (4 / 4, 1 / 4), False),  # 5 of 8
+    ("helpful", (1 / 4, 3 / 4), True),  # 4 of 8 corrected
+    ("helpful", (0, 3 / 4), False),  # 3 of 8
+])  # fmt: skip
 def test_copies_of_a_critique_are_one_with_all_of_their_revisions(role, rewards, kept):
     """Appendix B counts per (question, solution, critique). The prompt of a critique holds question and solution."""
     rows = [row(role, reward, "shown", "the 3 is wrong") for reward in rewards]
@@ -72,9 +72,6 @@ def test_loops_empty_texts_and_repetitions_are_left_out():
         ('"q"', "a"),
     ]
     assert not PAPER["helpful"].loops(loop * 5) and PAPER["prover"].loops(loop * 5)  # the authors' code: the prover's
-
-
-def test_a_loop_is_a_stretch_of_40_characters_five_times_or_one_of_128_twice():
     stretch = "".join(chr(97 + i) if i < 26 else chr(39 + i) for i in range(40))  # 40 different characters
     between = [f"<{i}>" for i in range(5)]
     assert is_loop("".join(stretch + gap for gap in between))
@@ -83,17 +80,6 @@ def test_a_loop_is_a_stretch_of_40_characters_five_times_or_one_of_128_twice():
     assert is_loop(f"{long} and {long}") and not is_loop(f"{long} and {long[:127]}")
     assert not is_loop("ha" * 99) and is_loop("ha" * 128)  # 198 characters hold no five stretches side by side
     assert not is_loop("")
-
-
-def test_what_earlier_iterations_trained_on_is_not_taken_again():
-    before = [row(completion="a"), row(completion="b", prompt='"q"', shown="b'")]
-    new = [
-        row(completion="a"),
-        row(completion="a", prompt='"q"'),
-        row(completion="c", prompt='"q"', shown="b'"),
-        row(completion="a", rejected="z", before=""),
-    ]
-    assert unseen(new, before) == [new[1], new[3]] and unseen(new, []) == new
 
 
 def test_no_label_has_more_rows_than_the_rarest_or_than_asked_for():
@@ -150,23 +136,18 @@ def test_settings_that_cannot_be_are_refused():
         IteratedSettings("x", algorithm="dpo", mask_first_turn=False)
     with pytest.raises(ConfigError, match=r"`iterations` \(0\)"):
         IteratedSettings("x", iterations=0)
-    with pytest.raises(
-        ConfigError, match=r"`role_training.prover.epoch` is not a setting of a role. Did you mean 'epochs'"
-    ):
+    with pytest.raises(ConfigError, match=r"`role_training.prover.epoch` is not a setting of a role. Did you mean 'e"):
         IteratedSettings("x", {"prover": {"epoch": 2}})
     with pytest.raises(ConfigError, match=r"`role_training` \('\['\) must map kinds"):
         IteratedSettings("x", "[")
 
 
-def test_numbers_that_yaml_reads_as_texts_are_numbers():
-    """YAML 1.1 has no 5e-6 without a dot: it is the text '5e-6'."""
-    found = IteratedSettings("x", {"prover": {"learning_rate": ["5e-6", 1e-6], "epochs": "2"}}).kinds["prover"]
-    assert (found.learning_rate, found.epochs) == ((5e-6, 1e-6), 2)
-
-
-def test_roles_of_a_file_change_the_papers_settings():
+def test_roles_of_a_file_change_the_papers_settings_and_may_write_numbers_as_yaml():
     found = IteratedSettings("x", '{"helpful": {"threshold": 0.25, "learning_rate": 1e-4, "labels": ["shown"]}}').kinds
     assert found["helpful"] == RoleTraining(
         8, 0.25, labels=("shown",), drop_loops=False, accumulate=False, epochs=2.0, learning_rate=(1e-4,)
     )
     assert list(found) == ["helpful"] and list(IteratedSettings("x").kinds) == ["prover", "helpful", "misleading"]
+    # YAML 1.1 has no 5e-6 without a dot: it is the text '5e-6'.
+    found = IteratedSettings("x", {"prover": {"learning_rate": ["5e-6", 1e-6], "epochs": "2"}}).kinds["prover"]
+    assert (found.learning_rate, found.epochs) == ((5e-6, 1e-6), 2)

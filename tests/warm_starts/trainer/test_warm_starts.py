@@ -2,12 +2,12 @@
 """Warm starts: token ids and labels, pairs by hand, what may be trained on, samples from files."""
 
 import inspect
-import json
 import math
 
 import pytest
 import torch
 from peft import LoraConfig
+from tests.warm_starts.cli.test_ipo import write_rows
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import DPOTrainer
 
@@ -48,23 +48,11 @@ def tokenizer():
     return AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
 
 
-# Token ids
-
-
-def test_the_prompt_is_as_in_sampling_and_only_the_answer_and_one_end_token_are_in_the_loss(tokenizer):
+def test_only_the_answer_and_one_end_token_are_in_the_loss_and_a_chat_ends_with_that_of_its_turn(tokenizer):
     row = demonstration_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7")
     assert " ".join(tokenizer.convert_ids_to_tokens(row["input_ids"])) == "<s> 3 5 7 = 22 : 3 * 5 + 7 </s>"
     assert row["labels"][:7] == [-100] * 7 == [-100] * len(tokenizer("3 5 7 = 22 :")["input_ids"])
     assert " ".join(tokenizer.convert_ids_to_tokens(row["labels"][7:])) == "3 * 5 + 7 </s>"
-
-
-@pytest.mark.parametrize("completion", ["3 * 5 + 7", "3 * 5 + 7 </s>", "3 * 5 + 7 </s> </s>"])
-def test_an_end_token_that_stands_there_already_is_not_put_a_second_time(tokenizer, completion):
-    row = demonstration_ids(tokenizer, "3 5 7 = 22 :", completion)
-    assert row["input_ids"].count(tokenizer.eos_token_id) == 1 and row["input_ids"][-1] == tokenizer.eos_token_id
-
-
-def test_a_chat_ends_with_the_token_that_ends_a_turn_of_its_template():
     tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH))
     tokenizer.chat_template = CHATML
     tokenizer.eos_token = "<pad>"  # as in base models whose own end token is another one than their turn's
@@ -75,24 +63,22 @@ def test_a_chat_ends_with_the_token_that_ends_a_turn_of_its_template():
     assert row["input_ids"][: len(asked)] == asked and row["labels"][: len(asked)] == [-100] * len(asked)
 
 
-def test_chat_messages_without_a_chat_template_are_one_sentence(tokenizer):
-    with pytest.raises(DataError, match="no chat template"):
-        demonstration_ids(tokenizer, [{"role": "user", "content": "1"}], "2")
+@pytest.mark.parametrize("completion", ["3 * 5 + 7", "3 * 5 + 7 </s>", "3 * 5 + 7 </s> </s>"])
+def test_an_end_token_that_stands_there_already_is_not_put_a_second_time(tokenizer, completion):
+    row = demonstration_ids(tokenizer, "3 5 7 = 22 :", completion)
+    assert row["input_ids"].count(tokenizer.eos_token_id) == 1 and row["input_ids"][-1] == tokenizer.eos_token_id
 
 
-def test_a_completion_that_is_no_text_is_named(tokenizer):
-    with pytest.raises(DataError, match="one assistant message"):
-        demonstration_ids(tokenizer, "3 =", [{"role": "user", "content": "2"}])
-
-
-def test_both_sides_of_a_pair_follow_the_same_prompt(tokenizer):
+def test_both_sides_of_a_pair_follow_the_same_prompt_and_what_is_no_text_is_named(tokenizer):
     row = pair_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7", "3 + 5 + 7")
     words = {name: " ".join(tokenizer.convert_ids_to_tokens(ids)) for name, ids in row.items()}
     assert words == {
-        "prompt_ids": "<s> 3 5 7 = 22 :",
-        "chosen_ids": "3 * 5 + 7 </s>",
-        "rejected_ids": "3 + 5 + 7 </s>",
-    }
+        "prompt_ids": "<s> 3 5 7 = 22 :", "chosen_ids": "3 * 5 + 7 </s>", "rejected_ids": "3 + 5 + 7 </s>",
+    }  # fmt: skip
+    with pytest.raises(DataError, match="no chat template"):
+        demonstration_ids(tokenizer, [{"role": "user", "content": "1"}], "2")
+    with pytest.raises(DataError, match="one assistant message"):
+        demonstration_ids(tokenizer, "3 =", [{"role": "user", "content": "2"}])
 
 
 def test_rows_without_room_are_left_out_and_counted():
@@ -110,35 +96,20 @@ def test_trl_has_the_private_method_that_is_overridden():
     assert list(inspect.signature(TokenizedDPOTrainer._compute_loss).parameters) == parameters
 
 
-# Pairs
-
-
 def scored(group, **scores):
     return [ScoredSample(group, f"{group}?", text, float(score)) for text, score in scores.items()]
 
 
-def test_right_is_paired_with_wrong_and_each_text_is_used_once():
+def test_right_is_paired_with_wrong_each_text_once_up_to_the_allowed_number():
     pairs = make_preference_pairs(scored("p", a=1, b=1, c=1, x=0, y=0))
     assert len(pairs) == 2  # min(3 right, 2 wrong)
     assert {p.rejected for p in pairs} == {"x", "y"} and len({p.chosen for p in pairs} & {"a", "b", "c"}) == 2
     assert all(p.margin == 1 and p.prompt == "p?" for p in pairs)
-
-
-def test_a_group_gives_at_most_the_allowed_number_of_pairs():
     samples = scored("p", a=1, b=1, c=1, x=0, y=0, z=0)
     assert [len(make_preference_pairs(samples, pairs_per_group=n)) for n in (1, 2, 3, 4, None)] == [1, 2, 3, 3, 3]
-
-
-def test_groups_without_both_kinds_and_ties_give_nothing():
     assert make_preference_pairs(scored("all right", a=1, b=1) + scored("all wrong", x=0, y=0)) == []
-
-
-def test_equal_texts_count_once():
     samples = scored("p", a=1, x=0) + scored("p", a=1, x=0)
     assert [(p.chosen, p.rejected) for p in make_preference_pairs(samples)] == [("a", "x")]
-
-
-def test_rewards_of_many_values_pair_the_best_with_the_worst():
     # sorted: 0.9 0.5 0.2 0 0; best with worst: (0.9, 0) and (0.5, 0), the middle one is left over
     pairs = make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0, e=0.2), chosen_at_least=1e-9)
     assert [(p.chosen, p.margin) for p in pairs] == [("c", 0.9), ("a", 0.5)]
@@ -146,15 +117,12 @@ def test_rewards_of_many_values_pair_the_best_with_the_worst():
     assert len(make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0), chosen_at_least=0.6)) == 1
 
 
-def test_the_seed_alone_decides_and_other_groups_do_not_matter():
+def test_the_seed_alone_decides_and_scores_that_cannot_be_compared_are_errors():
     one = scored("p", **{f"r{i}": 1 for i in range(9)}, **{f"w{i}": 0 for i in range(9)})
     other = scored("q", a=1, x=0)
     assert make_preference_pairs(one, seed=3) == make_preference_pairs(one, seed=3)
     assert make_preference_pairs(one, seed=3) != make_preference_pairs(one, seed=4)
     assert make_preference_pairs(other + one, seed=3)[1:] == make_preference_pairs(one, seed=3)
-
-
-def test_scores_that_cannot_be_compared_are_errors():
     with pytest.raises(DataError, match=r"'p' has the score nan"):
         make_preference_pairs(scored("p", a=math.nan))
     with pytest.raises(DataError, match=r"both 1\.0 and 0\.0"):
@@ -163,26 +131,20 @@ def test_scores_that_cannot_be_compared_are_errors():
         make_preference_pairs([], pairs_per_group=0)
 
 
-# What is trained on
-
-
-def test_generated_demonstrations_are_right_varied_and_never_held_out():
+def test_generated_rows_are_right_varied_and_read_as_the_role_would_be():
     rows = generated_rows(40, "prover", TINY, seed=1, per_problem=3)
     assert len(rows) == 120 and len({row["prompt"] for row in rows}) > 60
     for row in rows:
         assert verify(row["completion"], Problem(tuple(row["numbers"]), row["target"]), TINY.rules).correct
     kept = clean_demonstrations(rows, "prover", TINY)
     assert len(kept.rows) == 120 and not kept.left_out
-
-
-def test_generated_proposals_are_what_the_conjecturer_would_be_read_as():
     for style, spec in (("compact", TINY.spec), ("completion", TINY.spec), ("json", TINY.spec)):
         domain = CountdownDomain(spec, TINY.rules, "compact", style)
         kept = clean_demonstrations(generated_rows(8, "conjecturer", domain, seed=2), "conjecturer", domain)
         assert len(kept.rows) == 8 and not kept.left_out, style
 
 
-def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted():
+def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted_the_frozen_set_too():
     held = generate_problems(3, TINY.spec, seed=7, split="heldout")
     train = generate_problems(3, TINY.spec, seed=7)
     good = generated_rows(3, "prover", TINY, seed=7)
@@ -195,9 +157,6 @@ def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted():
     assert kept.left_out == {"held-out problem": 3, "wrong": 1}
     assert kept.sentence("rows") == "3 of 7 rows kept; left out: 3 held-out problem, 1 wrong"
     assert len(clean_demonstrations(rows, "prover", TINY, keep_wrong=True).rows) == 4
-
-
-def test_every_problem_of_the_frozen_set_would_be_left_out():
     domain = CountdownDomain.countdown_3to4()
     rows = [{"prompt": "x", "completion": "y", "nums": p.numbers, "target": p.target} for p in heldout_problems(3)]
     kept = clean_demonstrations(rows, "prover", domain, keep_wrong=True)
@@ -206,32 +165,21 @@ def test_every_problem_of_the_frozen_set_would_be_left_out():
         kept.insist("rows")
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"prompt": "a", "completion": "b"}, "d.jsonl, row 0, column 'numbers': absent"),
-        ({"prompt": "a", "numbers": [1, 2], "target": 3}, "d.jsonl, row 0, column 'completion': absent"),
-        ({"prompt": "a", "completion": 5, "numbers": [1, 2], "target": 3}, "d.jsonl, row 0: A completion must be"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"prompt": "a", "completion": "b"}, "d.jsonl, row 0, column 'numbers': absent"),
+    ({"prompt": "a", "numbers": [1, 2], "target": 3}, "d.jsonl, row 0, column 'completion': absent"),
+    ({"prompt": "a", "completion": 5, "numbers": [1, 2], "target": 3}, "d.jsonl, row 0: A completion must be"),
+])  # fmt: skip
 def test_a_row_that_cannot_be_used_is_named(row, message):
     with pytest.raises(DataError, match=message):
         clean_demonstrations([row], "prover", TINY, source="d.jsonl")
-
-
-# Samples
-
-
-def write_lines(path, *rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     p = generate_problems(1, TINY.spec, seed=7)[0]
     right = generated_rows(1, "prover", TINY, seed=7)[0]["completion"]
     held = generate_problems(1, TINY.spec, seed=7, split="heldout")[0]
-    path = write_lines(
+    path = write_rows(
         tmp_path / "s.jsonl",
         {"record": "setting", "n": 2},
         {"problem": p.key, "completion": right, "score": 1.0, "truncated": False},
@@ -245,28 +193,22 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     assert found.rows[0].prompt == f"{' '.join(map(str, sorted(p.numbers)))} = {p.target} :"
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (
-            {"numbers": [3, 5, 7], "target": 22, "completion": "3 * 5 + 7", "score": 0.1},
-            "score 0.1 and the verifier 1",
-        ),
-        ({"problem": "x", "completion": "1"}, "column 'problem' must be a key such as"),
-        ({"numbers": [3, 5, 7], "target": 22}, "line 1: column 'completion' is absent"),
-        ({"completion": "1"}, "line 1: column 'numbers': absent"),
-        ([1], "line 1: this is not a JSON object"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"numbers": [3, 5, 7], "target": 22, "completion": "3 * 5 + 7", "score": 0.1}, "score 0.1 and the verifier 1"),
+    ({"problem": "x", "completion": "1"}, "column 'problem' must be a key such as"),
+    ({"numbers": [3, 5, 7], "target": 22}, "line 1: column 'completion' is absent"),
+    ({"completion": "1"}, "line 1: column 'numbers': absent"),
+    ([1], "line 1: this is not a JSON object"),
+])  # fmt: skip
 def test_a_sample_that_cannot_be_used_is_named(tmp_path, row, message):
     with pytest.raises(DataError, match=message):
-        read_samples(write_lines(tmp_path / "s.jsonl", row), "prover", TINY)
+        read_samples(write_rows(tmp_path / "s.jsonl", row), "prover", TINY)
 
 
 def test_scored_proposals_are_read_by_operand_count(tmp_path):
     train = generate_problems(1, TINY.spec, seed=3)[0]
     text = f"{' '.join(map(str, train.numbers))} = {train.target}"
-    path = write_lines(
+    path = write_rows(
         tmp_path / "s.jsonl",
         {"operands": 3, "completion": text, "score": 0.7},
         {"operands": 3, "completion": "3 5", "score": 0},
@@ -274,7 +216,7 @@ def test_scored_proposals_are_read_by_operand_count(tmp_path):
     samples = read_samples(path, "conjecturer", TINY)
     found = [(s.group, s.prompt, s.score) for s in samples.rows]
     assert samples.read == 2 and found == [("3", "propose 3 :", 0.7), ("3", "propose 3 :", 0.0)]
-    bad = write_lines(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
+    bad = write_rows(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
     with pytest.raises(DataError, match="holds no problem"):
         read_samples(bad, "conjecturer", TINY)
 
@@ -290,7 +232,6 @@ def test_the_models_own_answers_and_proposals_are_scored_exactly():
     for s in answers:
         assert s.score == float(TINY.verify([s.completion], [by_key[s.group]])[0].correct)
     assert 0 < sum(s.score for s in answers) < len(answers)
-
     found = sample_proposals(model, tokenizer, model, TINY, 64, "tent", **sampling)
     assert found.read == 64 == len(found.rows) + found.left_out.total()
     assert 0 < found.left_out["held-out problem"] < 32  # one key in eight
@@ -302,9 +243,6 @@ def test_the_models_own_answers_and_proposals_are_scored_exactly():
             assert min(abs(s.score - max(0, 1 - 2.5 * abs(i / 8 - 0.4))) for i in range(9)) < 1e-9
 
 
-# Settings and losses
-
-
 def test_bf16_follows_the_device_and_no_token_is_pickled(tmp_path):
     for settings in (SFTSettings, IPOSettings):
         args = settings(output_dir=str(tmp_path), use_cpu=True, hub_token="secret")
@@ -313,31 +251,25 @@ def test_bf16_follows_the_device_and_no_token_is_pickled(tmp_path):
     assert IPOSettings(output_dir=str(tmp_path), use_cpu=True).loss_type == ["ipo"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "values", "message"),
-    [
-        (SFTSettings, {"completion_only_loss": False}, "`completion_only_loss` (False)"),
-        (SFTSettings, {"assistant_only_loss": True}, "`assistant_only_loss` (True) is not read here"),
-        (IPOSettings, {"loss_type": ["sigmoid"]}, "`loss_type` (sigmoid) must be ipo"),
-        (IPOSettings, {"beta": 0.0}, "`beta` (0.0) must be above 0"),
-        (IPOSettings, {"sync_ref_model": True}, "`sync_ref_model` (True) is not read here"),
-        (SFTSettings, {"push_to_hub": True}, "`push_to_hub` (True) is not supported"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "values", "message"), [
+    (SFTSettings, {"completion_only_loss": False}, "`completion_only_loss` (False)"),
+    (SFTSettings, {"assistant_only_loss": True}, "`assistant_only_loss` (True) is not read here"),
+    (IPOSettings, {"loss_type": ["sigmoid"]}, "`loss_type` (sigmoid) must be ipo"),
+    (IPOSettings, {"beta": 0.0}, "`beta` (0.0) must be above 0"),
+    (IPOSettings, {"sync_ref_model": True}, "`sync_ref_model` (True) is not read here"),
+    (SFTSettings, {"push_to_hub": True}, "`push_to_hub` (True) is not supported"),
+])  # fmt: skip
 def test_what_would_not_be_read_is_refused(tmp_path, settings, values, message):
     with pytest.raises(ConfigError) as error:
         settings(output_dir=str(tmp_path), use_cpu=True, **values)
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "values", "message"),
-    [
-        (SFTArguments, {"demonstrations": 0}, "`demonstrations` (0) must be a finite number of at least 1"),
-        (IPOArguments, {"samples_per_problem": 1}, "`samples_per_problem` (1) must be a finite number of at least 2"),
-        (IPOArguments, {"temperature": 0.0}, "`temperature` (0.0) must be a finite number above 0"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "values", "message"), [
+    (SFTArguments, {"demonstrations": 0}, "`demonstrations` (0) must be a finite number of at least 1"),
+    (IPOArguments, {"samples_per_problem": 1}, "`samples_per_problem` (1) must be a finite number of at least 2"),
+    (IPOArguments, {"temperature": 0.0}, "`temperature` (0.0) must be a finite number above 0"),
+])  # fmt: skip
 def test_arguments_out_of_range_are_refused(arguments, values, message):
     with pytest.raises(ConfigError) as error:
         arguments(**values)
@@ -404,8 +336,6 @@ def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path, reduction, adapter):
     assert loss.item() == pytest.approx((h[0] - h[1] - 2.5) ** 2, abs=1e-4)
 
 
-# Data of other projects
-
 QUERY = "User: Using the numbers [44, 19, 35], create an equation that equals 98. You can use ... <answer> (1 + 2) / 3"
 RIGHT = "<think> 44 + 19 + 35 </think>\n<answer> 44 + 19 + 35 </answer>"
 PUBLIC = CountdownDomain.countdown_3to4()
@@ -421,13 +351,10 @@ def test_a_corpus_of_queries_is_rendered_anew_from_the_problem_that_it_asks_for(
     assert row["prompt"] == PUBLIC.prove_row(Problem((44, 19, 35), 98))["prompt"] and row["numbers"] == [44, 19, 35]
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"question": "?", "answer": "!"}, "corpus, row 0 has the columns question, answer; demonstrations have"),
-        ({"query": "What is 2 + 2?", "completion": "4"}, "corpus, row 0, column 'query': no problem can be read from"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"question": "?", "answer": "!"}, "corpus, row 0 has the columns question, answer; demonstrations have"),
+    ({"query": "What is 2 + 2?", "completion": "4"}, "corpus, row 0, column 'query': no problem can be read from"),
+])  # fmt: skip
 def test_a_corpus_of_another_schema_is_one_sentence(row, message):
     with pytest.raises(DataError, match=message):
         clean_demonstrations([row], "prover", PUBLIC, source="corpus")
@@ -446,17 +373,11 @@ def test_preferences_are_read_from_texts_and_from_chats():
     assert (pairs[0].group, pairs[0].chosen, pairs[0].rejected) == ("19,35,44=98", RIGHT, "?")
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"prompt": QUERY, "chosen": RIGHT, "rejected": RIGHT}, "pairs, row 0: `chosen` equals `rejected`"),
-        ({"prompt": QUERY, "chosen": RIGHT}, "pairs, row 0, column 'rejected': absent"),
-        (
-            {"prompt": "hello", "chosen": RIGHT, "rejected": "?"},
-            "pairs, row 0, column 'prompt': no problem can be read",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"prompt": QUERY, "chosen": RIGHT, "rejected": RIGHT}, "pairs, row 0: `chosen` equals `rejected`"),
+    ({"prompt": QUERY, "chosen": RIGHT}, "pairs, row 0, column 'rejected': absent"),
+    ({"prompt": "hello", "chosen": RIGHT, "rejected": "?"}, "pairs, row 0, column 'prompt': no problem can be read"),
+])  # fmt: skip
 def test_preferences_that_prefer_nothing_are_one_sentence(row, message):
     with pytest.raises(DataError, match=message):
         read_preferences([row], PUBLIC, source="pairs")

@@ -20,14 +20,11 @@ def formula(text):
     return read(text).problem
 
 
-def test_it_is_a_domain_by_name():
+def test_it_is_a_domain_by_name_whose_problems_go_to_rows_and_back():
     made = make_domain("detachment", '{"longest_proof": 9, "prompt": "chat"}')
     check_domain("detachment", made)
     assert made == DetachmentDomain(longest_proof=9, prompt="chat")
     assert made.to_dict()["domain"] == "detachment" and made.to_dict()["axioms"]["1"] == "CpCqp"
-
-
-def test_problems_go_to_rows_and_back():
     for problem in DOMAIN.random(50, 0):
         row = DOMAIN.prove_row(problem)
         assert row["prompt"] == f"{problem}:" and DOMAIN.problem(row) == problem
@@ -35,18 +32,24 @@ def test_problems_go_to_rows_and_back():
     for row in ({}, {"theorem": None}, {"theorem": "p -> p"}, {"theorem": 3}):
         with pytest.raises(DataError, match=r"row 4, column 'theorem': .* not a formula .*Polish notation"):
             DOMAIN.problem(row, 4)
+    assert DOMAIN.longest.symbols == 23 and is_tautology(DOMAIN.longest)
+    assert DetachmentDomain(symbols=13).longest.symbols == 13
 
 
-def test_right_answers_are_right_and_each_reason_is_given():
+def test_right_answers_are_right_and_random_is_a_function_of_its_arguments():
     problems = DOMAIN.random(40, 1)
     proofs = [shortest_proof(problem) for problem in problems]
     assert all(verdict.correct and verdict.score == 1 for verdict in DOMAIN.verify(proofs, problems))
     texts = ["DD211", "D21", "D31", "D1", "hm", "D" * 100_000]
     reasons = [str(verdict.reason) for verdict in DOMAIN.verify(texts, [formula("Cpp")] * 6)]
     assert reasons == ["correct", "other_theorem", "no_detachment", "unbalanced", "no_proof", "too_long"]
+    first = DOMAIN.random(30, 2)
+    assert DOMAIN.random(30, 2) == first != DOMAIN.random(30, 3)
+    left = DOMAIN.random(10_000, 2, {DOMAIN.key(problem) for problem in first})
+    assert not set(first) & set(left) and len(left) + 30 == len(DOMAIN.random(10_000, 2))
 
 
-def test_the_sides_are_disjoint_by_the_theorem_that_the_shortest_proof_concludes():
+def test_the_sides_are_disjoint_and_rungs_are_lengths_of_shortest_proofs():
     held_out, trained = DOMAIN.held_out(1000), DOMAIN.random(1000, 0)
     assert len(set(held_out)) == len(held_out) > 20 and len(set(trained)) == len(trained) > 200
     general = [{conclusion(shortest_proof(p)).conclusion for p in side} for side in (held_out, trained)]
@@ -55,6 +58,14 @@ def test_the_sides_are_disjoint_by_the_theorem_that_the_shortest_proof_concludes
     instance = formula(str(held_out[0]).replace("p", "NNp"))
     assert DOMAIN.is_held_out(instance) and instance not in held_out
     assert DOMAIN.held_out(5) == DetachmentDomain(longest_proof=11, prompt="chat").held_out(5)
+    assert DOMAIN.rungs == (5, 7, 9, 11)
+    for rung in DOMAIN.rungs:
+        for problem in [*DOMAIN.random_of_rung(20, rung, 3), *DOMAIN.held_out_of_rung(5, rung)]:
+            assert DOMAIN.rung(problem) == len(shortest_proof(problem)) == rung and is_tautology(problem)
+            assert DOMAIN.outside(problem) is None
+    assert [DOMAIN.rung(formula(text)) for text in ("CpCqp", "CNpNp", "CCCpqpp")] == [1, 5, 13]  # Peirce: beyond
+    assert [DOMAIN.rung(p) for p in DOMAIN.random(8, 5)] == [5, 7, 9, 11] * 2
+    assert [DOMAIN.rung(p) for p in held_out_by_rung(DOMAIN, [9, 11], 2)] == [9, 9, 11, 11]
 
 
 def test_no_proof_of_one_side_proves_a_problem_of_the_other():
@@ -71,24 +82,6 @@ def test_no_proof_of_one_side_proves_a_problem_of_the_other():
     dropped, trained_on = formula("CpCCCqrqCCqrr"), formula("CpCCCqCrsqCCqCrsCrs")
     assert is_instance(trained_on, dropped) and trained_on in trained
     assert domain.is_held_out(dropped) and dropped not in held_out
-
-
-def test_rungs_are_lengths_of_shortest_proofs():
-    assert DOMAIN.rungs == (5, 7, 9, 11)
-    for rung in DOMAIN.rungs:
-        for problem in [*DOMAIN.random_of_rung(20, rung, 3), *DOMAIN.held_out_of_rung(5, rung)]:
-            assert DOMAIN.rung(problem) == len(shortest_proof(problem)) == rung and is_tautology(problem)
-            assert DOMAIN.outside(problem) is None
-    assert [DOMAIN.rung(formula(text)) for text in ("CpCqp", "CNpNp", "CCCpqpp")] == [1, 5, 13]  # Peirce: beyond
-    assert [DOMAIN.rung(p) for p in DOMAIN.random(8, 5)] == [5, 7, 9, 11] * 2
-    assert [DOMAIN.rung(p) for p in held_out_by_rung(DOMAIN, [9, 11], 2)] == [9, 9, 11, 11]
-
-
-def test_random_is_a_function_of_its_arguments():
-    first = DOMAIN.random(30, 2)
-    assert DOMAIN.random(30, 2) == first != DOMAIN.random(30, 3)
-    left = DOMAIN.random(10_000, 2, {DOMAIN.key(problem) for problem in first})
-    assert not set(first) & set(left) and len(left) + 30 == len(DOMAIN.random(10_000, 2))
 
 
 def test_proposals_are_read_and_checked():
@@ -110,11 +103,6 @@ def test_proposals_are_read_and_checked():
     assert DOMAIN.outside(problems[-1]) == "it has 43 signs, more than `symbols` (24)"
 
 
-def test_the_longest_problem_fills_the_signs():
-    assert DOMAIN.longest.symbols == 23 and is_tautology(DOMAIN.longest)
-    assert DetachmentDomain(symbols=13).longest.symbols == 13
-
-
 def test_prompts():
     assert DOMAIN.prove_row(formula("Cpp")) == {"prompt": "Cpp:", "theorem": "Cpp"}
     assert DOMAIN.propose_row()["prompt"] == "?" and DOMAIN.propose_row(formula("Cpp"))["prompt"] == "Cpp?"
@@ -134,21 +122,18 @@ def test_prompts():
     assert DOMAIN.cut_by("conjecturer", ["q"]) == "CpCqp"
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"longest_proof": 17}, r"`longest_proof` \(17\) of detachment must be a whole number from 1 to 15"),
-        ({"shortest_proof": "5"}, "`shortest_proof`"),
-        ({"shortest_proof": 4}, r"`shortest_proof` \(4\) and `longest_proof` \(15\) .*odd"),
-        ({"shortest_proof": 9, "longest_proof": 7}, "first not above the second"),
-        ({"symbols": 2}, r"`symbols` \(2\) of detachment must be a whole number from 3 to 1000"),
-        ({"variables": 13}, "from 1 to 12"),
-        ({"prompt": "json"}, r"`prompt` \(json\) of detachment must be one of compact, chat"),
-        ({"longest_proof": 5, "symbols": 3, "shortest_proof": 3}, None),
-        ({"longest_proof": 3, "symbols": 5, "shortest_proof": 3}, "raise `symbols` or `variables`"),
-        ({"length": 7}, "does not take length"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"longest_proof": 17}, r"`longest_proof` \(17\) of detachment must be a whole number from 1 to 15"),
+    ({"shortest_proof": "5"}, "`shortest_proof`"),
+    ({"shortest_proof": 4}, r"`shortest_proof` \(4\) and `longest_proof` \(15\) .*odd"),
+    ({"shortest_proof": 9, "longest_proof": 7}, "first not above the second"),
+    ({"symbols": 2}, r"`symbols` \(2\) of detachment must be a whole number from 3 to 1000"),
+    ({"variables": 13}, "from 1 to 12"),
+    ({"prompt": "json"}, r"`prompt` \(json\) of detachment must be one of compact, chat"),
+    ({"longest_proof": 5, "symbols": 3, "shortest_proof": 3}, None),
+    ({"longest_proof": 3, "symbols": 5, "shortest_proof": 3}, "raise `symbols` or `variables`"),
+    ({"length": 7}, "does not take length"),
+])  # fmt: skip
 def test_bad_settings_are_refused(settings, said):
     if said is None:
         assert make_domain("detachment", settings).random(5, 0) in ([formula("Cpp")], [])

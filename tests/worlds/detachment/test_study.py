@@ -47,16 +47,13 @@ def test_a_finished_run_is_not_played_again_and_one_of_other_rounds_is_refused(p
         study.run(("sgs", 0, played, {"replay": 1, "targets": 3}, 4))
 
 
-def test_the_share_of_unproved_targets_by_round(tmp_path):
+def test_unproved_targets_and_differences_between_arms_are_counted_by_seed(tmp_path):
     rows = [{"theorem": "CpCqp", "right": 3}, {"theorem": "CNpCpq", "right": 0}, {"theorem": "Cpp", "right": 0}]
     (tmp_path / "targets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     keys = study.unproved(tmp_path)
     assert keys == ["CNpCpq", "Cpp"]
     # one of the two is solved in round 2; the one that the start proves does not count
     assert study.rates({"CpCqp": 1, "CNpCpq": 2, "Cpp": None}, keys, 3) == [0.0, 0.5, 0.5]
-
-
-def test_differences_between_arms_are_of_seed_means():
     solved = {"sgs": [[0.1, 0.4], [0.1, 0.6]], "reinforce_half": [[0.1, 0.1], [0.1, 0.3]]}
     cost = {arm: [{"answers": 512, "steps": 2}] * 2 for arm in solved}
     lines = study.of_targets(solved, cost)

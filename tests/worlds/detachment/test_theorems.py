@@ -7,10 +7,20 @@ from countdown_selfplay.worlds.detachment.theorems import hardest_at
 from . import second
 
 
-def test_the_counts_of_new_theorems_by_proof_length():
+def test_theorems_are_tautologies_as_many_as_counted_with_proofs_of_their_length():
     # The counts of issue 29 from length 5 on; those up to 9 are found again below.
     assert [len(most_general(n)) for n in range(1, 14, 2)] == [3, 6, 15, 50, 139, 435, 1420]
     assert most_general(2) == most_general(14) == {}
+    for length in range(1, 12, 2):
+        for theorem, proof in most_general(length).items():
+            assert is_tautology(theorem) and len(proof) == length
+    assert shortest_proof(read("CNpNp").problem) == "DD211"
+    assert shortest_proof(read("CCCpqrCCpqr").problem) == "DD211"
+    assert shortest_proof(read("CpCqp").problem) == "1"
+    assert shortest_proof(read("CpCqp").problem, longest=1) == "1"
+    assert shortest_proof(read("Cpp").problem, longest=3) is None
+    assert shortest_proof(read("CCCpqpp").problem) is None  # Peirce's law has no proof of 15 signs
+    assert shortest_proof(read("p").problem, longest=5) is None
 
 
 def test_the_second_checker_finds_the_same_theorems_up_to_length_9():
@@ -24,12 +34,6 @@ def test_the_second_checker_finds_the_same_theorems_up_to_length_9():
         assert {second.polish(term) for term in made} == {str(f) for f in most_general(length)}
 
 
-def test_theorems_are_tautologies_and_proofs_have_their_length():
-    for length in range(1, 12, 2):
-        for theorem, proof in most_general(length).items():
-            assert is_tautology(theorem) and len(proof) == length
-
-
 def test_a_theorem_that_a_shorter_proof_proves_is_not_among_the_hardest():
     shorter = []
     for length in range(1, 10, 2):
@@ -38,13 +42,3 @@ def test_a_theorem_that_a_shorter_proof_proves_is_not_among_the_hardest():
         assert list(hardest_at(length)) == expected
         shorter += new
     assert [len(hardest_at(n)) for n in range(1, 12, 2)] == [3, 6, 15, 44, 101, 258]
-
-
-def test_shortest_proofs_of_instances():
-    assert shortest_proof(read("CNpNp").problem) == "DD211"
-    assert shortest_proof(read("CCCpqrCCpqr").problem) == "DD211"
-    assert shortest_proof(read("CpCqp").problem) == "1"
-    assert shortest_proof(read("CpCqp").problem, longest=1) == "1"
-    assert shortest_proof(read("Cpp").problem, longest=3) is None
-    assert shortest_proof(read("CCCpqpp").problem) is None  # Peirce's law has no proof of 15 signs
-    assert shortest_proof(read("p").problem, longest=5) is None

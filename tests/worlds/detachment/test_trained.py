@@ -12,18 +12,10 @@ from tests.trainer.conftest import equal, rounds, weights
 
 MODELS = {role: str(path) for role, path in DETACHMENT_PATHS.items()}
 QUICK = dict(
-    max_steps=2,
-    save_strategy="no",
-    report_to="none",
-    disable_tqdm=True,
-    use_cpu=True,
-    logging_steps=1,
-    problems_per_round=8,
-    proposals_per_round=32,
-    per_device_train_batch_size=32,
-    conjecturer_num_generations=32,
+    max_steps=2, save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True, logging_steps=1,
+    problems_per_round=8, proposals_per_round=32, per_device_train_batch_size=32, conjecturer_num_generations=32,
     domain_kwargs={"longest_proof": 9},
-)
+)  # fmt: skip
 SYSTEMS = {
     "the game of seed 001": {},
     "a pool": {"roles": {"prover": {"players": 2}, "conjecturer": {"players": 2}}},

@@ -19,14 +19,7 @@ from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import load_tiny_model, resolve_model
-from countdown_selfplay.worlds.detachment import (
-    DETACHMENT_PATHS,
-    check,
-    conclusion,
-    is_instance,
-    is_tautology,
-    read,
-)
+from countdown_selfplay.worlds.detachment import DETACHMENT_PATHS, check, conclusion, is_instance, is_tautology, read
 from countdown_selfplay.worlds.detachment.domain import DetachmentDomain, of_held_out_side
 
 DOMAIN = DetachmentDomain()
@@ -37,13 +30,19 @@ def models():
     return {role: load_tiny_model(path) for role, path in DETACHMENT_PATHS.items()}
 
 
-def test_the_names_lead_to_small_whole_models():
+def test_the_names_lead_to_small_whole_models_in_the_domains_setting(models):
     assert resolve_model("tiny-detachment") == str(DETACHMENT_PATHS["prover"])
     assert resolve_model("tiny-detachment-conjecturer") == str(DETACHMENT_PATHS["conjecturer"])
     files = [path for folder in DETACHMENT_PATHS.values() for path in folder.iterdir()]
     assert sum(path.stat().st_size for path in files) < 1_200_000
     for folder in DETACHMENT_PATHS.values():
         assert json.loads((folder / "config.json").read_text())["vocab_size"] == len(SIGNS) == 38
+    setting = setting_of(parse(["--model", "tiny-detachment"]))
+    assert setting.domain == DOMAIN and setting.sampling["max_new_tokens"] == 26
+    short = setting_of(parse(["--model", "tiny-detachment", "--domain_kwargs", '{"longest_proof": 7}']))
+    assert short.domain.longest_proof == 7
+    longest = max(DOMAIN.symbols * 2 + 2, DOMAIN.symbols + 1 + 24)  # a target and a lemma; a theorem and a proof
+    assert longest + 2 <= MAX_LENGTH
 
 
 def test_a_token_is_a_sign(models, tmp_path):
@@ -57,22 +56,22 @@ def test_a_token_is_a_sign(models, tmp_path):
         assert (folder / "tokenizer.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
 
 
-def test_the_setting_is_the_domains(models):
-    setting = setting_of(parse(["--model", "tiny-detachment"]))
-    assert setting.domain == DOMAIN and setting.sampling["max_new_tokens"] == 26
-    short = setting_of(parse(["--model", "tiny-detachment", "--domain_kwargs", '{"longest_proof": 7}']))
-    assert short.domain.longest_proof == 7
-    longest = max(DOMAIN.symbols * 2 + 2, DOMAIN.symbols + 1 + 24)  # a target and a lemma; a theorem and a proof
-    assert longest + 2 <= MAX_LENGTH
-
-
-def test_the_warm_start_shows_right_proofs_of_the_training_side_alone():
+def test_the_warm_start_shows_right_proofs_and_theorems_of_the_training_side_alone():
     """None of them proves a held-out theorem."""
     held_out = DOMAIN.held_out(1000)
     for prompt, proof in proofs_shown(500, 1):
         theorem, general = read(prompt.removesuffix(":")).problem, conclusion(proof).conclusion
         assert check(proof, theorem).correct and len(proof) <= 13
         assert not DOMAIN.is_held_out(general) and not any(is_instance(one, general) for one in held_out)
+    shown = proposals_shown(500, 1)
+    for prompt, text in shown:
+        for formula in filter(None, (prompt.removesuffix("?"), text)):
+            theorem = read(formula).problem
+            assert is_tautology(theorem) and not of_held_out_side(theorem) and DOMAIN.outside(theorem) is None
+    assert sum(prompt == "?" for prompt, _ in shown) == 250
+    assert parts("DD211") == ["DD211", "D21"]
+    assert parts("DD2D121") == ["DD2D121", "D2D12", "D12"]
+    assert parts("D21") == ["D21", "2", "1"]
 
 
 def test_the_warm_start_keeps_a_part_of_the_long_theorems_back_with_all_their_instances():
@@ -87,21 +86,6 @@ def test_the_warm_start_keeps_a_part_of_the_long_theorems_back_with_all_their_in
     ]  # halves and a quarter, rounded
     general = {str(theorem) for length in (1, 3, 5, 7, 9, 11, 13) for theorem, _ in proved_at(length)}
     assert {str(conclusion(proof).conclusion) for _, proof in proofs_shown(500, 1)} <= general
-
-
-def test_the_warm_start_shows_theorems_of_the_training_side_alone():
-    shown = proposals_shown(500, 1)
-    for prompt, text in shown:
-        for formula in filter(None, (prompt.removesuffix("?"), text)):
-            theorem = read(formula).problem
-            assert is_tautology(theorem) and not of_held_out_side(theorem) and DOMAIN.outside(theorem) is None
-    assert sum(prompt == "?" for prompt, _ in shown) == 250
-
-
-def test_parts_of_a_proof():
-    assert parts("DD211") == ["DD211", "D21"]
-    assert parts("DD2D121") == ["DD2D121", "D2D12", "D12"]
-    assert parts("D21") == ["D21", "2", "1"]
 
 
 def test_the_models_do_what_they_were_shown(models):

@@ -133,54 +133,27 @@ def test_wrong(verdicts, pair):
     assert verdicts[pair].reason == "wrong"
 
 
-@pytest.mark.parametrize(
-    ("text", "answer", "boxes"),
-    [
-        (r"\boxed{4} then \boxed 5", "5", 2),
-        (r"\boxed 4 then \boxed{5}", "5", 2),
-        (r"\boxed{3}, in \boxed notation", "3", 1),
-        (r"\boxed{\left\{5\right.}", r"\left\{5\right.", 1),
-        (r"\boxed{\{1,2\}}", r"\{1,2\}", 1),
-        (r"\boxed{\}} and so on}", r"\}", 1),
-        (r"\boxed{a \\{b}} c", r"a \\{b}", 1),  # a line's end before a group
-        (r"\boxed{4} and \boxed{5", None, 2),
-        (r"\boxed{}", None, 1),
-        ("5", None, 0),
-    ],
-)
+@pytest.mark.parametrize(("text", "answer", "boxes"), [
+    (r"\boxed{4} then \boxed 5", "5", 2),
+    (r"\boxed 4 then \boxed{5}", "5", 2),
+    (r"\boxed{3}, in \boxed notation", "3", 1),
+    (r"\boxed{\left\{5\right.}", r"\left\{5\right.", 1),
+    (r"\boxed{\{1,2\}}", r"\{1,2\}", 1),
+    (r"\boxed{\}} and so on}", r"\}", 1),
+    (r"\boxed{a \\{b}} c", r"a \\{b}", 1),  # a line's end before a group
+    (r"\boxed{4} and \boxed{5", None, 2),
+    (r"\boxed{}", None, 1),
+    ("5", None, 0),
+])  # fmt: skip
 def test_the_last_box_counts_and_an_escaped_brace_ends_none(text, answer, boxes):
     assert last_box(text) == (answer, boxes, False)
 
 
-def test_what_is_too_long_or_too_deep_is_not_read():
+def test_what_is_too_long_or_too_deep_is_not_read_and_no_text_raises():
     assert last_box("\\boxed{" + "{" * 11 + "}" * 11 + "}")[2] is False  # 12 with the box's own
     assert last_box("\\boxed{" + "{" * 12 + "}" * 12 + "}")[2] is True
     assert last_box("\\boxed{" + "\\{" * 20 + "}")[2] is False
     assert [last_box(f"\\boxed {'9' * n}")[2] for n in (256, 257)] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("answer", "unit"),
-    [
-        (r"45 \text{ units}^2", "unit^2"),
-        (r"100\text{ square units}", "unit^2"),
-        (r"0.25\,\text{ cm}", "centimeter"),
-        (r"\frac{270}7\text{ degrees}", "degree"),
-        (r"65 \text{ children tickets }", "children ticket"),
-        (r"60\text{ km/h}", "kilometer / hour"),
-        (r"\text{Evelyn}", ""),
-        (r"\text{June 20}", ""),
-        (r"12\text{ and }13", ""),
-        (r"\cos 58^\circ", ""),
-        ("3qr", ""),
-        ("3 m", ""),  # three times m, unless the right answer is in meters
-    ],
-)
-def test_the_unit_is_what_ends_the_answer_in_words(answer, unit):
-    assert reading(answer).unit == unit
-
-
-def test_reading_raises_on_no_text_and_equal_ones_are_equal():
     parts = [*"05x=<,.()[]{}%$^_'°≠/ \\\n", r"\text{", r"\text{ m}", r"\boxed{", r"\circ", r"\neq", r"\in", r"\approx"]
     parts += ["and", "per", "square", "km", r"\%", r"\{", r"\right.", "x="]
     draw = random.Random(0)
@@ -190,3 +163,21 @@ def test_reading_raises_on_no_text_and_equal_ones_are_equal():
         assert values_of(text, text) == (text, text)
         values_of("5", text)
         values_of(text, "5")
+
+
+@pytest.mark.parametrize(("answer", "unit"), [
+    (r"45 \text{ units}^2", "unit^2"),
+    (r"100\text{ square units}", "unit^2"),
+    (r"0.25\,\text{ cm}", "centimeter"),
+    (r"\frac{270}7\text{ degrees}", "degree"),
+    (r"65 \text{ children tickets }", "children ticket"),
+    (r"60\text{ km/h}", "kilometer / hour"),
+    (r"\text{Evelyn}", ""),
+    (r"\text{June 20}", ""),
+    (r"12\text{ and }13", ""),
+    (r"\cos 58^\circ", ""),
+    ("3qr", ""),
+    ("3 m", ""),  # three times m, unless the right answer is in meters
+])  # fmt: skip
+def test_the_unit_is_what_ends_the_answer_in_words(answer, unit):
+    assert reading(answer).unit == unit

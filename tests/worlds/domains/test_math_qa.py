@@ -26,66 +26,55 @@ def domain():
         made._pool.close()
 
 
-@pytest.mark.parametrize(
-    ("row", "answer"),
-    [
-        ({"question": "How many?", "answer": "6 * 3 = <<6*3=18>>18\n#### 1,018"}, "1,018"),  # GSM8K
-        ({"problem": "What?", "solution": "So \\boxed{1}, no: \\boxed{\\frac{1}{2}}.", "level": "5"}, "\\frac{1}{2}"),
-        ({"problem": "What?", "solution": "...", "answer": "\\left( 3, \\frac{\\pi}{2} \\right)"}, None),  # MATH-500
-        ({"question": "What?", "answer": 7}, "7"),
-    ],
-)
+@pytest.mark.parametrize(("row", "answer"), [
+    ({"question": "How many?", "answer": "6 * 3 = <<6*3=18>>18\n#### 1,018"}, "1,018"),  # GSM8K
+    ({"problem": "What?", "solution": "So \\boxed{1}, no: \\boxed{\\frac{1}{2}}.", "level": "5"}, "\\frac{1}{2}"),
+    ({"problem": "What?", "solution": "...", "answer": "\\left( 3, \\frac{\\pi}{2} \\right)"}, None),  # MATH-500
+    ({"question": "What?", "answer": 7}, "7"),
+])  # fmt: skip
 def test_rows_of_the_public_schemas(domain, row, answer):
     found = domain.problem(row)
     assert found == Question(row.get("question") or row["problem"], answer or row["answer"])
     assert domain.problem(domain.prove_row(found)) == found
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"answer": "3"}, "row 4, column 'question': absent"),
-        ({"question": 3, "answer": "4"}, "row 4, column 'question': 3 must be a text"),
-        ({"question": "", "problem": ["a"], "answer": "4"}, r"row 4, column 'problem': \['a'\] must be a text"),
-        ({"question": "What?"}, "row 4, column 'answer': absent or empty"),
-        ({"question": "What?", "answer": "thinking #### "}, "absent or empty"),
-        ({"question": "What?", "answer": "\\frac{1}{2"}, r"'\\\\frac\{1\}\{2' cannot be read as an answer"),
-        ({"question": "What?", "answer": "9" * 300}, "at most 256 characters"),
-        ({"problem": "What?", "solution": "42"}, r"column 'solution': it holds no complete \\boxed\{\}"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ({"answer": "3"}, "row 4, column 'question': absent"),
+    ({"question": 3, "answer": "4"}, "row 4, column 'question': 3 must be a text"),
+    ({"question": "", "problem": ["a"], "answer": "4"}, r"row 4, column 'problem': \['a'\] must be a text"),
+    ({"question": "What?"}, "row 4, column 'answer': absent or empty"),
+    ({"question": "What?", "answer": "thinking #### "}, "absent or empty"),
+    ({"question": "What?", "answer": "\\frac{1}{2"}, r"'\\\\frac\{1\}\{2' cannot be read as an answer"),
+    ({"question": "What?", "answer": "9" * 300}, "at most 256 characters"),
+    ({"problem": "What?", "solution": "42"}, r"column 'solution': it holds no complete \\boxed\{\}"),
+])  # fmt: skip
 def test_a_row_without_question_or_answer_is_one_sentence(domain, row, message):
     with pytest.raises(DataError, match=message):
         domain.problem(row, 4)
 
 
-@pytest.mark.parametrize(
-    ("gold", "said", "reason"),
-    [
-        ("18", "Therefore, the final answer is: \\boxed{18}. I hope it is correct.", "correct"),
-        ("1018", "\\boxed{1,018}", "correct"),
-        ("\\frac{1}{2}", "\\boxed{0.5}", "correct"),
-        ("3\\sqrt{2}", "\\boxed{\\sqrt{18}}", "correct"),
-        ("x^2+2x+1", "\\boxed{(x+1)^2}", "correct"),
-        ("(1,2)", "\\boxed{(2,1)}", "wrong"),
-        ("18", "\\boxed{18} or rather \\boxed{19}", "wrong"),  # the last one counts
-        ("18", "18", "no_answer"),
-        ("18", "\\boxed{18", "no_answer"),
-        ("18", "\\boxed{}", "no_answer"),
-        ("18", NOT_CRITICAL, "no_answer"),  # a rejection is not an answer
-        ("18", f"\\boxed{{18}} {NOT_CRITICAL}", "correct"),
-        ("18", "\\boxed{" + "{" * 20 + "18" + "}" * 20 + "}", "too_long"),
-        ("18", "\\boxed{" + "1+" * 500_000 + "1}", "no_answer"),  # 1 MB: its begin lies beyond what is read
-        ("18", "\\boxed{" + "1+" * 200 + "1}", "too_long"),
-    ],
-)
+@pytest.mark.parametrize(("gold", "said", "reason"), [
+    ("18", "Therefore, the final answer is: \\boxed{18}. I hope it is correct.", "correct"),
+    ("1018", "\\boxed{1,018}", "correct"),
+    ("\\frac{1}{2}", "\\boxed{0.5}", "correct"),
+    ("3\\sqrt{2}", "\\boxed{\\sqrt{18}}", "correct"),
+    ("x^2+2x+1", "\\boxed{(x+1)^2}", "correct"),
+    ("(1,2)", "\\boxed{(2,1)}", "wrong"),
+    ("18", "\\boxed{18} or rather \\boxed{19}", "wrong"),  # the last one counts
+    ("18", "18", "no_answer"),
+    ("18", "\\boxed{18", "no_answer"),
+    ("18", "\\boxed{}", "no_answer"),
+    ("18", NOT_CRITICAL, "no_answer"),  # a rejection is not an answer
+    ("18", f"\\boxed{{18}} {NOT_CRITICAL}", "correct"),
+    ("18", "\\boxed{" + "{" * 20 + "18" + "}" * 20 + "}", "too_long"),
+    ("18", "\\boxed{" + "1+" * 500_000 + "1}", "no_answer"),  # 1 MB: its begin lies beyond what is read
+    ("18", "\\boxed{" + "1+" * 200 + "1}", "too_long"),
+])  # fmt: skip
 def test_verdicts(domain, gold, said, reason):
     (verdict,) = domain.verify([said], [Question("?", gold)])
     assert (verdict.reason, verdict.correct, verdict.score) == (
-        reason,
-        reason == "correct",
-        float(reason == "correct"),
-    )
+        reason, reason == "correct", float(reason == "correct"),
+    )  # fmt: skip
 
 
 HOSTILE = ("9^{9^{9^{9}}}", "\\input{/etc/passwd}", "99999999!", "\\frac{1}{" * 11 + "2" + "}" * 11, "{" * 9)
@@ -102,7 +91,7 @@ def test_hostile_answers_are_bounded_and_what_comes_after_them_is_judged():
     assert right.correct
 
 
-def test_an_answer_without_a_verdict_is_counted_by_its_reason():
+def test_an_answer_without_a_verdict_is_counted_by_its_reason_and_equal_pairs_compared_once():
     domain = MathQA()
     reasons = ["timed_out", "died", "error", "batch_timed_out"]
     said = {f"{i}/1": Unchecked(reason) for i, reason in enumerate(reasons)}
@@ -113,9 +102,6 @@ def test_an_answer_without_a_verdict_is_counted_by_its_reason():
     # of a right answer whose turn never came it is not known whether it can be read
     domain._pool = type("Pool", (), {"map": lambda self, items: [Unchecked("batch_timed_out"), Unchecked("died")]})()
     assert domain.unreadable([Question("?", "x"), Question("?", "y")]) == [1]
-
-
-def test_equal_pairs_are_compared_once_and_equal_texts_without_a_process():
     domain = MathQA()
     assert all(v.correct for v in domain.verify(["\\boxed{ 1,018 }", "$\\boxed{1018}$"], [Question("?", "1018")] * 2))
     assert domain._pool is None
@@ -165,55 +151,45 @@ def test_prompts_are_the_papers(domain):
     said = f"{MARKER} 'It is 3.' The issue is: 'No.'"
     assert critique.read_critique(f"Step: ...\n**Critic** {said}", "It is 3.") == said
     answer = ("assistant", "It is 3.")
-    assert said_to(critique.revise_row(question, "It is 3.", said)["prompt"]) == [
-        first,
-        answer,
-        ("user", FIGURE_7),
-    ]
+    assert said_to(critique.revise_row(question, "It is 3.", said)["prompt"]) == [first, answer, ("user", FIGURE_7)]
     assert said_to(critique.recheck_row(question, "It is 3.")["prompt"]) == [first, answer, ("user", FIGURE_10)]
     assert critique.rejections(f"{NOT_CRITICAL} and {NOT_CRITICAL}") == 2
     assert critique.rejections("This critic is not critical.") == 0
     assert critique.hints_rejection("So: This critic is not critical.") and not critique.hints_rejection("critical")
 
 
-@pytest.mark.parametrize(
-    ("solution", "answer"),
-    [
-        ("so $x = \\boxed 2$", "2"),
-        ("\\boxed 9.", "9"),
-        ("is \\boxed 12$", "12"),
-        ("is $\\boxed\\frac{1}{2}$", "\\frac{1}{2}"),
-        ("is \\fbox{31}", "31"),
-        ("is $\\boxed  {C}$", "C"),
-        ("is \\boxed x", "x"),
-        ("first \\boxed 1, then \\boxed{3}", "3"),
-        ("\\boxed{3}, in \\boxed notation", "3"),
-    ],
-)
+@pytest.mark.parametrize(("solution", "answer"), [
+    ("so $x = \\boxed 2$", "2"),
+    ("\\boxed 9.", "9"),
+    ("is \\boxed 12$", "12"),
+    ("is $\\boxed\\frac{1}{2}$", "\\frac{1}{2}"),
+    ("is \\fbox{31}", "31"),
+    ("is $\\boxed  {C}$", "C"),
+    ("is \\boxed x", "x"),
+    ("first \\boxed 1, then \\boxed{3}", "3"),
+    ("\\boxed{3}, in \\boxed notation", "3"),
+])  # fmt: skip
 def test_a_box_of_a_solution_may_lack_braces(domain, solution, answer):
     assert domain.problem({"problem": "What?", "solution": solution}).answer == answer
 
 
-@pytest.mark.parametrize(
-    ("gold", "said", "right"),
-    [
-        ("12", "1 2", False),
-        ("3", "1 2", False),  # which math-verify reads as 1 + 2
-        ("11/2", "1 1/2", False),
-        ("10, 100", "10100", False),
-        ("10, 100", "10,  100", True),
-        ("(1,200)", "(1200)", False),
-        ("1,200", "1200", True),
-        ("1200", "1,\\!200", True),
-        ("1200", "1\\,200", True),
-        ("\\$1,200", "1200", True),
-        ("x^2 + 1", "x^2+1", True),
-        ("1 2", "1  2", True),
-        ("\\frac{1}{2}", "\\frac 12", True),
-        ("1 \\frac{1}{2}", "\\frac{3}{2}", True),
-        ("\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", True),
-    ],
-)
+@pytest.mark.parametrize(("gold", "said", "right"), [
+    ("12", "1 2", False),
+    ("3", "1 2", False),  # which math-verify reads as 1 + 2
+    ("11/2", "1 1/2", False),
+    ("10, 100", "10100", False),
+    ("10, 100", "10,  100", True),
+    ("(1,200)", "(1200)", False),
+    ("1,200", "1200", True),
+    ("1200", "1,\\!200", True),
+    ("1200", "1\\,200", True),
+    ("\\$1,200", "1200", True),
+    ("x^2 + 1", "x^2+1", True),
+    ("1 2", "1  2", True),
+    ("\\frac{1}{2}", "\\frac 12", True),
+    ("1 \\frac{1}{2}", "\\frac{3}{2}", True),
+    ("\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", True),
+])  # fmt: skip
 def test_spaces_separate(domain, gold, said, right):
     (verdict,) = domain.verify([f"\\boxed{{{said}}}"], [Question("?", gold)])
     assert verdict.correct == right
@@ -234,16 +210,16 @@ def test_answers_that_nothing_can_read_are_counted_and_the_first_is_named(domain
     assert domain.verify(["\\boxed{\\foo}"], [domain.problem(rows[1])])[0].correct  # the same words
 
 
-def test_it_has_a_name_and_settings_and_can_be_pickled():
+def test_it_has_a_name_and_settings_and_can_be_pickled_and_names_a_missing_extra(monkeypatch):
     made = make_domain("math_qa", {"workers": 1, "deadline": 5})
     assert (made.workers, made.deadline, made.to_dict()["domain"]) == (1, 5, "math_qa")
     assert pickle.loads(pickle.dumps(made)) == made
     assert read_answer("\\boxed{1} \\boxed{ 2 }").vote == "2"
     with pytest.raises(ConfigError, match=r"`deadline` \(0\)"):
         make_domain("math_qa", {"deadline": 0})
-
-
-def test_a_hub_data_set_is_named_with_its_configuration(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"countdown-selfplay\[math\]"):
+        MathQA().verify(["\\boxed{3}"], [Question("?", "4")])
     asked = []
     monkeypatch.setattr(
         "countdown_selfplay.data.files.load_dataset", lambda *given, **more: asked.append((given, more))
@@ -254,12 +230,6 @@ def test_a_hub_data_set_is_named_with_its_configuration(monkeypatch):
         (("openai/gsm8k", "main"), {"split": "test"}),
         (("HuggingFaceH4/MATH-500", None), {"split": "test"}),
     ]
-
-
-def test_a_missing_math_verify_names_the_extra(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"countdown-selfplay\[math\]"):
-        MathQA().verify(["\\boxed{3}"], [Question("?", "4")])
 
 
 def test_answers_without_a_verdict_are_counted_where_a_checker_may_fail():

@@ -103,15 +103,12 @@ def test_a_straggler_is_done_twice_and_taken_once(obeying, clock, tmp_path):
     assert (workers.counts["twice"], workers.counts["checked"]) == (1, 2)
 
 
-def test_what_the_function_raises_prints_or_eats_is_its_own_affair(obeying, clock):
+def test_what_a_function_raises_prints_or_eats_and_an_interruption_leave_nothing_behind(obeying, clock):
     results = obeying(processes=1, megabytes=2048).map([["raise"], ["print"], ["eat"], "a"])
     assert results[0] == Unchecked("error", "ValueError: no")
     assert results[1][0] == "print" and results[3][0] == "a"
     assert results[2].reason == "error" and results[2].detail.startswith("MemoryError")
-
-
-def test_a_call_that_was_interrupted_leaves_nothing_to_the_next_one(obeying, clock):
-    """Its first item was at work; the number of the next call's first item is the same."""
+    # Its first item was at work; the number of the next call's first item is the same.
     workers = obeying(processes=1)
     hand_out = workers._hand_out
 
@@ -147,13 +144,11 @@ def test_workers_end_with_the_process_that_started_them():
     assert int(done.stdout) > 0
 
 
-def test_a_function_that_is_not_there_is_one_sentence(capfd):
+def test_a_function_that_is_not_there_is_one_sentence_and_a_batch_has_its_time(capfd):
     with pytest.raises(ConfigError, match=r"'nowhere:check' ended \(exit code 1\) before it was ready"):
         Workers("nowhere:check", processes=1).map(["a"])
     assert "No module named 'nowhere'" in capfd.readouterr().err
-
-
-# -- starts that fail ---------------------------------------------------------------------------------------------
+    assert [batch_seconds(items, 10.0) for items in (1, 600, 1024)] == [300.0, 300.0, 512.0]
 
 
 @pytest.fixture
@@ -220,9 +215,6 @@ def test_a_worker_that_died_while_nothing_was_asked_is_no_failed_start(failing, 
     assert words(workers.map(["a", "b"])) == ["a", "b"]
 
 
-# -- the time of a batch ------------------------------------------------------------------------------------------
-
-
 def test_a_batch_of_answers_that_hang_is_ended_as_a_whole(obeying, clock, tmp_path, caplog):
     workers = obeying(processes=1, deadline=1000.0, batch=50.0)
     clock((tmp_path / "0").exists, 51.0)
@@ -248,7 +240,3 @@ def test_a_batch_ends_where_every_worker_dies_as_soon_as_it_is_ready(obeying, cl
     workers._take = killed_when_ready
     clock(lambda: len(deaths) > 2, 51.0)
     assert workers.map(["a"]) == [Unchecked("batch_timed_out")]
-
-
-def test_a_batch_may_take_30_deadlines_or_a_twentieth_of_one_for_each_item():
-    assert [batch_seconds(items, 10.0) for items in (1, 600, 1024)] == [300.0, 300.0, 512.0]

@@ -16,15 +16,12 @@ def ucb(**given):
     return make_proposer("ucb", {"candidates": 8, "pulls": 4, **given})
 
 
-def test_every_arm_is_pulled_once_before_any_twice():
+def test_every_arm_is_pulled_once_and_then_by_mean_and_uncertainty():
     bandit = ucb()
     pulled = []
     for _ in range(3):
         pulled.append(bandit.pull(None, {arm: pulled.count(arm) for arm in REGIMES}))
     assert sorted(pulled) == ["easy", "hard", "medium"]
-
-
-def test_ucb1_weighs_mean_and_uncertainty():
     # 4, 1, 1 pulls of 6; rewards .9, .5, .2: .9 + sqrt(2 ln 6 / 4) = 1.846, .5 + sqrt(2 ln 6) = 2.393, 2.093
     bandit = ucb()
     for arm, reward in [("easy", 0.9)] * 4 + [("medium", 0.5), ("hard", 0.2)]:
@@ -38,35 +35,13 @@ def test_ucb1_weighs_mean_and_uncertainty():
     assert bandit.pull(None, {**NONE, "medium": 8}) == "hard"
 
 
-def test_discounted_and_windowed_sums_forget():
+def test_discounted_and_windowed_sums_forget_and_thompson_draws_from_the_posterior():
     discounted, window = ucb(discount=0.5), ucb(window=2)
     for bandit in (discounted, window):
         for arm, reward in [("easy", 1.0), ("easy", 0.0), ("hard", 0.4)]:
             bandit.record(arm, reward)
     assert discounted.sums["easy"] == [0.25 + 0.5, 0.25] and discounted.sums["hard"] == [1.0, 0.4]
     assert window.sums == {"easy": [1.0, 0.0], "medium": [0.0, 0.0], "hard": [1.0, 0.4]}
-
-
-def test_a_pulls_reward_is_the_mean_score_between_its_least_and_greatest_value():
-    bandit = ucb()  # R_gen lies in [-.4, .5]; rows 0-1 are the first pull, 2-3 the second, and so on
-    bandit.pulled = ["easy", "hard", "hard", "medium"]
-    rows = np.array([0, 1, 2, 6])
-    bandit.learn_scores(None, Scored(rows, [], np.zeros(4), np.array([0.5, 0.32, -0.4, 0.05])))
-    # easy (.41 + .4) / .9 = .9; hard: 0 for the worst score, and 0 for a pull without a valid candidate; medium .5
-    assert bandit.sums["easy"] == pytest.approx([1, 0.9])
-    assert bandit.sums["hard"] == pytest.approx([2, 0.0]) and bandit.sums["medium"] == pytest.approx([1, 0.5])
-
-
-def test_progress_rewards_the_arm_whose_problems_became_solvable():
-    bandit = ucb(reward="progress")
-    bandit.pulled = ["easy"] * 4
-    bandit.learn_scores(None, Scored(np.array([0]), [], np.zeros(1), np.ones(1)))
-    assert bandit.sums["easy"] == [0, 0]  # scores do not count
-    bandit.learn_progress({"hard": [0.5, 0.1], "easy": [-0.2]})
-    assert bandit.sums["hard"] == pytest.approx([1, 0.65]) and bandit.sums["easy"] == pytest.approx([1, 0.4])
-
-
-def test_thompson_draws_from_the_posterior_of_each_arm():
     bandit = make_proposer("thompson", {"candidates": 8, "pulls": 4})
     for arm, reward in [("easy", 1.0)] * 4 + [("medium", 0.0)] * 4:
         bandit.record(arm, reward)
@@ -77,7 +52,20 @@ def test_thompson_draws_from_the_posterior_of_each_arm():
     assert pulled.count("medium") / 4000 < 0.01
 
 
-def test_an_arm_whose_problems_were_never_played_twice_counts_as_no_progress():
+def test_a_pulls_reward_is_its_mean_score_or_its_progress():
+    bandit = ucb()  # R_gen lies in [-.4, .5]; rows 0-1 are the first pull, 2-3 the second, and so on
+    bandit.pulled = ["easy", "hard", "hard", "medium"]
+    rows = np.array([0, 1, 2, 6])
+    bandit.learn_scores(None, Scored(rows, [], np.zeros(4), np.array([0.5, 0.32, -0.4, 0.05])))
+    # easy (.41 + .4) / .9 = .9; hard: 0 for the worst score, and 0 for a pull without a valid candidate; medium .5
+    assert bandit.sums["easy"] == pytest.approx([1, 0.9])
+    assert bandit.sums["hard"] == pytest.approx([2, 0.0]) and bandit.sums["medium"] == pytest.approx([1, 0.5])
+    bandit = ucb(reward="progress")
+    bandit.pulled = ["easy"] * 4
+    bandit.learn_scores(None, Scored(np.array([0]), [], np.zeros(1), np.ones(1)))
+    assert bandit.sums["easy"] == [0, 0]  # scores do not count
+    bandit.learn_progress({"hard": [0.5, 0.1], "easy": [-0.2]})
+    assert bandit.sums["hard"] == pytest.approx([1, 0.65]) and bandit.sums["easy"] == pytest.approx([1, 0.4])
     bandit, round = ucb(reward="progress"), ScriptedRound(lambda *given: "", {"prover": (8, 1)})
     bandit.choose(round, range(8))
     bandit.learn_progress({"easy": [0.5]})  # (1 + .5) / 2; nothing was heard of the two others

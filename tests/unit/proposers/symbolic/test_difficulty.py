@@ -50,7 +50,7 @@ def labelled(count, seed):
     return features, generator.binomial(8, p) / 8, p
 
 
-def test_the_predictor_learns_ranks_and_is_calibrated_on_new_problems():
+def test_the_predictor_is_calibrated_on_new_problems_and_the_ensemble_less_sure_of_them():
     features, rate, _ = labelled(800, 0)
     predictor = Predictor()
     logged = predictor.learn(features, rate, 8)
@@ -60,21 +60,6 @@ def test_the_predictor_learns_ranks_and_is_calibrated_on_new_problems():
     # on unseen labels: no better than the true p, whose Brier score is the mean of p (1 - p), and near to it
     assert (p * (1 - p)).mean() - 0.01 < logged["brier"] < (p * (1 - p)).mean() + 0.015
     assert logged["auc"] > 0.8
-
-
-def test_without_labels_it_says_the_prior_and_warns_once(caplog):
-    predictor = Predictor()
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            assert predictor.estimate(None, PROBLEMS, np.zeros((30, 4))).tolist() == [0.5] * 30
-    assert len(caplog.records) == 1 and "has 0 labels and needs 50" in caplog.text
-    few = labelled(49, 0)
-    assert predictor.learn(*few[:2], 8) == {} and not predictor.models
-    predictor.learn(few[0][:1], few[1][:1], 8)
-    assert predictor.models
-
-
-def test_the_ensemble_is_less_sure_of_what_it_has_not_seen():
     features, rate, _ = labelled(400, 0)
     bold, careful = Uncertainty(confidence=0.0), Uncertainty(confidence=2.0)
     for one in (bold, careful):
@@ -85,6 +70,21 @@ def test_the_ensemble_is_less_sure_of_what_it_has_not_seen():
     assert bold.predict(new) == pytest.approx(p.mean(0))
     assert careful.predict(new) == pytest.approx(np.clip(p.mean(0) - 2 * p.std(0), 0, 1))
     assert (careful.predict(new) <= bold.predict(new)).all()
+
+
+def test_without_labels_it_says_the_prior_and_without_its_library_the_extra(caplog, monkeypatch):
+    predictor = Predictor()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert predictor.estimate(None, PROBLEMS, np.zeros((30, 4))).tolist() == [0.5] * 30
+    assert len(caplog.records) == 1 and "has 0 labels and needs 50" in caplog.text
+    few = labelled(49, 0)
+    assert predictor.learn(*few[:2], 8) == {} and not predictor.models
+    predictor.learn(few[0][:1], few[1][:1], 8)
+    assert predictor.models
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(MissingExtraError, match=r"countdown-selfplay\[symbolic\]"):
+        Predictor()
 
 
 def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
@@ -117,19 +117,7 @@ def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
         Predictor(str(tmp_path / "none.jsonl"))
 
 
-def test_a_missing_library_is_an_error_that_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(MissingExtraError, match=r"countdown-selfplay\[symbolic\]"):
-        Predictor()
-
-
-def test_platt_undoes_a_stretch_and_a_shift():
-    logit = np.linspace(-4, 4, 400)
-    rate = 1 / (1 + np.exp(-(0.5 * logit - 1)))
-    assert platt(logit, rate, np.full(400, 100.0)) == pytest.approx((0.5, -1), abs=0.01)
-
-
-def test_brier_auc_and_reliability_by_hand():
+def test_platt_brier_auc_and_reliability_by_hand():
     p, rate = np.array([0.2, 0.2, 0.9]), np.array([0.0, 0.5, 1.0])
     # single answers: .04 + 0, .09 + .25, .01 + 0
     assert brier(p, rate) == pytest.approx((0.04 + 0.34 + 0.01) / 3)
@@ -139,9 +127,12 @@ def test_brier_auc_and_reliability_by_hand():
     assert reliability(p, rate) == [(2, pytest.approx(0.2), 0.25), (1, 0.9, 1.0)]
     assert calibration_error(p, rate) == pytest.approx((2 * 0.05 + 0.1) / 3)
     assert reliability(np.array([1.0]), np.array([1.0])) == [(1, 1.0, 1.0)]
+    logit = np.linspace(-4, 4, 400)
+    rate = 1 / (1 + np.exp(-(0.5 * logit - 1)))
+    assert platt(logit, rate, np.full(400, 100.0)) == pytest.approx((0.5, -1), abs=0.01)
 
 
-def test_what_is_said_after_learning_is_about_the_labels_that_came_last():
+def test_what_is_said_after_learning_is_about_fresh_labels_of_new_problems():
     """1,000 labels of a rate that a feature says exactly, then 60 of its opposite: seen by all labels the trees are
     nearly right, on the fresh ones they are wrong."""
     drawn = np.random.default_rng(0).random((1060, 3))
@@ -151,10 +142,7 @@ def test_what_is_said_after_learning_is_about_the_labels_that_came_last():
     assert first["brier"] < 0.02 and first["auc"] > 0.99
     fresh = predictor.learn(drawn[1000:], rate[1000:], 8)
     assert fresh["brier"] > 0.5 and fresh["auc"] < 0.3
-
-
-def test_a_problem_that_was_labelled_twice_is_no_label_of_its_own():
-    """Features say nothing of these rates. A second label, if the trees had seen the first, would be known."""
+    # Features say nothing of these rates. A second label, if the trees had seen the first, would be known.
     once = np.random.default_rng(0).random((400, 3))
     rate = np.random.default_rng(1).integers(0, 2, 400).astype(float)
     predictor = Predictor(leaves=63, trees=200)

@@ -13,14 +13,6 @@ def policy(**given):
     return Policy(**{"inputs": 3, "hidden": 8, "actions": [4, 4], "learning_rate": 0.05, "seed": 0, **given})
 
 
-def test_the_policy_draws_no_number_of_torchs_own_generator():
-    before = torch.get_rng_state()
-    first, second = policy(), policy()
-    assert torch.equal(before, torch.get_rng_state())
-    assert all(torch.equal(a, b) for a, b in zip(first.weights, second.weights, strict=True))
-    assert not torch.equal(first.weights[0], policy(seed=1).weights[0])
-
-
 def test_the_gradient_is_that_of_reinforce_with_an_entropy_bonus():
     """Of the output biases: d/dz -r log q(a) = -r (1[a] - q), and d/dz -H = q (log q + H), each a mean over rows."""
     own = policy()
@@ -38,11 +30,16 @@ def test_the_gradient_is_that_of_reinforce_with_an_entropy_bonus():
     assert found == pytest.approx(float(-sum((part * part.log()).sum(1).mean() for part in q)))
 
 
-def test_actions_are_drawn_by_their_probabilities():
+def test_actions_are_drawn_by_their_probabilities_and_none_from_torchs_own_generator():
     q = np.tile([0.1, 0.2, 0.3, 0.4], (20000, 1))
     drawn = np.bincount(_drawn(q, np.random.default_rng(0)), minlength=4) / 20000
     assert drawn == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.012)
     assert _drawn(np.array([[0.0, 1.0 - 1e-17]]), np.random.default_rng(0)).tolist() == [1]
+    before = torch.get_rng_state()
+    first, second = policy(), policy()
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(torch.equal(a, b) for a, b in zip(first.weights, second.weights, strict=True))
+    assert not torch.equal(first.weights[0], policy(seed=1).weights[0])
 
 
 def test_a_saved_policy_of_other_seed_features_or_actions_is_refused():

@@ -28,24 +28,18 @@ def test_distances_are_those_of_a_search_through_all(total):
     assert np.array_equal(index.points_AF, known) and len(index) == total
 
 
-def test_repeated_points_change_no_distance():
-    index = Nearest(4)
-    index.add(np.repeat(np.eye(4), 5000, axis=0))
-    assert index.distance(np.zeros((1, 4))).tolist() == [1.0] and len(index) == 20_000
-
-
-def test_an_empty_index_is_infinitely_far_and_an_empty_archive_at_1():
-    assert Nearest(3).distance(np.zeros((2, 3))).tolist() == [np.inf] * 2
-    assert NoveltyArchive(7).distance(np.zeros((2, 7))).tolist() == [1.0] * 2
-
-
-def test_the_archives_distance_is_the_root_mean_square():
+def test_the_archives_distance_is_the_root_mean_square_and_1_without_a_point():
     archive = NoveltyArchive(7)
     archive.add(["a"], np.zeros((1, 7)))
     point = np.zeros((1, 7))
     point[0, :2] = 0.6, 0.8  # length 1, over the root of 7 columns
     assert archive.distance(point) == pytest.approx([1 / 7**0.5])
     assert "a" in archive and "b" not in archive and len(archive) == 1
+    assert Nearest(3).distance(np.zeros((2, 3))).tolist() == [np.inf] * 2
+    assert NoveltyArchive(7).distance(np.zeros((2, 7))).tolist() == [1.0] * 2
+    index = Nearest(4)
+    index.add(np.repeat(np.eye(4), 5000, axis=0))
+    assert index.distance(np.zeros((1, 4))).tolist() == [1.0] and len(index) == 20_000
 
 
 def test_a_saved_archive_comes_back_and_another_feature_set_or_rule_set_is_refused():

@@ -23,13 +23,9 @@ KINDS = {
     "mutation": {"difficulty": "predictor", "difficulty_kwargs": {"least": 10, "trees": 10}},
     "ucb": {"window": 6},
     "thompson": {"discount": 0.9, "reward": "progress", "features": 7},
-    "factorized": {
-        "difficulty": "uncertainty",
-        "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2},
-        "played_labels": True,
-        "relabel_every": 0,
-    },
-}
+    "factorized": {"difficulty": "uncertainty", "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2},
+                   "played_labels": True, "relabel_every": 0},
+}  # fmt: skip
 
 
 def by_size(role, row, i):
@@ -48,7 +44,7 @@ def game(name, **given):
     )
 
 
-def test_the_cascade_refuses_by_the_first_check_and_adds_up():
+def test_the_cascade_refuses_by_the_first_check_and_held_out_problems_and_repeats():
     proposer = make_proposer("mutation", {"refresh": 1, "candidates": 300, "keep": 30})
     proposer.propose(a_round(), ANCHORS)
     first = proposer.logged()
@@ -61,9 +57,6 @@ def test_the_cascade_refuses_by_the_first_check_and_adds_up():
         assert all(declaration_of(name, SYMBOLIC) for name in logged)
     assert len(set(proposer.archive.listed)) == len(proposer.archive.listed) == 60
     assert not any(heldout_key(key) for key in proposer.archive.listed)
-
-
-def test_held_out_problems_of_the_run_and_repeats_are_refused():
     proposer = make_proposer("mutation", {"refresh": 1, "candidates": 200, "keep": 200})
     proposer.propose(a_round(), ANCHORS)
     keys = list(proposer.archive.listed)
@@ -90,7 +83,7 @@ def test_a_problem_made_several_times_is_taken_once():
     assert own.logged()["proposer/rejected_archived"] == 0.1
 
 
-def test_a_quarter_of_the_slots_come_from_the_buffer_and_refreshes_from_the_clock():
+def test_a_quarter_of_the_slots_come_from_the_buffer_which_hears_the_solve_rate():
     own = make_proposer("mutation", {**SMALL, "refresh": 3})
     for index in range(5):
         proposals = own.propose(a_round(index), ANCHORS)
@@ -98,9 +91,6 @@ def test_a_quarter_of_the_slots_come_from_the_buffer_and_refreshes_from_the_cloc
         assert {DOMAIN.key(p.problem) for p in proposals} <= set(own.buffer.entries)
         assert ("proposer/raw" in own.logged()) == (index in (0, 3))
     assert own.refreshes == 2
-
-
-def test_what_is_played_tells_the_buffer_its_solve_rate():
     own = game("ucb")
     own.play(a_round(), ANCHORS)
     measured = [entry for entry in own.proposer.buffer.entries.values() if entry.measured]
@@ -170,15 +160,12 @@ def test_two_processes_decide_alike_and_as_one(name):
     assert {*in_ranks(2, play)} == {play(0, None)}
 
 
-def test_a_gate_that_refuses_all_leaves_anchors_and_a_starved_round():
+def test_a_gate_that_refuses_all_starves_and_seeds_come_from_the_archive_too():
     own = game("ucb", selection="hard_band", selection_kwargs={"low": 0.99, "high": 1.0, "least_diversity": 1.1})
     found = own.play(a_round(), ANCHORS).metrics
     assert found["round/starved"] == 1 and found["round/anchor_slots"] == 16
     assert found["proposer/selected"] == 0 and found["proposer/eligible_rate"] == 0
     assert "proposer/diversity" not in found and "proposer/least_p" not in found
-
-
-def test_seeds_come_from_the_archive_too_and_none_at_all_is_an_error():
     own = make_proposer("mutation", {**SMALL, "archive_seeds": 1.0})
     own.propose(a_round(), ANCHORS)
     kept = set(own.archive.listed)
@@ -212,15 +199,13 @@ def test_the_first_refresh_is_as_far_from_the_anchors_as_brute_force_says():
     assert proposer.logged()["proposer/diversity"] == pytest.approx(np.mean(nearest)) and np.mean(nearest) < 0.5
 
 
-def test_generated_problems_are_shown_in_any_order_of_their_numbers():
+def test_generated_problems_are_in_any_order_and_another_seed_begins_with_another_policy():
     proposer = make_proposer("mutation", {"candidates": 200, "keep": 100, "generated_fraction": 1.0})
     shown = [proposal.problem for proposal in proposer.propose(a_round(), ANCHORS)]
     assert len(shown) == 16 and [p.key for p in shown] == [DOMAIN.mutations.problem_of_key(p.key).key for p in shown]
     ascending = sum(list(p.numbers) == sorted(p.numbers) for p in shown)
     assert 0 < ascending < 10  # about a sixth of those with three different numbers: 16 ascending ones have p = 1e-12
 
-
-def test_another_training_seed_begins_with_another_action_policy():
     def weights(seed):
         round = a_round()
         round.seed = lambda *key: seed_from(seed, *key)

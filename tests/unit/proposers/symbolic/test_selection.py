@@ -11,41 +11,27 @@ P = np.array([0.0, 0.4, 0.5, 1.0])
 DIVERSITY = np.array([0.3, 0.2, 0.0, 1.0])
 
 
-def test_the_score_is_minus_the_distance_to_the_band_plus_half_the_diversity():
+def test_the_score_is_minus_the_distance_to_the_band_and_hard_band_refuses_by_it_first():
     assert Selection().reward(P, DIVERSITY) == pytest.approx([-0.2 + 0.15, 0.1, 0.0, -0.4 + 0.5])
     assert Selection().bounds == (-0.4, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("rule", "p", "diversity", "count", "chosen"),
-    [
-        ("top_k", P, DIVERSITY, 3, [1, 3, 2]),  # scores -.05, .1, 0, .1: the first of equals
-        # charged three times, where twice or four times would be another order: -3 x .3 + .45 = -.45, -3 x .2 + .1 =
-        # -.5; and in the band 0 - 3 x .01 for what is missing of diversity, beside -3 x .01 + .01 = -.02
-        ("soft_penalty", np.array([0.9, 0.8, 0.4, 0.61]), np.array([0.9, 0.2, 0.0, 0.02]), 4, [3, 2, 0, 1]),
-    ],
-)
-def test_rules_that_refuse_nothing_take_the_best(rule, p, diversity, count, chosen):
-    found = Selection(rule).select(p, diversity, count, seed=0)
-    assert found.chosen.tolist() == chosen and set(found.verdicts) == {"admitted"}
-
-
-def test_hard_band_refuses_by_difficulty_first_and_then_by_diversity():
     found = Selection("hard_band").select(P, DIVERSITY, 3, seed=0)
     assert found.verdicts == ["too_hard", "admitted", "low_diversity", "too_easy"] and found.chosen.tolist() == [1]
     edges = Selection("hard_band").select(np.array([0.2, 0.6]), np.array([0.01, 0.01]), 2, seed=0)
     assert edges.verdicts == ["admitted", "admitted"]  # both ends and the threshold belong to it
 
 
-def test_sampled_draws_by_the_exponential_of_the_score():
-    rule = Selection("sampled", temperature=0.1)
-    p, diversity = np.array([0.4, 0.4]), np.array([0.2, 0.0])  # scores .1 and 0: odds of e to 1
-    first = [rule.select(p, diversity, 1, seed).chosen[0] for seed in range(4000)]
-    assert np.mean(np.array(first) == 0) == pytest.approx(np.e / (1 + np.e), abs=0.025)
-    assert sorted(rule.select(p, diversity, 2, 0).chosen) == [0, 1]
+@pytest.mark.parametrize(("rule", "p", "diversity", "count", "chosen"), [
+    ("top_k", P, DIVERSITY, 3, [1, 3, 2]),  # scores -.05, .1, 0, .1: the first of equals
+    # charged three times, where twice or four times would be another order: -3 x .3 + .45 = -.45, -3 x .2 + .1 =
+    # -.5; and in the band 0 - 3 x .01 for what is missing of diversity, beside -3 x .01 + .01 = -.02
+    ("soft_penalty", np.array([0.9, 0.8, 0.4, 0.61]), np.array([0.9, 0.2, 0.0, 0.02]), 4, [3, 2, 0, 1]),
+])  # fmt: skip
+def test_rules_that_refuse_nothing_take_the_best(rule, p, diversity, count, chosen):
+    found = Selection(rule).select(p, diversity, count, seed=0)
+    assert found.chosen.tolist() == chosen and set(found.verdicts) == {"admitted"}
 
 
-def test_the_reservoir_draws_evenly_from_three_strata_and_fills_up():
+def test_the_reservoir_keeps_the_newest_and_draws_evenly_from_three_strata():
     reservoir = Reservoir(100)
     p = np.array([0.1] * 2 + [0.4] * 20 + [0.9] * 20)
     reservoir.add([f"{i}" for i in range(42)], p)
@@ -54,9 +40,6 @@ def test_the_reservoir_draws_evenly_from_three_strata_and_fills_up():
     assert [sum(i < 2 for i in drawn), sum(2 <= i < 22 for i in drawn), sum(i >= 22 for i in drawn)] == [2, 5, 5]
     assert len(reservoir) == 30 and not {f"{i}" for i in drawn} & set(reservoir.keys)
     assert len(reservoir.draw(99, 0.2, 0.6, seed=0)) == 30 and len(reservoir) == 0
-
-
-def test_the_reservoir_keeps_the_newest_and_a_problem_once():
     reservoir = Reservoir(3)
     reservoir.add(["a", "b", "c"], np.array([0.1, 0.2, 0.3]))
     reservoir.add(["b", "d"], np.array([0.9, 0.4]))
@@ -66,7 +49,7 @@ def test_the_reservoir_keeps_the_newest_and_a_problem_once():
     assert again.keys == reservoir.keys and (again.p_R == reservoir.p_R).all()
 
 
-def test_the_buffer_draws_each_problem_alike_however_old_or_hard():
+def test_the_buffer_draws_alike_or_by_weights_and_sampled_selection_by_the_score():
     band = Selection()
     replay = ProblemReplay()
     keys = ["unsolvable", "in the band", "always solved"]
@@ -75,16 +58,6 @@ def test_the_buffer_draws_each_problem_alike_however_old_or_hard():
     first = [replay.draw(1, 0, band, seed)[0].key for seed in range(4000)]
     for key in keys:  # a third each; standard error sqrt(1/3 x 2/3 / 4000) = .0075
         assert first.count(key) / 4000 == pytest.approx(1 / 3, abs=0.025)
-
-
-def test_a_full_buffer_without_weights_drops_the_oldest_and_of_a_round_the_last():
-    replay = ProblemReplay(capacity=3)
-    replay.add(["a", "b"], [0.4, 0.4], ["x"] * 2, now=0, band=Selection())
-    replay.add(["c", "d"], [0.0, 1.0], ["x"] * 2, now=10, band=Selection())
-    assert list(replay.entries) == ["a", "c", "d"]
-
-
-def test_with_weights_the_buffer_prefers_young_problems_near_the_band():
     band = Selection()
     replay = ProblemReplay(capacity=10, half_life=50, softness=0.2)
     replay.add(["old", "young", "easy"], [0.4, 0.4, 0.8], ["x"] * 3, now=0, band=band)
@@ -95,9 +68,18 @@ def test_with_weights_the_buffer_prefers_young_problems_near_the_band():
     for key, weight in (("old", 0.5), ("young", 1), ("easy", np.exp(-1))):
         assert first.count(key) / 4000 == pytest.approx(weight / total, abs=0.025)
     assert len(replay.draw(9, 0, band, 0)) == 3  # each once
+    rule = Selection("sampled", temperature=0.1)
+    p, diversity = np.array([0.4, 0.4]), np.array([0.2, 0.0])  # scores .1 and 0: odds of e to 1
+    first = [rule.select(p, diversity, 1, seed).chosen[0] for seed in range(4000)]
+    assert np.mean(np.array(first) == 0) == pytest.approx(np.e / (1 + np.e), abs=0.025)
+    assert sorted(rule.select(p, diversity, 2, 0).chosen) == [0, 1]
 
 
-def test_the_buffer_drops_what_weighs_least_and_remembers_what_was_measured():
+def test_a_full_buffer_drops_the_oldest_or_what_weighs_least():
+    replay = ProblemReplay(capacity=3)
+    replay.add(["a", "b"], [0.4, 0.4], ["x"] * 2, now=0, band=Selection())
+    replay.add(["c", "d"], [0.0, 1.0], ["x"] * 2, now=10, band=Selection())
+    assert list(replay.entries) == ["a", "c", "d"]
     band = Selection()
     replay = ProblemReplay(capacity=2, half_life=10, softness=0.2)
     replay.add(["a", "b", "c"], [0.0, 0.4, 0.5], ["x", "y", "z"], now=0, band=band)
