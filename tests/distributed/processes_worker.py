@@ -20,7 +20,6 @@ def main(output):
     found = {
         "gather": processes.gather([rank] * (rank + 1)),
         "total": processes.total([0.1, 10.0**rank]),
-        "largest": processes.largest([float(rank), -float(rank)]),
         "together": processes.together(lambda: rank),
         "main": processes.main,
     }

@@ -55,7 +55,6 @@ def test_what_two_processes_exchange(tmp_path):
         assert found == {
             "gather": [0, 1, 1],
             "total": [0.2, 11.0],
-            "largest": [1.0, 0.0],
             "together": 0,
             "main": rank == 0,
             "error": "from process 0",

@@ -55,6 +55,8 @@ def test_what_bf16_does_not_hold_stays_in_the_state_dict_and_outside_autocast_in
         assert model.get_output_embeddings().weight.dtype == torch.float32
         assert equal({name: value.float() for name, value in model.state_dict().items()}, before)
         assert model(input_ids=torch.tensor([[1, 5, 9]])).logits.dtype == torch.float32
+        lossy.weight.add_(1)  # as a merged adapter does: the numbers of before are not those of the layer
+        assert torch.equal(lossy.state_dict()["weight"], lossy.weight)
 
 
 def test_layers_that_take_gradients_and_heads_are_left_alone():

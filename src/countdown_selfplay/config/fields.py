@@ -34,12 +34,12 @@ class RoleFields:
     problems_per_round: int = option(
         8,
         "Problems that each prover attempts in a round, num_generations times each, over all processes.",
-        Range(1, why="problems"),
+        Range(1, why="a round needs a problem"),
     )
     proposals_per_round: int = option(
         8,
         "Problems that each conjecturer writes in a round, over all processes: whole groups of its num_generations.",
-        Range(1, why="problems; without a conjecturer (conjecturer_players 0) it is not read"),
+        Range(0, why="it is not read without a conjecturer (conjecturer_players 0)"),
     )
     steps_per_round: int = option(
         1,
@@ -56,7 +56,7 @@ class RoleFields:
     max_tokens_per_micro_batch: int = option(
         0,
         "Most tokens, padding among them, that the rows of a micro-batch have beside the bound on their number, "
-        "per_device_train_batch_size. 0: no bound.",
+        "per_device_train_batch_size; where players share a pass (mixed_adapters), of each. 0: no bound.",
         Range(0, why="tokens; 0 is no bound"),
     )
     reset_optimizer: Literal["never", "round"] = option(

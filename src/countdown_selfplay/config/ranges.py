@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 from ..errors import ConfigError
-from ..options import INF, Range, help_of, json_object
+from ..options import INF, Range, help_of, json_object, typed
 
 RANGES = {  # a field, and the roles' own settings of that name
     "learning_rate": Range(0, INF, "0 freezes the role"),
@@ -58,6 +58,9 @@ def check_numbers(config: Any) -> None:
     of another library belong; None is left alone."""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)
+        if "help" in field.metadata and field.type == "int" and hasattr(config, field.name):
+            value = typed(field.name, int, value)
+            setattr(config, field.name, value)
         if field.name in _OBJECTS and isinstance(value, str):
             json_object(field.name, value)
         RANGES.get(field.name, help_of(field).range).check(field.name, value)

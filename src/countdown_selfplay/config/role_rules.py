@@ -86,6 +86,10 @@ def check_players(config: SelfPlaySettings) -> None:
 def check_sizes(config: SelfPlaySettings) -> None:
     """Whole groups of proposals, and a token budget that holds a sequence."""
     writing, proposals = config.players_of("conjecturer"), config.proposals_per_round
+    if writing and not proposals:
+        raise ConfigError(
+            "`proposals_per_round` (0) must be at least 1; for no conjecturer set conjecturer_players=0."
+        )
     if writing and proposals % (group := config.role(writing[0]).num_generations):
         below = proposals // group * group
         near = " or ".join(str(size) for size in (below, below + group) if size)
@@ -93,20 +97,27 @@ def check_sizes(config: SelfPlaySettings) -> None:
             f"`proposals_per_round` ({proposals}) must be a multiple of `{group_name(config, 'conjecturer')}` "
             f"({group}), the proposals that a conjecturer writes to one prompt; set it to {near}."
         )
+    for s in config.one_of_each_kind:
+        if s.trained and not s.sequences_per_step and config.samples()[s.role] < config.steps_per_round:
+            raise ConfigError(
+                f"`steps_per_round` ({config.steps_per_round}) must be at most the {config.samples()[s.role]} samples "
+                f"of the {s.kind} in a round, which the steps share; lower it, or set sequences_per_step."
+            )
     check_tokens(config, {})
 
 
-def check_tokens(config: SelfPlaySettings, prompts: Mapping[str, int]) -> None:
-    """The token budget of a micro-batch holds one sequence of each trained role. prompts: kind -> tokens of its
-    longest prompt, as far as known."""
+def check_tokens(config: SelfPlaySettings, prompts: Mapping[str, int], moves: int = 1) -> None:
+    """The token budget of a micro-batch holds one answer of each trained role. prompts: kind -> tokens of its longest
+    prompt, as far as known. moves: of an answer of the solver, which are in one micro-batch."""
     budget = config.max_tokens_per_micro_batch
     for s in (s for s in config.one_of_each_kind if s.trained and budget):
-        prompt = prompts.get(s.kind, 1)
-        if budget < (least := prompt + s.max_completion_length):
+        prompt, rows = prompts.get(s.kind), moves if s.kind == config.solver.kind else 1
+        if budget < (least := rows * ((prompt or 1) + s.max_completion_length)):
+            said = "a prompt" if prompt is None else f"{prompt} tokens of prompt"
             raise ConfigError(
-                f"`max_tokens_per_micro_batch` ({budget}) must hold one sequence of the {s.kind}, {prompt} tokens of "
-                f"prompt{'' if s.kind in prompts else ' at least'} and {s.max_completion_length} of completion; set "
-                f"it to {least} or more, to 0 for no bound, or lower max_completion_length."
+                f"`max_tokens_per_micro_batch` ({budget}) must hold one answer of the {s.kind}, {said} and "
+                f"{s.max_completion_length} of completion{f' in each of {rows} moves' * (rows > 1)}; set it to "
+                f"{least} or more, to 0 for no bound, or lower max_completion_length."
             )
 
 

@@ -77,7 +77,8 @@ class Role:
     demonstrations_per_step: int = option(
         0,
         "Demonstrations in each optimizer step, beside the {role}'s answers and over all processes, in the supervised "
-        "term (sft_coef): an anchor that keeps what it can do. The domain makes them.",
+        "term (sft_coef): an anchor that keeps what it can do. The domain makes them. A step without a signal of the "
+        "{role} takes none.",
     )
     temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
     top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")

@@ -20,7 +20,7 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Processes:
     """rank: this process's number of `world`. device: where its tensors are. in_step: they must also take the same
-    steps of generation, as where no process holds whole weights. `gather`, `total`, `largest`, `wait` and `together`
+    steps of generation, as where no process holds whole weights. `gather`, `total`, `wait` and `together`
     are called by all of them, equally often and in the same order."""
 
     rank: int = 0
@@ -42,16 +42,9 @@ class Processes:
 
     def total(self, values: list[float]) -> list[float]:
         """Each value summed over the processes, in float64."""
-        return self._reduced(values, "sum")
-
-    def largest(self, values: list[float]) -> list[float]:
-        """The largest of each value over the processes, in float64."""
-        return self._reduced(values, "max")
-
-    def _reduced(self, values: list[float], how: str) -> list[float]:
         if self.world == 1:
             return values
-        return reduce(torch.tensor(values, dtype=torch.float64, device=self.device), how).tolist()
+        return reduce(torch.tensor(values, dtype=torch.float64, device=self.device), "sum").tolist()
 
     def wait(self) -> None:
         """Until all of them are here."""

@@ -142,7 +142,7 @@ def load_run(folder: Path) -> Run:
         rounds.append({"step": one["iteration"], **rates})
     samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
     environment, rollbacks = description.get("environment"), _rows(folder / "rollbacks.jsonl")
-    each = steps_counted(description)
+    each = 1 if iterations else steps_counted(description)
     for row in [*rounds, *others, *samples, *rollbacks] if each > 1 else ():
         if isinstance(row.get("step"), int | float):
             row["step"] = row["step"] / each if row["step"] % each else row["step"] // each

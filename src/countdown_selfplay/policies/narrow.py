@@ -25,7 +25,9 @@ class NarrowLinear(nn.Linear):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination.update({prefix + name: value for name, value in self.exact.items()})
+        for name, value in self.exact.items():  # unless other numbers have come there since
+            if torch.equal(value.bfloat16(), getattr(self, name).detach().cpu()):
+                destination[prefix + name] = value
 
 
 def frozen_linears(module: nn.Module) -> list[nn.Linear]:

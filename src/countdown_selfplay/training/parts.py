@@ -16,6 +16,7 @@ from ..config import JointSelfPlayConfig
 from ..config.fields import Thresholds
 from ..config.role_rules import check_tokens
 from ..config.roles import FLAT
+from ..contract.domain import in_moves
 from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
@@ -228,7 +229,8 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
     critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide is asked once
     prompts = example_prompts(domain, asked, dialogues=bool(critics))
     made = ready(tokenizer, prompts, args.chat_template_kwargs)
-    check_tokens(args, {kind: len(prompt_ids(made, row["prompt"])) for kind, row in asked.items()})
+    tokens = {kind: len(prompt_ids(made, row["prompt"])) for kind, row in asked.items()}
+    check_tokens(args, tokens, int(domain.most_moves) if in_moves(domain) else 1)
     return made
 
 

@@ -75,7 +75,7 @@ def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[S
     if steps == 1:
         return [list(samples)]
     answers = by_answer(samples)
-    units = _units(answers, len(answers) // steps)
+    units = list(map(list, answers)) if len(answers) % steps else _units(answers, len(answers) // steps)
     order = list(range(len(units)))
     random.Random(seed).shuffle(order)
     parts = [sorted(order[len(units) * i // steps : len(units) * (i + 1) // steps]) for i in range(steps)]
@@ -241,4 +241,6 @@ class Planner:
         if not (held or proportional):
             return samples, []
         live = [sample for sample in samples if sample.credited and not held]
+        if not (live or self.drop_signalless):  # a gradient of 0, after which momentum and weight decay act
+            return samples[:1], samples[1:]
         return live, [sample for sample in samples if held or not sample.credited]

@@ -190,7 +190,10 @@ class Rollouts:
         """(B, T) of completions under `model`, without a graph."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
-        length, size = tensors["completion_ids"].size(1), self.turns.args.per_device_train_batch_size
+        args, length = self.turns.args, tensors["completion_ids"].size(1)
+        size = args.per_device_train_batch_size
+        if args.max_tokens_per_micro_batch:
+            size = min(size, max(args.max_tokens_per_micro_batch // ids.size(1), 1))
         logps, *_ = self.trl._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
         return logps
 

@@ -85,7 +85,7 @@ class RoundLoop:
         steps = [self._step(i, cut) for i in range(max([1, *map(len, cut.values())]))]
         for role in self.learners:
             answers = sum(step.counts[role].sequences for step in steps)
-            metrics[f"{role}/trained_samples"] = answers * self.processes.world
+            metrics[f"{role}/trained_samples"] = round(answers * self.processes.world)
         self._count_solved(result)
         self.frame.rounds += 1
         self.book.add(metrics, result.samples)

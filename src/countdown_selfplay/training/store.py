@@ -181,11 +181,12 @@ class Store:
         """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]};
         CheckpointError if one must not. `state`: of the checkpoint, where it has been read."""
         state = states.read(folder) if state is None else state
-        each = state.get("settings", {}).get("steps_per_round", 1)
-        if each > 1 and manifest_of(folder).get("counts") != "rounds":
+        known = state.get("settings") or {"problems_per_round": None}
+        if "problems_per_round" not in known or manifest_of(folder).get("counts") != "rounds":
             raise CheckpointError(
-                f"Cannot resume from {folder}: it counts optimizer steps, {each} a round, and this version counts "
-                "rounds; go on with the version that wrote it, or start from its policies (--model_name_or_path)."
+                f"Cannot resume from {folder}: an earlier version wrote it, whose rounds had other sizes and whose "
+                "steps may be optimizer steps; go on with that version, or start from the checkpoint's policies "
+                "(--model_name_or_path)."
             )
         for name, value in self._shape().items():
             if state[name] != value:

@@ -47,7 +47,7 @@ def test_a_token_budget_holds_a_sequence_of_each_trained_role():
     frozen = {"conjecturer": {"weights": "start"}}
     budget = dict(max_tokens_per_micro_batch=11, conjecturer_max_completion_length=90, prover_max_completion_length=10)
     assert config(roles=frozen, **budget)
-    with pytest.raises(ConfigError, match=r"the conjecturer, 1 tokens .* at least and 90 .* set it to 91 or more"):
+    with pytest.raises(ConfigError, match=r"the conjecturer, a prompt and 90 .* set it to 91 or more"):
         config(**budget)
     args = config(max_tokens_per_micro_batch=20, max_completion_length=10)
     check_tokens(args, {"prover": 10})

@@ -51,6 +51,8 @@ def test_counts_are_of_what_is_trained_on_and_an_episode_is_one_answer():
         (6, 4, [6] * 4, False),  # 24 answers, 6 a step, which hold no whole groups of 4
         (5, 2, [10, 10], False),
         (3, 5, [2, 2, 3, 2, 3], False),
+        (7, 6, [4, 5, 5, 4, 5, 5], False),
+        (1, 8, [0, 1] * 4, False),
         (4, 1, [16], True),
     ],
 )
@@ -232,9 +234,12 @@ def test_a_role_without_signal_is_held_or_moves_by_its_regulariser():
     assert planned(planner(proportional=False, sharing=shared).step(both)) == moved
     step = planner(IN_STEP, proportional=False).step(both)
     assert planned(step) == moved and step.still == {"b"}  # its passes run, and its gradient is not used
-    # a gradient of 0 is none, in whichever way a pass is run
+    # not dropped, a gradient of 0 lets momentum act, in whichever way a pass is run; without a row there is none
     for room in (ROOM, IN_STEP):
-        assert planner(room, drop=False).step(both).still == planner(room, drop=False).step({"b": []}).still == {"b"}
+        assert not planner(room, drop=False).step(both).still
+        assert planner(room, drop=False).step({"b": []}).still == {"b"}
+    free = planner(drop=False).step(both)
+    assert planned(free) == [("a", [1], True), ("b", [6], True), ("b", [7], False)]
 
 
 def test_episodes_without_credit_are_not_even_measured():

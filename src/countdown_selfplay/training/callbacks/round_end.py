@@ -91,7 +91,7 @@ class RoundEnd(TrainerCallback):
         for role in learners:
             counts = step.counts[role]
             if not counts.sequences:  # nothing was selected: entropy and KL are absent, not 0, also of blank passes
-                kept = (f"{role}/loss",) if counts.sft_tokens else ()
+                kept = (f"{role}/loss", f"{role}/sft_loss") if counts.sft_tokens else ()
                 found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k in kept}
         return {name: value / world for name, value in found.items()}
 
