@@ -74,7 +74,7 @@ def from_recipe(name, **changes):
 ROWS = [
     # numbers of a round
     row("problems_per_round=0", config, problems_per_round=0),
-    row("proposals_per_round=0 =conjecturer_players~0", config, proposals_per_round=0),
+    row("proposals_per_round=0 =conjecturer_players", config, proposals_per_round=0),
     row("proposals_per_round=12 num_generations=(8) =~8~or~16.", config, proposals_per_round=12),
     row("proposals_per_round=8 conjecturer_num_generations=(3) =~6~or~9.", config, conjecturer_num_generations=3),
     row("proposals_per_round=8 roles.conjecturer.num_generations=(16) =~to~16.", config,
@@ -90,7 +90,6 @@ ROWS = [
         conjecturer_players=0, conjecturer_num_generations=None, max_tokens_per_micro_batch=20),
     row("max_tokens_per_micro_batch=1.5 =whole~number", config, max_tokens_per_micro_batch=1.5),
     row("problems_per_round=True =whole~number", config, problems_per_round=True),
-    row("proposals_per_round=0 =conjecturer_players", config, proposals_per_round=0),
     row("steps_per_round=9 =8~samples~of~the~prover", config, problems_per_round=1, steps_per_round=9),
     row("prover_micro_batches =problems_per_round", config, prover_micro_batches=2),
     row("conjecturer_samples_per_round =proposals_per_round", config, conjecturer_samples_per_round=2),
