@@ -97,14 +97,15 @@ class RoundLoop:
         steps, learner, processes = self.args.steps_per_round, self.learners[role], self.processes
         samples = processes.gather(samples_of(turns, self.frame.rounds, processes.rank << 40))
         key, size, replay = self._key(role), self.roles[role].sequences_per_step, learner.replay
+        metrics: dict[str, Any] = {}
         if replay is not None:
             cut = replay.steps(samples, self.frame.rounds, steps if replay.buys_steps or not size else 1, key)
             metrics = replay.logged(role)
             samples = [sample for own in cut for sample in own]
-        else:
-            cut, metrics = equal_steps(samples, steps, seed_from(*key, "windows", 0)), dict[str, Any]()
         if size and not (replay and replay.buys_steps):
             cut = filled_steps(samples, size, steps, seed_from(*key, "sequences"))
+        elif replay is None:
+            cut = equal_steps(samples, steps, seed_from(*key, "windows", 0))
         if learner.objective.observe is not None:
             learner.objective.observe(mean_reward(turns))
         return cut, metrics | ({f"{role}/steps": len(cut)} if size else {})
