@@ -289,7 +289,7 @@ def build(name: str, setting: Setting, folder: str) -> tuple[Any, Phases, list[l
     trainer._generate_single_turn = counted
     for owner, scores in (
         (trainer, "_get_per_token_logps_and_entropies"),
-        (getattr(trainer, "window", None), "score"),
+        (getattr(trainer, "step_loss", None), "score"),
     ):
         phases.wrap(owner, scores, lambda: "forward" if torch.is_grad_enabled() else "log-probs")
     phases.wrap(trainer.accelerator, "backward", "backward")

@@ -12,6 +12,7 @@ from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfi
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 from countdown_selfplay.training.round_loop import RoundLoop
+from countdown_selfplay.training.samples import collate
 from tests.trainer.conftest import equal, on_sample, ran, rounds, weights
 from tests.trainer.test_moves import SMALL
 
@@ -76,12 +77,12 @@ class Rows:
         play = RoundLoop.play
 
         def cut(player, rows):
-            windows = play(player, rows)
-            for micro_batch in itertools.chain(*windows):
-                for batch in micro_batch.get("parts", [micro_batch]):  # of several players under mixed_adapters
-                    if batch["role"] == "prover":
-                        self._compare(batch)
-            return windows
+            steps = play(player, rows)
+            for step in steps:
+                for role, samples in itertools.chain.from_iterable(one.parts for one in step.passes):
+                    if role == "prover":
+                        self._compare(collate(samples, trainer.accelerator.device))
+            return steps
 
         monkeypatch.setattr(RoundLoop, "play", cut)
         on_sample(trainer, lambda role, rollout: role == "prover" and self.played.append(rollout))
@@ -162,7 +163,8 @@ def test_the_same_seed_gives_the_same_episodes_with_kept_answers_and_demonstrati
     found = []
     for name in ("a", "b"):
         trainer = ran(build(tmp_path / name, wide_prover, **again))
-        found.append((weights(trainer), [answer.key for answer in trainer.learners["prover"].replay.kept]))
+        kept = [row.completion.tolist() for answer in trainer.learners["prover"].replay.kept for row in answer]
+        found.append((weights(trainer), kept))
     assert equal(found[0][0], found[1][0]) and found[0][1] == found[1][1] and found[0][1]
     lines = rounds(tmp_path / "a")
     assert sum(line["prover/steps"] for line in lines) > 0
