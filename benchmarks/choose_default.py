@@ -53,9 +53,8 @@ def score(name: str, seed: int, temperature: float, folder: str, rounds: int | N
     from tools.make_tiny_model.figures import held_out_problems
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-    from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.countdown import generate_problems
-    from countdown_selfplay.domains import held_out_of
+    from countdown_selfplay.domains import domain_from, held_out_of
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
 

@@ -24,9 +24,9 @@ import numpy as np
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import as_program
-from countdown_selfplay.config.countdown_fields import domain_from
 from countdown_selfplay.config.recipes import recipe_fields
 from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.domains import domain_from
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.random_state import seed_from
 

@@ -111,8 +111,8 @@ def run(task: tuple[str, int, str, int]) -> None:
     from tools.make_tiny_model.figures import held_out_problems
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-    from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.countdown import ProblemSpec, generate_problems
+    from countdown_selfplay.domains import domain_from
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.training.checkpoints import newest

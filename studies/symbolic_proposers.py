@@ -156,8 +156,8 @@ def train(
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
     from countdown_selfplay.cli.solve_rates import collect, new_problems
-    from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.config.recipes import recipe_fields
+    from countdown_selfplay.domains import domain_from
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.training.checkpoints import newest

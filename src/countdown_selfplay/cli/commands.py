@@ -51,9 +51,10 @@ class Trainer(Command):
     """Fields of the other commands -> the option that says the same here."""
 
     @property
-    def models(self) -> tuple[str, str, str]:
+    def models(self) -> tuple[str, ...]:
         """All dataclasses of the options, as module:name."""
-        return (*self.settings, "trl:ModelConfig")
+        countdown = ("countdown_selfplay.config.countdown_fields:CountdownArguments",) * (self.kind == "joint")
+        return (*self.settings, "trl:ModelConfig", *countdown)
 
 
 def _rloo(script: Any, training: Any) -> str | None:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, get_args
 
 from ..asking import DEFAULTS
+from ..config.sources import underscored
 from ..contract.domain import in_moves
 from ..countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, AnswerRule
 from ..domains import asked_of
@@ -21,7 +22,7 @@ from ..evaluation.model import device_name, dtype_on, folder_of, load_model, pla
 from ..evaluation.setting import PRESETS, SAMPLES, TRAINING, ProblemSet, Setting, problem_set, role_of, setting_of
 from ..evaluation.terminal import aligned, cells, rates
 from ..packages import CALLED, absent_package, attribute_of
-from .plain import add_options, file_name, parser_of, positive, texts_at_once, underscored, write_output
+from .plain import add_options, file_name, parser_of, positive, texts_at_once, write_output
 
 Row = tuple[str, ...]
 TASKS = ("solve", "error_detection", "self_correction", "win_rates")

@@ -71,9 +71,9 @@ def run(argv: list[str]) -> int:
 
 def _train(name: str, argv: list[str]) -> int:
     """What can be refused before torch loads, then the launch, or the command in this process."""
+    from ..config.sources import flags_of, underscored
     from .launch import LAUNCHED, launch, split_launch_options
-    from .plain import underscored
-    from .sources import HELP_FLAGS, check_early, flags_of
+    from .sources import HELP_FLAGS, check_early
 
     argv = [underscored(argument) for argument in argv]
     if "--help_part" in argv:
@@ -103,7 +103,7 @@ def _train(name: str, argv: list[str]) -> int:
 
 def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
     """The row of TRAINERS that a command line is for, and its arguments: `cdg` has one for each way to train."""
-    from .sources import flags_of, without
+    from ..config.sources import flags_of, without
 
     if name != "cdg":
         return name, argv

@@ -5,189 +5,63 @@ by section and TRL's most used ones, in brief; `--help-all` the rest, and whole 
 from __future__ import annotations
 
 import argparse
-import datetime
 import inspect
-import os
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields, make_dataclass
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from importlib import import_module
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
-from trl import ModelConfig, TrlParser
+from trl import ModelConfig
 
-from ..config.countdown_fields import CountdownArguments, DomainFields
-from ..config.recipes import over
+from ..config.countdown_fields import DomainFields
+from ..config.recipes import COUNTDOWN
+from ..config.sources import underscored
 from ..distributed.launch import refuse_lone_process
-from ..errors import ConfigError, CountdownSelfPlayError
-from ..registry import suggestion
+from ..errors import ConfigError
+from ..parser import SelfPlayParser, converter
 from .commands import TRAINERS
-from .plain import OneLineParser, underscored
-from .sources import HELP_FLAGS, check_names, flat_names, read_sources
-
-_KINDS = {
-    "int": ("a whole number", "whole numbers"),
-    "float": ("a number", "numbers"),
-    "string_to_bool": ("true or false", ""),
-    "str": ("a text", "texts"),
-}
-"""Name of the function that argparse converts a word with -> what the field takes, and what a list of it."""
-_FEW = 12
-"""So many choices are listed in an error."""
+from .sources import HELP_FLAGS, check_names, sources_of
 
 
-class OptionParser(OneLineParser, TrlParser):
-    """Has a flag for each field of the dataclasses of a trainer command, and reads YAML values as those fields do."""
+class OptionParser(SelfPlayParser):
+    """The parser of a trainer command."""
 
     def __init__(self, command: str) -> None:
         self.how = TRAINERS[command]
         places = [place.split(":") for place in self.how.models]
         self.models: list[Any] = [getattr(import_module(module), name) for module, name in places]
-        self.flat = flat_names(self.how)
-        classes = [*self.models, _flat_options(self.flat.values())]
-        super().__init__(classes, prog=f"countdown-selfplay {command}", epilog=self.how.epilog, allow_abbrev=False)
-        self.fields: dict[str, argparse.Action] = {}
-        for action in self._actions:
-            if action.dest != "help":
-                self.fields.setdefault(action.dest, action)  # `report` has the flag --no_report too
-        hints = {name: hint for model in classes for name, hint in get_type_hints(model).items()}
-        self.takes = {name: _kinds(hints.get(name, str)) for name in self.fields}
+        super().__init__(self.models, prog=f"countdown-selfplay {command}", epilog=self.how.epilog)
 
     def section_of(self, name: str) -> str | None:
         """The section of a field in --help; None for one that TRL or Transformers declares."""
-        if name in self.flat:
-            return str(self.flat[name].section)
         bases = (base for model in self.models for base in model.__mro__ if name in inspect.get_annotations(base))
         own = next((base for base in bases if base.__module__.startswith("countdown_selfplay")), None)
         return None if own is None else _SECTIONS.get(own.__name__, _FIRST)
 
-    def given(self, argv: Sequence[str]) -> dict[str, Any]:
-        """The fields that flags set, typed."""
-        for action in self._actions:
-            action.default, action.required = argparse.SUPPRESS, False
-        return vars(self.parse_args(list(argv)))
-
-    def built(self, model: Any, settings: Mapping[str, Any]) -> Any:
-        """One of the dataclasses, with its own part of the settings."""
-        names = {one.name for one in fields(model) if one.init}
-        if model is self.models[1]:
-            names |= set(self.flat)
-        return model(**{name: settings[name] for name in names & set(settings)})
-
-    def typed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings of a YAML file as their fields take them; ConfigError where one does not."""
-        return {name: value if name == "env" else self._value(name, value) for name, value in settings.items()}
-
-    def _value(self, name: str, value: Any) -> Any:
-        action, takes = self.fields[name], self.takes[name] - ({str} if self.fields[name].choices else set())
-        listed = action.nargs in ("+", "*")
-        if type(value) in takes and not (listed and isinstance(value, list)):
-            return value
-        one, several = _KINDS.get(_converter(action), _KINDS["str"])
-        if listed:
-            found = [_converted(action, word) for word in value] if isinstance(value, list) else [None]
-            if None in found:
-                raise ConfigError(f"`{name}` ({value}) must be a list of {several}.")
-            return found
-        if action.choices is not None:
-            return _chosen(name, value, [str(choice) for choice in action.choices])
-        found = _converted(action, value)
-        if found is None:
-            more = "".join(f", or a {word}" for kind, word in ((dict, "mapping"), (list, "list")) if kind in takes)
-            raise ConfigError(f"`{name}` ({value}) must be {one}{more}.")
-        return found
-
-
-def _flat_options(flat: Iterable[Any]) -> type:
-    """A dataclass of the options that are no fields of the config."""
-    made = []
-    for one in flat:
-        usual: Any = {"default": one.default}
-        if isinstance(one.default, list):
-            usual = {"default_factory": one.default.copy}
-        made.append((one.name, one.type, field(**usual, metadata={"help": one.help})))
-    return make_dataclass("FlatOptions", made)
-
-
-def _kinds(hint: Any) -> set[Any]:
-    """The types of which a value in YAML is taken as it is."""
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return {get_origin(kind) or kind for kind in kinds} & {NoneType, bool, int, float, dict, list, str}
-
-
-def _converted(action: argparse.Action, value: Any) -> Any:
-    """A YAML value as the word that a user would write after the flag, converted; None if it cannot be."""
-    kind = _converter(action)
-    if kind == "str":
-        return value if isinstance(value, str | bool) else str(value) if _plain(value) else None
-    if not _plain(value) or (isinstance(value, bool) and kind != "string_to_bool"):
-        return None
-    if kind == "int" and isinstance(value, float) and value.is_integer():
-        return int(value)
-    try:
-        return action.type(str(value))  # type: ignore[operator,misc]
-    except (ValueError, argparse.ArgumentTypeError):
-        return None
-
-
-def _converter(action: argparse.Action) -> str:
-    """The name of the function that argparse converts a word with."""
-    return getattr(action.type, "__name__", "str")
-
-
-def _plain(value: Any) -> bool:
-    return isinstance(value, str | bool | int | float | datetime.date)
-
-
-def _chosen(name: str, value: Any, choices: list[str]) -> Any:
-    chosen = "no" if value is False and "no" in choices else value  # YAML reads `no` as false
-    if str(chosen) in choices:
-        return chosen
-    close = suggestion(str(chosen), choices)
-    listed = ", ".join(choices) if len(choices) <= _FEW or not close else f"{len(choices)} values"
-    raise ConfigError(f"`{name}` ({value}) must be one of {listed}.{close}")
-
 
 def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]:
-    """The script's arguments, the trainer's config and the model's options.
-
-    Recipe < config file < flags; within each a role's own field wins over the plain one, but not over a plain one of a
-    higher place. Unknown names are errors that suggest the nearest."""
+    """The script's arguments, the trainer's config and the model's options; SelfPlayParser says which source wins."""
     argv = [underscored(argument) for argument in argv]
     parser = OptionParser(command)
     if any(argument in HELP_FLAGS for argument in argv):
         print(help_text(parser, "--help_all" in argv), end="")
         raise SystemExit(0)
     refuse_lone_process()
-    sources = read_sources(command, argv)
+    sources = sources_of(command, argv)
     check_names(parser.how, sources, parser.fields)
-    training = parser.models[1]
-    settings: dict[str, Any] = {}
-    for file in (*(shipped for _, shipped in sources.shipped), sources.written):
-        settings = over(settings, parser.typed(file), training)
-    flags = parser.given(sources.argv)
-    settings = over(settings, flags, training)
-    named = set(settings)
+    settings = parser.settings(sources)
     # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
-    settings.setdefault("lora_dropout", 0.0)
     planned = _set_aside(settings)
-    try:
-        os.environ.update({key: str(value) for key, value in settings.pop("env", {}).items()})
-        found = [parser.built(model, settings) for model in parser.models]
-    except CountdownSelfPlayError:
-        raise
-    except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it
-        raise ConfigError(f"Transformers or TRL refuses these settings: {error}") from error
+    script, training, model, *_ = parser.built({"lora_dropout": 0.0, **settings})
     for name, value in planned.items():
-        setattr(found[1], name, value)
-    found[0].recipe = sources.recipe
-    _refuse_countdowns(found, {*flags, *sources.written})
-    _refuse_unread(found[2], named)
-    return found[0], found[1], found[2]
+        setattr(training, name, value)
+    flags = vars(parser.parse_args(sources.argv))
+    _refuse_countdowns((script, training), {*flags, *sources.written})
+    _refuse_unread(model, set(settings))
+    return script, training, model
 
 
 def _set_aside(settings: dict[str, Any]) -> dict[str, Any]:
@@ -200,7 +74,7 @@ def _set_aside(settings: dict[str, Any]) -> dict[str, Any]:
 def _refuse_countdowns(found: Sequence[Any], named: set[str]) -> None:
     """Countdown's own fields, asked for beside another domain; those of a recipe are passed over."""
     domain = next(part.domain for part in found if isinstance(part, DomainFields))
-    own = sorted(named & set(CountdownArguments.__dataclass_fields__))
+    own = sorted(named & COUNTDOWN)
     if own and domain != "countdown":
         raise ConfigError(
             f"`{own[0]}` is Countdown's, and `domain` is '{domain}'; leave it out, or set domain_kwargs."
@@ -223,10 +97,14 @@ def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
 
 _COLUMN = 30  # where the explanations begin
 _SECTIONS = {  # class that declares a field -> its section
+    "ProverFields": "The prover",
+    "ConjecturerFields": "The conjecturer",
     "RoleFields": "Both roles",
+    "Settings": "Rounds: proposals, rewards, anchors",
     "CurriculumFields": "Rounds: proposals, rewards, anchors",
     "DomainFields": "Problems and prompts",
     "EvaluationFields": "Problems and prompts",
+    "CountdownProblems": "Problems and prompts",
     "CountdownArguments": "Problems and prompts",
     "GuardFields": "Collapse guard",
     "GenerationFields": "Generation backend",
@@ -350,5 +228,5 @@ def _kind(action: argparse.Action) -> str:
         return choices if len(choices) < 60 else "NAME"
     if action.nargs == "?" or action.nargs == 0:
         return ""  # a switch; --no_NAME is its contrary
-    kind = {"int": "INT", "float": "FLOAT"}.get(_converter(action), "TEXT")
+    kind = {"int": "INT", "float": "FLOAT"}.get(converter(action), "TEXT")
     return f"{kind} ..." if action.nargs in ("+", "*") else kind

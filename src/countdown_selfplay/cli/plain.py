@@ -84,12 +84,6 @@ def texts_at_once(asked: int | None, most_tokens: int) -> int:
     return asked or (1024 if most_tokens <= 64 else 128)
 
 
-def underscored(argument: str) -> str:
-    """`--n-problems=5` as `--n_problems=5`; what is not an option stays as it is."""
-    name, equals, value = argument.partition("=")
-    return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument
-
-
 def problem_of(words: list[str], target: str) -> Problem:
     """The problem on the command line; ConfigError names the word that is not an integer."""
     return Problem(tuple(_integer(word, "A number") for word in words), _integer(target, "The target"))

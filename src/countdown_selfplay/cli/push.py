@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..config.sources import underscored
 from ..data.run_files import check_run
-from .plain import parser_of, underscored
+from .plain import parser_of
 
 EPILOG = """\
 examples: countdown-selfplay push runs/tiny-joint --dry_run

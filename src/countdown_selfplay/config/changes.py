@@ -8,14 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..errors import CheckpointError, shortened
 from ..options import free_names, help_of
 from .fields import CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields
-from .flat import NAMES
-from .roles import FIELDS, FLAT, flat_name, parsed_roles
+from .roles import FIELDS, FLAT, FLAT_FIELDS, parsed_roles, usual
 
 PARTS = (
     *("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives"),
@@ -78,24 +77,20 @@ def model_settings(
 
 
 def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, with each setting of `roles` as one of its own (`roles.guide.beta`) and under `roles` the names
-    alone. Roles with flat fields are left out: they have the same values there."""
-    roles = {kind: role for kind, role in parsed_roles(config.get("roles")).items() if kind not in FLAT}
+    """The fields, with each setting of `roles` as one of its own (`roles.guide.beta`) and under `roles` the names of
+    the roles alone that have no fields."""
+    roles = parsed_roles(config.get("roles"))
     found = {name: value for name, value in config.items() if name != "roles"}
-    for kind, role in roles.items():
-        usual = {name: None if f.default is MISSING else f.default for name, f in FIELDS.items()}
-        settings = usual | role
-        found |= {f"roles.{kind}.{name}": value for name, value in settings.items()}
-    return {**found, "roles": sorted(roles)}
+    for kind in {*FLAT, *roles}:
+        settings = {name: usual(name) for name in FIELDS} | roles.get(kind, {})
+        found |= {f"roles.{kind}.{n}": value for n, value in settings.items() if f"{kind}_{n}" not in FLAT_FIELDS}
+    return {**found, "roles": sorted(set(roles) - {*FLAT})}
 
 
 _OWN = {
-    *(
-        name
-        for part in (CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields)
-        for name in free_names(part)
-    ),
-    *(name for name, flat in NAMES.items() if help_of(flat.field).free),
+    name
+    for part in (CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields)
+    for name in free_names(part)
 }
 
 
@@ -174,8 +169,7 @@ def plain_name(name: str) -> str:
     all roles."""
     if name.startswith("roles."):
         return name.rpartition(".")[2]
-    flat = flat_name(name)
-    return flat[1] if flat else name
+    return FLAT_FIELDS.get(name, ("", name))[1]
 
 
 def _differ(there: Any, here: Any) -> bool:

@@ -4,11 +4,8 @@ starts and single-policy runs."""
 from dataclasses import dataclass
 from typing import Literal
 
-from ..domains import domain_from
 from ..errors import ConfigError
 from ..options import option
-
-__all__ = ["CountdownArguments", "CountdownFields", "DomainFields", "EvaluationFields", "domain_from"]
 
 
 @dataclass
@@ -17,7 +14,7 @@ class DomainFields:
 
     domain: str = option("countdown", "Domain of the problems: a name in DOMAINS, or my_package.my_module:MyDomain.")
     domain_kwargs: dict | str | None = option(
-        None, "Arguments of the domain as JSON. Those of Countdown are options here too, such as operands."
+        None, "Arguments of the domain as JSON. A recipe and the command line take those of Countdown by name."
     )
     answers: Literal["whole", "moves"] = option(
         "whole",
@@ -40,8 +37,8 @@ class EvaluationFields(DomainFields):
 
 
 @dataclass
-class CountdownArguments:
-    """Which problems exist and how they are put to a model: `domain_kwargs` of Countdown."""
+class CountdownProblems:
+    """Which problems exist and how they are put to a model."""
 
     prover_prompt: str = option("countdown_3to4", "How a problem is put to the prover: a name in PROVER_PROMPTS.")
     conjecturer_prompt: str = option("completion", "Prompt and parser of proposals: a name in CONJECTURER_PROMPTS.")
@@ -70,8 +67,8 @@ class CountdownArguments:
 
 
 @dataclass
-class ProposedCountdown(CountdownArguments):
-    """The same where problems are proposed."""
+class CountdownArguments(CountdownProblems):
+    """`domain_kwargs` of Countdown; to be parsed beside JointSelfPlayConfig."""
 
     admit_unsolvable: bool = option(
         False, "Play proposals that have no solution, with solve rate 0 (Multimodal LLM Self-Play has no such filter)."
@@ -79,11 +76,11 @@ class ProposedCountdown(CountdownArguments):
 
 
 @dataclass
-class CountdownFields(CountdownArguments, EvaluationFields):
+class CountdownFields(CountdownProblems, EvaluationFields):
     """Domain and evaluation of the commands that train one policy."""
 
     @property
-    def countdown(self) -> CountdownArguments:
+    def countdown(self) -> CountdownProblems:
         """The settings of Countdown, which are fields here."""
         if self.domain_kwargs:
             raise ConfigError(

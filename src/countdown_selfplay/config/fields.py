@@ -1,5 +1,4 @@
-"""The fields that JointSelfPlayConfig adds to GRPOConfig. What belongs to one part is in that part's mapping
-(`domain_kwargs`, `game_kwargs`, `roles` and so on; flat.py lists the flat names)."""
+"""The fields that JointSelfPlayConfig adds to GRPOConfig."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ from ..contract.metric import Range as Bounds
 from ..contract.metric import read_range
 from ..errors import ConfigError
 from ..games.metrics import METRICS
+from ..games.settings import Settings
 from ..options import Range, option
 from .countdown_fields import EvaluationFields
 
@@ -20,7 +20,7 @@ _SHARE = Range(0, 1, "a share")
 
 @dataclass
 class RoleFields:
-    """Who plays what and how roles are optimized."""
+    """What plays and how all roles are optimized."""
 
     game: str | None = option(
         "propose_and_solve",
@@ -28,8 +28,9 @@ class RoleFields:
     )
     roles: dict | str | None = option(
         None,
-        "Settings per role, as a mapping in YAML and Python and as JSON here, such as "
-        '\'{"prover": {"players": 4}}\'. A flat setting of the same source (prover_learning_rate) wins over it.',
+        "Settings of roles, as a mapping in YAML and Python and as JSON here, such as "
+        '\'{"prover": {"players": 4}}\': of roles without fields (a guide, a critic), and the rarer ones of prover '
+        "and conjecturer. A field (prover_learning_rate) of the same source wins over it.",
     )
     problems_per_round: int = option(
         8,
@@ -116,13 +117,12 @@ class RoleFields:
 
 
 @dataclass
-class CurriculumFields(EvaluationFields):
+class CurriculumFields(EvaluationFields, Settings):
     """Fields of the propose-and-solve round (Allen and Ståblein, section 3.2) and of the problems it plays with."""
 
     game_kwargs: dict | str | None = option(
         None,
-        "Arguments of the game as JSON, such as '{\"eta\": 0.25}'. Those of propose_and_solve are options here too, "
-        "such as anchor_fraction.",
+        "Arguments of a game other than propose_and_solve as JSON, such as '{\"eta\": 0.25}'.",
     )
     proposer: str | None = option(
         None,
@@ -182,12 +182,6 @@ class CurriculumFields(EvaluationFields):
         Range(0, why="0 plays no probe"),
         free=True,
     )
-    samples_per_log: int = option(
-        4,
-        "Proposals and answers written to samples.jsonl at each log, per role. 0: none.",
-        Range(0, why="0 writes none"),
-        free=True,
-    )
 
 
 @dataclass
@@ -208,35 +202,29 @@ class GuardFields:
         "Trip when the mean of a metric of a round (docs/metrics.md) leaves its range, as JSON: "
         "'{\"prover/entropy\": [0.1, null]}'; null: no bound. It overrides the other thresholds.",
     )
+    guard_min_parseable_rate: float = option(
+        _PARSEABLE[0], "Trip when the mean parseable rate falls under this value (Allen and Ståblein: 0.5).", _SHARE
+    )
+    guard_max_starved_rounds: int = option(
+        _DECLARED["round/starved"].in_a_row,
+        "Trip when this many rounds in a row played no conjectured problem.",
+        Range(1, why="rounds"),
+    )
+    guard_min_solve_rate: float = option(
+        _SOLVED[0], "Trip when the mean solve rate of conjectured problems falls under this value. 0: never.", _SHARE
+    )
+    guard_max_solve_rate: float = option(
+        _SOLVED[1], "Trip when the mean solve rate of conjectured problems rises over this value. 1: never.", _SHARE
+    )
+    guard_min_entropy: float = option(
+        0.0, "Trip when a role's mean entropy (nats per token) falls under this value. 0: never."
+    )
     guard_max_rollbacks: int = option(
         3,
         "Rollbacks of the whole run before it stops with an error that names the last trip; those of a conjecturer "
         "alone (guard_scope) are not counted.",
         Range(0, why="0 stops at the first trip"),
         free=True,
-    )
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Common thresholds of the guard: entries of `guard_trips` that are no metrics."""
-
-    min_parseable_rate: float = option(
-        _PARSEABLE[0], "Trip when the mean parseable rate falls under this value (Allen and Ståblein: 0.5).", _SHARE
-    )
-    max_starved_rounds: int = option(
-        _DECLARED["round/starved"].in_a_row,
-        "Trip when this many rounds in a row played no conjectured problem.",
-        Range(1, why="rounds"),
-    )
-    min_solve_rate: float = option(
-        _SOLVED[0], "Trip when the mean solve rate of conjectured problems falls under this value. 0: never.", _SHARE
-    )
-    max_solve_rate: float = option(
-        _SOLVED[1], "Trip when the mean solve rate of conjectured problems rises over this value. 1: never.", _SHARE
-    )
-    min_entropy: float = option(
-        0.0, "Trip when a role's mean entropy (nats per token) falls under this value. 0: never."
     )
 
 
@@ -269,41 +257,30 @@ class GenerationFields:
         "Further arguments of vLLM's LLM under generation_backend=vllm, as JSON, such as "
         "'{\"enforce_eager\": true}'. dtype defaults to the precision of the loss: bfloat16 with bf16, else float32.",
     )
-    vllm_client: dict | str | None = option(
-        None,
-        "How vLLM servers are asked, as JSON, such as '{\"request_timeout\": 60}'; options here too, such as "
-        "vllm_request_timeout.",
-        free=True,
-    )
-
-
-@dataclass(frozen=True)
-class Client:
-    """How vLLM servers are asked: `vllm_client`."""
-
-    adapter_dir: str | None = option(
+    vllm_adapter_dir: str | None = option(
         None,
         "Folder through which adapters reach the vLLM servers, which must see it under the same path. None: "
         "vllm_adapters in output_dir.",
         free=True,
     )
-    request_timeout: float = option(
+    vllm_request_timeout: float = option(
         600.0, "Seconds that one request to a vLLM server may take.", Range(0, why="seconds", above=True), free=True
     )
-    request_retries: int = option(
+    vllm_request_retries: int = option(
         5,
         "How often a request that a vLLM server did not answer, or refused as busy, is sent again.",
         Range(0, why="0 sends it once"),
         free=True,
     )
-    retry_backoff: float = option(
+    vllm_retry_backoff: float = option(
         2.0, "Seconds before the first retry; each further pause is twice as long.", Range(0, why="seconds"), free=True
     )
 
     @property
-    def patience(self) -> float:
+    def vllm_patience(self) -> float:
         """Seconds after which the last try has failed, at most."""
-        return self.request_timeout * (self.request_retries + 1) + self.retry_backoff * (2**self.request_retries - 1)
+        pauses = self.vllm_retry_backoff * (2**self.vllm_request_retries - 1)
+        return self.vllm_request_timeout * (self.vllm_request_retries + 1) + pauses
 
 
 @dataclass

@@ -10,7 +10,6 @@ from typing import Any
 from ..asking import check_generation_kwargs
 from ..errors import ConfigError
 from ..options import json_object
-from .fields import Client
 from .settings import SelfPlaySettings
 
 logger = logging.getLogger(__name__)
@@ -48,8 +47,7 @@ CORRECTION_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequen
 
 def check_generation(config: SelfPlaySettings) -> None:
     """One sentence for every setting that the chosen backend would skip; a warning for those that bias the ratio."""
-    defaults = {f.name: f.default for f in dataclasses.fields(config)} | vllm_names(Client())
-    values = vars(config) | vllm_names(config.client)
+    defaults = {f.name: f.default for f in dataclasses.fields(config)}
     for name, instead in _DERIVED.items():
         if getattr(config, name) != defaults[name]:
             raise ConfigError(
@@ -57,9 +55,9 @@ def check_generation(config: SelfPlaySettings) -> None:
                 f"each role; use {instead}."
             )
     for backend, name in ((backend, name) for backend, names in _READ_BY.items() for name in names):
-        if config.generation_backend != backend and values[name] != defaults[name]:
+        if config.generation_backend != backend and (value := getattr(config, name)) != defaults[name]:
             raise ConfigError(
-                f"`{name}` ({values[name]}) is read under generation_backend={backend} only, and "
+                f"`{name}` ({value}) is read under generation_backend={backend} only, and "
                 f"`generation_backend` is {config.generation_backend}; change that or leave it unset."
             )
     for kind in config.configured_kinds:
@@ -83,7 +81,7 @@ def check_generation(config: SelfPlaySettings) -> None:
 def outlast_servers(config: SelfPlaySettings) -> None:
     """Other processes wait in a collective while one waits for its server: a `ddp_timeout` that is at its default
     becomes longer than that, a shorter one of the user's is refused. Before the process group is made."""
-    if config.generation_backend != "vllm_server" or config.ddp_timeout > (longest := config.client.patience):
+    if config.generation_backend != "vllm_server" or config.ddp_timeout > (longest := config.vllm_patience):
         return
     usual = next(f.default for f in dataclasses.fields(config) if f.name == "ddp_timeout")
     if config.ddp_timeout != usual:
@@ -93,11 +91,6 @@ def outlast_servers(config: SelfPlaySettings) -> None:
             "with an error of NCCL's; raise it or leave it unset, or lower vllm_request_retries."
         )
     config.ddp_timeout = math.ceil(longest) + usual
-
-
-def vllm_names(client: Client) -> dict[str, Any]:
-    """The settings of `vllm_client` by their flat names."""
-    return {f"vllm_{name}": value for name, value in vars(client).items()}
 
 
 def engine_arguments(config: SelfPlaySettings) -> dict[str, Any]:

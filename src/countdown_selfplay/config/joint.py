@@ -3,66 +3,59 @@
 from __future__ import annotations
 
 import copy
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self, cast
+
+from trl import GRPOConfig
 
 from ..games import check_game, game_class
 from . import rules
-from .flat import how_written, place
-from .recipes import check_names, recipe_fields
-from .roles import FLAT, parsed_roles, typed_setting
+from .recipes import recipe_fields
+from .roles import FLAT, FLAT_FIELDS, parsed_roles, typed_setting
 from .settings import SelfPlaySettings
 
-T = TypeVar("T", bound=type)
 
-
-def takes_flat_names(config: T) -> T:
-    """Class decorator over @dataclass: the constructor takes flat names too (flat.py)."""
-    declared: Callable[..., None] = config.__init__  # type: ignore[misc]
-
-    @functools.wraps(declared)
-    def build(self: Any, *values: Any, **settings: Any) -> None:
-        check_names(settings, type(self))
-        self.written, self.asked = how_written(settings), tuple(parsed_roles(settings.get("roles")))
-        declared(self, *values, **place(settings))
-
-    config.__init__ = build  # type: ignore[misc]
-    return config
-
-
-@takes_flat_names
 @dataclass(repr=False)
 class JointSelfPlayConfig(SelfPlaySettings):
     """Differs from GRPOConfig in that batch, sampling and optimisation settings exist once per role.
 
     A step of the Trainer is a round, of `steps_per_round` optimizer steps, each with the micro-batches of all trained
-    players: `gradient_accumulation_steps` is 1. Settings of a part are in the mapping of that part (`roles`,
-    `domain_kwargs`, `game_kwargs`, `guard_trips`, `vllm_client`), and can be passed by their flat names, as in recipes
-    and on the command line: `prover_beta=0.1`, `operands=[3]`. Every cross-field rule is checked here, before a model
-    is loaded.
+    players: `gradient_accumulation_steps` is 1. What a role's field (`prover_beta`) or `roles` does not give is the
+    field for all roles (`beta`). Arguments of the domain are in `domain_kwargs`, or belong to the `domain` that the
+    trainer is given. Every cross-field rule is checked here, before a model is loaded.
     """
 
     def __post_init__(self) -> None:
-        self.roles = {
-            kind: {s: typed_setting(self.field_of(kind, s), s, v) for s, v in settings.items() if v is not None}
-            for kind, settings in parsed_roles(self.roles).items()
-        }
+        self._join_roles()
         self._set_kinds()
         rules.before_trl(self)
         for kind in self.configured_kinds:  # TRL's group size is about to become the loader's
-            own = self.roles.setdefault(kind, {})
+            own = cast("dict[str, Any]", self.roles).setdefault(kind, {})
             own["num_generations"] = self.given(kind, "num_generations") or self.num_generations
         group = self.num_generations
         # TRL's batch, for its checks alone: rounds are drawn by rounds_loader.
         self.num_generations, self.steps_per_generation, self.generation_batch_size = 2, 2 * self.steps_per_round, None
         self.settle()
-        super().__post_init__()
+        GRPOConfig.__post_init__(self)
         # With it TRL takes log-probs at sampling for rounds of several steps, by which clips and weights act.
         self.num_generations, self.steps_per_generation = group, self.steps_per_round
         self.generation_batch_size = self.per_device_train_batch_size * self.world_size * self.steps_per_round
         rules.after_trl(self)
+
+    def _join_roles(self) -> None:
+        """Put the settings of roles that were given as fields into `roles`, and remember how they were written."""
+        given = parsed_roles(self.roles)
+        self.asked = tuple(given)
+        self.written = {(kind, s): f"roles.{kind}.{s}" for kind, own in given.items() for s in own}
+        for name, (kind, setting) in FLAT_FIELDS.items():
+            if (value := getattr(self, name)) is not None:
+                given.setdefault(kind, {})[setting] = value
+                self.written[kind, setting] = name
+        self.roles = {
+            kind: {s: typed_setting(self.written[kind, s], s, value) for s, value in own.items()}
+            for kind, own in given.items()
+        }
 
     @classmethod
     def from_recipe(cls, name: str, **changes: Any) -> Self:

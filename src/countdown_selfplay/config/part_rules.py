@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from ..countdown.exact.solver import MAX_OPERANDS
@@ -14,6 +15,7 @@ from ..guides import check_guide, make_guide
 from ..options import is_whole
 from ..proposers import check_proposer, make_proposer
 from ..rewards import make_conjecturer_reward
+from .recipes import GAME
 from .settings import SelfPlaySettings
 
 SOLVED = ("mutation", "ucb", "thompson", "factorized")
@@ -28,6 +30,17 @@ def check_parts(config: SelfPlaySettings) -> None:
             f"`game_kwargs` ({config.game_arguments}) is for a game that `game` names, and it is None; pass them to "
             "your object."
         )
+    if config.from_settings and config.game_arguments:
+        raise ConfigError(
+            f"`game_kwargs` ({config.game_arguments}) is for other games: the arguments of {config.game} are fields, "
+            "such as anchor_fraction; set those."
+        )
+    for field in dataclasses.fields(config) if not config.from_settings else ():
+        if field.name in GAME and (value := getattr(config, field.name)) != field.default:
+            played = "your object" if config.game is None else f"'{config.game}'"
+            raise ConfigError(
+                f"`{field.name}` ({value}) is a setting of propose_and_solve, and the game is {played}; leave it out."
+            )
     if config.game is not None and not config.from_settings:
         GAMES.make(config.game, config.game_arguments)
     for part, given in (("proposer", config.proposer_arguments), ("guide", config.guide_arguments)):
@@ -35,7 +48,8 @@ def check_parts(config: SelfPlaySettings) -> None:
             raise ConfigError(f"`{part}_kwargs` ({given}) has no `{part}` to go to; name one, or leave it unset.")
     if config.proposer is not None:
         proposer = make_proposer(config.proposer, config.proposer_arguments)
-        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain_from(config))
+        domain = domain_from(config) if config.describes_domain else None
+        check_proposer(f"`proposer` ({config.proposer})", proposer, config.players_by_kind, domain)
         _check_slots(config, proposer)
     guide = None if config.guide is None else make_guide(config.guide, config.guide_arguments)
     if "guide" in config.optional:
@@ -92,7 +106,7 @@ def _check_slots(config: SelfPlaySettings, proposer: Any) -> None:
 
 
 def check_problems(config: SelfPlaySettings) -> None:
-    """Countdown: the ranges of its problems, its prompts, and stop strings that leave an answer to read."""
+    """Countdown: the ranges of its problems."""
     if config.domain != "countdown":
         return
     own = config.countdown
@@ -109,7 +123,10 @@ def check_problems(config: SelfPlaySettings) -> None:
         low, high = getattr(own, f"{name}_low"), getattr(own, f"{name}_high")
         if not 1 <= low <= high:
             raise ConfigError(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
-    domain = domain_from(config)
+
+
+def check_stops(config: SelfPlaySettings, domain: Any) -> None:
+    """Stop strings leave an answer to read."""
     for kind in ("prover", "conjecturer"):
         stops = config.role(kind).stop if config.players_of(kind) else None
         cut = domain.cut_by(kind, stops) if stops else None

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 from ..errors import ConfigError
-from ..options import INF, Range, help_of, json_object, typed
+from ..options import INF, Help, Range, help_of, hints_of, json_object, typed
 
 RANGES = {  # a field, and the roles' own settings of that name
     "learning_rate": Range(0, INF, "0 freezes the role"),
@@ -56,10 +56,12 @@ def check_number(shown: str, name: str, value: object) -> None:
 def check_numbers(config: Any) -> None:
     """ConfigError for the first field of the dataclass `config` that holds no usable number, or a text where arguments
     of another library belong; None is left alone."""
+    declared: Any = type(config)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)
-        if "help" in field.metadata and field.type == "int" and hasattr(config, field.name):
-            value = typed(field.name, int, value)
+        own = isinstance(field.metadata.get("help"), Help)  # made by `option`
+        if own or ("help" in field.metadata and field.type == "int" and hasattr(config, field.name)):
+            value = typed(field.name, hints_of(declared)[field.name] if own else int, value)
             setattr(config, field.name, value)
         if field.name in _OBJECTS and isinstance(value, str):
             json_object(field.name, value)

@@ -4,16 +4,18 @@ two sources of settings wins."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ..errors import ConfigError
+from ..games.settings import Settings
+from ..options import json_object
 from ..registry import Registry, suggestion
-from .flat import NAMES, spread
-from .roles import flat_name, parsed_roles
+from .countdown_fields import CountdownArguments
+from .roles import FIELDS, FLAT, FLAT_FIELDS, parsed_roles
 
 PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
 """Where recipes lie: in an installed wheel, and in a checkout."""
@@ -36,24 +38,46 @@ def recipes(command: str = "joint") -> Registry[Path]:
     return found
 
 
+COUNTDOWN = frozenset(f.name for f in dataclasses.fields(CountdownArguments))
+"""What a recipe, a config file and the command line say of Countdown by name: entries of `domain_kwargs`."""
+GAME = frozenset(f.name for f in dataclasses.fields(Settings)) - {"samples_per_log"}
+"""Fields that propose_and_solve alone reads."""
+
+
+def spread(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` with Countdown's entries of `domain_kwargs` by their names; the contrary of `as_fields`."""
+    held = json_object("domain_kwargs", settings.get("domain_kwargs"))
+    own = {name: held.pop(name) for name in COUNTDOWN & held.keys()}
+    if not own:
+        return dict(settings)
+    rest = {name: value for name, value in settings.items() if name != "domain_kwargs"}
+    return {**own, **rest, **({"domain_kwargs": held} if held else {})}
+
+
+def as_fields(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` as fields of JointSelfPlayConfig: Countdown's arguments in `domain_kwargs`."""
+    found = {name: value for name, value in settings.items() if name not in COUNTDOWN}
+    own = {name: settings[name] for name in settings if name in COUNTDOWN}
+    return found | {"domain_kwargs": json_object("domain_kwargs", found.get("domain_kwargs")) | own} if own else found
+
+
 def over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> dict[str, Any]:
     """The settings of two sources, of which `above` wins setting by setting, however each writes it: in `roles`, as a
-    role's flat field, or as the plain field for all roles. `--learning_rate` acts although the recipe has a
+    role's own field, or as the plain field for all roles. `--learning_rate` acts although the recipe has a
     prover_learning_rate."""
     below, above = spread(below), spread(above)
-    for part, usual in (("domain", "countdown"), ("game", "propose_and_solve")):
+    for part, usual, own in (("domain", "countdown", COUNTDOWN), ("game", "propose_and_solve", GAME)):
         if above.get(part) not in (None, below.get(part, usual)):  # what is below are arguments of another one
-            of_it = {f"{part}_kwargs", *(name for name, flat in NAMES.items() if flat.into == f"{part}_kwargs")}
-            below = {name: value for name, value in below.items() if name not in of_it}
-    if "roles" not in below and "roles" not in above and not any(map(flat_name, below)):
-        return {**below, **above}
+            below = {name: value for name, value in below.items() if name not in own | {f"{part}_kwargs"}}
     plain = {name for name in above if name in {f.name for f in dataclasses.fields(training)}}
     mine, theirs = parsed_roles(above.get("roles")), parsed_roles(below.get("roles"))
+    if not (theirs or mine or FLAT_FIELDS.keys() & below.keys()):
+        return {**below, **above}
 
     def hidden(kind: str, setting: str) -> bool:
         return setting in plain or setting in mine.get(kind, {}) or f"{kind}_{setting}" in above
 
-    found = {name: value for name, value in below.items() if not hidden(*(flat_name(name) or ("", "")))}
+    found = {name: value for name, value in below.items() if not hidden(*FLAT_FIELDS.get(name, ("", "")))}
     roles = {kind: {s: v for s, v in settings.items() if not hidden(kind, s)} for kind, settings in theirs.items()}
     for kind, settings in mine.items():
         roles[kind] = roles.get(kind, {}) | settings
@@ -102,18 +126,20 @@ def recipe_settings(name: str, training: type, command: str = "joint") -> dict[s
     return resolved(name, recipes(command), written, training)
 
 
-def check_names(given: Iterable[str], training: type) -> list[str]:
-    """The names of the fields of `training`, flat ones too; ConfigError if one of `given` is none."""
-    fields = [*(f.name for f in dataclasses.fields(training) if f.init), *NAMES]
-    for name in given:
-        if name not in fields:
-            raise ConfigError(f"`{name}` is not a field of {training.__name__}.{suggestion(name, fields)}")
-    return fields
+def refusal_of(name: str, known: Collection[str]) -> str:
+    """The cure for a name that is no setting: the nearest one, or `roles` for a role's setting without a field."""
+    kind, _, setting = name.partition("_")
+    if kind in FLAT and setting in FIELDS:
+        return f" Set it in `roles`: {{{kind}: {{{setting}: ...}}}}."
+    return suggestion(name, sorted(known))
 
 
 def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
     """Those settings of a recipe that are fields of `training`, under `changes`; its model and its data are left out.
     ConfigError for a change that is no field."""
-    fields = check_names(changes, training)
-    written = recipe_settings(name, training)
-    return over({field: value for field, value in written.items() if field in fields}, changes, training)
+    fields = {f.name for f in dataclasses.fields(training) if f.init} | COUNTDOWN
+    for change in changes:
+        if change not in fields:
+            raise ConfigError(f"`{change}` is not a field of {training.__name__}.{refusal_of(change, fields)}")
+    shipped = recipe_settings(name, training)
+    return as_fields(over({field: value for field, value in shipped.items() if field in fields}, changes, training))

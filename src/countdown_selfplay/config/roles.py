@@ -14,7 +14,7 @@ from ..registry import nearest
 from .ranges import check_number
 
 FLAT = ("prover", "conjecturer")
-"""Kinds of roles whose settings have flat names too (`prover_learning_rate`)."""
+"""Kinds of roles whose common settings are fields too (`prover_learning_rate`)."""
 START = "start"
 """`weights` of a role that plays what was passed in and is never trained."""
 
@@ -129,10 +129,63 @@ EACH = ("model", "temperature", "top_p", "top_k", "learning_rate")
 """Those in which players of one kind may differ (`each`)."""
 
 
-def flat_name(name: str) -> tuple[str, str] | None:
-    """("prover", "learning_rate") for `prover_learning_rate`; None for any other name."""
-    kind, _, setting = name.partition("_")
-    return (kind, setting) if kind in FLAT and setting in FIELDS else None
+def usual(setting: str) -> Any:
+    """The default of a role's setting."""
+    default = FIELDS[setting].default
+    return {} if default is dataclasses.MISSING else default
+
+
+def role_option(kind: str, setting: str) -> Any:
+    """The field of the configuration for a role's setting; None: it is not given."""
+    text = help_of(FIELDS[setting])
+    usual = f" Default: {FIELDS[setting].default}." if setting == "objective" else ""
+    return option(None, text.replace("{role}", kind) + usual, free=text.free)
+
+
+@dataclass
+class ProverFields:
+    """Settings of the prover that are fields; the rarer ones are in `roles`."""
+
+    prover_num_generations: int | None = role_option("prover", "num_generations")
+    prover_objective: str | None = role_option("prover", "objective")
+    prover_objective_kwargs: dict | str | None = role_option("prover", "objective_kwargs")
+    prover_learning_rate: float | None = role_option("prover", "learning_rate")
+    prover_max_grad_norm: float | None = role_option("prover", "max_grad_norm")
+    prover_beta: float | None = role_option("prover", "beta")
+    prover_entropy_coef: float | None = role_option("prover", "entropy_coef")
+    prover_sequences_per_step: int | None = role_option("prover", "sequences_per_step")
+    prover_sft_coef: float | None = role_option("prover", "sft_coef")
+    prover_demonstrations_per_step: int | None = role_option("prover", "demonstrations_per_step")
+    prover_temperature: float | None = role_option("prover", "temperature")
+    prover_max_completion_length: int | None = role_option("prover", "max_completion_length")
+    prover_stop: list | str | None = role_option("prover", "stop")
+
+
+@dataclass
+class ConjecturerFields:
+    """Settings of the conjecturer that are fields; the rarer ones are in `roles`."""
+
+    conjecturer_players: int | None = role_option("conjecturer", "players")
+    conjecturer_model: str | None = role_option("conjecturer", "model")
+    conjecturer_num_generations: int | None = role_option("conjecturer", "num_generations")
+    conjecturer_objective: str | None = role_option("conjecturer", "objective")
+    conjecturer_objective_kwargs: dict | str | None = role_option("conjecturer", "objective_kwargs")
+    conjecturer_learning_rate: float | None = role_option("conjecturer", "learning_rate")
+    conjecturer_max_grad_norm: float | None = role_option("conjecturer", "max_grad_norm")
+    conjecturer_beta: float | None = role_option("conjecturer", "beta")
+    conjecturer_entropy_coef: float | None = role_option("conjecturer", "entropy_coef")
+    conjecturer_sequences_per_step: int | None = role_option("conjecturer", "sequences_per_step")
+    conjecturer_temperature: float | None = role_option("conjecturer", "temperature")
+    conjecturer_max_completion_length: int | None = role_option("conjecturer", "max_completion_length")
+    conjecturer_stop: list | str | None = role_option("conjecturer", "stop")
+
+
+FLAT_FIELDS = {
+    f.name: (kind, f.name.removeprefix(f"{kind}_"))
+    for kind, part in (("prover", ProverFields), ("conjecturer", ConjecturerFields))
+    for f in dataclasses.fields(part)
+}
+"""Field of the configuration -> the kind of role and its setting."""
 
 
 def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
@@ -152,8 +205,8 @@ def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
     for kind, settings in found.items():
         if not isinstance(settings, Mapping | None):
             raise ConfigError(f"`roles.{kind}` ({settings!r}) must map settings to values, such as {{players: 4}}.")
-        roles[str(kind)] = dict(settings or {})
-        for name in roles[str(kind)]:
+        roles[str(kind)] = {name: value for name, value in (settings or {}).items() if value is not None}
+        for name in settings or {}:
             if name not in FIELDS:
                 raise ConfigError(
                     f"`roles.{kind}.{name}` is not a setting of a role.{nearest(str(name), list(FIELDS))}"

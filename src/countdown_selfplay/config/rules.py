@@ -11,13 +11,14 @@ from typing import Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
+from ..domains import domain_from
 from ..errors import ConfigError
 from ..options import check_options
 from ..registry import suggestion
 from .changes import NEVER, PARTS, allowed_names, plain_name
-from .flat import NAMES
+from .countdown_fields import CountdownArguments
 from .generation_rules import check_generation, outlast_servers
-from .part_rules import check_fill, check_parts, check_placebo, check_problems
+from .part_rules import check_fill, check_parts, check_placebo, check_problems, check_stops
 from .ranges import check_numbers
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS
@@ -183,12 +184,7 @@ def before_trl(config: SelfPlaySettings) -> None:
 def after_trl(config: SelfPlaySettings) -> None:
     """Rules on fields that TRL leaves as they are."""
     check_options(config)
-    _ = (
-        config.thresholds,
-        config.trips,
-        config.client,
-        config.game_settings,
-    )  # their values are checked as they are built
+    _ = config.trips, config.game_settings  # their values are checked as they are built
     check_rules(config, RULES)
     _check_allowed(config)
     check_settings(config)
@@ -199,9 +195,19 @@ def after_trl(config: SelfPlaySettings) -> None:
         if getattr(config, name):
             raise ConfigError(f"`{name}` (True) is not supported by the joint trainer; leave it unset.")
     check_parts(config)
-    check_problems(config)
+    if config.describes_domain:
+        check_domain(config, None)
     check_sharing(config)
     check_guard_scope(config)
+
+
+def check_domain(config: SelfPlaySettings, given: Any) -> Any:
+    """The domain that a run was given, or that its configuration describes; it fits the other settings."""
+    if given is None:
+        check_problems(config)
+        given = domain_from(config)
+    check_stops(config, given)
+    return given
 
 
 def check_rules(config: SelfPlaySettings, rules: tuple[tuple[Broken, str], ...], **more: Any) -> None:
@@ -221,7 +227,7 @@ def check_roles(config: SelfPlaySettings) -> None:
 
 def _check_allowed(config: SelfPlaySettings) -> None:
     """A name that is misspelt would allow nothing, and be found out minutes later."""
-    known = [*(f.name for f in dataclasses.fields(config)), *NAMES, *PARTS]
+    known = [*(f.name for f in dataclasses.fields(config)), *CountdownArguments.__dataclass_fields__, *PARTS]
     known += [f"roles.{kind}.{setting}" for kind in config.kinds for setting in FIELDS]
     for name in allowed_names(config.allow_changed):
         if name not in known:

@@ -15,19 +15,10 @@ from ..games import GAMES, BaseGame, Game, game_class
 from ..games.settings import Settings
 from ..options import built, json_object, option
 from ..registry import nearest
-from .countdown_fields import CountdownArguments, ProposedCountdown
-from .fields import (
-    Client,
-    CurriculumFields,
-    GenerationFields,
-    GuardFields,
-    RoleFields,
-    RunFields,
-    Thresholds,
-    trips_of,
-)
-from .flat import NAMES, PARTS, spread
-from .roles import FIELDS, FLAT, PLAIN, START, Role, names_of
+from .countdown_fields import CountdownArguments
+from .fields import CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields, trips_of
+from .recipes import GAME
+from .roles import FIELDS, FLAT, FLAT_FIELDS, PLAIN, START, ConjecturerFields, ProverFields, Role, names_of, usual
 from .settled import Settled
 
 
@@ -46,8 +37,8 @@ class Written:
 
     def field_of(self, kind: str, setting: str) -> str:
         """A role's setting as the user wrote it, or would: `prover_beta`, or `roles.guide.beta`."""
-        usual = f"{kind}_{setting}" if kind in FLAT else f"roles.{kind}.{setting}"
-        return self.written.get((kind, setting), usual)
+        flat = f"{kind}_{setting}"
+        return self.written.get((kind, setting), flat if flat in FLAT_FIELDS else f"roles.{kind}.{setting}")
 
     def was_given(self, kind: str, setting: str) -> bool:
         """Whether the user wrote it, in either way."""
@@ -56,9 +47,19 @@ class Written:
 
 @dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
 class SelfPlaySettings(
-    Written, Settled, RunFields, RoleFields, CurriculumFields, GuardFields, GenerationFields, GRPOConfig
+    Written,
+    Settled,
+    RunFields,
+    ProverFields,
+    ConjecturerFields,
+    RoleFields,
+    CurriculumFields,
+    GuardFields,
+    GenerationFields,
+    GRPOConfig,
 ):
-    """`roles` holds, once the configuration is built, the settings of each kind as they were given, flat or not."""
+    """`roles` holds, once the configuration is built, the settings of each kind, also those that were given as
+    fields."""
 
     output_dir: str = option("joint-selfplay", "The run folder.")
     gradient_accumulation_steps: int = option(
@@ -73,10 +74,8 @@ class SelfPlaySettings(
 
     def given(self, kind: str, setting: str) -> Any:
         """The setting of a kind without fallbacks on plain fields: as given, or the default of the kind."""
-        default = FIELDS[setting].default
-        default = {} if default is dataclasses.MISSING else default
         roles = cast("dict[str, dict[str, Any]]", self.roles or {})
-        return roles.get(kind, {}).get(setting, default)
+        return roles.get(kind, {}).get(setting, usual(setting))
 
     @property
     def configured_kinds(self) -> tuple[str, ...]:
@@ -230,7 +229,12 @@ class SelfPlaySettings(
     def countdown(self) -> CountdownArguments:
         """`domain_kwargs` of Countdown."""
         given = json_object("domain_kwargs", self.domain_kwargs, '{"operands": [3, 4]}')
-        return built(ProposedCountdown, given, "domain_kwargs")
+        return built(CountdownArguments, given, "domain_kwargs")
+
+    @property
+    def describes_domain(self) -> bool:
+        """Whether its domain can be judged here: Countdown without `domain_kwargs` may be parsed beside the config."""
+        return self.domain != "countdown" or self.domain_kwargs is not None
 
     @property
     def from_settings(self) -> bool:
@@ -239,31 +243,13 @@ class SelfPlaySettings(
 
     @property
     def game_settings(self) -> Settings:
-        """`game_kwargs` of propose_and_solve; of another game the defaults."""
-        return built(Settings, self.game_arguments if self.from_settings else {}, "game_kwargs")
-
-    @property
-    def thresholds(self) -> Thresholds:
-        """The entries of `guard_trips` that are common thresholds."""
-        names = {f.name for f in dataclasses.fields(Thresholds)}
-        return built(Thresholds, {n: v for n, v in self._trips.items() if n in names}, "guard_trips", "guard_")
+        """The arguments of propose_and_solve."""
+        return Settings(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)})
 
     @property
     def trips(self) -> dict[str, Bounds]:
-        """The entries of `guard_trips` for metrics."""
-        names = {f.name for f in dataclasses.fields(Thresholds)}
-        return trips_of({name: bounds for name, bounds in self._trips.items() if name not in names})
-
-    @property
-    def _trips(self) -> dict[str, Any]:
-        return json_object("guard_trips", self.guard_trips, '{"prover/entropy": [0.1, null]}')
-
-    @property
-    def client(self) -> Client:
-        """`vllm_client`."""
-        return built(
-            Client, json_object("vllm_client", self.vllm_client, '{"request_timeout": 60}'), "vllm_client", "vllm_"
-        )
+        """`guard_trips`."""
+        return trips_of(json_object("guard_trips", self.guard_trips, '{"prover/entropy": [0.1, null]}'))
 
     @property
     def reward_arguments(self) -> dict[str, Any]:
@@ -286,17 +272,18 @@ class SelfPlaySettings(
         return json_object("game_kwargs", self.game_kwargs, '{"eta": 0.25}')
 
     def to_dict(self) -> dict[str, Any]:
-        """As TrainingArguments, with flat names; without the settings of roles and parts that the run does not
-        have."""
-        parts: dict[str, Any] = {"guard_trips": self.thresholds, "vllm_client": self.client}
-        parts |= {"domain_kwargs": self.countdown} if self.domain == "countdown" else {}
-        parts |= {"game_kwargs": self.game_settings} if self.from_settings else {}
-        found = dict.fromkeys(PARTS) | spread(super().to_dict())
-        for name, flat in NAMES.items():
-            if flat.into in parts:
-                found[name] = getattr(parts[flat.into], flat.key)
-            elif flat.kind in self.kinds:
-                own = self.given(flat.kind, flat.key)
-                found[name] = own if own != flat.usual or flat.key == "objective" else None
-        roles = {kind: own for kind, own in cast("dict[str, Any]", self.roles or {}).items() if kind not in FLAT}
-        return {**found, "roles": roles or None}
+        """As TrainingArguments, with Countdown's arguments by their names, a role's settings under their field where
+        they have one, and without those of roles and games that the run does not have."""
+        found, absent = super().to_dict(), frozenset() if self.from_settings else GAME
+        found = {name: value for name, value in found.items() if name not in absent}
+        roles = {kind: dict(own) for kind, own in cast("dict[str, Any]", self.roles or {}).items()}
+        for kind in FLAT:
+            own = {s: v for s, v in roles.pop(kind, {}).items() if v != usual(s)} if kind in self.kinds else {}
+            if kind in self.kinds:
+                own.setdefault("objective", usual("objective"))
+            found |= {name: own.pop(s, None) for name, (role, s) in FLAT_FIELDS.items() if role == kind}
+            roles |= {kind: own} if own else {}
+        found["roles"] = roles or None
+        if self.domain == "countdown":
+            found |= {**vars(self.countdown), "domain_kwargs": None}
+        return found

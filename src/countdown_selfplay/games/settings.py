@@ -13,9 +13,9 @@ _SHARE = Range(0, 1, "a share")
 _REWARD = Range(-LARGEST_REWARD, LARGEST_REWARD, "Allen and Ståblein use 0")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Settings:
-    """Arguments of the game propose_and_solve (`game_kwargs`)."""
+    """Arguments of the game propose_and_solve: fields of the configuration."""
 
     anchor_fraction: float = option(
         0.5, "Least share of the prover's problems that come from the data set ('mix' in Allen and Ståblein).", _SHARE
@@ -93,8 +93,12 @@ class Settings:
         "Problems whose answers provers are trained on. nontrivial: some of all provers' answers are right and some "
         "wrong. frontier: the solve rate lies between frontier_low and frontier_high.",
     )
-    samples_per_log: int = 4
-    """The field of the configuration."""
+    samples_per_log: int = option(
+        4,
+        "Proposals and answers written to samples.jsonl at each log, per role. 0: none.",
+        Range(0, why="0 writes none"),
+        free=True,
+    )
 
     def __post_init__(self) -> None:
         if self.fill in ("truncate", "keep_all") and self.truncate_multiple is None:

@@ -174,17 +174,14 @@ class Server(VLLMSampler):
                 models = policies.module.policies
                 names = [inner_name(name) for role, name in policies.weights_of.items() if self.urls[role] == url]
                 check_one_shape({name: models[name] for name in names})
-        folder = Path(args.client.adapter_dir or Path(args.output_dir) / "vllm_adapters").resolve()
+        folder = Path(args.vllm_adapter_dir or Path(args.output_dir) / "vllm_adapters").resolve()
         self._folders = AdapterFolders(folder, policies)
         self._labels: dict[tuple[str, str], tuple[str, Path]] = {}  # (server, weights) -> adapter and its folder
         self._channels: dict[str, Any] = {}
         self._marks: dict[str, str] = {}  # what the main process called the weights that it last sent to a server
         self._lock = threading.Lock()
-        asked = args.client
-        self.clients = {
-            url: VLLMServerClient(url, asked.request_timeout, asked.request_retries, asked.retry_backoff)
-            for url in dict.fromkeys(self.urls.values())
-        }
+        tries = args.vllm_request_timeout, args.vllm_request_retries, args.vllm_retry_backoff
+        self.clients = {url: VLLMServerClient(url, *tries) for url in dict.fromkeys(self.urls.values())}
         self.models: dict[str, dict[str, Any]] = {}
         self.turns.processes.together(self._meet_servers)
 

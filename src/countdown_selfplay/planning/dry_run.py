@@ -14,7 +14,9 @@ from trl import ModelConfig, get_peft_config
 
 from ..asking import prompt_ids
 from ..config import JointSelfPlayConfig, Role
-from ..config.flat import NAMES, PARTS
+from ..config.countdown_fields import CountdownArguments
+from ..config.recipes import COUNTDOWN
+from ..config.roles import FLAT_FIELDS
 from ..config.run_rules import refusal
 from ..config.script import JointScriptArguments
 from ..config.starts import check_starts
@@ -211,19 +213,21 @@ def changed(settings: Any) -> list[tuple[str, str]]:
     tokens, objects that Transformers builds from plain fields, what it sets to another word for nothing, and the flag
     that asks for this list."""
     rows = []
+    parts: list[Any] = [settings, CountdownArguments()] if isinstance(settings, JointSelfPlayConfig) else [settings]
     defaults: dict[str, Any] = {
-        f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(settings)
+        f.name: f.default if f.default_factory is MISSING else f.default_factory()
+        for part in parts
+        for f in fields(part)
     }
-    values = {name: getattr(settings, name) for name in defaults}
+    values = vars(settings)
     if isinstance(settings, JointSelfPlayConfig):
-        flat = settings.to_dict()
-        values |= {name: flat[name] for name in (*NAMES, *PARTS, "roles") if name in flat}
-        defaults |= {name: one.usual for name, one in NAMES.items() if name in flat}
-    for name, value in values.items():
-        default = None if defaults[name] is MISSING else defaults[name]
+        written = settings.to_dict()
+        values = values | {name: written.get(name) for name in (*FLAT_FIELDS, *COUNTDOWN, "domain_kwargs", "roles")}
+    for name, default in defaults.items():
+        value, default = values.get(name), None if default is MISSING else default
         shown = value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
         nothing = all(one is None or one in ("", [], (), {}) for one in (value, default))
-        nothing = nothing or (value is None and name in NAMES)
+        nothing = nothing or (value is None and name in COUNTDOWN)
         if shown and value != default and not nothing and not name.endswith("_token") and name not in _NOT_SHOWN:
             rows.append((name, plain(value)))
     width = max(79 - max((len(name) for name, _ in rows), default=0), 20)

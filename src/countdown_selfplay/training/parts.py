@@ -13,7 +13,7 @@ import torch
 
 from ..asking import check_generation_kwargs, check_token_ids, prompt_ids, ready
 from ..config import JointSelfPlayConfig
-from ..config.fields import Thresholds
+from ..config.fields import GuardFields
 from ..config.role_rules import check_tokens
 from ..config.roles import FLAT
 from ..contract.domain import in_moves
@@ -112,10 +112,10 @@ def declared_metrics(
 
 
 _BOUNDS = (  # threshold, end of the name of the metrics that it is for, which end of their range
-    ("min_parseable_rate", "/parseable_rate", 0),
-    ("min_solve_rate", "round/solve_rate_mean", 0),
-    ("max_solve_rate", "round/solve_rate_mean", 1),
-    ("min_entropy", "/entropy", 0),
+    ("guard_min_parseable_rate", "/parseable_rate", 0),
+    ("guard_min_solve_rate", "round/solve_rate_mean", 0),
+    ("guard_max_solve_rate", "round/solve_rate_mean", 1),
+    ("guard_min_entropy", "/entropy", 0),
 )
 
 
@@ -123,9 +123,9 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
     """The collapse guard over the declared metrics. A threshold that is not at its default wins over the declaration,
     and the range of a metric in `guard_trips` over both."""
     declared, trips = list(metrics), dict[str, Range]()
-    asked, usual = args.thresholds, Thresholds()
+    usual = GuardFields()
     for name, end, side in _BOUNDS:
-        value = getattr(asked, name)
+        value = getattr(args, name)
         for metric in declared:
             if value != getattr(usual, name) and metric.name.endswith(end):
                 low, high = trips.get(metric.name, metric.trip) or UNBOUNDED
@@ -133,8 +133,8 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
                 trips[metric.name] = (low, bound) if side else (bound, high)
     if conjecturer_guard_of(args) is not None:
         trips |= {m.name: UNBOUNDED for m in declared if m.name.endswith("/parseable_rate")}
-    rounds = asked.max_starved_rounds
-    if rounds != usual.max_starved_rounds:
+    rounds = args.guard_max_starved_rounds
+    if rounds != usual.guard_max_starved_rounds:
         declared = [replace(m, in_a_row=rounds) if m.name == "round/starved" else m for m in declared]
     names = {metric.name for metric in declared}
     for name, bounds in args.trips.items():
@@ -154,7 +154,7 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
     players = args.players_of("conjecturer")
     if not args.guard or args.guard_scope == "run" or not players:
         return None
-    return ConjecturerGuard(players, args.thresholds.min_parseable_rate)
+    return ConjecturerGuard(players, args.guard_min_parseable_rate)
 
 
 def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:

@@ -19,6 +19,7 @@ from trl import GRPOTrainer
 from .. import _trl
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
+from ..config.rules import check_domain
 from ..config.run_rules import check_progress, refuse_unsupported
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
@@ -26,7 +27,6 @@ from ..data.anchors import run_anchors
 from ..data.run_files import check_run
 from ..distributed.choose import choose_engine
 from ..distributed.processes import advise_threads, processes_of
-from ..domains import domain_from
 from ..generation import Turns, make_sampler
 from ..objectives.base import Objective
 from ..policies import build_policies
@@ -129,7 +129,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.engine = choose_engine(args)
         refuse_unsupported(args, self.engine.name)
         refuse_class("domain", domain)
-        self.domain: Any = domain_from(args) if domain is None else domain
+        self.domain: Any = check_domain(args, domain)
         rewards = prover_rewards(args, self.domain, reward_funcs)
         self.roles, self.trained = args.all_roles, args.trained_roles
         self.learners = learners_of(args, self.domain, self.roles, objectives)

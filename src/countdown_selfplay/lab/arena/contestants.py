@@ -11,10 +11,10 @@ from typing import Any, Literal
 import yaml
 
 from ...config import JointSelfPlayConfig
+from ...config.countdown_fields import CountdownArguments
 from ...config.fields import CurriculumFields, RoleFields
-from ...config.flat import NAMES, spread
-from ...config.recipes import over, recipe_settings
-from ...config.roles import FIELDS, flat_name, parsed_roles
+from ...config.recipes import over, recipe_settings, spread
+from ...config.roles import FIELDS, FLAT, parsed_roles
 from ...data.yaml_file import read_yaml
 from ...errors import ConfigError, DataError
 from ...registry import Registry
@@ -29,8 +29,14 @@ DEFAULT = ("plain", "random", "frozen", "placebo", "bandit", "oracle", "trained"
 _DATA = {"dataset_name", "dataset_train_split"}
 _MEASURED = {"domain", "domain_kwargs", "answers", "eval_preset", "demonstration_rungs", "format_probe"}
 MAY_SET = {f.name for of in (RoleFields, CurriculumFields) for f in fields(of)} - _MEASURED
-MAY_SET |= {one.name for one in NAMES.values() if one.into == "game_kwargs"} | _DATA
-MAY_SET |= {"conjecturer_prompt", "admit_unsolvable", "reward_funcs", "reward_weights", "per_device_train_batch_size"}
+MAY_SET |= {
+    *_DATA,
+    "conjecturer_prompt",
+    "admit_unsolvable",
+    "reward_funcs",
+    "reward_weights",
+    "per_device_train_batch_size",
+}
 MAY_SET |= {"optim", "optim_args", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon"}
 MAY_SET |= {"lr_scheduler_type", "lr_scheduler_kwargs"}
 """What a contestant may set beside the settings of its roles: who proposes what, how that is paid, and how a step
@@ -49,7 +55,7 @@ def may_set(name: str, track: Track) -> bool:
 
 _OF_A_RUN = {"max_steps", "output_dir", "save_steps", "save_total_limit", "logging_steps", "guard", "seed"}
 """Settings of a recipe that are passed over where it is played as a contestant."""
-_DEFAULTS = {f.name: f.default for f in fields(JointSelfPlayConfig)} | {one.name: one.usual for one in NAMES.values()}
+_DEFAULTS = {f.name: f.default for f in fields(JointSelfPlayConfig)} | vars(CountdownArguments())
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,8 @@ class Contestant:
         usual = over(recipe_settings(track.recipe, JointSelfPlayConfig), track.settings, JointSelfPlayConfig)
         known = _DEFAULTS | usual | {"max_steps": track.rounds}
         for name, value in sorted(flattened(own).items()):
-            fixed = name if name in track.fixed else (flat_name(name) or ("", ""))[1]
+            role, _, setting = name.partition("_")
+            fixed = setting if name not in track.fixed and role in FLAT else name
             if fixed in track.fixed and value != track.fixed[fixed]:
                 raise ConfigError(
                     f"{self.name} sets `{name}` ({value}), and on the track {track.name} it is {track.fixed[fixed]} "
