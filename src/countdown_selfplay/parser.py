@@ -14,7 +14,9 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 from transformers import TrainingArguments
 from trl import TrlParser
 
-from .config.recipes import COUNTDOWN, as_fields, over
+from .config.countdown_fields import CountdownArguments
+from .config.recipes import as_fields, over
+from .config.settings import SelfPlaySettings
 from .config.sources import Sources, read_sources
 from .errors import ConfigError, CountdownSelfPlayError
 from .registry import suggestion
@@ -94,8 +96,10 @@ class SelfPlayParser(TrlParser):
 
     def _built(self, model: Any, settings: Mapping[str, Any]) -> Any:
         names = {one.name for one in fields(model) if one.init}
-        given = as_fields(settings) if "domain_kwargs" in names and not COUNTDOWN & names else settings
-        return model(**{name: value for name, value in given.items() if name in names})
+        if issubclass(model, SelfPlaySettings) and CountdownArguments in self.dataclass_types:
+            countdown = settings.get("domain", "countdown") == "countdown"
+            settings = as_fields({"domain_kwargs": None, **settings} if countdown else settings)
+        return model(**{name: value for name, value in settings.items() if name in names})
 
     def typed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a YAML file as their fields take them; ConfigError where one does not."""

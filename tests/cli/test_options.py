@@ -120,7 +120,7 @@ def test_every_shipped_recipe_is_read_by_its_command():
     for command in here(["joint", "sft", "ipo", "cdg"]):
         parser = OptionParser(command)
         for name in recipes(command):
-            asked = sources.read_sources(command, ["--recipe", name])
+            asked = sources.sources_of(command, ["--recipe", name])
             sources.check_names(parser.how, asked, parser.fields)
             for _, settings in asked.shipped:
                 parser.typed(settings)
@@ -131,7 +131,6 @@ def test_every_shipped_recipe_is_read_by_its_command():
 @pytest.mark.parametrize("command", here(["joint", "sft", "ipo", "cdg", "headroom"]))
 def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
     found = set().union(*(sources.field_names(*place.split(":")) for place in TRAINERS[command].models))
-    found |= set(sources.flat_names(TRAINERS[command]))
     assert found == set(OptionParser(command).fields)
 
 

@@ -16,7 +16,8 @@ from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.config.roles import FIELDS
 from countdown_selfplay.errors import UnknownNameError
 
-PLAIN = sorted(FIELDS.keys() & {f.name for f in dataclasses.fields(JointSelfPlayConfig)})
+KNOWN = {f.name for f in dataclasses.fields(JointSelfPlayConfig)}
+PLAIN = sorted(FIELDS.keys() & KNOWN)
 VALUES = {  # field -> (what the recipe says, what the flag says); each pair is allowed in a round of 16 x (8 + 1)
     "num_generations": (8, 4),
     "learning_rate": (1e-5, 1e-3),
@@ -55,7 +56,10 @@ def write(path, **values):
 
 
 def of_roles(name, value):
-    return {f"{role}_{name}": value for role in ("prover", "conjecturer")}
+    roles = ("prover", "conjecturer")
+    if f"prover_{name}" in KNOWN:
+        return {f"{role}_{name}": value for role in roles}
+    return {"roles": json.dumps({role: {name: value} for role in roles})}
 
 
 def found(args, name):

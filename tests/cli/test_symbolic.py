@@ -67,8 +67,8 @@ def test_a_wrong_call_for_solve_rates_is_one_sentence(words, said, capsys, tmp_p
 
 def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_as_in_training(tmp_path, monkeypatch):
     # a run that described itself, with the temperature of its training and another of its evaluation
-    from countdown_selfplay.config.countdown_fields import domain_from
     from countdown_selfplay.data.anchors import GENERATED_ANCHORS
+    from countdown_selfplay.domains import domain_from
 
     run = tmp_path / "run"
     shutil.copytree(TINY_MODEL_PATH, run / "prover")

@@ -6,6 +6,7 @@ from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import build_arguments, main, parse
 from countdown_selfplay.config.starts import check_starts
 from countdown_selfplay.errors import DataError, PromptError, UnknownNameError
+from tests.joint_config import joint_config
 from tests.refusals.rows import row
 from tests.trainer.conftest import make_config, make_trainer
 
@@ -35,7 +36,7 @@ VLLM, SERVER = dict(generation_backend="vllm"), dict(generation_backend="vllm_se
 
 
 def config(**settings):
-    return JointSelfPlayConfig(output_dir="run", use_cpu=True, report_to="none", **settings)
+    return joint_config(output_dir="run", use_cpu=True, report_to="none", **settings)
 
 
 def small(**settings):
@@ -120,7 +121,7 @@ ROWS = [
     row("prover_temperature=inf", config, prover_temperature=inf),
     row("temperature=0.0", config, temperature=0.0),
     row("top_p=1.5", config, top_p=1.5),
-    row("conjecturer_top_k=-1", config, conjecturer_top_k=-1),
+    row("roles.conjecturer.top_k=-1", config, conjecturer_top_k=-1),
     row("adam_beta2=nan", config, adam_beta2=nan),
     row("weight_decay=-0.1", config, weight_decay=-0.1),
     row("guard_min_entropy=inf", config, guard_min_entropy=inf),
@@ -134,7 +135,7 @@ ROWS = [
     row("operands=[1]", config, operands=[1]),
     row("target_low=50 target_high=20", config, target_low=50, target_high=20),
     row("frontier_low=0.8 frontier_high", config, frontier_low=0.8, frontier_high=0.7),
-    row("anchor_fraction=half", config, game_kwargs={"anchor_fraction": "half"}),
+    row("anchor_fraction=half", config, anchor_fraction="half"),
     row("shuffled_rewards=yes", config, shuffled_rewards="yes"),
     # a value in a list of them
     row("=tnet =tent", config, conjecturer_reward="tnet", error=UnknownNameError),
@@ -146,7 +147,7 @@ ROWS = [
     row("=verifierr ='verifier'", arguments, "--reward_funcs verifierr", error=UnknownNameError),
     row("=tiny/defualt =tiny/default", from_recipe, "tiny/defualt", error=UnknownNameError),
     row("lerning_rate", from_recipe, "tiny/default", lerning_rate=1.0),
-    row("prover_kl_estimator=k2", config, prover_kl_estimator="k2"),
+    row("roles.prover.kl_estimator=k2", config, prover_kl_estimator="k2"),
     row("eval_preset=paper", config, eval_preset="paper"),
     row("guard_scope=prover", config, guard_scope="prover"),
     row("fill=keep", config, fill="keep"),
@@ -169,7 +170,7 @@ ROWS = [
     row("transformers_continuous_batching_config=num_blocks", config,
         transformers_continuous_batching_config={"num_blocks": 8}),
     row("vllm_engine_kwargs generation_backend", config, vllm_engine_kwargs={"dtype": "float32"}),
-    row("prover_vllm_server_base_url=http://127.0.0.1:1", config, prover_vllm_server_base_url="http://127.0.0.1:1"),
+    row("roles.prover.vllm_server_base_url=http://127.0.0.1:1", config, prover_vllm_server_base_url="http://127.0.0.1:1"),
     row("vllm_tensor_parallel_size=2", config, vllm_tensor_parallel_size=2),
     row("vllm_group_port=1 generation_backend", config, **VLLM, vllm_group_port=1),
     row("vllm_engine_kwargs=eager", config, **VLLM, vllm_engine_kwargs="eager"),
@@ -194,7 +195,7 @@ ROWS = [
     row("length_penalty_floor=0.0", config, length_penalty_floor=0.0),
     *(row(f"{charge}=0.1 prover_objective={name}", config, prover_objective=name, **{charge: 0.1})
       for name in ("reinforce_half", "expert_iteration", "maxrl") for charge in ("length_penalty", "soft_overlong")),
-    row("prover_entropy_target=0.3", config, prover_entropy_target=0.3),
+    row("roles.prover.entropy_target=0.3", config, prover_entropy_target=0.3),
     row("conjecturer_objective=expert_iteration", config, conjecturer_objective="expert_iteration"),
     row("control=True =eval_problems", joint, "--control true --eval_problems 0"),
     row("control=True", joint, "--control true --conjecturer_players 0"),
@@ -214,15 +215,15 @@ ROWS = [
     row("guard_scope=conjecturer", small, **{**ALONE, "save_strategy": "no"}),
     row("prover_demonstrations_per_step=2 prover_sft_coef", config, **DEMONSTRATED | {"prover_sft_coef": 0.0}),
     row("prover_demonstrations_per_step=-1", config, **DEMONSTRATED | {"prover_demonstrations_per_step": -1}),
-    row("conjecturer_demonstrations_per_step=2", config, conjecturer_demonstrations_per_step=2,
+    row("roles.conjecturer.demonstrations_per_step=2", config, conjecturer_demonstrations_per_step=2,
         conjecturer_sft_coef=1.0),
-    row("prover_stop=) =</think>", config, prover_stop=[")"]),
-    row("conjecturer_stop=target =</problem>", config, conjecturer_stop="target"),
+    row("prover_stop=) =</think>", config, prover_stop=[")"], operands=[3]),
+    row("conjecturer_stop=target =</problem>", config, conjecturer_stop="target", operands=[3]),
     row("shuffled_rewards=True", config, shuffled_rewards=True, roles=NOBODY),
     row("shuffled_rewards=True", config, shuffled_rewards=True, roles={"conjecturer": START}),
     row("proposer=uniform_rungs anchor_fraction=0.5", config, **{**RUNGS, "anchor_fraction": 0.5}),
-    row("proposer=UniformRungs", config, **{**RUNGS, "roles": None}),
-    row("rungs=9,", config, **{**RUNGS, "proposer_kwargs": {"rungs": [9]}}),
+    row("proposer=UniformRungs", config, **{**RUNGS, "roles": None}, operands=[3, 4]),
+    row("rungs=9,", config, **{**RUNGS, "proposer_kwargs": {"rungs": [9]}}, operands=[3, 4]),
     *(row(f"=6 =20 ={name}", from_recipe, "tiny/ladder", proposer=name)
       for name in ("mutation", "ucb", "thompson", "factorized")),
     row("prover_learning_rate=1e-06 conjecturer_learning_rate=1e-07", config, policy_sharing="tied",
@@ -275,7 +276,7 @@ ROWS = [
     row("roles=prover", config, roles=["prover"]),
     row("roles.prover=4", config, roles={"prover": 4}),
     row("roles.prover.players=0", config, roles={"prover": {"players": 0}}),
-    row("prover_players=-1", config, prover_players=-1),
+    row("roles.prover.players=-1", config, prover_players=-1),
     row("roles.prover.players=1.5", config, roles={"prover": {"players": 1.5}}),
     row("roles.prover.each=1 roles.prover.players=2", config, roles={"prover": {"players": 2, "each": [{}]}}),
     row("roles.prover.beta=much", config, roles={"prover": {"beta": "much"}}),
@@ -283,14 +284,15 @@ ROWS = [
     row("roles.prover.stop=[1]", config, roles={"prover": {"stop": [1]}}),
     row("roles.conjecturer.weights=prover", config, roles={"prover": {"weights": "conjecturer"},
         "conjecturer": {"weights": "prover"}}),
-    row("prover_weights=prover", config, prover_weights="prover"),
-    row("conjecturer_weights=provers", config, conjecturer_weights="provers"),
+    row("roles.prover.weights=prover", config, prover_weights="prover"),
+    row("roles.conjecturer.weights=provers", config, conjecturer_weights="provers"),
     row("roles.conjecturer.weights=prover", config, roles={"conjecturer": {"players": 2, "weights": "prover"}}),
     row("roles.guide.objective=rest", own_game, prover={}, guide=START | {"objective": "rest"}),
-    row("conjecturer_learning_rate=1e-05 conjecturer_weights=start", config, conjecturer_weights="start",
+    row("conjecturer_learning_rate=1e-05 roles.conjecturer.weights=start", config, conjecturer_weights="start",
         conjecturer_learning_rate=1e-5),
     row("roles=start", config, prover_weights="start", conjecturer_weights="start"),
-    row("conjecturer_model=x conjecturer_weights=prover", config, conjecturer_weights="prover", conjecturer_model="x"),
+    row("conjecturer_model=x roles.conjecturer.weights=prover", config, conjecturer_weights="prover",
+        conjecturer_model="x"),
     row("conjecturer_model=x", config, policy_sharing="tied", conjecturer_model="x"),
     row("prover_learning_rate=1e-06 conjecturer_learning_rate=1e-07", config, conjecturer_weights="prover",
         conjecturer_learning_rate=1e-7),
@@ -298,7 +300,7 @@ ROWS = [
     row("roles.x.objective_kwargs=k=4", own_game, prover={}, x={"objective_kwargs": "k=4"}),
     row("allow_changed =beat =beta", config, allow_changed="roles.prover.beat"),
     row("allow_changed =learning_rat =learning_rate", config, allow_changed="learning_rat"),
-    row("allow_changed=conjecturer_weights", config, allow_changed="conjecturer_weights"),
+    row("allow_changed=roles.conjecturer.weights", config, allow_changed="conjecturer_weights"),
     row("allow_changed=policy_sharing", config, allow_changed="policy_sharing"),
     row("roles.misleading", of_kinds, ("prover", "helpful", "misleading"), game=None, roles={"prover": {},
         "helpful": {}}),

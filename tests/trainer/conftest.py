@@ -12,9 +12,10 @@ import torch
 from transformers import TrainerCallback
 from transformers import logging as transformers_logging
 
-from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.plan import Counts, Step, group_tokens
+from tests.joint_config import joint_config
 
 transformers_logging.set_verbosity_error()
 torch.set_num_threads(1)
@@ -33,7 +34,7 @@ TIMES = ("time/", "step_time", "train_runtime", "per_second", "total_flos")
 
 
 def make_config(output, **changes):
-    return JointSelfPlayConfig(output_dir=str(output), **{**SMALL, **changes})
+    return joint_config(output_dir=str(output), **{**SMALL, **changes})
 
 
 def make_trainer(output, *, model=None, trainer=None, **changes):

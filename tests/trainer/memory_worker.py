@@ -7,8 +7,8 @@ import resource
 import sys
 from pathlib import Path
 
-from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.planning.probe import probe
+from tests.joint_config import joint_config
 
 
 def main(model, players):
@@ -17,7 +17,7 @@ def main(model, players):
 
     torch.set_num_threads(1)
     role = {"players": players, "objective": "rloo", "num_generations": 4}
-    args = JointSelfPlayConfig(
+    args = joint_config(
         output_dir="unused", policy_sharing="lora", proposer="tiers",
         proposer_kwargs={"start": [3] * players, "ceiling": 3, "min_valid": 2}, operands=[2, 3],
         roles={"prover": role, "conjecturer": role}, problems_per_round=2, proposals_per_round=4,

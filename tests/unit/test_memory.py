@@ -13,7 +13,6 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from trl import ModelConfig
 
 from countdown_selfplay.cli.launch import config_path, planned
-from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.script import JointScriptArguments
 from countdown_selfplay.planning.dry_run import batch_arithmetic, memory_of
 from countdown_selfplay.planning.memory import (
@@ -26,6 +25,7 @@ from countdown_selfplay.planning.memory import (
     state,
 )
 from countdown_selfplay.tiny import TINY_MODEL_PATH
+from tests.joint_config import joint_config
 
 CONFIG = AutoConfig.for_model(
     "qwen2", vocab_size=500, hidden_size=96, intermediate_size=320, num_attention_heads=6, num_key_value_heads=2,
@@ -88,7 +88,7 @@ def test_frozen_linear_layers_take_two_bytes_under_autocast_where_weights_are_wh
 
 def said_of(launch=None, model=None, what=1, **changes):
     """Part -> how it comes about (what=0: its GiB), of a joint run of the tiny model."""
-    args = JointSelfPlayConfig(
+    args = joint_config(
         output_dir="unused", use_cpu=True, bf16=False, report_to="none",
         **{"problems_per_round": 2, "num_generations": 4, "proposals_per_round": 4, "operands": [3],
            "prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 30, **changes},
@@ -131,7 +131,7 @@ def test_a_round_and_a_micro_batch_are_said_in_their_settings():
     """5 problems of 4 answers each for both provers, 3 rounds: 2 x 20 x 3. Three prompts of 2 proposals."""
     sizes = dict(problems_per_round=5, proposals_per_round=6, prover_num_generations=4, conjecturer_num_generations=2)
     pool = dict(roles={"prover": {"players": 2}}, max_steps=3, max_tokens_per_micro_batch=900)
-    args = JointSelfPlayConfig("unused", use_cpu=True, **sizes, **pool, steps_per_round=2, sequences_per_step=6)
+    args = joint_config("unused", use_cpu=True, **sizes, **pool, steps_per_round=2, sequences_per_step=6)
     assert batch_arithmetic(args, 3) == [
         "prover, each of 2: 5 problems x 4 = 20 answers",
         "conjecturer: 3 prompts x 2 = 6 proposals",
@@ -140,12 +140,12 @@ def test_a_round_and_a_micro_batch_are_said_in_their_settings():
         "problems per round: 5, at least 2 anchors, up to 3 proposals",
         "rounds: 3, so 120 prover samples",
     ]
-    alone = JointSelfPlayConfig("unused", use_cpu=True, conjecturer_players=0, problems_per_round=1)
+    alone = joint_config("unused", use_cpu=True, conjecturer_players=0, problems_per_round=1)
     assert batch_arithmetic(alone)[0] == "prover: 1 problem x 8 = 8 answers" and "1, at least 1" in str(
         batch_arithmetic(alone)
     )
     critics = dict(game="critic_discernment", roles={"helpful": None}, num_generations=2, problems_per_round=3)
-    assert batch_arithmetic(JointSelfPlayConfig("unused", use_cpu=True, **critics, max_steps=5)) == [
+    assert batch_arithmetic(joint_config("unused", use_cpu=True, **critics, max_steps=5)) == [
         "prover: at most 54 samples",  # 6 answers, 12 critiques, 48 revisions
         "helpful: at most 12 samples",
         "micro-batch: at most 8 rows, on each of 1 process(es)",
@@ -176,7 +176,7 @@ from countdown_selfplay.planning.probe import probe, probe_table
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 path, output = str(TINY_MODEL_PATH), sys.argv[1]
-args = JointSelfPlayConfig(
+args = joint_config(
     output_dir=output, use_cpu=True, bf16=False, report_to="none", max_steps=50,
     per_device_train_batch_size=64, problems_per_round=128, num_generations=4, max_completion_length=16, beta=0.0,
     prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_high=99,
@@ -213,7 +213,7 @@ def test_a_probe_of_a_pool_gives_every_trained_kind_an_entropy_bonus(tmp_path):
         "conjecturer": {"players": 2, "entropy_coef": 0.5},
         "guide": {"objective": "rest", "entropy_coef": 0.0},
     }
-    args = JointSelfPlayConfig(output_dir=str(tmp_path), use_cpu=True, bf16=False, guide="judge", roles=roles)
+    args = joint_config(output_dir=str(tmp_path), use_cpu=True, bf16=False, guide="judge", roles=roles)
     _give_entropy(args)
     found = {name: settings.entropy_coef for name, settings in args.all_roles.items()}
     assert found == {

@@ -31,6 +31,7 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS, TINY_MODEL_PATH, TINY_SPEC
 from countdown_selfplay.worlds.detachment import DETACHMENT_PATHS
 from countdown_selfplay.worlds.math_qa import MathQA
+from tests.joint_config import joint_config
 from tests.worlds.models import character_model
 
 torch.set_num_threads(1)
@@ -229,7 +230,7 @@ def play(row_name: str, world_name: str, folder: Path) -> Played:
     parts = world.parts()
     if row_name == "oracle_targets" and world_name == "moves":
         parts |= _derivations(folder)
-    args = JointSelfPlayConfig(str(folder / "run"), **settings_of(row_name, world_name, folder))
+    args = joint_config(str(folder / "run"), **settings_of(row_name, world_name, folder))
     model: Any = world.prover(folder)
     if args.players_of("conjecturer"):
         model = {"prover": model, "conjecturer": (world.conjecturer or world.prover)(folder)}

@@ -21,6 +21,7 @@ from countdown_selfplay.worlds.math_qa import Reason
 pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
 
 from countdown_selfplay.worlds.reasoning_gym import HELD_OUT, MAX_ANSWER, GymProblem, ReasoningGym
+from tests.joint_config import joint_config
 
 SUMS = {"task": "chain_sum", "levels": {"num_terms": [0, 2], "num_digits": [0, 1]}, "prompt": "bare"}
 
@@ -245,14 +246,14 @@ def test_two_rounds_of_each_proposer(sums, name):
 
 
 def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_model, tmp_path):
-    from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay import JointConjecturerProverTrainer
 
     def trained(folder, **more):
         what = dict(domain="reasoning_gym", domain_kwargs=SUMS | {"workers": 1}, proposer="bandit_rungs")
         size = dict(problems_per_round=2, num_generations=4, max_completion_length=6)
         quiet = dict(report_to="none", disable_tqdm=True, gradient_checkpointing=False, guard=False, use_cpu=True)
         alone = dict(roles={"conjecturer": {"players": 0}}, anchor_fraction=0.0, max_steps=2, save_steps=1)
-        args = JointSelfPlayConfig(str(tmp_path / folder), **what, **size, **quiet, **alone)
+        args = joint_config(str(tmp_path / folder), **what, **size, **quiet, **alone)
         trainer = JointConjecturerProverTrainer(str(character_model), args=args)
         trainer.train(**more)
         trainer.domain._pool.close()

@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from pydantic import Field
 
-from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.domains import held_out_by_rung, held_out_of, make_domain
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -22,6 +22,8 @@ vf = pytest.importorskip(
 )
 from verifiers.v1 import graph  # noqa: E402
 from verifiers.v1.state import state_cls  # noqa: E402
+
+from tests.joint_config import joint_config  # noqa: E402
 
 TASKSETS = Path(__file__).parent / "tasksets"
 SUMS = {"taskset": "small_sums", "chat": False, "rung_field": "level", "workers": 1, "deadline": 600.0}
@@ -308,7 +310,7 @@ CHOOSERS = {
 @pytest.mark.parametrize("proposer", CHOOSERS)
 def test_tasks_are_chosen_by_bandits_tiers_and_as_targets(tmp_path, proposer):
     """By settings alone: the domain is built from its name."""
-    args = JointSelfPlayConfig(
+    args = joint_config(
         str(tmp_path / "run"),
         domain="verifiers",
         domain_kwargs=SUMS,

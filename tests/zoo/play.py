@@ -14,10 +14,11 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.errors import CountdownSelfPlayError
 from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.policies.forward import scored_at
+from tests.joint_config import joint_config
 from tests.zoo.families import FAMILIES, folder
 
 START = "Use the numbers below, each exactly once, to make the target. "
@@ -79,7 +80,7 @@ def outcome(name: str, at: Path) -> tuple[str, str]:
         alone(AutoModelForCausalLM.from_pretrained(source), [10, 11, 12])
     except Exception as error:
         return "absent", f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-    args = JointSelfPlayConfig(
+    args = joint_config(
         output_dir=str(at / "run"), max_steps=1, per_device_train_batch_size=16, problems_per_round=4,
         proposals_per_round=16, num_generations=4, conjecturer_num_generations=16, prover_prompt="compact",
         conjecturer_prompt="compact", operands=[3, 4], number_high=12, target_low=1, target_high=99,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self, cast
 
 from trl import GRPOConfig
 
 from ..games import check_game, game_class
 from . import rules
-from .recipes import recipe_fields
+from .recipes import check_names, recipe_fields
 from .roles import FLAT, FLAT_FIELDS, parsed_roles, typed_setting
 from .settings import SelfPlaySettings
 
@@ -25,6 +25,11 @@ class JointSelfPlayConfig(SelfPlaySettings):
     field for all roles (`beta`). Arguments of the domain are in `domain_kwargs`, or belong to the `domain` that the
     trainer is given. Every cross-field rule is checked here, before a model is loaded.
     """
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        """ConfigError with the nearest name for a setting that is no field."""
+        check_names(settings, cls, [f.name for f in fields(cls) if f.init])
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         self._join_roles()

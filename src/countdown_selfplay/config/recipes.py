@@ -4,7 +4,7 @@ two sources of settings wins."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,10 @@ def spread(settings: Mapping[str, Any]) -> dict[str, Any]:
 def as_fields(settings: Mapping[str, Any]) -> dict[str, Any]:
     """`settings` as fields of JointSelfPlayConfig: Countdown's arguments in `domain_kwargs`."""
     found = {name: value for name, value in settings.items() if name not in COUNTDOWN}
-    own = {name: settings[name] for name in settings if name in COUNTDOWN}
-    return found | {"domain_kwargs": json_object("domain_kwargs", found.get("domain_kwargs")) | own} if own else found
+    own = {name: value for name, value in settings.items() if name in COUNTDOWN}
+    if own or "domain_kwargs" in found:
+        found["domain_kwargs"] = json_object("domain_kwargs", found.get("domain_kwargs")) | own
+    return found
 
 
 def over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> dict[str, Any]:
@@ -131,15 +133,22 @@ def refusal_of(name: str, known: Collection[str]) -> str:
     kind, _, setting = name.partition("_")
     if kind in FLAT and setting in FIELDS:
         return f" Set it in `roles`: {{{kind}: {{{setting}: ...}}}}."
+    if name in COUNTDOWN:
+        return f" It is Countdown's; set it in `domain_kwargs`: {{{name}: ...}}."
     return suggestion(name, sorted(known))
+
+
+def check_names(given: Iterable[str], training: type, known: Collection[str]) -> None:
+    """ConfigError for a setting that is not known."""
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"`{name}` is not a field of {training.__name__}.{refusal_of(name, known)}")
 
 
 def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
     """Those settings of a recipe that are fields of `training`, under `changes`; its model and its data are left out.
     ConfigError for a change that is no field."""
     fields = {f.name for f in dataclasses.fields(training) if f.init} | COUNTDOWN
-    for change in changes:
-        if change not in fields:
-            raise ConfigError(f"`{change}` is not a field of {training.__name__}.{refusal_of(change, fields)}")
+    check_names(changes, training, fields)
     shipped = recipe_settings(name, training)
     return as_fields(over({field: value for field, value in shipped.items() if field in fields}, changes, training))

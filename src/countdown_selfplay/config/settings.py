@@ -274,13 +274,13 @@ class SelfPlaySettings(
     def to_dict(self) -> dict[str, Any]:
         """As TrainingArguments, with Countdown's arguments by their names, a role's settings under their field where
         they have one, and without those of roles and games that the run does not have."""
-        found, absent = super().to_dict(), frozenset() if self.from_settings else GAME
-        found = {name: value for name, value in found.items() if name not in absent}
+        absent = {name for name, (kind, _) in FLAT_FIELDS.items() if kind not in self.kinds}
+        absent |= frozenset() if self.from_settings else GAME
+        found = {name: value for name, value in super().to_dict().items() if name not in absent}
         roles = {kind: dict(own) for kind, own in cast("dict[str, Any]", self.roles or {}).items()}
-        for kind in FLAT:
-            own = {s: v for s, v in roles.pop(kind, {}).items() if v != usual(s)} if kind in self.kinds else {}
-            if kind in self.kinds:
-                own.setdefault("objective", usual("objective"))
+        for kind in set(FLAT) & set(self.kinds):
+            own = {s: v for s, v in roles.pop(kind, {}).items() if v != usual(s)}
+            own.setdefault("objective", usual("objective"))
             found |= {name: own.pop(s, None) for name, (role, s) in FLAT_FIELDS.items() if role == kind}
             roles |= {kind: own} if own else {}
         found["roles"] = roles or None

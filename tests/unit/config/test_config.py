@@ -6,15 +6,16 @@ import os
 import pickle
 
 import pytest
+from tests.joint_config import joint_config
 
-from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.config.role_rules import check_tokens
 from countdown_selfplay.config.run_rules import check_output
 from countdown_selfplay.errors import ConfigError
 
 
 def config(**changes):
-    return JointSelfPlayConfig(output_dir="unused", use_cpu=True, **changes)
+    return joint_config(output_dir="unused", use_cpu=True, **changes)
 
 
 def test_a_round_is_said_in_problems_proposals_and_answers():
@@ -88,7 +89,7 @@ def test_a_resolved_config_can_be_read_again():
 
 def test_an_output_folder_that_cannot_be_is_refused_by_a_run_and_not_by_a_config(tmp_path):
     (tmp_path / "file").write_text("")
-    args = JointSelfPlayConfig(output_dir=str(tmp_path / "file" / "run"), use_cpu=True)  # another machine's, perhaps
+    args = joint_config(output_dir=str(tmp_path / "file" / "run"), use_cpu=True)  # another machine's, perhaps
     with pytest.raises(ConfigError, match=r"`output_dir` \(.*/file/run\) must be a folder .*/file is a file"):
         JointConjecturerProverTrainer("no such model", args=args)
     (tmp_path / "locked").mkdir(mode=0o500)

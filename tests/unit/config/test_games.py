@@ -1,13 +1,13 @@
 # Tests: config/settings.py, config/part_rules.py, config/own_parts.py, contract/stateful.py
 """`game` and `proposer` by name: what a game of one's own must have, and which arguments are taken."""
 
-from countdown_selfplay import JointSelfPlayConfig
+from tests.joint_config import joint_config
 
 OWN = "tests.refusals.own:"
 
 
 def test_a_game_by_name_has_its_roles_and_takes_its_arguments():
-    found = JointSelfPlayConfig(
+    found = joint_config(
         "unused",
         use_cpu=True,
         game=OWN + "Duel",

@@ -2,15 +2,17 @@
 """Roles as data: `roles` in Python, YAML and on the command line, what it resolves to, and what is refused."""
 
 import copy
+import dataclasses
 import json
 
 import pytest
+from tests.joint_config import joint_config
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.config.changes import changed_settings, run_settings
-from countdown_selfplay.config.flat import NAMES, place, spread
-from countdown_selfplay.config.roles import FIELDS
+from countdown_selfplay.config.recipes import GAME, as_fields, over, spread
+from countdown_selfplay.config.roles import FLAT_FIELDS
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import CheckpointError, ConfigError
 
@@ -19,38 +21,45 @@ START = {"weights": "start"}
 
 
 def config(**changes):
-    return JointSelfPlayConfig(output_dir="unused", use_cpu=True, **changes)
+    return joint_config(output_dir="unused", use_cpu=True, **changes)
 
 
 def own_game(**roles):
     return config(game=None, roles=roles)
 
 
-def test_every_setting_has_a_flat_name_for_the_roles_of_the_default_game():
-    for name in FIELDS:
-        for role in ("prover", "conjecturer"):
-            assert NAMES[f"{role}_{name}"].help.count("{role}") == 0
-    assert NAMES["prover_players"].usual == NAMES["conjecturer_players"].usual == 1
-    assert NAMES["prover_learning_rate"].help == "Peak learning rate of the prover. None: learning_rate."
+def test_the_common_settings_of_prover_and_conjecturer_are_fields():
+    helps = {f.name: f.metadata["help"] for f in dataclasses.fields(JointSelfPlayConfig) if f.name in FLAT_FIELDS}
+    assert len(helps) == 26 and not any("{role}" in text for text in helps.values())
+    assert helps["prover_learning_rate"] == "Peak learning rate of the prover. None: learning_rate."
+    assert helps["prover_objective"].endswith("Default: rloo.")
 
 
-def test_flat_names_and_mappings_are_two_ways_to_write_the_same():
-    """Each name goes into the mapping of its part, over what is in it; a mapping may be JSON."""
-    flat = dict(operands=[3], fill="none", anchor_fraction=0, guard_min_entropy=0.5, prover_beta=0.25)
-    inside = {
-        "domain_kwargs": {"operands": [3]},
-        "game_kwargs": {"fill": "none", "anchor_fraction": 0},
-        "guard_trips": {"min_entropy": 0.5},
-        "roles": {"prover": {"beta": 0.25}},
-    }
-    assert place(flat) == inside
-    assert place({"operands": [3], "domain_kwargs": '{"operands": [4], "number_low": 2}'}) == {
-        "domain_kwargs": {"operands": [3], "number_low": 2}
-    }
-    assert spread(place(flat)) == {**{n: v for n, v in flat.items() if n != "prover_beta"}, "roles": inside["roles"]}
-    one, other = config(**flat), config(**inside)
+def test_fields_and_roles_are_two_ways_to_write_the_same():
+    one, other = (
+        config(prover_beta=0.25, prover_objective="grpo"),
+        config(roles={"prover": {"beta": 0.25, "objective": "grpo"}}),
+    )
     assert one.to_dict() == other.to_dict() and one.to_dict()["prover_beta"] == 0.25
-    assert one.countdown.operands == [3] and one.game_settings.fill == "none" and one.role("prover").beta == 0.25
+    assert one.role("prover").beta == other.role("prover").beta == 0.25
+    assert (one.field_of("prover", "beta"), other.field_of("prover", "beta")) == ("prover_beta", "roles.prover.beta")
+    assert dataclasses.replace(other, prover_beta=0.5).role("prover").beta == 0.5
+    rare = config(roles={"prover": {"top_k": 5}}).to_dict()
+    assert rare["roles"] == {"prover": {"top_k": 5}} and joint_config(**rare).role("prover").top_k == 5
+
+
+def test_countdowns_arguments_have_their_names_in_recipes_and_their_mapping_in_the_config():
+    flat = {"operands": [3], "anchor_fraction": 0, "prover_beta": 0.25}
+    inside = {"domain_kwargs": {"operands": [3]}, "anchor_fraction": 0, "prover_beta": 0.25}
+    assert as_fields(flat) == inside and spread(inside) == flat
+    text = {"operands": [3], "domain_kwargs": '{"operands": [4], "number_low": 2}'}
+    assert as_fields(text) == {"domain_kwargs": {"operands": [3], "number_low": 2}}
+    assert over({"domain_kwargs": {"operands": [4]}}, {"operands": [3]}, JointSelfPlayConfig) == {"operands": [3]}
+    other = {"domain": "detachment", "domain_kwargs": {"shortest_proof": 11}}
+    assert over(flat, other, JointSelfPlayConfig) == {"anchor_fraction": 0, "prover_beta": 0.25, **other}
+    assert over(flat, {"game": "critic_discernment"}, JointSelfPlayConfig) == {
+        "operands": [3], "prover_beta": 0.25, "game": "critic_discernment",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -192,8 +201,8 @@ def test_the_later_source_wins_setting_by_setting_however_each_is_written(tmp_pa
     assert args.role("prover").learning_rate == 7e-6 and args.role("prover").beta == 0.1
     args = settings(tmp_path, in_roles, "--roles", json_roles, "--prover-learning-rate=9e-6", "--learning_rate", "1")
     assert rates(args) == [9e-6, 1.0]  # within one source: the flat field, roles, the plain field
-    args = settings(tmp_path, "roles: {prover: {players: 2}}\n", "--prover_players", "1")
-    assert args.role("prover").players == 1  # although it is the default
+    args = settings(tmp_path, "roles: {conjecturer: {players: 2}}\n", "--conjecturer_players", "1")
+    assert args.role("conjecturer").players == 1  # although it is the default
 
 
 def test_settings_of_roles_that_the_game_does_not_have_are_written_nowhere():
@@ -201,8 +210,8 @@ def test_settings_of_roles_that_the_game_does_not_have_are_written_nowhere():
     own = own_game(prover={}, guide=START)
     written, whole = own.to_dict(), config().to_dict()
     gone = {name for name in whole if name not in written}
-    assert gone == {name for name, flat in NAMES.items() if flat.kind == "conjecturer" or flat.into == "game_kwargs"}
-    assert set(JointSelfPlayConfig(**written).all_roles) == set(own.all_roles) == {"prover", "guide"}
+    assert gone == {name for name, (kind, _) in FLAT_FIELDS.items() if kind == "conjecturer"} | GAME
+    assert set(joint_config(**written).all_roles) == set(own.all_roles) == {"prover", "guide"}
 
 
 def test_a_resume_compares_the_fields_of_a_domain_that_both_versions_know():
@@ -240,5 +249,5 @@ def test_a_role_is_written_down_alike_by_every_process():
     """A default that is made by a factory was once written as an object with its address, which differs by process."""
     written = run_settings({"roles": {"critic": {"beta": 0.1}}}, [], [], {})
     own = {name: value for name, value in written.items() if name.startswith("roles.critic.")}
-    assert own["roles.critic.beta"] == 0.1 and own["roles.critic.objective_kwargs"] is None
+    assert own["roles.critic.beta"] == 0.1 and own["roles.critic.objective_kwargs"] == {}
     assert not any("object at" in str(value) for value in own.values())

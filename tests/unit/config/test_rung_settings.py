@@ -2,8 +2,8 @@
 """Proposers over rungs and the placebo as settings: what is refused before a model loads."""
 
 import pytest
+from tests.joint_config import joint_config
 
-from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.config.script import EvaluationArguments
 from countdown_selfplay.errors import ConfigError
 
@@ -12,7 +12,7 @@ RUNGS = dict(proposer="uniform_rungs", roles=NOBODY, anchor_fraction=0.0)
 
 
 def config(**changes):
-    return JointSelfPlayConfig("unused", use_cpu=True, **changes)
+    return joint_config("unused", use_cpu=True, **changes)
 
 
 def test_rungs_are_the_operand_counts_of_the_run():

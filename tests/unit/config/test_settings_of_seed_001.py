@@ -3,7 +3,8 @@
 
 from typing import get_args, get_type_hints
 
-from countdown_selfplay.config import JointSelfPlayConfig
+from tests.joint_config import joint_config
+
 from countdown_selfplay.config.countdown_fields import EvaluationFields
 from countdown_selfplay.countdown import Problem, Rules, verify
 from countdown_selfplay.domains import domain_from
@@ -11,7 +12,7 @@ from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset
 
 
 def config(tmp_path, **changes):
-    return JointSelfPlayConfig(str(tmp_path), use_cpu=True, report_to="none", **changes)
+    return joint_config(str(tmp_path), use_cpu=True, report_to="none", **changes)
 
 
 def test_rules_of_the_yaml_reach_the_verifier_and_the_results(tmp_path):

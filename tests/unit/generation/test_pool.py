@@ -10,7 +10,6 @@ from peft import LoraConfig
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.distributed.processes import ALONE
 from countdown_selfplay.generation.base import Turns
 from countdown_selfplay.generation.colocate import Colocate
@@ -23,6 +22,7 @@ from countdown_selfplay.generation.turns import (
 )
 from countdown_selfplay.policies.build import build_policies
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
+from tests.joint_config import joint_config
 
 ROLES = ("prover/0", "prover/1", "conjecturer")
 LORA = LoraConfig(r=4, target_modules=["q_proj"], task_type="CAUSAL_LM")
@@ -30,9 +30,7 @@ LORA = LoraConfig(r=4, target_modules=["q_proj"], task_type="CAUSAL_LM")
 
 def config(folder, sharing="lora", **roles):
     roles = {"prover": {"players": 2}, **roles}
-    return JointSelfPlayConfig(
-        str(folder), use_cpu=True, policy_sharing=sharing, roles=roles, temperature=0.5, min_p=0.1
-    )
+    return joint_config(str(folder), use_cpu=True, policy_sharing=sharing, roles=roles, temperature=0.5, min_p=0.1)
 
 
 def built(args):

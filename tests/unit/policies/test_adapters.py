@@ -6,9 +6,9 @@ import json
 import pytest
 import torch
 from peft import IA3Config, LoraConfig, get_peft_model
+from tests.joint_config import joint_config
 from transformers import AutoModelForCausalLM
 
-from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.data.run_files import BASE
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.policies import build_policies
@@ -20,7 +20,7 @@ TINY = str(TINY_MODEL_PATH)
 IDS = torch.tensor([[1, 5, 9, 4]])
 TASK = dict(task_type="CAUSAL_LM")
 LORA = dict(r=4, target_modules=["q_proj"], **TASK)
-ROLES = JointSelfPlayConfig("unused", use_cpu=True, prover_prompt="compact", conjecturer_prompt="compact").all_roles
+ROLES = joint_config("unused", use_cpu=True, prover_prompt="compact", conjecturer_prompt="compact").all_roles
 
 
 @torch.no_grad()

@@ -2,15 +2,15 @@
 """Frozen references of roles whose policies are whole models."""
 
 import torch
+from tests.joint_config import joint_config
 
-from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.policies import build_policies
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 
 TINY = str(TINY_MODEL_PATH)
 IDS = torch.tensor([[1, 5, 9, 4, 7]])
 TEMPERATURES = {"prover": 1.0, "conjecturer": 0.7}
-ROLES = JointSelfPlayConfig("unused", use_cpu=True, prover_prompt="compact", conjecturer_prompt="compact").all_roles
+ROLES = joint_config("unused", use_cpu=True, prover_prompt="compact", conjecturer_prompt="compact").all_roles
 
 
 def prepared(model):

@@ -2,8 +2,8 @@
 """The soft overlong charge: equation 13 of DAPO by hand, and against TRL's own."""
 
 import pytest
+from tests.joint_config import joint_config
 
-from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.rewards.prover.checked import default_reward_funcs
 from countdown_selfplay.rewards.prover.length import make_soft_overlong
@@ -29,7 +29,7 @@ def test_the_values_are_those_of_trl(share, length):
 
 def test_the_configuration_switches_it_on(tmp_path):
     def names(**changes):
-        args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, prover_max_completion_length=50, **changes)
+        args = joint_config(str(tmp_path), use_cpu=True, prover_max_completion_length=50, **changes)
         rewards = default_reward_funcs(
             "countdown_reward", args.length_penalty, args.soft_overlong, args.role("prover").max_completion_length
         )
@@ -47,9 +47,9 @@ def test_the_configuration_switches_it_on(tmp_path):
 def test_a_charge_that_the_objective_would_not_see_is_refused(tmp_path, objective):
     changes = {"prover_objective": objective, "soft_overlong": 0.2, "use_cpu": True}
     with pytest.raises(ConfigError, match=r"`soft_overlong` \(0.2\) has no effect on .* set overlong=replace"):
-        JointSelfPlayConfig(str(tmp_path), **changes)
+        joint_config(str(tmp_path), **changes)
     with pytest.raises(ConfigError, match=r"`overlong_on` \(correct\) chooses among the samples"):
-        JointSelfPlayConfig(str(tmp_path), overlong="replace", overlong_on="correct", use_cpu=True)
-    args = JointSelfPlayConfig(str(tmp_path), overlong="replace", overlong_on="correct", **changes)
+        joint_config(str(tmp_path), overlong="replace", overlong_on="correct", use_cpu=True)
+    args = joint_config(str(tmp_path), overlong="replace", overlong_on="correct", **changes)
     assert args.role("conjecturer").overlong_on == "correct"
     assert args.added_overlong == 0 and {args.role(r).soft_overlong for r in ("prover", "conjecturer")} == {0.2}

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from tests.joint_config import joint_config
 
-from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.objectives.base import LossInputs, normalise
 from countdown_selfplay.training.losses import RoleLoss
@@ -125,7 +125,7 @@ CASES += [("rloo", "imitated", True), ("cispo", "imitated", False)]
 @pytest.mark.parametrize("name, how, moves", CASES)
 def test_gradients_of_a_steps_passes_are_those_of_one_pass_over_all_its_rows(name, how, moves):
     """Two roles, whose round is two steps that cut groups; lengths from 0, and 1 to 3 moves an episode."""
-    settings = JointSelfPlayConfig(**GIVEN, **SETTINGS[how]).role("prover")
+    settings = joint_config(**GIVEN, **SETTINGS[how]).role("prover")
     torch.manual_seed(0)
     objective = make_objective(name, {"k": 2} if name == "pass_at_k" else {})
     losses = {role: RoleLoss(objective, settings, 3 if moves else 1) for role in "ab"}

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.joint_config import joint_config
 
-from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.training.learners import Demonstrations
 from countdown_selfplay.training.losses import RoleLoss
@@ -53,7 +53,7 @@ def test_the_gradient_is_rloos_plus_that_of_the_mean_token_of_the_demonstrations
     """By hand: d log softmax(l)_t / dl = e_t - p. RLOO: minus the mean over 4 answers of A times that, summed over an
     answer's tokens; the supervised term: minus its mean over the 5 tokens of the two demonstrations, one of which
     has two moves. Nothing depends on how rows are cut into micro-batches."""
-    loss = RoleLoss(make_objective("rloo"), JointSelfPlayConfig(**GIVEN).role("prover"))
+    loss = RoleLoss(make_objective("rloo"), joint_config(**GIVEN).role("prover"))
     logits = torch.linspace(-1, 1, VOCABULARY, dtype=torch.float64, requires_grad=True)
     for batch in passes(demonstrations([[7, 8]], [[9], [10, 10]]), rows, loss):
         logps = logits.log_softmax(0)[batch["completion_ids"]]
@@ -77,7 +77,7 @@ def test_rows_that_no_policy_sampled_are_in_no_term_that_reads_a_sampler_or_a_re
     k3 of the answers' own 8 tokens, of which each differs by log 2 from the reference: 2 - 1 - log 2 a token."""
     current, names = -1.0, ("old_per_token_logps", "sampling_per_token_logps")
     own = answers(ref_per_token_logps=current + math.log(2.0), **dict.fromkeys(names, current))
-    settings = JointSelfPlayConfig(**GIVEN).role("prover")
+    settings = joint_config(**GIVEN).role("prover")
     loss = RoleLoss(make_objective("rloo"), replace(settings, beta=1.0))
     for batch in passes(demonstrations([[5, 6, 7]], [[5, 6, 7]]), 4, loss, own):
         shape = batch["completion_ids"].shape
