@@ -19,13 +19,13 @@ from pacing import Paced
 from results import machine, write_json
 
 from countdown_selfplay import JointConjecturerProverTrainer
+from countdown_selfplay.data.files import data_sets
 from countdown_selfplay.domains import domain_from
 from countdown_selfplay.lab.arena.contestants import entrant
 from countdown_selfplay.lab.arena.job import settings_of
 from countdown_selfplay.lab.arena.tracks import load_track
 from countdown_selfplay.lab.cli.arena import settings_from
 from countdown_selfplay.statistics.bootstrap import t_interval
-from countdown_selfplay.training.run import data_sets
 
 CONTROL, NAMES = "trained", ("placebo", "progress")
 
@@ -38,7 +38,7 @@ def build(name: str, seed: int, rounds: int, folder: Path) -> JointConjecturerPr
     file.write_text(yaml.safe_dump(settings), encoding="utf-8")
     script, config, arguments = settings_from(file)
     domain = domain_from(config)
-    data = data_sets(script, domain)[0]
+    data = data_sets(script, domain)
     trainer = JointConjecturerProverTrainer(args=config, domain=domain, **data, **arguments)
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer

@@ -101,7 +101,7 @@ RUNS = {
         "pool",
         {
             "model_name_or_path": "tiny",
-            "conjecturer_model_name_or_path": "tiny",
+            "conjecturer_model": "tiny",
             "dataset_name": ANCHORS,
             "proposer_kwargs": {"start": [3, 3], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 6},
         },

@@ -15,8 +15,12 @@ from .packages import CALLED, absent_names, attribute_of
 __version__ = "0.1.0"
 
 _LAZY = {
+    "CountdownArguments": "countdown_selfplay.config.countdown_fields",
+    "DataArguments": "countdown_selfplay.config.script",
     "JointConjecturerProverTrainer": "countdown_selfplay.training.trainer",
     "JointSelfPlayConfig": "countdown_selfplay.config",
+    "SelfPlayParser": "countdown_selfplay.parser",
+    "data_sets": "countdown_selfplay.data.files",
     "summary": "countdown_selfplay.evaluation.findings",
 }
 
@@ -27,13 +31,27 @@ if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
-__all__ = ["JointConjecturerProverTrainer", "JointSelfPlayConfig", "__version__", "report", "summary"]
+__all__ = [
+    "CountdownArguments",
+    "DataArguments",
+    "JointConjecturerProverTrainer",
+    "JointSelfPlayConfig",
+    "SelfPlayParser",
+    "__version__",
+    "data_sets",
+    "report",
+    "summary",
+]
 __all__[:] = [name for name in __all__ if name not in absent_names(CALLED)]
 
 if TYPE_CHECKING:
     from .config import JointSelfPlayConfig
+    from .config.countdown_fields import CountdownArguments
+    from .config.script import DataArguments
+    from .data.files import data_sets
     from .evaluation.findings import summary
     from .lab.report import report
+    from .parser import SelfPlayParser
     from .training.trainer import JointConjecturerProverTrainer
 
 

@@ -12,13 +12,15 @@ from types import NoneType, UnionType
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from transformers import TrainingArguments
-from trl import TrlParser
+from trl import ModelConfig, TrlParser
 
 from .config.countdown_fields import CountdownArguments
-from .config.recipes import as_fields, over
+from .config.recipes import COUNTDOWN, as_fields, over
 from .config.settings import SelfPlaySettings
 from .config.sources import Sources, read_sources
+from .distributed.launch import refuse_lone_process
 from .errors import ConfigError, CountdownSelfPlayError
+from .policies.build import model_arguments
 from .registry import suggestion
 
 _KINDS = {
@@ -38,7 +40,7 @@ class SelfPlayParser(TrlParser):
     `--config` takes a YAML file or the name of a recipe (so does `--recipe`, whose settings a file overrides), which
     may begin with another (`recipe:`). Recipe < file < flags; within each a role's own field wins over the plain one,
     but not over a plain one of a higher place. Countdown's arguments, if CountdownArguments is among the dataclasses,
-    are in `domain_kwargs` of the config too. ConfigError, in one sentence, for a name or a value that cannot be.
+    are in `domain_kwargs` of the config too. ConfigError for a name or a value that cannot be, in one sentence.
 
     Args:
         dataclass_types: One or several dataclasses, each with its fields as flags.
@@ -47,26 +49,31 @@ class SelfPlayParser(TrlParser):
 
     def __init__(self, dataclass_types: Any, recipe: str | None = None, **kwargs: Any) -> None:
         super().__init__(dataclass_types, allow_abbrev=False, **kwargs)
+        self.types: list[Any] = [*self.dataclass_types]
         self.recipe = recipe
         self.fields: dict[str, argparse.Action] = {}
         for action in self._actions:
             if action.dest != "help":
                 self.fields.setdefault(action.dest, action)  # `report` has the flag --no_report too
-        hints = {name: hint for model in self.dataclass_types for name, hint in get_type_hints(model).items()}
+        hints = {name: hint for model in self.types for name, hint in get_type_hints(model).items()}
         self.takes = {name: _kinds(hints.get(name, str)) for name in self.fields}
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
 
     def parse_args_and_config(self, args: Iterable[str] | None = None) -> tuple[Any, ...]:  # type: ignore[override]
-        """An instance of each dataclass."""
+        """An instance of each dataclass. Prints a refusal in one sentence and exits with code 2, as argparse does."""
         argv = sys.argv[1:] if args is None else list(args)
         if {"-h", "--help"} & set(argv):
             self.print_help()
-            raise SystemExit(0)
-        sources = read_sources(argv, usual=self.recipe)
-        sources.check_names(self.fields)
-        return self.built(self.settings(sources))
+            self.exit()
+        try:
+            refuse_lone_process()
+            sources = read_sources(argv, usual=self.recipe)
+            sources.check_names(self.fields)
+            return self.built(self.settings(sources))
+        except CountdownSelfPlayError as error:
+            self.exit(2, f"{self.prog}: error: {error}\n")
 
     def settings(self, sources: Sources) -> dict[str, Any]:
         """The settings of all sources, typed."""
@@ -75,28 +82,40 @@ class SelfPlayParser(TrlParser):
             merged = over(merged, self.typed(file), self.training)
         for action in self._actions:
             action.default, action.required = argparse.SUPPRESS, False
-        merged = over(merged, vars(self.parse_args(sources.argv)), self.training)
+        flags = vars(self.parse_args(sources.argv))
+        merged = over(merged, flags, self.training)
+        asked = sorted(COUNTDOWN & (flags.keys() | sources.written.keys()))  # those of a recipe are passed over
+        if asked and (domain := merged.get("domain", "countdown")) != "countdown":
+            raise ConfigError(
+                f"`{asked[0]}` is Countdown's, and `domain` is '{domain}'; leave it out, or set domain_kwargs."
+            )
         return merged if sources.recipe is None else {**merged, "recipe": sources.recipe}
 
     @property
     def training(self) -> Any:
         """The trainer's config among the dataclasses."""
-        types: list[Any] = [*self.dataclass_types]
-        return next((one for one in types if issubclass(one, TrainingArguments)), types[0])
+        return next((one for one in self.types if issubclass(one, TrainingArguments)), self.types[0])
 
     def built(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The dataclasses, each with its own part of the settings."""
+        """The dataclasses, each with its own part of the settings. The adapter's dropout is 0, not TRL's .05: the
+        sampled and the trained policy would be two."""
         os.environ.update({key: str(value) for key, value in settings.get("env", {}).items()})
         try:
-            return tuple(self._built(model, settings) for model in self.dataclass_types)
+            found = {one: self._built(one, {"lora_dropout": 0.0, **settings}) for one in self.types}
         except CountdownSelfPlayError:
             raise
         except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it
             raise ConfigError(f"Transformers or TRL refuses these settings: {error}") from error
+        training, model = (found.get(one) for one in (self.training, ModelConfig))
+        if model is not None:
+            refuse_unread(model, settings)
+        if model is not None and isinstance(training, SelfPlaySettings):
+            training.model_init_kwargs = model_arguments(model, training)
+        return tuple(found.values())
 
     def _built(self, model: Any, settings: Mapping[str, Any]) -> Any:
         names = {one.name for one in fields(model) if one.init}
-        if issubclass(model, SelfPlaySettings) and CountdownArguments in self.dataclass_types:
+        if issubclass(model, SelfPlaySettings) and CountdownArguments in self.types:
             countdown = settings.get("domain", "countdown") == "countdown"
             settings = as_fields({"domain_kwargs": None, **settings} if countdown else settings)
         return model(**{name: value for name, value in settings.items() if name in names})
@@ -162,3 +181,15 @@ def _chosen(name: str, value: Any, choices: list[str]) -> Any:
     close = suggestion(str(chosen), choices)
     listed = ", ".join(choices) if len(choices) <= _FEW or not close else f"{len(choices)} values"
     raise ConfigError(f"`{name}` ({value}) must be one of {listed}.{close}")
+
+
+def refuse_unread(model: ModelConfig, named: Iterable[str]) -> None:
+    """Options of the model that would be passed over."""
+    if model.load_in_8bit or model.load_in_4bit:
+        raise ConfigError(
+            "`load_in_8bit` and `load_in_4bit` are not supported: the finished folder holds whole weights, which a "
+            "quantized base would round; leave them unset."
+        )
+    adapter = sorted(name for name in named if name.startswith("lora_") or name in ("use_dora", "use_rslora"))
+    if adapter and not model.use_peft:
+        raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")

@@ -3,7 +3,7 @@
 
 from countdown_selfplay.cli.main import main
 
-EMBEDDED = ["--recipe", "tiny/pool", "--model_name_or_path", "tiny", "--conjecturer_model_name_or_path", "tiny"]
+EMBEDDED = ["--recipe", "tiny/pool", "--model_name_or_path", "tiny", "--conjecturer_model", "tiny"]
 
 
 def test_pool_is_joint_with_tiers_and_plans_its_round(tmp_path, capsys):

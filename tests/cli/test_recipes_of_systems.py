@@ -42,10 +42,10 @@ def test_these_are_the_recipes():
 
 @pytest.mark.parametrize("name", some("pool"))
 def test_a_pool_has_four_players_and_its_tiers_stay_within_their_bounds(name, public, tmp_path):  # noqa: F811
-    more = {"model_name_or_path": "tiny", "conjecturer_model_name_or_path": "tiny"}
+    more = {"model_name_or_path": "tiny", "conjecturer_model": "tiny"}
     if not name.startswith("tiny/"):  # its conjecturer is another model, which writes up to 512 tokens
         more = public | {
-            "conjecturer_model_name_or_path": public["model_name_or_path"],
+            "conjecturer_model": public["model_name_or_path"],
             "conjecturer_max_completion_length": "8",
             "prover_max_completion_length": "8",
         }

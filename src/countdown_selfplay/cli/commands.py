@@ -60,7 +60,7 @@ class Trainer(Command):
 def _rloo(script: Any, training: Any) -> str | None:
     given = {
         "prover_objective": (training.role("prover").objective, "rloo"),
-        "conjecturer_model_name_or_path": (script.conjecturer_model_name_or_path, None),
+        "conjecturer_model": (training.given("conjecturer", "model"), None),
     }
     for name, (value, allowed) in given.items():
         if value != allowed:

@@ -17,7 +17,6 @@ from ..config.script import JointScriptArguments
 from ..config.starts import check_starts
 from ..errors import ConfigError
 from ..packages import CALLED, need
-from ..policies.build import model_arguments
 from ..rewards.prover.verifier import make_verdict_reward
 from ..tiny import resolve_model
 from .commands import TRAINERS
@@ -100,7 +99,7 @@ def play(
     if script.dry_run:
         dry_run(script, training, model, launch)
     players = [settings.model for settings in training.all_roles.values()]
-    check_starts(model.model_name_or_path, script.conjecturer_model_name_or_path, *players, script.dataset_name)
+    check_starts(model.model_name_or_path, *players, script.dataset_name)
     if script.dry_run:
         return 0
     arguments = build_arguments(script, training, model)
@@ -135,24 +134,7 @@ def dry_run(
 
 def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig) -> dict[str, Any]:
     """Arguments of the trainer that come from the script's and the model's options."""
-    path = resolve_model(model.model_name_or_path)
-    players = training.all_roles
-    sources: Any = {name: path if s.model is None else resolve_model(s.model) for name, s in players.items()}
-    if script.conjecturer_model_name_or_path is not None:
-        named = training.role("conjecturer").model
-        if named is not None:
-            raise ConfigError(
-                f"`conjecturer_model` ({named}) and `conjecturer_model_name_or_path` "
-                f"({script.conjecturer_model_name_or_path}) say the same; set one of them."
-            )
-        own = resolve_model(script.conjecturer_model_name_or_path)
-        sources |= dict.fromkeys(training.players_of("conjecturer") or ("conjecturer",), own)
-    sources = path if set(sources.values()) == {path} else sources
-    training.model_init_kwargs = model_arguments(model, training)
-    peft_config = get_peft_config(model)
-    if peft_config is not None and training.policy_sharing == "full":
-        training.policy_sharing = "lora"
-    found = {"model": sources, "peft_config": peft_config}
+    found: dict[str, Any] = {"model": resolve_model(model.model_name_or_path), "peft_config": get_peft_config(model)}
     if script.reward_funcs:
         found["reward_funcs"] = reward_funcs_of(script.reward_funcs, make_verdict_reward("verifier_reward"))
     callbacks = callbacks_of(script.callbacks, script.early_stopping_patience)

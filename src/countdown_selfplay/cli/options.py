@@ -9,18 +9,15 @@ import inspect
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum
 from importlib import import_module
 from typing import Any
 
 from trl import ModelConfig
 
-from ..config.countdown_fields import DomainFields
-from ..config.recipes import COUNTDOWN
 from ..config.sources import underscored
 from ..distributed.launch import refuse_lone_process
-from ..errors import ConfigError
 from ..parser import SelfPlayParser, converter
 from .commands import TRAINERS
 from .sources import HELP_FLAGS, check_names, sources_of
@@ -53,14 +50,10 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
     sources = sources_of(command, argv)
     check_names(parser.how, sources, parser.fields)
     settings = parser.settings(sources)
-    # Adapter dropout would make the sampled and the trained policy two different ones; TRL's default is 0.05.
     planned = _set_aside(settings)
-    script, training, model, *_ = parser.built({"lora_dropout": 0.0, **settings})
+    script, training, model, *_ = parser.built(settings)
     for name, value in planned.items():
         setattr(training, name, value)
-    flags = vars(parser.parse_args(sources.argv))
-    _refuse_countdowns((script, training), {*flags, *sources.written})
-    _refuse_unread(model, set(settings))
     return script, training, model
 
 
@@ -69,28 +62,6 @@ def _set_aside(settings: dict[str, Any]) -> dict[str, Any]:
     if not settings.get("dry_run"):
         return {}
     return {name: settings.pop(name) for name in ("bf16", "bf16_full_eval") if settings.get(name)}
-
-
-def _refuse_countdowns(found: Sequence[Any], named: set[str]) -> None:
-    """Countdown's own fields, asked for beside another domain; those of a recipe are passed over."""
-    domain = next(part.domain for part in found if isinstance(part, DomainFields))
-    own = sorted(named & COUNTDOWN)
-    if own and domain != "countdown":
-        raise ConfigError(
-            f"`{own[0]}` is Countdown's, and `domain` is '{domain}'; leave it out, or set domain_kwargs."
-        )
-
-
-def _refuse_unread(model: ModelConfig, named: set[str]) -> None:
-    """Options of the model that would be passed over."""
-    if model.load_in_8bit or model.load_in_4bit:
-        raise ConfigError(
-            "`load_in_8bit` and `load_in_4bit` are not supported: the finished folder holds whole weights, which a "
-            "quantized base would round; leave them unset."
-        )
-    adapter = sorted(name for name in named if name.startswith("lora_") or name in ("use_dora", "use_rslora"))
-    if adapter and not model.use_peft:
-        raise ConfigError(f"`{adapter[0]}` is read under --use_peft only; pass that too, or leave it unset.")
 
 
 # -- help ------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..errors import ConfigError
-from ..options import at_least, option
+from ..options import Range, at_least, check_options, option
 
 
 @dataclass
@@ -20,7 +20,6 @@ class EvaluationArguments:
         "Rungs (Countdown: numbers in a problem) of which eval_problems has equally many each. None: "
         "problems as the domain draws them.",
     )
-    eval_proposals: int = option(1024, "Proposals sampled for the table before / after.")
 
     def __post_init__(self) -> None:
         at_least(self, 0, "eval_problems")
@@ -35,15 +34,25 @@ class EvaluationArguments:
                     f"`eval_rungs` ({self.eval_rungs}) shares out `eval_problems` ({self.eval_problems}); list at "
                     "least one rung and at most as many as there are problems, or raise eval_problems."
                 )
-        at_least(self, 1, "eval_proposals")
 
 
 @dataclass
-class JointScriptArguments(EvaluationArguments):
+class DataArguments(EvaluationArguments):
+    """The problems of a run: those it trains on, and those it is measured on."""
+
+    dataset_name: str | None = option(
+        None, "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."
+    )
+    dataset_train_split: str = option("train", "Split of dataset_name to train on.")
+
+
+@dataclass
+class JointScriptArguments(DataArguments):
     """What the script does around the trainer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_options(self)
         for name in ("early_stopping_patience", "report_every"):
             if getattr(self, name) is not None:
                 at_least(self, 1, name)
@@ -53,13 +62,9 @@ class JointScriptArguments(EvaluationArguments):
             )
 
     recipe: str | None = option(None, "A named setting, such as tiny/default or qwen2.5-0.5b/anchored_shaped_fixed.")
-    conjecturer_model_name_or_path: str | None = option(
-        None, "Weights of the conjecturer. None: the same as model_name_or_path."
+    eval_proposals: int = option(
+        1024, "Proposals sampled for the table before / after.", Range(1, why="the conjecturer's rates are of them")
     )
-    dataset_name: str | None = option(
-        None, "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."
-    )
-    dataset_train_split: str = option("train", "Split of dataset_name to train on.")
     reward_funcs: list[str] | None = option(
         None,
         "Rewards of the prover, added up: my_module:my_reward is a TRL reward function, `verifier` the "

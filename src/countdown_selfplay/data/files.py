@@ -138,3 +138,15 @@ def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
     if script.eval_problems:
         rows = rows.select(range(min(script.eval_problems, len(rows))))
     return checked_problems(domain, rows, script.eval_dataset_name)
+
+
+def data_sets(script: Any, domain: Domain[P]) -> dict[str, Any]:
+    """The `train_dataset` and the `eval_dataset` of a trainer, as DataArguments name them. None as train_dataset: the
+    domain makes its problems; as eval_dataset: `eval_problems` is 0. DataError for rows that cannot be read."""
+    train = None
+    if script.dataset_name is not None:
+        train = load_problem_rows(script.dataset_name, script.dataset_train_split)
+        checked_problems(domain, train, script.dataset_name)
+    held_out = held_out_problems(script, domain) if script.eval_problems else []
+    rows = [domain.prove_row(problem) for problem in held_out]
+    return {"train_dataset": train, "eval_dataset": Dataset.from_list(rows) if rows else None}

@@ -64,8 +64,7 @@ def print_dry_run(
     engine = "ddp" if launch.kind == "none" else launch.kind
     why = refusal(args, engine, make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments))
     try:
-        own = script.conjecturer_model_name_or_path if args.players_of("conjecturer") else None
-        others = dict.fromkeys([own, *(s.model for s in args.all_roles.values())])
+        others = dict.fromkeys(s.model for s in args.all_roles.values())
         for name in (*filter(None, others), model_path):
             config_of(resolve_model(name))
         print(memory_of(script, args, model, model_path, launch))
@@ -152,8 +151,7 @@ def memory_of(
     whole, adapted = parameters_of(config, adapter)
     sets = len({role.weights for role in roles if role.trained})
     starts = {role.model for role in roles if adapter is not None or not role.trained}
-    own = script.conjecturer_model_name_or_path not in (None, model.model_name_or_path)
-    copies = len(starts) + (sets if adapter is None else own)
+    copies = len(starts) + (sets if adapter is None else 0)
     dtype = str(getattr(config, "dtype", None) if model.dtype == "auto" else model.dtype or "float32")
     size = getattr(torch, dtype.removeprefix("torch."), torch.float32).itemsize
     frozen = len(starts) * narrowed_of(config)

@@ -58,11 +58,6 @@ def build_policies(
     starts = {name: start[name if name in players else player] for player, name in reversed(weights_of.items())}
     starts = {name: starts[name] for name in dict.fromkeys(weights_of.values())}
     trained = [name for name in starts if name not in frozen]
-    if peft_config is not None and sharing == "full" and len(trained) > 1:
-        raise ConfigError(
-            "A `peft_config` was passed with policy_sharing='full'; "
-            "use policy_sharing='lora' (an adapter per role) or 'tied' (one adapter for all roles)."
-        )
     if sharing == "tied" and len(distinct) > 1:
         raise ConfigError(
             "policy_sharing='tied' needs one model for all roles, but a different one was passed for each; "

@@ -3,6 +3,7 @@ prompts."""
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ import torch
 from ..asking import check_generation_kwargs, check_token_ids, prompt_ids, ready
 from ..config import JointSelfPlayConfig
 from ..config.fields import GuardFields
-from ..config.role_rules import check_tokens
+from ..config.role_rules import check_sharing, check_tokens
 from ..config.roles import FLAT
 from ..contract.domain import in_moves
 from ..contract.frame_metrics import FRAME_METRICS
@@ -39,8 +40,12 @@ from .states import check_state, refuse_class
 logger = logging.getLogger(__name__)
 
 
-def with_roles_of(args: JointSelfPlayConfig, game: Any) -> JointSelfPlayConfig:
-    """`args` for the roles that a game passed as an object has."""
+def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> JointSelfPlayConfig:
+    """`args` for the roles that a game passed as an object has; with an adapter, policy_sharing=full becomes lora."""
+    if peft_config is not None and args.policy_sharing == "full":
+        args = copy.copy(args)
+        args.policy_sharing = "lora"
+        check_sharing(args)
     if game is None and args.game is None:
         raise ConfigError("`game` (None) says that the trainer is given a game; pass it, or name one of GAMES.")
     if game is None:

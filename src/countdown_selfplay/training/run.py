@@ -8,14 +8,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from datasets import Dataset
 from huggingface_hub.utils import disable_progress_bars as disable_hub_progress_bars
 from transformers.utils import logging as transformers_logging
 
 from ..config import JointSelfPlayConfig
 from ..config.script import JointScriptArguments
-from ..contract.domain import OpenDomain, P
-from ..data.files import checked_problems, held_out_problems, load_problem_rows
+from ..data.files import data_sets
 from ..data.run_files import write_atomically
 from ..domains import domain_from
 from ..evaluation.findings import cost_of_the_conjecturer, summary
@@ -40,7 +38,8 @@ def run_joint(
     quiet_loading()
     with run_lock(args.output_dir):
         domain = domain_from(args)
-        data, held_out = data_sets(script, domain)
+        data = data_sets(script, domain)
+        held_out = [domain.problem(row, i) for i, row in enumerate(data["eval_dataset"] or ())]
         trainer = JointConjecturerProverTrainer(args=args, domain=domain, **data, **trainer_arguments)
         resume = trainer.store.resolve(args.resume_from_checkpoint)  # first: a wrong one is reported at once
         if resume is None:
@@ -103,17 +102,6 @@ def quiet_loading() -> None:
     """No bars of single model files, which only tear the training bar apart."""
     transformers_logging.disable_progress_bar()
     disable_hub_progress_bars()
-
-
-def data_sets(script: JointScriptArguments, domain: OpenDomain[P]) -> tuple[dict[str, Any], list[P]]:
-    """The trainer's data sets, and the problems that the run is measured on. None as train_dataset: made by the
-    domain."""
-    train = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
-    if train is not None and script.dataset_name is not None:
-        checked_problems(domain, train, script.dataset_name)
-    held_out = held_out_problems(script, domain) if script.eval_problems else []
-    rows = [domain.prove_row(problem) for problem in held_out]
-    return {"train_dataset": train, "eval_dataset": Dataset.from_list(rows) if rows else None}, held_out
 
 
 def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bool) -> None:

@@ -61,8 +61,8 @@ from .parts import (
     guard_of,
     prover_rewards,
     ready_tokenizer,
+    settled_for,
     warn_of_lost_steps,
-    with_roles_of,
 )
 from .progress import check_scored_twice
 from .rollbacks import Training
@@ -90,7 +90,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         processing_class: Tokenizer. Default: that of `model`.
         callbacks: Added to the trainer's callbacks.
         optimizers: An optimizer, with at least one parameter group per role, and a scheduler; each may be None.
-        peft_config: Adapter of each player (`policy_sharing: lora`) or of the shared weights (`tied`).
+        peft_config: Adapter of each player (`policy_sharing: lora`, to which it turns `full`) or of the shared
+            weights (`tied`).
         objectives: By role, an object or a name; replaces the objective of `args`.
         conjecturer_reward: A function `(solve_rate_P, ctx) -> reward_P`, or a name; replaces that of `args`.
         domain: Problems, prompts and verifier; replaces `args.domain`.
@@ -125,7 +126,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         game: Game | None = None,
     ) -> None:
         _trl.check_seam()
-        args = with_roles_of(JointSelfPlayConfig("joint-selfplay") if args is None else args, game)
+        args = settled_for(args or JointSelfPlayConfig("joint-selfplay"), game, peft_config)
         self.engine = choose_engine(args)
         refuse_unsupported(args, self.engine.name)
         refuse_class("domain", domain)

@@ -25,6 +25,7 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
     role: Literal["prover", "conjecturer", "guide"] = option(
         "prover", "The role that is warm-started; guide: by sft alone."
     )
+    eval_proposals: int = option(1024, "Proposals sampled for the table before / after.", Range(1))
     eval_samples: int = option(8, "Answers per held-out problem, the n of pass@k.", Range(1))
     temperature: float = option(1.0, "Sampling temperature.", Range(0, above=True))
     top_p: float = option(1.0, "Nucleus of the sampling; 1 switches it off.")

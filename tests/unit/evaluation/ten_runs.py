@@ -26,7 +26,7 @@ WELL = {
 }  # fmt: skip
 BROKEN = {
     # the prover's weights are random ones of the tiny model's shape
-    "cannot answer": "--model_name_or_path random --conjecturer_model_name_or_path tiny --max_steps 20 --guard false",
+    "cannot answer": "--model_name_or_path random --conjecturer_model tiny --max_steps 20 --guard false",
     "collapsed conjecturer": "--conjecturer_temperature 0.02 --max_steps 30",
     "starved": "--operands 6 --max_steps 15",
     "learning rate": "--prover_learning_rate 1e-2 --conjecturer_learning_rate 1e-2 --max_steps 15 --guard false",

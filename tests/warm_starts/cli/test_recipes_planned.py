@@ -59,8 +59,8 @@ def planned(name, shapes, *more):
     size = next((one for one in SHAPES if f"-{one.lower()}/" in name), None)
     here = "tiny" if size is None else shapes[size]
     changed = {key: here for key in ("model_name_or_path", "conjecturer_model") if key in written}
-    if "conjecturer_model_name_or_path" in written:
-        changed["conjecturer_model_name_or_path"] = here
+    if "conjecturer_model" in written:
+        changed["conjecturer_model"] = here
     if "labels" in str(written.get("proposer_kwargs")):
         solve_rates_of_a_run()
     if (written.get("roles") or {}).get("guide", {}).get("model"):

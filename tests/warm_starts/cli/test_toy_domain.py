@@ -73,7 +73,7 @@ def test_three_rounds_of_propose_and_solve(taught, capsys):
     out = taught / "joint"
     size = ["--max_steps", "3", "--eval_problems", "8", "--eval_proposals", "16", "--num_generations_eval", "2"]
     models = ["--model_name_or_path", str(taught / "prover"), "--recipe", "tiny/default"]
-    models += ["--conjecturer_model_name_or_path", str(taught / "conjecturer")]
+    models += ["--conjecturer_model", str(taught / "conjecturer")]
     assert main(["joint", "--output_dir", str(out), *QUICK, *size, *models, "--logging_steps", "1"]) == 0
     printed = capsys.readouterr().out
     assert "prover pass@1" in printed and "conjecturer in range" in printed

@@ -18,11 +18,12 @@ from transformers import TrainerCallback
 
 from ... import __version__
 from ...config import JointSelfPlayConfig
+from ...data.files import data_sets
 from ...data.run_files import write_atomically
 from ...domains import domain_from
 from ...random_state import seed_from
 from ...statistics.pass_at_k import pass_at_k
-from ...training.run import data_sets, quiet_loading
+from ...training.run import quiet_loading
 from ...training.trainer import JointConjecturerProverTrainer
 from .contestants import Contestant, changes_of
 from .leaderboard import arrived
@@ -89,7 +90,7 @@ class Job:
         if goal is not None:
             sets["withheld"] = withheld(self.track, domain, goal.rung, goal.problems, self.seed)
         kept = [domain.prove_row(problem) for own in sets.values() for problem in own]
-        data = data_sets(script, domain)[0] | {"eval_dataset": Dataset.from_list(kept)}
+        data = data_sets(script, domain) | {"eval_dataset": Dataset.from_list(kept)}
         watched = self.folder / WATCHED
         watch = Watch(self.track, watched) if goal is None else Climb(self.track, watched, goal, self.seed)
         callbacks = [*arguments.pop("callbacks", []), watch]
