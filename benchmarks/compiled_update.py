@@ -76,8 +76,9 @@ def main() -> None:
             output_dir=folder, per_device_train_batch_size=options.groups * options.answers,
             problems_per_round=options.groups, conjecturer_players=0, num_generations=options.answers,
             report_to="none", save_strategy="no",
-            gradient_checkpointing=False, guard=False, max_steps=1, use_cpu=True, prover_prompt="compact",
-            conjecturer_prompt="compact", shared_prefix=options.shared_prefix, torch_compile_backend=options.backend,
+            gradient_checkpointing=False, guard=False, max_steps=1, use_cpu=True,
+            domain_kwargs={"prover_prompt": "compact", "conjecturer_prompt": "compact"},
+            shared_prefix=options.shared_prefix, torch_compile_backend=options.backend,
         )  # fmt: skip
         tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")
         trainer = JointConjecturerProverTrainer(model=model, args=config, processing_class=tokenizer)

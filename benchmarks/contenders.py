@@ -183,7 +183,6 @@ def common(setting: Setting, folder: str) -> dict[str, Any]:
 
 def ours(name: str, setting: Setting, folder: str, phases: Phases) -> JointConjecturerProverTrainer:
     domain = domain_of(setting, phases)
-    spec = domain.spec
     settings = common(setting, folder)
     if settings.pop("use_vllm", False):
         settings.pop("vllm_mode")
@@ -191,9 +190,7 @@ def ours(name: str, setting: Setting, folder: str, phases: Phases) -> JointConje
     config = JointSelfPlayConfig(
         **settings, problems_per_round=setting.batch * setting.prover // setting.group,
         proposals_per_round=setting.batch * setting.conjecturer, conjecturer_players=int(name == "joint"),
-        conjecturer_num_generations=setting.batch * setting.conjecturer, prover_prompt=domain.prover_prompt,
-        conjecturer_prompt=domain.conjecturer_prompt, operands=list(spec.operands), number_low=spec.number_low,
-        number_high=spec.number_high, target_low=spec.target_low, target_high=spec.target_high,
+        conjecturer_num_generations=setting.batch * setting.conjecturer,
         policy_sharing=setting.sharing, guard=False,
     )  # fmt: skip
     trainer = JointConjecturerProverTrainer(

@@ -44,8 +44,8 @@ def pool(folder: str, model: Any, players: int, options: argparse.Namespace) -> 
     config = JointSelfPlayConfig(
         output_dir=folder, per_device_train_batch_size=options.rows, **sizes, roles=roles, policy_sharing="lora",
         mixed_adapters="on", num_generations=options.answers, report_to="none", save_strategy="no", guard=False,
-        gradient_checkpointing=False, max_steps=1, use_cpu=True, shared_prefix="off", prover_prompt="compact",
-        conjecturer_prompt="compact", operands=[2, 3, 4, 5, 6],
+        gradient_checkpointing=False, max_steps=1, use_cpu=True, shared_prefix="off",
+        domain_kwargs=dict(prover_prompt="compact", conjecturer_prompt="compact", operands=[2, 3, 4, 5, 6]),
         proposer="tiers", proposer_kwargs={"start": list(range(2, 2 + players)), "ceiling": 6, "min_valid": 0},
     )  # fmt: skip
     tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")

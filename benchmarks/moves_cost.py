@@ -38,7 +38,6 @@ from transformers import logging as transformers_logging
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, ProblemSpec
-from countdown_selfplay.countdown.exact.solver import MAX_OPERANDS
 from countdown_selfplay.countdown.planted import planted_problems
 from countdown_selfplay.countdown.verifier import Reason, Verdict
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
@@ -75,19 +74,18 @@ def one(completions: list[Any], **_: Any) -> list[float]:
 def build(moves: bool, numbers: int, options: argparse.Namespace, folder: str) -> JointConjecturerProverTrainer:
     length = TOKENS if moves else TOKENS * (numbers - 1)
     answers, size = options.problems * options.group, options.micro_batch
-    told = numbers if moves else min(numbers, MAX_OPERANDS)  # of whole answers; the domain that is passed decides
     config = JointSelfPlayConfig(
         output_dir=folder, max_steps=options.rounds + options.warmup, report_to="none", save_strategy="no",
         disable_tqdm=True, logging_steps=10_000, learning_rate=1e-5, lr_scheduler_type="constant", seed=0, beta=0.0,
         per_device_train_batch_size=size, problems_per_round=options.problems, conjecturer_players=0,
         num_generations=options.group, prover_num_generations=options.group,
         prover_sequences_per_step=answers, prover_objective="reinforce", prover_max_completion_length=length,
-        generation_kwargs={"min_new_tokens": length}, gradient_checkpointing=False, guard=False, operands=[told],
-        number_low=1, number_high=12, target_low=1, target_high=99, conjecturer_prompt="compact_any",
-        answers="moves" if moves else "whole", prover_prompt="compact_moves" if moves else "compact", temperature=1.0,
+        generation_kwargs={"min_new_tokens": length}, gradient_checkpointing=False, guard=False,
+        answers="moves" if moves else "whole", temperature=1.0,
     )  # fmt: skip
     spec = ProblemSpec(operands=(numbers,), number_low=1, number_high=12, target_low=1, target_high=99)
-    domain = GoesOn(spec, prover_prompt=config.prover_prompt, conjecturer_prompt="compact_any", answers=config.answers)
+    prompt = "compact_moves" if moves else "compact"
+    domain = GoesOn(spec, prover_prompt=prompt, conjecturer_prompt="compact_any", answers=config.answers)
     models = {"prover": str(LADDER_MODEL_PATHS["prover"]), "conjecturer": str(LADDER_MODEL_PATHS["conjecturer"])}
     return JointConjecturerProverTrainer(models, args=config, domain=domain, reward_funcs=[one])
 

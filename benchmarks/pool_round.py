@@ -41,8 +41,11 @@ def pool_trainer(folder: str, steps: int, players: int) -> JointConjecturerProve
             "prover": {"players": players},
             "conjecturer": {"players": players, "num_generations": BATCH},
         },
-        prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=TINY_SPEC.number_high,
-        target_low=TINY_SPEC.target_low, target_high=TINY_SPEC.target_high, guard=False,
+        domain_kwargs=dict(
+            prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=TINY_SPEC.number_high,
+            target_low=TINY_SPEC.target_low, target_high=TINY_SPEC.target_high,
+        ),
+        guard=False,
     )  # fmt: skip
     return JointConjecturerProverTrainer(model=str(TINY_MODEL_PATH), args=config)
 

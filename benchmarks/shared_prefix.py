@@ -122,7 +122,7 @@ def main() -> None:
             problems_per_round=options.groups, conjecturer_players=0, num_generations=options.answers,
             report_to="none", save_strategy="no",
             gradient_checkpointing=options.checkpointing, guard=False, max_steps=1, bf16=GPU,
-            prover_prompt="compact", conjecturer_prompt="compact",
+            domain_kwargs=dict(prover_prompt="compact", conjecturer_prompt="compact"),
         )  # fmt: skip
         tokenizer = AutoTokenizer.from_pretrained(str(TINY_MODEL_PATH), padding_side="left")
         trainer = JointConjecturerProverTrainer(model=model, args=config, processing_class=tokenizer)

@@ -52,8 +52,11 @@ def common(output: str, steps: int) -> dict[str, Any]:
 def joint_trainer(folder: str, steps: int) -> JointConjecturerProverTrainer:
     config = JointSelfPlayConfig(
         **common(folder, steps), **SIZES,
-        conjecturer_num_generations=BATCH, prover_prompt="compact", conjecturer_prompt="compact", operands=[3],
-        number_high=TINY_SPEC.number_high, target_low=TINY_SPEC.target_low, target_high=TINY_SPEC.target_high,
+        conjecturer_num_generations=BATCH,
+        domain_kwargs=dict(
+            prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=TINY_SPEC.number_high,
+            target_low=TINY_SPEC.target_low, target_high=TINY_SPEC.target_high,
+        ),
         guard=False,
     )  # fmt: skip
     return JointConjecturerProverTrainer(model=str(TINY_MODEL_PATH), args=config)

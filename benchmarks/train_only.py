@@ -47,7 +47,7 @@ def build(options: argparse.Namespace, folder: str) -> Any:
         gradient_checkpointing=not options.no_gradient_checkpointing, report_to="none", bf16=torch.cuda.is_available(),
         save_strategy="no", policy_sharing="lora" if options.lora else "full", guard=False, max_steps=1,
         model_init_kwargs={"attn_implementation": options.attention} if options.attention else None,
-        prover_prompt="compact", conjecturer_prompt="compact", padding_free=options.padding_free,
+        domain_kwargs=dict(prover_prompt="compact", conjecturer_prompt="compact"), padding_free=options.padding_free,
     )  # fmt: skip
     lora = LoraConfig(r=options.lora, target_modules="all-linear", task_type="CAUSAL_LM") if options.lora else None
     return JointConjecturerProverTrainer(model=model, args=config, peft_config=lora)

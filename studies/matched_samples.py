@@ -111,15 +111,15 @@ def run(task: tuple[str, int, str, int]) -> None:
     from tools.make_tiny_model.figures import held_out_problems
 
     from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+    from countdown_selfplay.config.recipes import as_fields
     from countdown_selfplay.countdown import ProblemSpec, generate_problems
     from countdown_selfplay.domains import domain_from
     from countdown_selfplay.evaluation import evaluate_prover
     from countdown_selfplay.tiny import TINY_MODEL_PATH
     from countdown_selfplay.training.checkpoints import newest
 
-    args = JointSelfPlayConfig(
-        output_dir=str(folder), seed=seed, **{**COMMON, "number_high": number_high, **ARMS[arm]}
-    )
+    settings = {**COMMON, "number_high": number_high, **ARMS[arm]}
+    args = JointSelfPlayConfig(output_dir=str(folder), seed=seed, **as_fields(settings))
     domain = domain_from(args)
     held_out = study_problems(held_out_problems(replace(domain.spec, number_high=SCORED)))
     seen = ProblemSpec((3,), number_high=KNOWN, target_low=1, target_high=99)

@@ -44,12 +44,11 @@ def fields() -> frozenset[str]:
     """Everything that a config file or a flag of the joint command may name."""
     from trl import ModelConfig
 
-    from countdown_selfplay import JointSelfPlayConfig
+    from countdown_selfplay import CountdownArguments, JointSelfPlayConfig
     from countdown_selfplay.cli.joint import JointScriptArguments
-    from countdown_selfplay.config.flat import NAMES
 
-    groups = (JointScriptArguments, JointSelfPlayConfig, ModelConfig)
-    return frozenset(NAMES) | {field.name for group in groups for field in dataclasses.fields(group)}
+    groups = (JointScriptArguments, CountdownArguments, JointSelfPlayConfig, ModelConfig)
+    return frozenset(field.name for group in groups for field in dataclasses.fields(group))
 
 
 def test_python_imports_and_settings_exist():

@@ -79,7 +79,7 @@ def test_the_joint_script_reads_flags_over_a_file_over_a_recipe(tmp_path):
     (tmp_path / "own.yaml").write_text(
         "max_steps: 9\nrecipe: tiny/ladder\nprover_learning_rate: 1.0e-5\neval_rungs: [3]\n"
     )
-    flags = "--max_steps 1 --operands 3 4 --eval_problems 4 --eval_proposals 8 --use_cpu --save_strategy no"
+    flags = "--max_steps 1 --operands 3 4 --eval_problems 4 --use_cpu --save_strategy no"
     done = subprocess.run(
         [sys.executable, EXAMPLES / "joint_rloo.py", "--config", "own.yaml", *flags.split(), "--report_to", "none"],
         cwd=tmp_path,

@@ -32,7 +32,7 @@ LAYERS = {
     "policies": 6,
     **dict.fromkeys(("distributed", "generation", "evaluation"), 7),
     "training": 8,
-    **dict.fromkeys(("planning", "testing"), 9),
+    **dict.fromkeys(("planning", "testing", "parser"), 9),
     "cli": 10,
     # beside the core, which imports none of them
     "warm_starts": 11,

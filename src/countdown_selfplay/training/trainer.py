@@ -90,8 +90,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         processing_class: Tokenizer. Default: that of `model`.
         callbacks: Added to the trainer's callbacks.
         optimizers: An optimizer, with at least one parameter group per role, and a scheduler; each may be None.
-        peft_config: Adapter of each player (`policy_sharing: lora`, to which it turns `full`) or of the shared
-            weights (`tied`).
+        peft_config: Adapter of each player, or under `policy_sharing: tied` of the shared weights.
         objectives: By role, an object or a name; replaces the objective of `args`.
         conjecturer_reward: A function `(solve_rate_P, ctx) -> reward_P`, or a name; replaces that of `args`.
         domain: Problems, prompts and verifier; replaces `args.domain`.
