@@ -15,7 +15,8 @@ from typing import Any
 
 from countdown_selfplay.cli.commands import COMMANDS, NAMES, TRAINERS
 from countdown_selfplay.cli.main import usage
-from countdown_selfplay.cli.options import TITLES, OptionParser
+from countdown_selfplay.cli.help import TITLES
+from countdown_selfplay.cli.options import OptionParser
 
 PAGE = Path(__file__).parent / "commands.md"
 WIDTH = 100
