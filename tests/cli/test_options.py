@@ -1,15 +1,16 @@
-# Tests: cli/options.py, cli/commands.py, cli/joint.py, cli/sources.py
+# Tests: cli/options.py, cli/help.py, cli/commands.py, cli/joint.py, cli/sources.py
 """cli/options.py, sources.py, data/yaml_file.py: how recipe, config file and flags are read, and which of
 their mistakes are refused before torch loads."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-from countdown_selfplay.cli import sources
-from countdown_selfplay.cli.commands import TRAINERS
+from countdown_selfplay.cli import help, sources
+from countdown_selfplay.cli.help import help_text
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.options import OptionParser
@@ -128,13 +129,6 @@ def test_every_shipped_recipe_is_read_by_its_command():
     assert seen > 30
 
 
-@pytest.mark.parametrize("command", here(["joint", "sft", "ipo", "cdg", "headroom"]))
-def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
-    found = set().union(*(sources.field_names(*place.split(":")) for place in TRAINERS[command].models))
-    found |= set(sources.flat_names(TRAINERS[command]))
-    assert found == set(OptionParser(command).fields)
-
-
 @pytest.mark.parametrize(("command", "flag", "said"), [
     ("joint", "--model", "Did you mean '--model_name_or_path'?"),
     ("joint", "--learnin_rate", "Did you mean '--learning_rate'?"),
@@ -165,17 +159,24 @@ def test_right_flags_pass_early_and_late(line):
     parse([*line.split(), "--report_to", "none"])
 
 
-def test_a_flag_of_two_values_may_stand_alone_and_help_or_unread_sources_leave_a_name_to_the_parser(monkeypatch):
+def test_a_flag_of_two_values_may_stand_alone_and_help_leaves_a_name_to_the_parser():
     assert parse(["--no_report", "--guard", "false", "--shuffled_rewards"])[0].report is False
     assert check_early("joint", ["--max_stepps", "3", "--help"]) is False
 
-    def absent(module, name):
-        raise LookupError(name)
 
-    monkeypatch.setattr(sources, "field_names", absent)
+@pytest.mark.parametrize("versions", [{"trl": "0.1"}, {"no_such_package": "1"}])
+def test_a_file_of_options_for_other_versions_is_passed_over(versions, tmp_path, monkeypatch):
+    usual, known = help_text("joint", False), json.loads(help.FILE.read_text())
+    wrong = {"options": [{"name": "max_stepps"}] * len(known["options"])}
+    monkeypatch.setattr(help, "FILE", tmp_path / "options.json")
+    help.FILE.write_text(json.dumps(known | wrong))
+    with pytest.raises(ConfigError, match=r"Unknown option '--max_steps'\. Did you mean '--max_stepps'\?"):
+        check_early("joint", ["--max_steps", "1"])
+    help.FILE.write_text(json.dumps(known | wrong | {"versions": versions}))
     assert check_early("joint", ["--max_stepps", "1"]) is False
-    with pytest.raises(ConfigError, match="Unknown option '--max_stepps'"):
+    with pytest.raises(ConfigError, match=r"Unknown option '--max_stepps'\. Did you mean '--max_steps'\?"):
         parse(["--max_stepps", "1"])
+    assert help_text("joint", False) == usual  # of the parser
 
 
 @pytest.mark.parametrize(("text", "flags", "planned"), [

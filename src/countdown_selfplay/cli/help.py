@@ -1,40 +1,37 @@
 """`--help` of the trainer commands: the library's own options by section and TRL's most used ones, in brief;
-`--help-all` the rest, and whole explanations."""
+`--help-all` the rest, and whole explanations. options.json holds what is known of the options without loading TRL and
+Transformers, which takes seconds; docs/commands_page.py writes it from the parsers."""
 
 from __future__ import annotations
 
-import argparse
+import json
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from .options import OptionParser
+from .commands import TRAINERS
+
+FILE = Path(__file__).with_name("options.json")
 
 _COLUMN = 30  # where the explanations begin
-SECTIONS = {  # class that declares a field -> its section
-    "RoleFields": "Both roles",
-    "CurriculumFields": "Rounds: proposals, rewards, anchors",
-    "DomainFields": "Problems and prompts",
-    "EvaluationFields": "Problems and prompts",
-    "CountdownArguments": "Problems and prompts",
-    "GuardFields": "Collapse guard",
-    "GenerationFields": "Generation backend",
-    "EngineFields": "Generation backend",
-    "RunFields": "Run",
-    "SelfPlaySettings": "Run",
-    "SFTSettings": "Run",
-    "IPOSettings": "Run",
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Data, evaluation, report": (),
+    "Problems and prompts": ("DomainFields", "EvaluationFields", "CountdownArguments"),
+    "Rounds: proposals, rewards, anchors": ("CurriculumFields",),
+    "The prover": (),
+    "The conjecturer": (),
+    "Both roles": ("RoleFields",),
+    "Collapse guard": ("GuardFields",),
+    "Generation backend": ("GenerationFields", "EngineFields"),
+    "Run": ("RunFields", "SelfPlaySettings", "SFTSettings", "IPOSettings"),
 }
-FIRST = "Data, evaluation, report"
-TITLES = (
-    *(FIRST, "Problems and prompts", "Rounds: proposals, rewards, anchors", "The prover", "The conjecturer"),
-    *("Both roles", "Collapse guard", "Generation backend", "Run"),
-)  # fmt: skip
-_USED = (
+"""Title -> the classes whose fields stand under it; those of all other classes of this library: under the first."""
+USED = (
     *("model_name_or_path", "dtype", "use_peft", "lora_r", "lora_alpha", "output_dir", "max_steps"),
     *("num_train_epochs", "per_device_train_batch_size", "num_generations", "max_completion_length", "max_length"),
     *("temperature", "top_p"),
@@ -44,63 +41,92 @@ _USED = (
 )  # fmt: skip
 
 
-def help_text(parser: OptionParser, everything: bool) -> str:
+@dataclass(frozen=True)
+class Option:
+    """A flag of a trainer command."""
+
+    name: str
+    section: str = ""
+    """Its title in --help; none for a field that TRL or Transformers declares."""
+    kind: str = "text"
+    """int, float, bool or text."""
+    nargs: str | int | None = None
+    """As in argparse."""
+    choices: Sequence[str] = ()
+    default: Any = None
+    help: str = ""
+
+
+def options_of(command: str) -> list[Option] | None:
+    """The options of a trainer command from options.json, those of TRL and Transformers that --help lacks by name
+    alone. None where other versions of the two are installed than those whose fields the file holds."""
+    found = json.loads(FILE.read_text(encoding="utf-8"))
+    if not all(_is_installed(name, known) for name, known in found["versions"].items()):
+        return None
+    return [Option(**found["options"][row]) for row in found["commands"][" ".join(TRAINERS[command].models)]]
+
+
+def _is_installed(package: str, version: str) -> bool:
+    """By the folder that an installer leaves beside the package: importlib.metadata takes ten times as long."""
+    spec = find_spec(package)
+    place = Path(spec.origin).parents[1] if spec and spec.origin else None
+    return place is not None and (place / f"{package}-{version}.dist-info").is_dir()
+
+
+def help_text(command: str, everything: bool) -> str:
     """The options by section. `everything`: with their whole explanations, and all fields of TRL and Transformers."""
-    sections: dict[str, list[argparse.Action]] = {}
-    borrowed: dict[str, argparse.Action] = {}
-    for name, action in parser.fields.items():
-        title = parser.section_of(name)
-        if title is None or (title == "Run" and name in _USED):
-            borrowed[name] = action
-        elif everything or not _said_of_the_prover(parser, name):
-            sections.setdefault(title, []).append(action)
-    used = [borrowed.pop(name) for name in _USED if name in borrowed]
-    lines = [f"usage: {parser.prog} [--recipe NAME] [--config FILE] [--FIELD VALUE ...]", ""]
-    lines += textwrap.wrap(" ".join((parser.epilog or "").split()), _width())
-    entries = _entries if everything else _brief
-    for title in TITLES:
+    options = None if everything else options_of(command)
+    if options is None:
+        from .options import OptionParser
+
+        options = OptionParser(command).options()
+    known = {one.name: one for one in options}
+    sections: dict[str, list[Option]] = {}
+    borrowed: dict[str, Option] = {}
+    for one in options:
+        if not one.section or (one.section == "Run" and one.name in USED):
+            borrowed[one.name] = one
+        elif everything or not _said_of_the_prover(one, known):
+            sections.setdefault(one.section, []).append(one)
+    used = [borrowed.pop(name) for name in USED if name in borrowed]
+    lines = [f"usage: countdown-selfplay {command} [--recipe NAME] [--config FILE] [--FIELD VALUE ...]", ""]
+    lines += textwrap.wrap(" ".join(TRAINERS[command].epilog.split()), _width())
+    for title in SECTIONS:
         if title in sections:
-            lines += ["", f"{title}:", *entries(sections[title])]
+            lines += ["", f"{title}:", *_entries(sections[title], everything)]
         if title == "The conjecturer" and title in sections and not everything:
             lines.append("  and each option of the prover, with conjecturer_ for prover_")
-    lines += ["", "From TRL and Transformers, the most used:", *entries(used)]
+    lines += ["", "From TRL and Transformers, the most used:", *_entries(used, everything)]
     if everything:
-        lines += ["", "From TRL and Transformers, all others:", *_entries(borrowed.values())]
-    more = [f"--help-all: each option at length, and {len(borrowed)} more of TRL and Transformers."]
-    if parser.how.kind == "joint":
-        more.append(
-            "--help-part KIND [NAME]: the arguments of the parts of a kind: game, domain, proposer, guide, objective, "
-            "reward."
-        )
-    more.append("Launch options (--accelerate_config, --num_processes, ...): `countdown-selfplay --help`.")
+        lines += ["", "From TRL and Transformers, all others:", *_entries(borrowed.values(), everything)]
+    more = (
+        f"--help-all: each option at length, and {len(borrowed)} more of TRL and Transformers.",
+        "--help-part KIND [NAME]: arguments of the parts of a kind: game, domain, proposer, guide, objective, reward.",
+        "Launch options (--accelerate_config, --num_processes, ...): `countdown-selfplay --help`.",
+    )
     return "\n".join([*lines, "", *(line for one in more for line in textwrap.wrap(one, _width()))]) + "\n"
 
 
-def _said_of_the_prover(parser: OptionParser, name: str) -> bool:
+def _said_of_the_prover(one: Option, known: Mapping[str, Option]) -> bool:
     """Whether an option of the conjecturer differs in nothing from that of the prover."""
-    kind, _, setting = name.partition("_")
-    twin = parser.fields.get(f"prover_{setting}")
-    if kind != "conjecturer" or twin is None or parser.section_of(name) != "The conjecturer":
-        return False
-    own = parser.fields[name]
-    return (own.default, own.help) == (twin.default, (twin.help or "").replace("prover", "conjecturer"))
+    twin = known.get(one.name.replace("conjecturer", "prover", 1), one)
+    differs = (one.default, one.help) != (twin.default, twin.help.replace("prover", "conjecturer"))
+    return one.section == "The conjecturer" and twin is not one and not differs
 
 
 def _width() -> int:
     return min(shutil.get_terminal_size((80, 24)).columns, 110)
 
 
-def _brief(actions: Iterable[argparse.Action]) -> list[str]:
-    """Name, default (without one the kind of value), and as much of the explanation as fits into two lines."""
+def _entries(options: Iterable[Option], everything: bool) -> list[str]:
+    """Name, default (without one the kind of value), and the explanation: whole, or as much as fits into two lines."""
     lines = []
-    for action in actions:
-        shown = _kind(action) if action.default in (None, "", [], argparse.SUPPRESS) else _word(action.default)
-        head = f"  --{action.dest} {shown}".rstrip().ljust(_COLUMN) + "  "
-        listed = (
-            f" ({', '.join(map(str, action.choices))})" if action.choices and len(tuple(action.choices)) < 5 else ""
-        )
+    for one in options:
+        shown = _kind(one) if one.default in (None, "", []) else _word(one.default)
+        head = f"  --{one.name} {shown}".rstrip().ljust(_COLUMN) + "  "
+        listed = f" ({', '.join(one.choices)})" if one.choices and (everything or len(one.choices) < 5) else ""
         room = 2 * _width() - len(head) - _COLUMN - len(listed) - 6
-        text = head + _cut(" ".join((action.help or "").replace("%%", "%").split()), room) + listed
+        text = head + (one.help if everything else _cut(one.help, room)) + listed
         lines += textwrap.wrap(text, _width(), subsequent_indent=" " * (_COLUMN + 2))
     return lines
 
@@ -119,29 +145,13 @@ def _cut(text: str, room: int) -> str:
 def _word(default: Any) -> str:
     if isinstance(default, list):
         return " ".join(map(str, default))
-    value = default.value if isinstance(default, Enum) else default
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _entries(actions: Iterable[argparse.Action]) -> list[str]:
-    lines = []
-    for action in actions:
-        head = f"  --{action.dest} {_kind(action)}".rstrip()
-        text = " ".join((action.help or "").replace("%%", "%").split())
-        if action.default not in (None, "", argparse.SUPPRESS) and "default" not in text.lower():
-            text = f"{text} (default: {action.default})"
-        body = textwrap.wrap(text, max(_width() - _COLUMN, 30))
-        if body and len(head) < _COLUMN - 1:
-            head += " " * (_COLUMN - len(head)) + body.pop(0)
-        lines += [head, *(" " * _COLUMN + line for line in body)]
-    return lines
-
-
-def _kind(action: argparse.Action) -> str:
-    if action.choices is not None:
-        choices = "{" + ",".join(map(str, action.choices)) + "}"
+def _kind(one: Option) -> str:
+    if one.choices:
+        choices = "{" + ",".join(one.choices) + "}"
         return choices if len(choices) < 60 else "NAME"
-    if action.nargs == "?" or action.nargs == 0:
+    if one.nargs == "?":
         return ""  # a switch; --no_NAME is its contrary
-    kind = {"int": "INT", "float": "FLOAT"}.get(getattr(action.type, "__name__", "str"), "TEXT")
-    return f"{kind} ..." if action.nargs in ("+", "*") else kind
+    return one.kind.upper() + (" ..." if one.nargs else "")

@@ -21,9 +21,9 @@ from ..distributed.launch import refuse_lone_process
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..registry import suggestion
 from .commands import TRAINERS
-from .help import FIRST, SECTIONS, help_text
+from .help import SECTIONS, Option
 from .plain import OneLineParser, underscored
-from .sources import HELP_FLAGS, check_names, flat_names, read_sources
+from .sources import check_names, flat_names, read_sources
 
 _KINDS = {
     "int": ("a whole number", "whole numbers"),
@@ -45,7 +45,7 @@ class OptionParser(OneLineParser, TrlParser):
         self.models: list[Any] = [getattr(import_module(module), name) for module, name in places]
         self.flat = flat_names(self.how)
         classes = [*self.models, _flat_options(self.flat.values())]
-        super().__init__(classes, prog=f"countdown-selfplay {command}", epilog=self.how.epilog, allow_abbrev=False)
+        super().__init__(classes, prog=f"countdown-selfplay {command}", allow_abbrev=False)
         self.fields: dict[str, argparse.Action] = {}
         for action in self._actions:
             if action.dest != "help":
@@ -53,13 +53,30 @@ class OptionParser(OneLineParser, TrlParser):
         hints = {name: hint for model in classes for name, hint in get_type_hints(model).items()}
         self.takes = {name: _kinds(hints.get(name, str)) for name in self.fields}
 
-    def section_of(self, name: str) -> str | None:
-        """The section of a field in --help; None for one that TRL or Transformers declares."""
+    def options(self) -> list[Option]:
+        """What --help and the documentation show of each field."""
+        return [
+            Option(
+                name,
+                self.section_of(name),
+                {"string_to_bool": "bool", "int": "int", "float": "float"}.get(_converter(action), "text"),
+                action.nargs,
+                tuple(str(choice) for choice in action.choices or ()),
+                getattr(action.default, "value", action.default),
+                " ".join((action.help or "").replace("%%", "%").split()),
+            )
+            for name, action in self.fields.items()
+        ]
+
+    def section_of(self, name: str) -> str:
+        """The section of a field in --help; "" for one that TRL or Transformers declares."""
         if name in self.flat:
             return str(self.flat[name].section)
         bases = (base for model in self.models for base in model.__mro__ if name in inspect.get_annotations(base))
         own = next((base for base in bases if base.__module__.startswith("countdown_selfplay")), None)
-        return None if own is None else SECTIONS.get(own.__name__, FIRST)
+        if own is None:
+            return ""
+        return next((title for title, classes in SECTIONS.items() if own.__name__ in classes), next(iter(SECTIONS)))
 
     def given(self, argv: Sequence[str]) -> dict[str, Any]:
         """The fields that flags set, typed."""
@@ -155,9 +172,6 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
     higher place. Unknown names are errors that suggest the nearest."""
     argv = [underscored(argument) for argument in argv]
     parser = OptionParser(command)
-    if any(argument in HELP_FLAGS for argument in argv):
-        print(help_text(parser, "--help_all" in argv), end="")
-        raise SystemExit(0)
     refuse_lone_process()
     sources = read_sources(command, argv)
     check_names(parser.how, sources, parser.fields)
