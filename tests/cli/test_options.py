@@ -89,6 +89,8 @@ WRONG_FILES = {
     "conjecturer_reward_kwargs: &a {terms: [{kwargs: *a}]}": "wrong.yaml: a list or mapping holds itself, by an alias",
     BILLIONS: "wrong.yaml: lists and mappings are more than 100000 values.",
     "max_steps: [3": "wrong.yaml is not YAML: line 1: expected ',' or ']', but got '<stream end>'.",
+    "max_steps: 3\nseed: 1\nmax_steps: 4": "wrong.yaml is not YAML: line 3: 'max_steps' is there twice.",
+    "roles: {prover: {beta: 0, beta: 1}}": "wrong.yaml is not YAML: line 1: 'beta' is there twice.",
     "- max_steps": "wrong.yaml must be a YAML mapping from fields to values.",
 }
 
@@ -107,12 +109,14 @@ def test_yaml_values_become_those_of_their_fields(tmp_path):
         "recipe: tiny/default\nsave_strategy: no\nmax_steps: '5'\nlearning_rate: 1e-5\nguard: 'yes'\nseed: 3.0\n"
         "report_to: [none]\nresume_from_checkpoint: true\noperands: [2, '3']\n"
         "guard_trips: {prover/entropy: [0.1, null]}\n"
-        "dataset_name: null\nroles: {prover: {top_k: 0}}\nenv: {COUNTDOWN_TEST: 1}\nbf16: false\n"
-    )  # YAML reads `no` as false
+        "dataset_name: null\nroles: {prover: &a {top_k: 5}, conjecturer: {<<: *a, top_k: 0}}\n"
+        "env: {COUNTDOWN_TEST: 1}\nbf16: false\n"
+    )  # YAML reads `no` as false, and lets a mapping change what it takes from another
     script, args, _ = parse(["--config", str(tmp_path / "mine.yaml")])
     assert (args.save_strategy, args.max_steps, args.learning_rate, args.guard, args.seed) == ("no", 5, 1e-5, True, 3)
     assert (args.resume_from_checkpoint, args.countdown.operands, script.dataset_name) == (True, [2, 3], None)
     assert args.guard_trips["prover/entropy"][0] == 0.1
+    assert (args.given("prover", "top_k"), args.given("conjecturer", "top_k")) == (5, 0)
     assert type(args.seed) is int and os.environ.pop("COUNTDOWN_TEST") == "1"
 
 
