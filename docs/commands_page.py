@@ -1,21 +1,25 @@
-"""Write docs/commands.md, every command with every option, from the parsers: `python docs/commands_page.py`.
+"""Write docs/commands.md, every command with every option, and options.json, by which the command line knows its
+options before TRL is loaded, from the parsers: `python docs/commands_page.py`.
 
-A test compares the page with what this script makes, under the versions of constraints.txt.
+A test compares both with what this script makes, under the versions of constraints.txt.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
+import json
 import os
+from dataclasses import asdict
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from countdown_selfplay.cli.commands import COMMANDS, NAMES, TRAINERS
+from countdown_selfplay.cli.help import FILE, SECTIONS, USED, Option
 from countdown_selfplay.cli.main import usage
-from countdown_selfplay.cli.options import TITLES, OptionParser
+from countdown_selfplay.cli.options import OptionParser
 
 PAGE = Path(__file__).parent / "commands.md"
 WIDTH = 100
@@ -42,35 +46,55 @@ def page() -> str:
     return "\n".join(parts)
 
 
+@cache
+def options_of(command: str) -> list[Option]:
+    """The options of a trainer command, from its parser."""
+    return OptionParser(command).options()
+
+
+def options_file() -> str:
+    """options.json: each option once, and by the dataclasses of a command the places of its options."""
+    rows: dict[str, int] = {}
+    commands: dict[str, list[int]] = {}
+    usual = asdict(Option(""))
+    for command, how in TRAINERS.items():
+        places = commands[" ".join(how.models)] = []
+        for one in options_of(command):
+            facts = asdict(one) if one.section or one.name in USED else {"name": one.name}
+            row = json.dumps({fact: value for fact, value in facts.items() if value != usual[fact]})
+            places.append(rows.setdefault(row, len(rows)))
+    versions = json.dumps({name: version(name) for name in ("trl", "transformers")})
+    of_commands = ",\n".join(f"{json.dumps(name)}: {places}" for name, places in commands.items())
+    options = ",\n".join(rows)
+    return f'{{"versions": {versions},\n"options": [\n{options}\n],\n"commands": {{\n{of_commands}\n}}}}\n'
+
+
 def sections(command: str) -> list[str]:
     """A table per section of a trainer command's own fields."""
-    parser = OptionParser(command)
     rows: dict[str, list[str]] = {}
-    for name, action in parser.fields.items():
-        rows.setdefault(parser.section_of(name) or "", []).append(row(action))
+    for one in options_of(command):
+        rows.setdefault(one.section, []).append(row(one))
     head = "| Option | Value | Meaning | Default |\n|---|---|---|---|\n"
-    return [f"### {command}: {title}\n\n{head}" + "\n".join(rows[title]) + "\n" for title in TITLES if title in rows]
+    return [f"### {command}: {title}\n\n{head}" + "\n".join(rows[title]) + "\n" for title in SECTIONS if title in rows]
 
 
 def beside_joint(command: str) -> list[str]:
     """The table of the options that joint does not have, if there are any."""
-    shared = OptionParser("joint").fields
-    rows = [row(action) for name, action in OptionParser(command).fields.items() if name not in shared]
+    shared = {one.name for one in options_of("joint")}
+    rows = [row(one) for one in options_of(command) if one.name not in shared]
     if not rows:
         return []
     table = "\n".join(["| Option | Value | Meaning | Default |", "|---|---|---|---|", *rows])
     return [f"The options of [joint](#joint), and:\n\n{table}\n"]
 
 
-def row(action: argparse.Action) -> str:
-    kinds = {"int": "whole number", "float": "number", "string_to_bool": "true, false"}
-    kind = ", ".join(f"`{choice}`" for choice in action.choices or ())
-    kind = kind or kinds.get(getattr(action.type, "__name__", ""), "text")
-    kind += " ..." if action.nargs in ("+", "*") else ""
-    text = " ".join((action.help or "").replace("%%", "%").split()).replace("|", "\\|").replace("<", "&lt;")
-    default: Any = action.default
-    default = "" if default in (None, argparse.SUPPRESS, "") else f"`{getattr(default, 'value', default)}`"
-    return f"| `--{action.dest}` | {kind} | {text} | {default} |"
+def row(one: Option) -> str:
+    kinds = {"int": "whole number", "float": "number", "bool": "true, false", "text": "text"}
+    kind = ", ".join(f"`{choice}`" for choice in one.choices) or kinds[one.kind]
+    kind += " ..." if one.nargs in ("+", "*") else ""
+    text = one.help.replace("|", "\\|").replace("<", "&lt;")
+    default = "" if one.default in (None, "") else f"`{one.default}`"
+    return f"| `--{one.name}` | {kind} | {text} | {default} |"
 
 
 def shown_help(module: str) -> str:
@@ -86,5 +110,6 @@ def shown_help(module: str) -> str:
 
 
 if __name__ == "__main__":
+    FILE.write_text(options_file(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")
-    print(f"wrote {PAGE.name}")
+    print(f"wrote {FILE.name} and {PAGE.name}")

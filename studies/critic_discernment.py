@@ -30,6 +30,7 @@ import yaml
 from many_runs import finish, finished, play_all, run_folder
 
 from countdown_selfplay.cli.commands import TRAINERS
+from countdown_selfplay.cli.help import help_text
 from countdown_selfplay.cli.main import as_program, program, resolved
 from countdown_selfplay.cli.sources import HELP_FLAGS, check_early
 from countdown_selfplay.config.recipes import recipes
@@ -320,8 +321,8 @@ def main(argv: list[str]) -> int:
         return study([word for word in argv if word != "--study"])
     way, asked = resolved("cdg", [underscored(word) for word in argv if word != "--warm_start"])
     if any(word in HELP_FLAGS for word in asked):
-        print(__doc__)
-        return program(way)(asked)
+        print(__doc__, help_text(way, "--help_all" in asked), sep="\n", end="")
+        return 0
     check_early(way, ["--model_name_or_path", "tiny", *asked])  # before minutes of warm start
     began = time.perf_counter()
     cdg_start()

@@ -7,8 +7,10 @@ import hashlib
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 
 def seed_from(*key: object) -> int:
@@ -22,6 +24,8 @@ def seed_from(*key: object) -> int:
 def private_generator(device: torch.device, *key: object) -> Iterator[None]:
     """Inside the block torch's generators, of the CPU and of `device`, start from `key`; afterwards their former
     state is back. No other device's generator is touched (torch.manual_seed would seed them all)."""
+    import torch
+
     number = seed_from(*key)
     cpu = torch.get_rng_state()
     module = None if device.type == "cpu" else torch.get_device_module(device)

@@ -1,4 +1,4 @@
-# Tests: cli/main.py, cli/launch.py, cli/commands.py
+# Tests: cli/main.py, cli/help.py, cli/launch.py, cli/commands.py
 """The dispatcher and the launcher of the command line."""
 
 import json
@@ -104,12 +104,17 @@ def test_an_unexpected_error_keeps_its_traceback_and_processes_of_another_launch
     assert capsys.readouterr().err == 2 * "countdown-selfplay (rank 3): error: row 1: empty.\n"
 
 
-def test_help_and_errors_load_neither_torch_nor_trl():
+def test_help_lists_and_errors_load_neither_torch_nor_trl():
+    lines = ["--help", "nonsense", "recipes", "recipes tiny/default", "joint --recipe tiny/defualt", "joint --help"]
+    lines += [*here(["arena --list", "arena --contestants nonsense"]), *(f"{name} --help" for name in here(NAMES))]
     code = (
-        "import sys\n"
+        "import contextlib, sys\n"
         "from countdown_selfplay.cli.main import main\n"
-        "assert main(['--help']) == 0 and main(['nonsense']) == 2\n"
-        "assert not {'torch', 'trl', 'transformers'} & set(sys.modules)\n"
+        f"for line in {lines}:\n"
+        "    with contextlib.suppress(SystemExit):\n"  # argparse's own, after its help
+        "        assert main(line.split()) == (2 if 'nonsense' in line or 'defualt' in line else 0), line\n"
+        "    loaded = {'torch', 'trl', 'transformers', 'datasets'} & set(sys.modules)\n"
+        "    assert not loaded, (line, loaded)\n"
     )
     done = run_python("-c", code)
     assert done.returncode == 0, done.stderr

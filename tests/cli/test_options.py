@@ -1,15 +1,16 @@
-# Tests: cli/options.py, cli/commands.py, cli/joint.py, cli/sources.py
+# Tests: cli/options.py, cli/help.py, cli/commands.py, cli/joint.py, cli/sources.py
 """cli/options.py, sources.py, data/yaml_file.py: how recipe, config file and flags are read, and which of
 their mistakes are refused before torch loads."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
 
-from countdown_selfplay.cli import sources
-from countdown_selfplay.cli.commands import TRAINERS
+from countdown_selfplay.cli import help, sources
+from countdown_selfplay.cli.help import help_text
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.options import OptionParser
@@ -88,6 +89,8 @@ WRONG_FILES = {
     "conjecturer_reward_kwargs: &a {terms: [{kwargs: *a}]}": "wrong.yaml: a list or mapping holds itself, by an alias",
     BILLIONS: "wrong.yaml: lists and mappings are more than 100000 values.",
     "max_steps: [3": "wrong.yaml is not YAML: line 1: expected ',' or ']', but got '<stream end>'.",
+    "max_steps: 3\nseed: 1\nmax_steps: 4": "wrong.yaml is not YAML: line 3: 'max_steps' is there twice.",
+    "roles: {prover: {beta: 0, beta: 1}}": "wrong.yaml is not YAML: line 1: 'beta' is there twice.",
     "- max_steps": "wrong.yaml must be a YAML mapping from fields to values.",
 }
 
@@ -106,12 +109,14 @@ def test_yaml_values_become_those_of_their_fields(tmp_path):
         "recipe: tiny/default\nsave_strategy: no\nmax_steps: '5'\nlearning_rate: 1e-5\nguard: 'yes'\nseed: 3.0\n"
         "report_to: [none]\nresume_from_checkpoint: true\noperands: [2, '3']\n"
         "guard_trips: {prover/entropy: [0.1, null]}\n"
-        "dataset_name: null\nroles: {prover: {top_k: 0}}\nenv: {COUNTDOWN_TEST: 1}\nbf16: false\n"
-    )  # YAML reads `no` as false
+        "dataset_name: null\nroles: {prover: &a {top_k: 5}, conjecturer: {<<: *a, top_k: 0}}\n"
+        "env: {COUNTDOWN_TEST: 1}\nbf16: false\n"
+    )  # YAML reads `no` as false, and lets a mapping change what it takes from another
     script, args, _ = parse(["--config", str(tmp_path / "mine.yaml")])
     assert (args.save_strategy, args.max_steps, args.learning_rate, args.guard, args.seed) == ("no", 5, 1e-5, True, 3)
     assert (args.resume_from_checkpoint, args.countdown.operands, script.dataset_name) == (True, [2, 3], None)
     assert args.guard_trips["prover/entropy"][0] == 0.1
+    assert (args.given("prover", "top_k"), args.given("conjecturer", "top_k")) == (5, 0)
     assert type(args.seed) is int and os.environ.pop("COUNTDOWN_TEST") == "1"
 
 
@@ -126,12 +131,6 @@ def test_every_shipped_recipe_is_read_by_its_command():
                 parser.typed(settings)
             seen += 1
     assert seen > 30
-
-
-@pytest.mark.parametrize("command", here(["joint", "sft", "ipo", "cdg", "headroom"]))
-def test_the_names_in_the_sources_are_those_of_the_dataclasses(command):
-    found = set().union(*(sources.field_names(*place.split(":")) for place in TRAINERS[command].models))
-    assert found == set(OptionParser(command).fields)
 
 
 @pytest.mark.parametrize(("command", "flag", "said"), [
@@ -164,17 +163,24 @@ def test_right_flags_pass_early_and_late(line):
     parse([*line.split(), "--report_to", "none"])
 
 
-def test_a_flag_of_two_values_may_stand_alone_and_help_or_unread_sources_leave_a_name_to_the_parser(monkeypatch):
+def test_a_flag_of_two_values_may_stand_alone_and_help_leaves_a_name_to_the_parser():
     assert parse(["--no_report", "--guard", "false", "--shuffled_rewards"])[0].report is False
     assert check_early("joint", ["--max_stepps", "3", "--help"]) is False
 
-    def absent(module, name):
-        raise LookupError(name)
 
-    monkeypatch.setattr(sources, "field_names", absent)
+@pytest.mark.parametrize("versions", [{"trl": "0.1"}, {"no_such_package": "1"}])
+def test_a_file_of_options_for_other_versions_is_passed_over(versions, tmp_path, monkeypatch):
+    usual, known = help_text("joint", False), json.loads(help.FILE.read_text())
+    wrong = {"options": [{"name": "max_stepps"}] * len(known["options"])}
+    monkeypatch.setattr(help, "FILE", tmp_path / "options.json")
+    help.FILE.write_text(json.dumps(known | wrong))
+    with pytest.raises(ConfigError, match=r"Unknown option '--max_steps'\. Did you mean '--max_stepps'\?"):
+        check_early("joint", ["--max_steps", "1"])
+    help.FILE.write_text(json.dumps(known | wrong | {"versions": versions}))
     assert check_early("joint", ["--max_stepps", "1"]) is False
-    with pytest.raises(ConfigError, match="Unknown option '--max_stepps'"):
+    with pytest.raises(ConfigError, match=r"Unknown option '--max_stepps'\. Did you mean '--max_steps'\?"):
         parse(["--max_stepps", "1"])
+    assert help_text("joint", False) == usual  # of the parser
 
 
 @pytest.mark.parametrize(("text", "flags", "planned"), [

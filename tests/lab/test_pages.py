@@ -60,3 +60,4 @@ def test_the_pages_of_metrics_and_commands_are_what_declarations_and_parsers_say
     # Else: python docs/commands_page.py
     module = script_of_docs("commands_page")
     assert module.PAGE.read_text() == module.page()
+    assert module.FILE.read_text() == module.options_file()

@@ -72,6 +72,7 @@ def run(argv: list[str]) -> int:
 def _train(name: str, argv: list[str]) -> int:
     """What can be refused before torch loads, then the launch, or the command in this process."""
     from ..config.sources import flags_of, underscored
+    from .help import help_text
     from .launch import LAUNCHED, launch, split_launch_options
     from .sources import HELP_FLAGS, check_early
 
@@ -90,8 +91,10 @@ def _train(name: str, argv: list[str]) -> int:
         return int(attribute_of(CALLED["prepare"], "`--prepare`")(name, own))
     options, own = split_launch_options(own)
     planned = check_early(command, own) and how.plans_launch
-    asks = any(argument in HELP_FLAGS for argument in own)
-    if "torch" not in sys.modules and not asks and LAUNCHED not in os.environ and os.environ.get("RANK", "0") == "0":
+    if any(argument in HELP_FLAGS for argument in own):
+        print(help_text(command, "--help_all" in own), end="")
+        return 0
+    if "torch" not in sys.modules and LAUNCHED not in os.environ and os.environ.get("RANK", "0") == "0":
         # to import both takes up to half a minute, in which nothing else is said
         print(f"{PROG} {name}: loading PyTorch and TRL ...", file=sys.stderr, flush=True)
     if options and planned:

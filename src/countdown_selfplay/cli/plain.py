@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
-from ..countdown import DEFAULT_RULES, AnswerFormat, AnswerRule, Problem, Rules
 from ..errors import ConfigError
 from .commands import COMMANDS
+
+if TYPE_CHECKING:
+    from ..countdown import Problem, Rules
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -86,6 +88,8 @@ def texts_at_once(asked: int | None, most_tokens: int) -> int:
 
 def problem_of(words: list[str], target: str) -> Problem:
     """The problem on the command line; ConfigError names the word that is not an integer."""
+    from ..countdown import Problem
+
     return Problem(tuple(_integer(word, "A number") for word in words), _integer(target, "The target"))
 
 
@@ -98,6 +102,8 @@ def _integer(word: str, what: str) -> int:
 
 def add_rule_options(parser: argparse.ArgumentParser, answers: bool) -> None:
     """Options of the rule set; `answers`: also those that only matter to the verifier."""
+    from ..countdown import DEFAULT_RULES, AnswerFormat, AnswerRule
+
     group = parser.add_argument_group("rules (all off by default)")
     group.add_argument("--integers_only", action="store_true", help="every division must come out even")
     group.add_argument("--use_some", action="store_true", help="numbers may be left out (at most once each)")
@@ -118,5 +124,7 @@ def add_rule_options(parser: argparse.ArgumentParser, answers: bool) -> None:
 
 def rules_of(options: argparse.Namespace) -> Rules:
     """The rule set that the options describe."""
+    from ..countdown import DEFAULT_RULES, Rules
+
     values = {name: value for name, value in vars(options).items() if name in DEFAULT_RULES.to_dict()}
     return Rules(**values, use_all=not options.use_some)

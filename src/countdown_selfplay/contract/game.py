@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
-
-import numpy as np
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .metric import Metric
 from .round import Round, RoundResult, Turn
 from .stateful import Stateless
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LARGEST_REWARD = 1e12
+"""Rewards beyond it are refused: squares of advantages times tokens, summed over a round, must fit float32 (3e38)."""
 
 
 class BaseGame(Stateless):
@@ -157,7 +162,7 @@ class BaseProposer(Stateless):
 class BaseGuide(Stateless):
     """Scores proposals beside the provers (SGS). A guide has `score`; the rest is optional."""
 
-    scale: tuple[float, float] = (-np.inf, np.inf)
+    scale: tuple[float, float] = (-inf, inf)
     """Least and greatest score."""
     needs: Sequence[str] = ()
     """Kinds that must have a player."""

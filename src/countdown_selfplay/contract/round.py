@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import numpy as np
-
 from .domain import Row
 
-if TYPE_CHECKING:  # a report reads the declarations of games without it
+if TYPE_CHECKING:  # a report reads the declarations of games without them
+    import numpy as np
     import torch
 
 T = TypeVar("T")
@@ -178,4 +177,6 @@ class Round(Protocol):
 
 def from_main(round: Round, values: np.ndarray) -> np.ndarray:
     """What the first process has computed, on all: processors may differ in the last bit."""
+    import numpy as np
+
     return np.asarray(round.gather(values.tolist() if round.rank == 0 else []), dtype=float)

@@ -42,11 +42,24 @@ def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
     return content
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a mapping that has a key twice, as YAML does; PyYAML takes the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if (key.tag, key.value) in seen:
+                raise yaml.MarkedYAMLError(problem=f"'{key.value}' is there twice", problem_mark=key.start_mark)
+            seen.add((key.tag, key.value))
+        return node
+
+
 def read_yaml(path: str | Path) -> Any:
     """The value in a YAML file. ConfigError for what is not YAML, for the character NUL, and for lists and mappings
     that hold themselves or are beyond any setting (_DEEPEST, _MOST): aliases make a few lines billions of values."""
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
         _measured(content, str(path), {})
     except RecursionError:
         raise ConfigError(f"{path}: lists and mappings are nested more than {_DEEPEST} deep.") from None

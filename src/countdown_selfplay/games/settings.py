@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ..contract.game import LARGEST_REWARD
 from ..errors import ConfigError
 from ..options import Range, option
-from ..rewards.base import LARGEST_REWARD
 
 _SHARE = Range(0, 1, "a share")
 _REWARD = Range(-LARGEST_REWARD, LARGEST_REWARD, "Allen and Ståblein use 0")

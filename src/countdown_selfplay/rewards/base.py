@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..contract.game import LARGEST_REWARD
 from ..countdown import DEFAULT_RULES, Problem, ProblemSpec, Rules
 from ..errors import ConfigError, RewardError
 
@@ -53,10 +54,6 @@ class ConjecturerReward(Protocol):
     """
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray: ...
-
-
-LARGEST_REWARD = 1e12
-"""Rewards beyond it are refused: squares of advantages times tokens, summed over a round, must fit float32 (3e38)."""
 
 
 def takes_context(reward: Callable[..., Any]) -> bool:

@@ -10,7 +10,6 @@ from math import hypot
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import stdtrit
 
 from ..errors import ConfigError, DataError
 from .pass_at_k import pass_at_k_array
@@ -283,6 +282,8 @@ def _by_cluster(
 
 def t_quantile(share: float | np.ndarray, freedom: float) -> np.ndarray:
     """Quantiles of Student's t with `freedom` degrees of freedom, 1 or more and not necessarily whole."""
+    from scipy.special import stdtrit  # as long an import as that of all else here
+
     return np.asarray(stdtrit(max(float(freedom), 1.0), share))
 
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import yaml
 
-from ...config import JointSelfPlayConfig
 from ...config.countdown_fields import CountdownArguments
 from ...config.fields import CurriculumFields, RoleFields
 from ...config.recipes import over, recipe_settings, spread
@@ -55,7 +54,6 @@ def may_set(name: str, track: Track) -> bool:
 
 _OF_A_RUN = {"max_steps", "output_dir", "save_steps", "save_total_limit", "logging_steps", "guard", "seed"}
 """Settings of a recipe that are passed over where it is played as a contestant."""
-_DEFAULTS = {f.name: f.default for f in fields(JointSelfPlayConfig)} | vars(CountdownArguments())
 
 
 @dataclass(frozen=True)
@@ -81,11 +79,14 @@ class Contestant:
     def settings(self, track: Track) -> dict[str, Any]:
         """All settings of a run on the track. ConfigError for a contestant that does not play there, or that changes
         what is the same for all: `fixed` settings, and whatever is not its own choice (`may_set`)."""
+        from ...config import JointSelfPlayConfig  # loads TRL
+
         own = self.on.get(track.settings_of, f"{self.name} has no settings for it")
         if isinstance(own, str):
             raise ConfigError(f"{self.name} does not play on the track {track.name}: {own}.")
         usual = over(recipe_settings(track.recipe, JointSelfPlayConfig), track.settings, JointSelfPlayConfig)
-        known = _DEFAULTS | usual | {"max_steps": track.rounds}
+        defaults = {f.name: f.default for f in fields(JointSelfPlayConfig)}
+        known = defaults | vars(CountdownArguments()) | usual | {"max_steps": track.rounds}
         for name, value in sorted(flattened(own).items()):
             role, _, setting = name.partition("_")
             fixed = setting if name not in track.fixed and role in FLAT else name
@@ -141,6 +142,8 @@ def entrant(word: str) -> Contestant:
         if not (isinstance(settings, dict) and all(isinstance(one, str) for one in settings)):
             raise DataError(f"{source}, the settings of {name}, holds no settings; write them as in a recipe.")
     else:
+        from ...config import JointSelfPlayConfig
+
         held = recipe_settings(source, JointSelfPlayConfig)
         settings = {one: value for one, value in held.items() if one not in _OF_A_RUN}
     return Contestant(name, name, source, "contestant", f"A contestant of your own, {source}.", _Everywhere(settings))

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
+from ...contract.game import LARGEST_REWARD
 from ...countdown import Rules
 from ...errors import RewardError
-from ..base import LARGEST_REWARD
 from .length import make_length_penalty, make_soft_overlong
 from .verifier import countdown_reward, make_countdown_reward, make_verdict_reward
 

@@ -1,0 +1,157 @@
+"""`--help` of the trainer commands: the library's own options by section and TRL's most used ones, in brief;
+`--help-all` the rest, and whole explanations. options.json holds what is known of the options without loading TRL and
+Transformers, which takes seconds; docs/commands_page.py writes it from the parsers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from .commands import TRAINERS
+
+FILE = Path(__file__).with_name("options.json")
+
+_COLUMN = 30  # where the explanations begin
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Data, evaluation, report": (),
+    "Problems and prompts": ("DomainFields", "EvaluationFields", "CountdownProblems", "CountdownArguments"),
+    "Rounds: proposals, rewards, anchors": ("CurriculumFields", "Settings"),
+    "The prover": ("ProverFields",),
+    "The conjecturer": ("ConjecturerFields",),
+    "Both roles": ("RoleFields",),
+    "Collapse guard": ("GuardFields",),
+    "Generation backend": ("GenerationFields", "EngineFields"),
+    "Run": ("RunFields", "SelfPlaySettings", "SFTSettings", "IPOSettings"),
+}
+"""Title -> the classes whose fields stand under it; those of all other classes of this library: under the first."""
+USED = (
+    *("model_name_or_path", "dtype", "use_peft", "lora_r", "lora_alpha", "output_dir", "max_steps"),
+    *("num_train_epochs", "per_device_train_batch_size", "num_generations", "max_completion_length", "max_length"),
+    *("temperature", "top_p"),
+    *("learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay", "max_grad_norm", "beta", "entropy_coef"),
+    *("bf16", "gradient_checkpointing", "seed", "eval_strategy", "eval_steps", "save_strategy", "save_steps"),
+    *("save_total_limit", "resume_from_checkpoint", "report_to", "run_name", "disable_tqdm"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Option:
+    """A flag of a trainer command."""
+
+    name: str
+    section: str = ""
+    """Its title in --help; none for a field that TRL or Transformers declares."""
+    kind: str = "text"
+    """int, float, bool or text."""
+    nargs: str | int | None = None
+    """As in argparse."""
+    choices: Sequence[str] = ()
+    default: Any = None
+    help: str = ""
+
+
+def options_of(command: str) -> list[Option] | None:
+    """The options of a trainer command from options.json, those of TRL and Transformers that --help lacks by name
+    alone. None where other versions of the two are installed than those whose fields the file holds."""
+    found = json.loads(FILE.read_text(encoding="utf-8"))
+    if not all(_is_installed(name, known) for name, known in found["versions"].items()):
+        return None
+    return [Option(**found["options"][row]) for row in found["commands"][" ".join(TRAINERS[command].models)]]
+
+
+def _is_installed(package: str, version: str) -> bool:
+    """By the folder that an installer leaves beside the package: importlib.metadata takes ten times as long."""
+    spec = find_spec(package)
+    place = Path(spec.origin).parents[1] if spec and spec.origin else None
+    return place is not None and (place / f"{package}-{version}.dist-info").is_dir()
+
+
+def help_text(command: str, everything: bool) -> str:
+    """The options by section. `everything`: with their whole explanations, and all fields of TRL and Transformers."""
+    options = None if everything else options_of(command)
+    if options is None:
+        from .options import OptionParser
+
+        options = OptionParser(command).options()
+    known = {one.name: one for one in options}
+    sections: dict[str, list[Option]] = {}
+    borrowed: dict[str, Option] = {}
+    for one in options:
+        if not one.section or (one.section == "Run" and one.name in USED):
+            borrowed[one.name] = one
+        elif everything or not _said_of_the_prover(one, known):
+            sections.setdefault(one.section, []).append(one)
+    used = [borrowed.pop(name) for name in USED if name in borrowed]
+    lines = [f"usage: countdown-selfplay {command} [--recipe NAME] [--config FILE] [--FIELD VALUE ...]", ""]
+    lines += textwrap.wrap(" ".join(TRAINERS[command].epilog.split()), _width())
+    for title in SECTIONS:
+        if title in sections:
+            lines += ["", f"{title}:", *_entries(sections[title], everything)]
+        if title == "The conjecturer" and title in sections and not everything:
+            lines.append("  and each option of the prover, with conjecturer_ for prover_")
+    lines += ["", "From TRL and Transformers, the most used:", *_entries(used, everything)]
+    if everything:
+        lines += ["", "From TRL and Transformers, all others:", *_entries(borrowed.values(), everything)]
+    more = (
+        f"--help-all: each option at length, and {len(borrowed)} more of TRL and Transformers.",
+        "--help-part KIND [NAME]: arguments of the parts of a kind: game, domain, proposer, guide, objective, reward.",
+        "Launch options (--accelerate_config, --num_processes, ...): `countdown-selfplay --help`.",
+    )
+    return "\n".join([*lines, "", *(line for one in more for line in textwrap.wrap(one, _width()))]) + "\n"
+
+
+def _said_of_the_prover(one: Option, known: Mapping[str, Option]) -> bool:
+    """Whether an option of the conjecturer differs in nothing from that of the prover."""
+    twin = known.get(one.name.replace("conjecturer", "prover", 1), one)
+    differs = (one.default, one.help) != (twin.default, twin.help.replace("prover", "conjecturer"))
+    return one.section == "The conjecturer" and twin is not one and not differs
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size((80, 24)).columns, 110)
+
+
+def _entries(options: Iterable[Option], everything: bool) -> list[str]:
+    """Name, default (without one the kind of value), and the explanation: whole, or as much as fits into two lines."""
+    lines = []
+    for one in options:
+        shown = _kind(one) if one.default in (None, "", []) else _word(one.default)
+        head = f"  --{one.name} {shown}".rstrip().ljust(_COLUMN) + "  "
+        listed = f" ({', '.join(one.choices)})" if one.choices and (everything or len(one.choices) < 5) else ""
+        room = 2 * _width() - len(head) - _COLUMN - len(listed) - 6
+        text = head + (one.help if everything else _cut(one.help, room)) + listed
+        lines += textwrap.wrap(text, _width(), subsequent_indent=" " * (_COLUMN + 2))
+    return lines
+
+
+def _cut(text: str, room: int) -> str:
+    """The first sentence, or of a longer one the clauses that fit."""
+    found = re.split(r"(?<=[\w`)])\.\s", text, maxsplit=1)[0].rstrip(".")
+    while len(found) > room or any(found.count(a) != found.count(b) for a, b in ("()", "{}")):
+        shorter = re.sub(r"[,;:]? ?[,;:(][^,;:(]*$", "", found)
+        if shorter == found:
+            return textwrap.shorten(found, room, placeholder=" ...")
+        found = re.sub(r"(, such as|,| such as)?( '\{\"\w+\")?$", "", shorter)
+    return found
+
+
+def _word(default: Any) -> str:
+    if isinstance(default, list):
+        return " ".join(map(str, default))
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _kind(one: Option) -> str:
+    if one.choices:
+        choices = "{" + ",".join(one.choices) + "}"
+        return choices if len(choices) < 60 else "NAME"
+    if one.nargs == "?":
+        return ""  # a switch; --no_NAME is its contrary
+    return one.kind.upper() + (" ..." if one.nargs else "")
