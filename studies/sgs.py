@@ -52,9 +52,8 @@ QUICK = {"arms": ["sgs", "reinforce_half"], "seeds": [0], "generations": 8000, "
 
 def rates(arm: str, rate: float | None) -> dict[str, float]:
     """The learning rates of the arm's recipe, with that of a sweep. A finished run at others is another study's."""
-    from countdown_selfplay import JointSelfPlayConfig
 
-    written = recipe_settings(RECIPES[arm], JointSelfPlayConfig)
+    written = recipe_settings(RECIPES[arm])
     found = {name: value for name, value in written.items() if name.endswith("learning_rate")}
     return found if rate is None else found | {swept(arm): rate}
 

@@ -258,7 +258,7 @@ from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.planning import dry_run
 for name in recipes():
-    kwargs, w = recipe_settings(name, JointSelfPlayConfig).get("proposer_kwargs"), PROCESSES.get(name, 1)
+    kwargs, w = recipe_settings(name).get("proposer_kwargs"), PROCESSES.get(name, 1)
     if isinstance(kwargs, dict) and "labels" in kwargs.get("difficulty_kwargs", {}):  # a file of an earlier run
         args = JointSelfPlayConfig.from_recipe(name, proposer_kwargs={**kwargs, "difficulty_kwargs": {}})
     else:

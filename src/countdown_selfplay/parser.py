@@ -79,11 +79,11 @@ class SelfPlayParser(TrlParser):
         """The settings of all sources, typed."""
         merged: dict[str, Any] = {}
         for _, file in sources.files:
-            merged = over(merged, self.typed(file), self.training)
+            merged = over(merged, self.typed(file))
         for action in self._actions:
             action.default, action.required = argparse.SUPPRESS, False
         flags = vars(self.parse_args(sources.argv))
-        merged = over(merged, flags, self.training)
+        merged = over(merged, flags)
         asked = sorted(COUNTDOWN & (flags.keys() | sources.written.keys()))  # those of a recipe are passed over
         if asked and (domain := merged.get("domain", "countdown")) != "countdown":
             raise ConfigError(

@@ -149,7 +149,7 @@ def test_a_recipe_may_be_changes_to_another_whose_settings_it_wins_over(shelf, t
         second="recipe: mine/base\nprover_num_generations: 4\nroles: {prover: {temperature: 0.7}}\nmax_steps: 3\n",
         third="recipe: mine/second\nlearning_rate: 3.0e-5\n",
     )
-    assert recipe_settings("mine/third", JointSelfPlayConfig) == {
+    assert recipe_settings("mine/third") == {
         "learning_rate": 3e-5, "num_generations": 8, "max_steps": 3, "prover_num_generations": 4,
         "roles": {"prover": {"beta": 0.1, "temperature": 0.7}},
     }  # fmt: skip

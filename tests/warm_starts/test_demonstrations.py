@@ -17,7 +17,7 @@ from countdown_selfplay.countdown.guide import is_step
 from countdown_selfplay.countdown.rows import ROW_SCHEMAS
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation.sampling import demonstration_ids
-from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments, SFTSettings
+from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
 from countdown_selfplay.warm_starts.demonstrations import critique_demonstrations, generated_rows
 from countdown_selfplay.warm_starts.readers import clean_demonstrations
 from countdown_selfplay.warm_starts.training import asking
@@ -110,7 +110,7 @@ def test_the_warm_start_of_stp_asks_as_the_game_does():
 def test_the_reviews_that_warm_start_a_guide_fit_a_chat_template():
     """The recipe's demonstrations under a template of Qwen2.5's kind: the reply alone is learned, up to the end of its
     turn, and reads as the rubric's review."""
-    written = recipe_settings("qwen2.5-0.5b/sft_sgs_guide", SFTSettings, "sft")
+    written = recipe_settings("qwen2.5-0.5b/sft_sgs_guide", "sft")
     own = {name: value for name, value in written.items() if name in SFTArguments.__dataclass_fields__}
     domain, tokenizer = SFTArguments(**own).played, make_tokenizer()
     assert written["demonstrations"] == 2048 and written["role"] == "guide"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from functools import cache
 from typing import Any
 
 import yaml
 
-from ..config.recipes import PLACES, recipes
+from ..config.recipes import PLACES, recipes, resolved, written
 from ..evaluation.terminal import aligned
 from ..packages import PARTS, absent_package
 from .commands import COMMANDS, JOINT, TRAINERS
@@ -37,11 +38,16 @@ def main(argv: list[str]) -> int:
 
 
 def text_of(name: str) -> str:
-    """The file of a recipe. UnknownNameError, with the nearest name, if there is none."""
+    """The recipe as a file that needs no other: as it ships, or of one that begins with another (`recipe:`) its own
+    comment and the settings of both. UnknownNameError, with the nearest name, if there is none."""
     known = recipes()
     for command in _KINDS:
         known.update(recipes(command))
-    return known[name].read_text(encoding="utf-8")
+    text = known[name].read_text(encoding="utf-8")
+    if "recipe" not in yaml.safe_load(text):
+        return text
+    head = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines(keepends=True))
+    return "".join(head) + yaml.safe_dump(resolved(name, known, written), sort_keys=False)
 
 
 def table() -> str:

@@ -15,7 +15,7 @@ from ..games.settings import Settings
 from ..options import json_object
 from ..registry import Registry, suggestion
 from .countdown_fields import CountdownArguments
-from .roles import FIELDS, FLAT, FLAT_FIELDS, parsed_roles
+from .roles import FIELDS, FLAT, FLAT_FIELDS, PLAIN, parsed_roles
 
 PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
 """Where recipes lie: in an installed wheel, and in a checkout."""
@@ -63,7 +63,7 @@ def as_fields(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> dict[str, Any]:
+def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of two sources, of which `above` wins setting by setting, however each writes it: in `roles`, as a
     role's own field, or as the plain field for all roles. `--learning_rate` acts although the recipe has a
     prover_learning_rate."""
@@ -71,13 +71,12 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any], training: type) -> 
     for part, usual, own in (("domain", "countdown", COUNTDOWN), ("game", "propose_and_solve", GAME)):
         if above.get(part) not in (None, below.get(part, usual)):  # what is below are arguments of another one
             below = {name: value for name, value in below.items() if name not in own | {f"{part}_kwargs"}}
-    plain = {name for name in above if name in {f.name for f in dataclasses.fields(training)}}
     mine, theirs = parsed_roles(above.get("roles")), parsed_roles(below.get("roles"))
     if not (theirs or mine or FLAT_FIELDS.keys() & below.keys()):
         return {**below, **above}
 
     def hidden(kind: str, setting: str) -> bool:
-        return setting in plain or setting in mine.get(kind, {}) or f"{kind}_{setting}" in above
+        return (setting in PLAIN and setting in above) or setting in mine.get(kind, {}) or f"{kind}_{setting}" in above
 
     found = {name: value for name, value in below.items() if not hidden(*FLAT_FIELDS.get(name, ("", "")))}
     roles = {kind: {s: v for s, v in settings.items() if not hidden(kind, s)} for kind, settings in theirs.items()}
@@ -107,13 +106,11 @@ def chain(
     return found
 
 
-def resolved(
-    name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]], training: type
-) -> dict[str, Any]:
+def resolved(name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
     """The settings of a recipe over those of the one that it begins with, and so on (`chain`)."""
     (_, settings), *below = chain(name, known, read)
     for _, base in below:
-        settings = over(base, settings, training)
+        settings = over(base, settings)
     return settings
 
 
@@ -123,9 +120,9 @@ def written(path: Path) -> dict[str, Any]:
     return found
 
 
-def recipe_settings(name: str, training: type, command: str = "joint") -> dict[str, Any]:
+def recipe_settings(name: str, command: str = "joint") -> dict[str, Any]:
     """All settings of a recipe: of the trainer, its model and its data."""
-    return resolved(name, recipes(command), written, training)
+    return resolved(name, recipes(command), written)
 
 
 def refusal_of(name: str, known: Collection[str]) -> str:
@@ -150,5 +147,5 @@ def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict
     ConfigError for a change that is no field."""
     fields = {f.name for f in dataclasses.fields(training) if f.init} | COUNTDOWN
     check_names(changes, training, fields)
-    shipped = recipe_settings(name, training)
-    return as_fields(over({field: value for field, value in shipped.items() if field in fields}, changes, training))
+    shipped = recipe_settings(name)
+    return as_fields(over({field: value for field, value in shipped.items() if field in fields}, changes))

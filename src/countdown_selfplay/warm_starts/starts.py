@@ -26,7 +26,6 @@ from ..domains import domain_from
 from ..errors import ConfigError, DataError
 from ..evaluation.setting import ATTEMPTS, MOST
 from ..evaluation.terminal import ProgressLine
-from .configs import SFTSettings
 from .demonstrations import critique_demonstrations, generated_rows
 
 _LOOK = 2.0  # seconds between two looks at how far the runs are
@@ -57,7 +56,7 @@ class Job:
     def share(self) -> float:
         """Of the epochs that are done, as metrics.jsonl says."""
         epochs = [line.get("epoch", 0.0) for line in read_lines(self.begun / "metrics.jsonl")]
-        whole = recipe_settings(self.recipe, SFTSettings, "sft")["num_train_epochs"]
+        whole = recipe_settings(self.recipe, "sft")["num_train_epochs"]
         return min(1.0, max(epochs, default=0.0) / self.options.get("num_train_epochs", whole))
 
 

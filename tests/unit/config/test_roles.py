@@ -54,10 +54,10 @@ def test_countdowns_arguments_have_their_names_in_recipes_and_their_mapping_in_t
     assert as_fields(flat) == inside and spread(inside) == flat
     text = {"operands": [3], "domain_kwargs": '{"operands": [4], "number_low": 2}'}
     assert as_fields(text) == {"domain_kwargs": {"operands": [3], "number_low": 2}}
-    assert over({"domain_kwargs": {"operands": [4]}}, {"operands": [3]}, JointSelfPlayConfig) == {"operands": [3]}
+    assert over({"domain_kwargs": {"operands": [4]}}, {"operands": [3]}) == {"operands": [3]}
     other = {"domain": "detachment", "domain_kwargs": {"shortest_proof": 11}}
-    assert over(flat, other, JointSelfPlayConfig) == {"anchor_fraction": 0, "prover_beta": 0.25, **other}
-    assert over(flat, {"game": "critic_discernment"}, JointSelfPlayConfig) == {
+    assert over(flat, other) == {"anchor_fraction": 0, "prover_beta": 0.25, **other}
+    assert over(flat, {"game": "critic_discernment"}) == {
         "operands": [3], "prover_beta": 0.25, "game": "critic_discernment",
     }  # fmt: skip
 

@@ -84,7 +84,7 @@ class Contestant:
         own = self.on.get(track.settings_of, f"{self.name} has no settings for it")
         if isinstance(own, str):
             raise ConfigError(f"{self.name} does not play on the track {track.name}: {own}.")
-        usual = over(recipe_settings(track.recipe, JointSelfPlayConfig), track.settings, JointSelfPlayConfig)
+        usual = over(recipe_settings(track.recipe), track.settings)
         defaults = {f.name: f.default for f in fields(JointSelfPlayConfig)}
         known = defaults | vars(CountdownArguments()) | usual | {"max_steps": track.rounds}
         for name, value in sorted(flattened(own).items()):
@@ -101,7 +101,7 @@ class Contestant:
                     "proposes what, how that is paid and how its roles learn; start, problems, rounds and measuring "
                     "are those of the track, and seeds those of --seeds. Leave it out, or write a track with it."
                 )
-        return over(over(usual, own, JointSelfPlayConfig), track.fixed, JointSelfPlayConfig)
+        return over(over(usual, own), track.fixed)
 
 
 def changes_of(one: Contestant, track: Track) -> dict[str, Any]:
@@ -142,9 +142,7 @@ def entrant(word: str) -> Contestant:
         if not (isinstance(settings, dict) and all(isinstance(one, str) for one in settings)):
             raise DataError(f"{source}, the settings of {name}, holds no settings; write them as in a recipe.")
     else:
-        from ...config import JointSelfPlayConfig
-
-        held = recipe_settings(source, JointSelfPlayConfig)
+        held = recipe_settings(source)
         settings = {one: value for one, value in held.items() if one not in _OF_A_RUN}
     return Contestant(name, name, source, "contestant", f"A contestant of your own, {source}.", _Everywhere(settings))
 

@@ -19,7 +19,7 @@ WITHHELD = 4096
 
 def domain_of(track: Track) -> Any:
     """The domain that the track's recipe and settings describe."""
-    changes = over(dict(track.settings), dict(track.fixed), JointSelfPlayConfig)
+    changes = over(dict(track.settings), dict(track.fixed))
     kept = {name: value for name, value in changes.items() if name in DOMAIN}
     fields = recipe_fields(track.recipe, kept, JointSelfPlayConfig)
     wanted = {name: value for name, value in fields.items() if name in DOMAIN}
