@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,13 +80,12 @@ def help_text(command: str, everything: bool) -> str:
         from .options import OptionParser
 
         options = OptionParser(command).options()
-    known = {one.name: one for one in options}
     sections: dict[str, list[Option]] = {}
     borrowed: dict[str, Option] = {}
     for one in options:
         if not one.section or (one.section == "Run" and one.name in USED):
             borrowed[one.name] = one
-        elif everything or not _said_of_the_prover(one, known):
+        else:
             sections.setdefault(one.section, []).append(one)
     used = [borrowed.pop(name) for name in USED if name in borrowed]
     lines = [f"usage: countdown-selfplay {command} [--recipe NAME] [--config FILE] [--FIELD VALUE ...]", ""]
@@ -94,8 +93,8 @@ def help_text(command: str, everything: bool) -> str:
     for title in SECTIONS:
         if title in sections:
             lines += ["", f"{title}:", *_entries(sections[title], everything)]
-        if title == "The conjecturer" and title in sections and not everything:
-            lines.append("  and each option of the prover, with conjecturer_ for prover_")
+        if title == "The conjecturer" and title in sections:
+            lines.append("  and its rarer settings, such as top_k, in --roles")
     lines += ["", "From TRL and Transformers, the most used:", *_entries(used, everything)]
     if everything:
         lines += ["", "From TRL and Transformers, all others:", *_entries(borrowed.values(), everything)]
@@ -105,13 +104,6 @@ def help_text(command: str, everything: bool) -> str:
         "Launch options (--accelerate_config, --num_processes, ...): `countdown-selfplay --help`.",
     )
     return "\n".join([*lines, "", *(line for one in more for line in textwrap.wrap(one, _width()))]) + "\n"
-
-
-def _said_of_the_prover(one: Option, known: Mapping[str, Option]) -> bool:
-    """Whether an option of the conjecturer differs in nothing from that of the prover."""
-    twin = known.get(one.name.replace("conjecturer", "prover", 1), one)
-    differs = (one.default, one.help) != (twin.default, twin.help.replace("prover", "conjecturer"))
-    return one.section == "The conjecturer" and twin is not one and not differs
 
 
 def _width() -> int:
