@@ -1,7 +1,7 @@
 """Settings in the words that counted rows, in today's: a round in problems and proposals.
 
     python tools/convert_settings.py FILE...     # YAML, JSON and run folders, in place
-    python tools/convert_settings.py --table     # a round of each recipe, by the package of --base and by this one
+    python tools/convert_settings.py --table     # round and config of each recipe, by --base and by this tree
 
 A file may hold a recipe or other settings, a track of the arena or a row of it, a line of its leaderboard, a run's
 run.json, its metrics or the state of a checkpoint; a folder is a run's. Recipes that settings begin with are read at
@@ -253,12 +253,14 @@ def rewrite(path: Path, base: str) -> None:
 # -- the table -----------------------------------------------------------------------------------------------------
 
 PROBE = """
-import json, sys
+import dataclasses, inspect, json
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.config.recipes import recipe_settings, recipes
+from countdown_selfplay.domains import domain_from
 from countdown_selfplay.planning import dry_run
+more = [JointSelfPlayConfig] * ("training" in inspect.signature(recipe_settings).parameters)
 for name in recipes():
-    kwargs, w = recipe_settings(name).get("proposer_kwargs"), PROCESSES.get(name, 1)
+    kwargs, w = recipe_settings(name, *more).get("proposer_kwargs"), PROCESSES.get(name, 1)
     if isinstance(kwargs, dict) and "labels" in kwargs.get("difficulty_kwargs", {}):  # a file of an earlier run
         args = JointSelfPlayConfig.from_recipe(name, proposer_kwargs={**kwargs, "difficulty_kwargs": {}})
     else:
@@ -279,7 +281,11 @@ for name in recipes():
     steps = [args.steps_per_round, sorted({s.sequences_per_step for s in roles.values() if s.trained})]
     multiple = args.game_settings.truncate_multiple or getattr(args, "fill_multiple", None)
     multiple = multiple if args.game_settings.fill in ("truncate", "keep_all") else None
-    print(json.dumps([name, problems, answers * len(provers), proposals * len(writers), steps, multiple]))
+    config = {f"{role}: {n}": v for role, s in roles.items() for n, v in dataclasses.asdict(s).items()}
+    config |= {**args.to_dict(), "domain": domain_from(args).to_dict(), "game": vars(args.game_settings)}
+    config = {n: str(v) for n, v in config.items() if n not in ("logging_dir", "roles")}
+    row = [name, problems, answers * len(provers), proposals * len(writers), steps, multiple, config]
+    print(json.dumps(row))
 """
 
 
@@ -299,11 +305,15 @@ def print_table(base: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         before = rounds_in(write_tree(base, Path(folder).resolve() / "base"))
     after = rounds_in(ROOT)
-    print("| recipe | problems | answers | proposals | optimizer steps | |\n|---|---|---|---|---|---|")
+    print("| recipe | problems | answers | proposals | optimizer steps | checked config |\n|---|---|---|---|---|---|")
     for name in sorted(before | after):
-        there, here = before.get(name, []), after.get(name, [])
+        there, here = before[name], after[name]
+        config, own = there.pop(), here.pop()
+        alike = sum(config[one] == own[one] for one in config.keys() & own.keys())
+        others = sorted(one for one in config.keys() & own.keys() if config[one] != own[one])
         cells = [str(a) if a == b else f"{a} -> {b}" for a, b in zip(there, here, strict=False)]
-        said = "equal" if there == here else "differs"
+        said = f"{'equal' if there == here else 'differs'}; {alike} fields equal{', not ' * bool(others)}"
+        said += ", ".join(others[:8])
         steps = there[3][0] if there == here else cells[3]
         print(f"| {name} | {' | '.join(cells[:3])} | {steps} | {said} |")
     return int(before != after)
