@@ -4,8 +4,7 @@ docs/domains_matrix.md holds what was found.
     python -m tests.worlds.matrix [--write]
 
 plays every cell and prints the page, or writes it. test_matrix.py plays the cells of CI and compares each with the
-page. The cells are WORLDS (columns) x PROPOSERS and GAMES (rows). Everything is asked for by settings.
-"""
+page. The cells are WORLDS (columns) x PROPOSERS and GAMES (rows). Everything is asked for by settings."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """What a user gets wrong is one sentence of the command line; what a model gets wrong costs one answer of a round.
 
 The parts have tests of their own: test_verifiers.py of the scorers of a taskset, domains/test_workers.py of the
-processes, detachment/test_checker.py of texts that are no proof, test_openenv.py of a task that is absent.
-"""
+processes, detachment/test_checker.py of texts that are no proof, test_openenv.py of a task that is absent."""
 
 import importlib.metadata
 import importlib.util

@@ -1,7 +1,5 @@
 """Critiques of Countdown answers, exactly: an expression's steps, and the first after which no solution is left."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

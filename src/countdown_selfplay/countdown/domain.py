@@ -1,7 +1,5 @@
 """Countdown as a game sees it: render, parse, check, solve, verify. Pure data, no torch; equal on every process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -72,24 +70,24 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
             )
 
     @classmethod
-    def tiny(cls) -> CountdownDomain:
+    def tiny(cls) -> "CountdownDomain":
         """The embedded tiny model's: three numbers up to 12, targets up to 99, compact prompts."""
         spec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
         return cls(spec, Rules(answer_format="bare"), "compact", "compact")
 
     @classmethod
-    def ladder(cls) -> CountdownDomain:
+    def ladder(cls) -> "CountdownDomain":
         """The embedded ladder models': 3 to 20 numbers up to 12, targets up to 99, answers in moves."""
         spec = ProblemSpec(tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99)
         return cls(spec, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
 
     @classmethod
-    def countdown_3to4(cls) -> CountdownDomain:
+    def countdown_3to4(cls) -> "CountdownDomain":
         """The public data set's ranges and prompt, and the completion style of Allen and Ståblein for proposals."""
         return cls()
 
     @classmethod
-    def from_config(cls, fields: Any, answers: str = "whole") -> CountdownDomain:
+    def from_config(cls, fields: Any, answers: str = "whole") -> "CountdownDomain":
         """Countdown as the CountdownArguments of a configuration describe it. The compact prompts have no answer
         tags."""
         bare = fields.prover_prompt in BARE_PROMPTS

@@ -6,8 +6,6 @@ stands directly in a sum and no product in a product. So operators hold up to re
 x 3 / 2, which multiplies, and 20 - (9 - 2) the sum 20 + 2 - 9, which adds. What is said of solutions does not exist
 for a problem that has none: it is NaN there, and `solutions` is 0."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

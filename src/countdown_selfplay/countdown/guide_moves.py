@@ -1,8 +1,6 @@
 """The rubric of SGS 2026, appendix E.3, for answers in moves: a help with a target is a state that play on it can come
 to. Exact wherever at most MOST of the target's numbers are combined on the way, however many it has."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -35,8 +33,7 @@ def rubric_in_moves(
     complexity: 0 for fewer numbers than the target problem has, 1 for as many, 2 for more, 3 for more than half again
     as many; 4 without a known solution. Moves know no fractions, and every solution has as many steps.
 
-    Without `solution` a proposal is known to be solvable if it has at most MOST numbers and moves reach its target.
-    """
+    Without `solution` a proposal is known to be solvable if it has at most MOST numbers and moves reach its target."""
     solved = solution is not None or _solvable(proposal, value_high)
     count, size = len(proposal.numbers), len(target.numbers)
     complexity = int(count >= size) + int(count > size) + int(2 * count > 3 * size) if solved else 4

@@ -2,8 +2,6 @@
 them, the paper's sentences one by one, for problems instead of lemmas; and demonstrations, found by the exact solver.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

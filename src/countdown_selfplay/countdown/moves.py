@@ -4,8 +4,6 @@
 that are left: with the target a problem of its own, one number smaller. So what was learned of n numbers is the end of
 every episode of n + 1. Exact, and safe on any text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ the tiny model's own.
 
 A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """What a conjecturer wrote, parsed once: a problem, or the reason why there is none. Never raises."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable

@@ -3,8 +3,6 @@ the prover's a bare solution or a search that tries, goes back and concludes.
 
 Every statement in a trace is true: the steps are exact arithmetic, and a dead end is one by the exact solver."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from fractions import Fraction

@@ -1,8 +1,6 @@
 """Rows that may be trained on, with the reasons for those that may not, and preference pairs of scored samples: pure
 functions of the rows and a seed."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter

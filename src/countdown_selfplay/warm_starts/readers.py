@@ -5,8 +5,6 @@ Corpora of other projects hold a row's problem in the text of its prompt (Allen 
 `completion`). The prompt is rendered again from the problem, so that a model is trained on the prompts that it will be
 asked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path

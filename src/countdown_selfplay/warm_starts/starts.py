@@ -3,8 +3,6 @@ Critic-Discernment Game, provers and a conjecturer of up to four numbers for a p
 self-guided self-play. Runs of `countdown-selfplay sft` make them side by side, each into a folder that is there once
 it is whole."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

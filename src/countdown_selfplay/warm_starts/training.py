@@ -5,8 +5,6 @@ SFTTrainer takes rows with `input_ids` and `labels` as they are. DPOTrainer alwa
 log-ratios over tokens, so two private methods of it are overridden; tests/warm_starts/trainer/test_warm_starts.py
 asserts that they exist in the pinned TRL with these parameters."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@
 Nothing is evaluated here: sums are read by Countdown's parser, boards by `ast.literal_eval`, polynomials by a grammar.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict
@@ -182,8 +180,7 @@ def score(task: str, dataset: Any, entry: Entry, answer: str) -> float:
     right one; `nan` and `inf`, which compare as no number does; and any text where the right answer is an empty one.
 
     The scorers that are played compute from the text alone. One that asks Python for anything that it audits (PEP 578:
-    to compile, execute, import, open, start a process) is not let, and the process ends with the score 0.
-    """
+    to compile, execute, import, open, start a process) is not let, and the process ends with the score 0."""
     global _watched
     right, said = str(entry["answer"]), answer.strip()
     if len(said) > LONGER * len(right) + MORE:

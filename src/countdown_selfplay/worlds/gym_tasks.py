@@ -1,8 +1,6 @@
 """Which tasks of reasoning-gym can be played, and the levels of their settings: by a table that was measured
 (gym_tasks.json, made by `python -m tools.gym_tasks`; docs/gym_tasks.md shows it), and by what a user leaves of it."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json

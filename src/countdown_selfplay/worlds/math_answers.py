@@ -2,10 +2,7 @@
 
 math-verify is lenient: it drops units (`2ab` is 2), takes the right side of any equation (`1=2=5` is 5) and the left
 side of an approximation, and reads a per cent as a number and as its hundredth. All that is decided here, and only
-values are left to it.
-"""
-
-from __future__ import annotations
+values are left to it."""
 
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Questions of mathematics with checked answers: GSM8K, MATH, or any file of questions and answers (Wang et al.)."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from collections.abc import Mapping, Sequence
@@ -99,8 +97,7 @@ class MathQA(BaseDomain[Question], Critique):
 
     Answers stand in \\boxed{}, the last one counts, and are compared by math-verify (extra `math`) in processes of
     their own: `workers` of them, each answer within `deadline` seconds. A domain without proposals: it plays
-    propose_and_solve on its data set alone, and critic_discernment.
-    """
+    propose_and_solve on its data set alone, and critic_discernment."""
 
     workers: Count = 2
     deadline: Annotated[float, Gt(0)] = 10.0

@@ -3,8 +3,6 @@
 `HeldOutTasks` is a TaskProvider by its methods, as OpenEnv asks for (openenv/core/env_server/interfaces.py), and needs
 nothing of OpenEnv. `served` is its application: an episode is a task and one answer, judged by the verifier."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any

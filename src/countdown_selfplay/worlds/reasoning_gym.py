@@ -2,8 +2,6 @@
 (Stojanovski et al. 2025, "Reasoning Gym: Reasoning Environments for Reinforcement Learning with Verifiable Rewards",
 arXiv 2505.24760)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -94,8 +92,7 @@ class ReasoningGym(BaseDomain[GymProblem]):
     workers: processes that make problems and score answers, each answer within `deadline` seconds.
 
     A proposal names a task and a level of each of its settings, "chain_sum: num_terms=3, num_digits=1"; which problem
-    of these levels is played is drawn (`drawn`). A rung is the sum of the levels.
-    """
+    of these levels is played is drawn (`drawn`). A rung is the sum of the levels."""
 
     task: str | Annotated[Sequence[str], MinLen(1)]
     levels: dict[str, Any] | None = None

@@ -1,8 +1,6 @@
 """Tasks of verifiers (Prime Intellect, v1 interface, 0.4): any installed taskset whose tasks are one question and one
 answer."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json
@@ -100,8 +98,7 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
     never trained on; nor is a task with the same prompt as one of these. workers: processes that score, each answer
     within `deadline` seconds.
 
-    Rewards that need a runtime, judges, tools and environments of several turns are refused by name.
-    """
+    Rewards that need a runtime, judges, tools and environments of several turns are refused by name."""
 
     taskset: str
     config: Mapping[str, Any] = field(default_factory=dict)

@@ -2,10 +2,7 @@
 
 verifiers' own server and replay do the same: a task is built again from its data (verifiers.v1.serve.server), and
 scored on a trace without a runtime (verifiers.v1.cli.replay). Worker processes (workers.py) score; whoever imports
-this file imports verifiers.
-"""
-
-from __future__ import annotations
+this file imports verifiers."""
 
 import asyncio
 import inspect

@@ -2,10 +2,7 @@
 a straggler's checked twice and taken once (SGS 2026, appendix B).
 
 Libraries for mathematics end their own time-outs by signals, which work in the main thread alone and not inside C
-code; and what a model writes can take all memory. A process can be killed.
-"""
-
-from __future__ import annotations
+code; and what a model writes can take all memory. A process can be killed."""
 
 import contextlib
 import json
@@ -74,8 +71,7 @@ class Workers:
 
     `map` takes items in any number and returns results in their order; the processes start with the first call and end
     with `close`, with this object, or with this process, whose death closes their input. counts: items `checked` and
-    those with each reason of Unchecked; `twice`, given to a second worker as well; workers `ready` and `ended`.
-    """
+    those with each reason of Unchecked; `twice`, given to a second worker as well; workers `ready` and `ended`."""
 
     task: str
     processes: int = 2

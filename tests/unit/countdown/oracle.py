@@ -39,8 +39,7 @@ def naive_counts(numbers: tuple[int, ...], integers_only: bool = False) -> dict[
     An expression is identified by its values at random points of a prime field, one variable per operand: equal
     rational functions agree there, different ones do not (but for a chance of about 1e-30). Interchanging equal
     numbers permutes variables, so expressions are counted by their orbits: the least signature over all such
-    permutations.
-    """
+    permutations."""
     k = len(numbers)
     groups: dict[int, list[int]] = {}
     for i, n in enumerate(numbers):

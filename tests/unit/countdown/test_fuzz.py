@@ -2,8 +2,7 @@
 """Fuzzing the verifier: 1,000 examples by hypothesis in the default run, 10,000 marked `matrix`, a million `nightly`.
 
 Each kind of input has its own way to know what is right, none of which shares code with the verifier: Python's parser
-with Fractions for expressions, a scan tag by tag for texts, and for everything else that a verdict comes back.
-"""
+with Fractions for expressions, a scan tag by tag for texts, and for everything else that a verdict comes back."""
 
 import re
 from types import SimpleNamespace

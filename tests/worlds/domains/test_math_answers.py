@@ -4,8 +4,7 @@ cents, angles, money, lists, sets, tuples, intervals, matrices, equations, inequ
 
 Each verdict is what a person who marks the answer would say, under the rules of docs/critic_game.md: a relation, a
 per cent that the right answer does not have, and another unit are wrong; "x =" before a value and a unit that one of
-the two leaves out are not.
-"""
+the two leaves out are not."""
 
 import random
 

@@ -3,8 +3,6 @@
 One problem at a time, with the answers cached, or many at once as NumPy arrays, in as many threads as there are cores:
 the answers are the same, and depend neither on the order of the problems nor on the number of threads."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -183,7 +181,7 @@ def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers
 
 
 def _decide(
-    numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: _Memory, part: slice
+    numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: "_Memory", part: slice
 ) -> Array:
     """Which of a slice of the problems have a solution, up to sign and if not `exact` perhaps, by a split of these
     sizes."""

@@ -2,10 +2,7 @@
 
 A score is the mean of pass@k over the track's scored problems. Its intervals cover a new training seed on new problems
 (`two_level_draws`). Each contestant is compared with the best control, and with those that its own `against` names;
-either family has its p-values adjusted by Holm.
-"""
-
-from __future__ import annotations
+either family has its p-values adjusted by Holm."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A job: one contestant on one track with one seed, and the file that it leaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

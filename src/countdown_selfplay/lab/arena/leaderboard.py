@@ -1,8 +1,5 @@
 """The leaderboard: answers of the prover until problems of one rung are solved at the goal's rate. Rows, the rule by
-which a replay agrees with one, and the table. Loads no torch, plays nothing (`submission.py` does).
-"""
-
-from __future__ import annotations
+which a replay agrees with one, and the table. Loads no torch, plays nothing (`submission.py` does)."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Plays the jobs that have no file yet: one process each, as many at a time as there are workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Tracks: what every contestant of the arena has in common, frozen by seed and checksum."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence

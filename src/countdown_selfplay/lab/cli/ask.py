@@ -1,7 +1,5 @@
 """`countdown-selfplay ask`: put one problem to a trained prover, or ask a trained conjecturer for problems."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path

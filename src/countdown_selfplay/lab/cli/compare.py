@@ -1,7 +1,5 @@
 """`countdown-selfplay compare`: which of several evaluations is better, with paired intervals. Loads no torch."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

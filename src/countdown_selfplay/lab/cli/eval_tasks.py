@@ -1,7 +1,5 @@
 """`countdown-selfplay eval --task ...`: error detection, self-correction and win rates (Wang et al.)."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

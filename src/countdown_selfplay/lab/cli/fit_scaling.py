@@ -1,7 +1,5 @@
 """`countdown-selfplay fit-scaling`: SGS's scaling curve of one or several arms. No torch."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
@@ -130,7 +128,7 @@ def remarks(found: Sequence[ScalingArm]) -> list[str]:
     return lines
 
 
-def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> Figure:
+def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> "Figure":
     """Points and fitted curves on log compute."""
     from ..report.pictures import Curve, line_chart
 

@@ -1,7 +1,5 @@
 """`countdown-selfplay playground`: a page that steps through the logged rounds of a run. Loads no torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ...cli.plain import parser_of

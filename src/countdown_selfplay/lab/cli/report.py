@@ -1,7 +1,5 @@
 """`countdown-selfplay report`: one self-contained page about one or several run folders. Loads no torch."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import time

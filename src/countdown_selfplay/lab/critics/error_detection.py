@@ -1,8 +1,6 @@
 """Stepwise error detection: does a model see that a step of a solution is wrong, and that it is right? The test set
 and the figures of a model on it (Wang et al. 2025, section 4.2)."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -135,8 +133,7 @@ def error_detection(policy: Policy, domain: Any, items: Sequence[StepItem], seed
     accuracy; f1: of the wrong steps, which are what is to be found, 2 TP / (2 TP + FP + FN); f1_right: of the right
     ones. A reply that says neither counts as the wrong judgement, and in `unreadable`. Intervals: bootstrap over
     problems, so that a problem's solutions stay together (`ratio_interval`). judged: per item True where the step
-    was called wrong, None where the reply says neither.
-    """
+    was called wrong, None where the reply says neither."""
     rows = [domain.critique.step_row(item.problem, item.text, item.step) for item in items]
     replies = [reply for (reply,) in policy(rows, 1, seed_from("judge", seed), True)]
     judged = [domain.critique.calls_wrong(reply.text) for reply in replies]

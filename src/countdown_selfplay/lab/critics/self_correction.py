@@ -1,7 +1,5 @@
 """Self-correction: a model checks its own answer without a critique (Wang et al. 2025, section 4.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,8 +25,7 @@ def rechecks(
 ) -> list[Recheck]:
     """`n` sampled answers to each problem, each checked again once, greedily as the paper's test does or sampled.
 
-    A second reply without an answer in it leaves the first one standing (the authors' code; the text does not say).
-    """
+    A second reply without an answer in it leaves the first one standing (the authors' code; the text does not say)."""
     rows = [domain.prove_row(problem) for problem in problems]
     first = [
         (place, reply) for place, row in enumerate(policy(rows, n, seed_from("answers", seed), False)) for reply in row
@@ -54,8 +51,7 @@ def self_correction(policy: Policy, domain: Any, problems: Sequence[Any], n: int
 
     right_to_wrong: of answers that were right, the share that is spoiled; wrong_to_right: of wrong ones, the share
     that is mended; None where there is no such answer. before, after: accuracy of the first and of the checked
-    answers; change: after - before, paired (the column "self correction" of the paper's table 3, there in points).
-    """
+    answers; change: after - before, paired (the column "self correction" of the paper's table 3, there in points)."""
     found = rechecks(policy, domain, problems, n, seed)
     return correction_figures(
         [one.was_right for one in found],

@@ -1,8 +1,6 @@
 """The four conditions under which a curriculum can pay, judged from counts of right answers. Plain figures in, a gate
 with its figures and a sentence out; nothing here samples or trains."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import comb

@@ -1,7 +1,5 @@
 """The gates that are asked for, one after the other; they share the start's answers and the run on one rung."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

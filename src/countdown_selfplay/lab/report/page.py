@@ -1,8 +1,6 @@
 """The page put together: one HTML text with its style and charts inside, no script, nothing loaded from elsewhere;
 with proposals and answers as they were written, one for each thing that happened to them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """The charts that no metric declares, as a table of panels: rungs, targets, the predictor of symbolic proposers, win
 rates of the critic game, solve rates of each round and of the held-out problems. With them `drawn`, all charts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise

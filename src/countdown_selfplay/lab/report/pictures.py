@@ -1,7 +1,5 @@
 """Charts as matplotlib figures: curves with bands, and heat maps. Equal figures give equal SVG text."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import re

@@ -1,8 +1,6 @@
 """playground.html: the logged rounds of a run one at a time: what was proposed, who solved it how, what each was paid.
 One file with its data, style and script inside; nothing is loaded from elsewhere."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

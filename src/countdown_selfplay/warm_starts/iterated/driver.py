@@ -1,8 +1,6 @@
 """Algorithm 2 of Wang et al. for any game: play with the current policies, choose samples, retrain the initial
 policies."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections import Counter

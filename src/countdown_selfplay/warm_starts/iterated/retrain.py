@@ -1,7 +1,5 @@
 """Training of a role from its initial model, on the stack of the warm starts."""
 
-from __future__ import annotations
-
 import gc
 import shutil
 from collections.abc import Sequence

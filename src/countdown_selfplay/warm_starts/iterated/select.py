@@ -1,8 +1,6 @@
 """From played samples to training rows: pool repetitions, filter, balance; pair them for DPO; take another run's for
 imitation."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter, defaultdict

@@ -2,8 +2,6 @@
 
 lm-eval loads this file by its path, so that it imports the package by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
