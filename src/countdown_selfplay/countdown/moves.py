@@ -163,7 +163,6 @@ class Moving:
         return max(1, max(self.spec.operands) - 1)
 
     def rung(self, problem: Problem) -> int:
-        """The number of operands."""
         return len(problem.numbers)
 
     @property
@@ -182,7 +181,6 @@ class Moving:
 
     @cached_property
     def rungs(self) -> tuple[int, ...]:
-        """The operand counts, ascending."""
         return tuple(sorted(set(self.spec.operands)))
 
     def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:

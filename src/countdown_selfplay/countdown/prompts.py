@@ -50,7 +50,6 @@ def print_like_numpy(numbers: Sequence[int]) -> str:
 
 
 def chat(user: str) -> list[Message]:
-    """One turn of the user's, under the system's."""
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
 
 
@@ -75,7 +74,6 @@ def compact_moves(problem: Problem, value_high: int = VALUE_HIGH) -> Prompt:
 
 
 def moves(problem: Problem, value_high: int = VALUE_HIGH) -> Prompt:
-    """The chat prompt for one move, with all of its rules."""
     return chat(
         "Countdown in moves. A move takes two of the numbers that are left and puts the result of one operation "
         "(+, -, * or /) in their place. Each number may be used once, every result must be an integer from 1 to "

@@ -75,7 +75,6 @@ def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
 
 
 def _proposed(problem: Problem, domain: CountdownDomain) -> str:
-    """A proposal as a conjecturer writes it."""
     return PROPOSAL_TEXTS[domain.conjecturer_prompt](problem)
 
 
@@ -111,7 +110,6 @@ def _helping(problem: Problem, domain: CountdownDomain, kinds: Sequence[str]) ->
 
 
 def nums_of(problem: Problem) -> Row:
-    """The problem itself as columns."""
     return {"numbers": list(problem.numbers), "target": problem.target}
 
 

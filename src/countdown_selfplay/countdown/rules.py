@@ -69,7 +69,6 @@ class Rules:
         return self.score_invalid if self.score_tagged is None or self.answer_format == "bare" else self.score_tagged
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain JSON values."""
         return asdict(self)
 
     @classmethod

@@ -288,7 +288,6 @@ class Comparison:
         return notes
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {
             "arms": self.arms,
             "problems": self.problems,
@@ -342,7 +341,6 @@ def compare_arms(
 
 
 def rows_of(found: Comparison) -> list[tuple[str, ...]]:
-    """A header and one row per difference, as plain text."""
     head = ["arm", "pass@k", found.arms[0], "arm's", "difference", "95% interval"]
     head += [f"Bonferroni ({len(found.differences)})", "p", "p (Holm)"]
     rows = [tuple(head)]

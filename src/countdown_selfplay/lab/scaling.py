@@ -169,7 +169,6 @@ class ScalingArm:
     values: np.ndarray | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         fitted = ("converged", "reason", "asymptote", "c_mid", "slope", "initial", "residual")
         return {
             "name": self.name,
@@ -208,7 +207,6 @@ class Points:
         return [(curve.compute[keep], curve.rate[keep]) for curve, keep in zip(self.curves, self.kept, strict=True)]
 
     def pooled(self) -> tuple[np.ndarray, np.ndarray]:
-        """Compute and rate of all kept points."""
         x_N, y_N = (np.concatenate(part) for part in zip(*self.series(), strict=True))
         return x_N, y_N
 

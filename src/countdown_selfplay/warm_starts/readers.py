@@ -152,7 +152,6 @@ def read_preferences(
 
 
 def _preference(row: Mapping[str, Any], name: str, index: int) -> str:
-    """The completion in a column: a text, or the last message of a chat."""
     value = row.get(name)
     text = _text_in(value[-1:] if isinstance(value, list) else value)
     if not text:

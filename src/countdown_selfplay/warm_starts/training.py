@@ -326,7 +326,6 @@ class MetricsFile(TrainerCallback):
 
 
 def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str, data: str, table: str) -> None:
-    """README.md of the finished folder."""
     args = trainer.args
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     rows = {"learning rate": args.learning_rate, "rows per optimizer step": batch, "seed": args.seed}

@@ -37,7 +37,6 @@ class Task:
 
     @property
     def lowest(self) -> int:
-        """The least sum of its levels."""
         return sum(low for _, low, _ in self.ranges)
 
     @property
@@ -161,7 +160,6 @@ def read_proposal(text: str) -> tuple[str, dict[str, int]] | None:
 
 @lru_cache(maxsize=64)
 def levels_of_sum(task: Task, total: int) -> tuple[tuple[int, ...], ...]:
-    """All levels of the task's settings that add up to `total`."""
     return tuple(levels for levels in _all_levels(task) if sum(levels) == total)
 
 

@@ -123,7 +123,6 @@ class FactorizedLevels(Rungs):
 
 
 def _of(kind: str, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The names of a kind's distributions."""
     return [f"{kind}.{name}" for name in settings[kind]]
 
 

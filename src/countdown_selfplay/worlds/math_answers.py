@@ -190,7 +190,6 @@ def _relations(text: str) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between its outer commas."""
     parts, depth, start = [], 0, 0
     for i, sign in enumerate(text):
         depth += (sign in "([{") - (sign in ")]}")

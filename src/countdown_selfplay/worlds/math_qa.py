@@ -3,7 +3,7 @@
 import importlib.util
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ from ..contract.domain import BaseDomain, Critique
 from ..errors import ConfigError, DataError
 from ..registry import Count
 from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of
-from .workers import Unchecked, Workers
+from .workers import REASONS, Pooled, Unchecked
 
 _SCAN = 8192  # characters of a completion, from its end, in which an answer is looked for
 _SIMPLE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
@@ -49,9 +49,6 @@ class Reason(StrEnum):
     """The checker raised."""
     BATCH_TIMED_OUT = "batch_timed_out"
     """The time of the whole batch was up before its turn came or ended."""
-
-
-_UNCHECKED = {Reason.TIMED_OUT, Reason.DIED, Reason.ERROR, Reason.BATCH_TIMED_OUT}
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class MathVerdict:
 
     @property
     def unchecked(self) -> bool:
-        """Whether the checker came to no verdict."""
-        return self.reason in _UNCHECKED
+        return self.reason in REASONS
 
     @property
     def vote(self) -> str | None:
@@ -91,7 +87,7 @@ class MathVerdict:
 
 
 @dataclass
-class MathQA(BaseDomain[Question], Critique):
+class MathQA(Pooled, BaseDomain[Question], Critique):
     """Rows with `question` and `answer` (GSM8K's, where the answer stands behind ####), or `problem` and `answer` or
     `solution` (MATH's, where it stands in the last \\boxed{}).
 
@@ -101,13 +97,11 @@ class MathQA(BaseDomain[Question], Critique):
 
     workers: Count = 2
     deadline: Annotated[float, Gt(0)] = 10.0
-    _pool: Workers | None = field(default=None, init=False, repr=False, compare=False)
 
     columns = ("question", "problem", "answer", "solution")
-    """Columns of data sets that hold the problem itself."""
+    checker = "countdown_selfplay.worlds.math_check:check"
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> Question:
-        """The question of a row; DataError names row and column."""
         name = next((name for name in ("question", "problem") if row.get(name)), None)
         if name is None:
             raise DataError(
@@ -152,23 +146,17 @@ class MathQA(BaseDomain[Question], Critique):
 
     def _checked(self, items: Sequence[list[str]]) -> list[Any]:
         """What math_check.check says of each, in the pool."""
-        if not items:
-            return []
-        if importlib.util.find_spec("math_verify") is None:
+        if items and importlib.util.find_spec("math_verify") is None:
             raise ConfigError(
                 "The domain 'math_qa' compares answers with math-verify, which is not installed; "
                 "`pip install 'countdown-selfplay[math]'`."
             )
-        if self._pool is None:
-            self._pool = Workers("countdown_selfplay.worlds.math_check:check", self.workers, self.deadline)
-        return list(self._pool.map(items))
+        return self.checked(items)
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """The end token alone."""
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a result records."""
         return {"domain": "math_qa", "checker": "math-verify", "deadline": self.deadline}
 
     @property
@@ -204,7 +192,6 @@ class MathQA(BaseDomain[Question], Critique):
         return self._row(problem, step_prompt(problem.text, answer, step))
 
     def calls_wrong(self, text: str) -> bool | None:
-        """What the last box says."""
         return reads_wrong(text)
 
     def annotate_row(self, problem: Question, steps: Sequence[str]) -> dict[str, Any]:
@@ -217,9 +204,6 @@ class MathQA(BaseDomain[Question], Critique):
 
     def _row(self, problem: Question, prompt: list[Message]) -> dict[str, Any]:
         return self.prove_row(problem) | {"prompt": prompt}
-
-    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
-        return {**self.__dict__, "_pool": None}
 
 
 def question_prompt(question: str) -> list[Message]:

@@ -46,11 +46,9 @@ class HeldOutTasks:
         return self.held_out[index]
 
     def list_splits(self) -> list[str]:
-        """["test"]."""
         return [SPLIT]
 
     def num_tasks(self, split: str) -> int:
-        """How many tasks the split has."""
         if split != SPLIT:
             raise NoTask(f"There is no split '{split}'; the held-out problems are the split '{SPLIT}'.")
         return len(self.held_out)
@@ -61,11 +59,9 @@ class HeldOutTasks:
         return {"id": self.domain.key(problem), "index": index, **self.domain.prove_row(problem)}
 
     def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
-        """The tasks of a slice."""
         return [self.get_task(split, index) for index in range(self.num_tasks(split))[start:stop]]
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """All tasks of the split."""
         return self.get_task_range(split)
 
 

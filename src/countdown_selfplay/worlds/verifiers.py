@@ -20,7 +20,7 @@ from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError, DataError
 from ..options import is_whole
 from ..registry import Count, suggestion
-from .workers import Unchecked, Workers
+from .workers import REASONS, Pooled, Unchecked
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,6 @@ class Reason(StrEnum):
 
 _ROUNDING = 1e-9
 """Weights of .7, .2 and .1 add up to a little less than 1."""
-_UNCHECKED = {Reason.TIMED_OUT, Reason.DIED, Reason.ERROR, Reason.BATCH_TIMED_OUT}
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,11 @@ class TaskVerdict:
 
     @property
     def unchecked(self) -> bool:
-        """Whether scoring came to no result."""
-        return self.reason in _UNCHECKED
+        return self.reason in REASONS
 
 
 @dataclass
-class VerifiersTasks(BaseDomain[VerifiersTask]):
+class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
     """The tasks of an installed taskset, scored by its own rewards (extra `verifiers`). A domain without proposals:
     its tasks are drawn, chosen by rung, or are the targets.
 
@@ -109,11 +107,10 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
     held_out_share: Annotated[float, Gt(0), Lt(1)] = 0.1
     workers: Count = 2
     deadline: Annotated[float, Gt(0)] = 10.0
-    _pool: Workers | None = field(default=None, init=False, repr=False, compare=False)
     _warned: bool = field(default=False, init=False, repr=False, compare=False)
 
     columns = ("task_id",)
-    """Columns of data sets that hold the problem itself."""
+    checker = "countdown_selfplay.worlds.verifiers_check:check"
 
     def __post_init__(self) -> None:
         self._config = json.dumps(dict(self.config), sort_keys=True)
@@ -138,7 +135,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
             )
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> VerifiersTask:
-        """The task that a row names; DataError names row and column."""
         name = row.get("task_id")
         if name not in self._tasks:
             close = suggestion(str(name), list(self._tasks))
@@ -149,11 +145,9 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
         return self._tasks[str(name)]
 
     def key(self, problem: VerifiersTask) -> str:
-        """Its id."""
         return problem.id
 
     def prove_row(self, problem: VerifiersTask) -> dict[str, Any]:
-        """The prompt of the task as it is."""
         if self.chat:
             return {"prompt": [_message(*one) for one in problem.messages], "task_id": problem.id}
         return {"prompt": "\n\n".join(content for _, content in problem.messages), "task_id": problem.id}
@@ -162,11 +156,8 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
         """What the taskset's rewards say, in the pool, of each pair of task and answer once."""
         pairs = [(problem.data, str(text)) for text, problem in zip(texts, problems, strict=True)]
         asked = list(dict.fromkeys(pairs))
-        if self._pool is None:
-            loaded = [self.taskset, self._config]
-            task = "countdown_selfplay.worlds.verifiers_check:check"
-            self._pool = Workers(task, self.workers, self.deadline, first=loaded)
-        found = self._pool.map([[self.taskset, self._config, *pair] for pair in asked])
+        loaded = [self.taskset, self._config]
+        found = self.checked([[*loaded, *pair] for pair in asked], first=loaded)
         raised = [one.detail for one in found if isinstance(one, Unchecked) and one.detail]
         if raised and not self._warned:
             self._warned = True
@@ -185,7 +176,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
         return TaskVerdict(reason, reward, said["rewards"], said["metrics"])
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """The end token alone."""
         return None
 
     def to_dict(self) -> dict[str, Any]:
@@ -226,7 +216,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
 
     @property
     def longest(self) -> VerifiersTask:
-        """The task with most characters in its prompt."""
         return max(self._tasks.values(), key=lambda task: sum(len(content) for _, content in task.messages))
 
     def check(self, problems: Sequence[VerifiersTask], asked: Sequence[Any]) -> list[Checked]:
@@ -235,7 +224,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
 
     @property
     def rungs(self) -> list[int]:
-        """The values of the `rung_field`, ascending."""
         return sorted(set(self._rung_of.values()))
 
     def _rung(self, problem: VerifiersTask) -> int:
@@ -247,9 +235,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
 
     def _held_out_of(self, n: int, rung: int) -> list[VerifiersTask]:
         return [task for task in self._ordered(self._outside) if self._rung(task) == rung][:n]
-
-    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
-        return {**self.__dict__, "_pool": None}
 
 
 def _place(name: str) -> float:

@@ -34,7 +34,6 @@ taskset_of = lru_cache(maxsize=4)(built)
 
 
 def tasks_of(taskset: Any, most: int | None) -> list[Any]:
-    """Its tasks, the first `most` of them."""
     return list(islice(taskset, most))
 
 
@@ -123,7 +122,6 @@ def _content(content: Any) -> Any:
 
 
 def own_fields(task: Any) -> dict[str, Any]:
-    """Its data without the fields that every task has."""
     return {name: one for name, one in task.data.model_dump().items() if name not in vf.TaskData.model_fields}
 
 

@@ -37,8 +37,11 @@ class Unchecked:
     """What stands in place of a result: why there is none."""
 
     reason: str
-    """timed_out, died (its process did, every time), error, or batch_timed_out."""
+    """One of REASONS; died: its process did, every time."""
     detail: str = ""
+
+
+REASONS = frozenset({"timed_out", "died", "error", "batch_timed_out"})
 
 
 @dataclass
@@ -211,8 +214,31 @@ class Workers:
         self._workers.remove(worker)
 
     def close(self) -> None:
-        """End the processes; a later `map` starts new ones."""
         _end_all(self._workers)
+
+
+class Pooled:
+    """A domain whose checker, `checker` ("module:function"), runs in a pool of its own, which is made with the first
+    items: `workers` processes, each item within `deadline` seconds."""
+
+    checker: str
+    workers: int
+    deadline: float
+    _pool: Workers | None = None
+
+    def checked(self, items: Sequence[Any], deadline: float | None = None, first: Any = None) -> list[Any]:
+        """What the checker says of each item. deadline: for these items alone; first: as that of Workers."""
+        if items and self._pool is None:
+            self._pool = Workers(self.checker, self.workers, self.deadline, first=first)
+        return [] if self._pool is None or not items else self._pool.map(items, deadline)
+
+    def close(self) -> None:
+        """End the processes; a later item starts new ones."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
+        return {**self.__dict__, "_pool": None}
 
 
 def batch_seconds(items: int, deadline: float) -> float:

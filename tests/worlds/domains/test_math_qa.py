@@ -95,17 +95,17 @@ def test_an_answer_without_a_verdict_is_counted_by_its_reason_and_equal_pairs_co
     domain = MathQA()
     reasons = ["timed_out", "died", "error", "batch_timed_out"]
     said = {f"{i}/1": Unchecked(reason) for i, reason in enumerate(reasons)}
-    domain._pool = type("Pool", (), {"map": lambda self, pairs: [said.get(pair[1], False) for pair in pairs]})()
+    domain._pool = type("Pool", (), {"map": lambda self, pairs, _: [said.get(pair[1], False) for pair in pairs]})()
     found = domain.verify([f"\\boxed{{{i}/1}}" for i in range(5)], [Question("?", "7")] * 5)
     assert [verdict.reason for verdict in found] == [*reasons, "wrong"]
     assert [verdict.unchecked for verdict in found] == [True] * 4 + [False]
     # of a right answer whose turn never came it is not known whether it can be read
-    domain._pool = type("Pool", (), {"map": lambda self, items: [Unchecked("batch_timed_out"), Unchecked("died")]})()
+    domain._pool = type("Pool", (), {"map": lambda self, a, b: [Unchecked("batch_timed_out"), Unchecked("died")]})()
     assert domain.unreadable([Question("?", "x"), Question("?", "y")]) == [1]
     domain = MathQA()
     assert all(v.correct for v in domain.verify(["\\boxed{ 1,018 }", "$\\boxed{1018}$"], [Question("?", "1018")] * 2))
     assert domain._pool is None
-    domain._pool = type("Pool", (), {"map": lambda self, pairs: [pair == ["1", "2/2"] for pair in pairs]})()
+    domain._pool = type("Pool", (), {"map": lambda self, pairs, _: [pair == ["1", "2/2"] for pair in pairs]})()
     seen = domain.verify(["\\boxed{2/2}"] * 3 + ["\\boxed{3}"], [Question("?", "1")] * 4)
     assert [v.correct for v in seen] == [True, True, True, False]
 

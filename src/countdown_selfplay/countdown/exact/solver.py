@@ -46,7 +46,6 @@ def _solve_sorted(numbers: tuple[int, ...], target: int, rules: Rules) -> Node |
 
 
 def solution_tree(problem: Problem, rules: Rules = DEFAULT_RULES) -> Node | None:
-    """The tree of the expression that `solve` returns."""
     return _solve_sorted(checked_operands(problem.numbers), problem.target, rules)
 
 

@@ -163,7 +163,6 @@ def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry
 
 
 def row_of(entry: Entry, track: Track) -> Row:
-    """What is printed of one contestant."""
     known = contestants().get(entry.name)
     jobs = entry.jobs
     scores = {f"pass@{k}": score(entry.rates(track, k)) for k in track.ks}
@@ -253,7 +252,6 @@ def means(trees: Sequence[Mapping[str, Sequence[float | None]]]) -> dict[str, li
 
 
 def as_text(found: Mapping[str, Any]) -> str:
-    """The table that a terminal shows."""
     best, ks = found["best_control"], [f"pass@{k}" for k in found["facts"]["ks"]]
     against = {(row["contestant"], row["metric"]): row for row in found["against_best"]}
     rows = [

@@ -142,7 +142,6 @@ class Watch(TrainerCallback):
         self.measuring += time.process_time() - start
 
     def rates(self) -> dict[str, Any]:
-        """Of a point of the learning curve."""
         first, each = len(self.held_out) // len(self.track.measured), self.track.curve_each
         few = [problem for i, problem in enumerate(self.held_out) if i % first < each]
         return {"by_rung": by_rung(measured(self.trainer, few, CURVE_SAMPLES, "curve"), self.track)}
@@ -153,7 +152,6 @@ class Watch(TrainerCallback):
         return False
 
     def ended(self) -> dict[str, Any]:
-        """What was played and what it came to."""
         spent, frame = self.spent(), self.trainer.frame
         found = measured(self.trainer, self.held_out, self.track.samples, "held-out")
         rows = [row for row in self.trainer.state.log_history if "round/generations" in row]
@@ -213,7 +211,6 @@ def measured(trainer: Any, problems: Sequence[Any], n: int, what: str) -> Any:
 
 
 def answers_of(trainer: Any) -> int:
-    """Answers of all provers so far."""
     return sum(count for player, count in trainer.frame.samples.items() if player.partition("/")[0] == "prover")
 
 

@@ -72,7 +72,6 @@ class Schedule:
     stopped: bool = False
 
     def open(self) -> list[Asked]:
-        """Jobs without a file."""
         return [job for job in self.jobs if not self._done(job)]
 
     def _done(self, job: Asked) -> bool:
@@ -154,7 +153,6 @@ class Schedule:
 
 
 def summary(found: dict[str, Any]) -> str:
-    """One line on a finished job."""
     if "points" in found:  # of the leaderboard
         end, arrived = found["points"][-1], found["arrived"]
         said = "not reached" if arrived is None else f"{arrived['answers']:,.0f} answers"

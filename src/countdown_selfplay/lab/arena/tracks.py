@@ -127,7 +127,6 @@ class Track:
         return [row for _, row in json_lines(path)]
 
     def problems(self, name: str, domain: Any) -> list[Any]:
-        """The set as problems of the domain."""
         return [domain.problem(row, index) for index, row in enumerate(self.rows(name))]
 
 

@@ -31,7 +31,6 @@ exit codes: 0 compared, 2 wrong input"""
 
 
 def main(argv: list[str]) -> int:
-    """Print the table and its notes; with --output also write them as files."""
     options = parse(argv)
     if len(options.arms) < 2:
         raise ConfigError(f"A comparison needs at least two arms, got '{options.arms[0]}' alone.")
@@ -77,7 +76,6 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def warnings(arms: list[Arm]) -> list[str]:
-    """Evaluations whose answers were cut too often to be compared."""
     return [
         f"Warning: {result.truncated_rate:.1%} of the answers in '{result.path}' were cut at the token budget and "
         "count as wrong; evaluate with a larger --max_new_tokens."

@@ -33,7 +33,6 @@ Result = dict[str, Any]
 
 
 def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
-    """The options that the tasks have for themselves."""
     group = parser.add_argument_group("tasks of the Critic-Discernment Game (docs/critic_game.md)")
     group.add_argument(
         "--step_set",
@@ -234,7 +233,6 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
 
 
 def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
-    """Every prover of the run with all critics."""
     from ...games import GAMES
     from ..critics.win_rates import Meetings, named_iterations
 

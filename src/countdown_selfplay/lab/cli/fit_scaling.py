@@ -33,7 +33,6 @@ exit codes: 0 all fits converged, 1 a fit failed, 2 wrong input"""
 
 
 def main(argv: list[str]) -> int:
-    """Print the fits and their intervals; with --output also write them as files."""
     options = parse(argv)
     found, compute, rate = fitted(options)
     lines = [f"{rate} against {compute}; points below {options.drop_below:g} are left out", *remarks(found)]
@@ -72,7 +71,6 @@ def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """The command line, parsed."""
     parser = parser_of("fit-scaling", EPILOG)
     parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
     parser.add_argument("--compute", metavar="COLUMN", help="default: compute, or the texts sampled so far")
@@ -102,7 +100,6 @@ def named_arms(words: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def rows_of(found: Sequence[ScalingArm]) -> list[tuple[str, ...]]:
-    """A header and one row per arm."""
     rows: list[tuple[str, ...]] = [("arm", "points", "asymptote", "95% interval", "over", "C_mid", "B", "R0")]
     for one in found:
         points, fit = str(sum(len(curve.compute) for curve in one.curves)), one.fit
@@ -117,7 +114,6 @@ def rows_of(found: Sequence[ScalingArm]) -> list[tuple[str, ...]]:
 
 
 def remarks(found: Sequence[ScalingArm]) -> list[str]:
-    """Failures and doubts."""
     lines = [f"{one.name}: the fit failed. {one.fit.reason}" for one in found if not one.fit.converged]
     for one in found:
         if one.fit.converged and one.interval is None and one.failed == 0:
@@ -129,7 +125,6 @@ def remarks(found: Sequence[ScalingArm]) -> list[str]:
 
 
 def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> "Figure":
-    """Points and fitted curves on log compute."""
     from ..report.pictures import Curve, line_chart
 
     found = [one for one in found if not one.name.endswith(RECENTRED)]  # its compute begins elsewhere

@@ -21,7 +21,6 @@ exit codes: 0 the page is written, 2 a run folder is missing or damaged"""
 
 
 def main(argv: list[str]) -> int:
-    """Write the page and print its path."""
     parser = parser_of("report", EPILOG)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the output_dir of a run")
     parser.add_argument(

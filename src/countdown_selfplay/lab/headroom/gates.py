@@ -172,7 +172,6 @@ def head_room(
 
 
 def verdict(gates: Sequence[Gate]) -> str:
-    """One sentence."""
     shut = [f"gate {gate.number} ({gate.name})" for gate in gates if gate.word == "shut"]
     if shut:
         are = "is" if len(shut) == 1 else "are"

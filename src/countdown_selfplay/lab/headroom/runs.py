@@ -131,7 +131,6 @@ class Runs:
         return counts, checkpoint_folders(self.folder / name)[-1] if keep else None
 
     def drop(self, name: str) -> None:
-        """Remove a run's folder. Called by all processes."""
         self.processes.together(lambda: shutil.rmtree(self.folder / name, ignore_errors=True))
 
     def _solved(self, trainer: JointConjecturerProverTrainer, asked: Measured) -> Counts:

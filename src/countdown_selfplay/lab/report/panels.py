@@ -61,7 +61,6 @@ def hints(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def rung_maps(runs: Sequence[Run]) -> dict[str, Figure]:
-    """A picture for each run that has rungs."""
     found = {}
     for run in runs:
         if (data := rung_data(run)) is not None:

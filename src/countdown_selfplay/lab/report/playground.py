@@ -146,7 +146,6 @@ def round_data(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> dict[s
 
 
 def kind_of(row: Mapping[str, Any]) -> str:
-    """The role without the number of a player."""
     return str(row["role"]).partition("/")[0]
 
 

@@ -125,7 +125,6 @@ class IteratedSelfPlay:
         return (self.folder / SETTINGS).exists() and (played or bool(self.log()))
 
     def log(self) -> list[dict[str, Any]]:
-        """The lines of the finished phases."""
         return read_phases(self.folder / LOG)
 
     def weights(self, role: str, iteration: int) -> str:

@@ -54,7 +54,6 @@ def chosen(rows: Iterable[Row], role: str, training: RoleTraining) -> list[Row]:
 
 
 def unseen(rows: Iterable[Row], before: Iterable[Row]) -> list[Row]:
-    """The rows whose texts are not in `before`."""
     known = {_identity(row) for row in before}
     return [row for row in rows if _identity(row) not in known]
 

@@ -36,7 +36,6 @@ class Formula:
 
     @cached_property
     def variables(self) -> int:
-        """How many it has."""
         return self.nodes.count(VARIABLE)
 
     @cached_property

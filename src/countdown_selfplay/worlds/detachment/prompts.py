@@ -29,7 +29,6 @@ _HELPFUL = (
 
 
 def prove(theorem: Formula, style: str) -> Row:
-    """A row that asks for a proof."""
     text = str(theorem)
     if style == "compact":
         return {"prompt": f"{text}:", "theorem": text}

@@ -24,12 +24,10 @@ def held_out(
 
 
 def question(doc: Mapping[str, Any]) -> str:
-    """The prompt as the library's commands ask."""
     return str(doc["prompt"])
 
 
 def solution(doc: Mapping[str, Any]) -> str:
-    """A right answer."""
     return str(solve(problem_from_row(doc)))
 
 
