@@ -90,23 +90,12 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     def from_config(cls, fields: Any, answers: str = "whole") -> "CountdownDomain":
         """Countdown as the CountdownArguments of a configuration describe it. The compact prompts have no answer
         tags."""
-        bare = fields.prover_prompt in BARE_PROMPTS
-        return cls(
-            spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS)),
-            rules=Rules(
-                use_all=fields.use_all,
-                answer_rule=fields.answer_rule,
-                answer_format="bare" if bare else "tags",
-                leading_minus=fields.leading_minus,
-                score_tagged=fields.score_tagged,
-            ),
-            prover_prompt=fields.prover_prompt,
-            conjecturer_prompt=fields.conjecturer_prompt,
-            operands=tuple(fields.operands),
-            admit_unsolvable=getattr(fields, "admit_unsolvable", False),
-            answers=answers,
-            value_high=fields.value_high,
-        )
+        rules = {name: getattr(fields, name) for name in ("use_all", "answer_rule", "leading_minus", "score_tagged")}
+        rules["answer_format"] = "bare" if fields.prover_prompt in BARE_PROMPTS else "tags"
+        spec = ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS))
+        own = {name: getattr(fields, name) for name in ("prover_prompt", "conjecturer_prompt", "value_high")}
+        own["admit_unsolvable"] = getattr(fields, "admit_unsolvable", False)
+        return cls(spec, Rules(**rules), operands=tuple(fields.operands), answers=answers, **own)
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
         """A row that asks the conjecturer for a problem with this many numbers; without a count for one that helps

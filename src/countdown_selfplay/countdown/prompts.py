@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .generator import generate_problems
 from .planted import VALUE_HIGH, planted_problems
 from .problem import Problem, ProblemSpec
 
+T = TypeVar("T")
 Message = dict[str, str]
 Prompt = str | list[Message]
 
@@ -99,14 +100,7 @@ def problem_in_prompt(text: str) -> Problem | None:
 
 
 PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
-    "prover prompt",
-    {
-        "countdown_3to4": countdown_3to4,
-        "tinyzero": tinyzero,
-        "compact": compact,
-        "compact_moves": compact_moves,
-        "moves": moves,
-    },
+    "prover prompt", {one.__name__: one for one in (countdown_3to4, tinyzero, compact, compact_moves, moves)}
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
@@ -225,15 +219,15 @@ def propose_any(operands: int | None = None, spec: ProblemSpec | None = None, **
 
 CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
     "conjecturer prompt",
-    {
-        "json": propose_json,
-        "tier": propose_tier,
-        "completion": propose_completion,
-        "six_shots": propose_six_shots,
-        "compact": propose_compact,
-        "compact_any": propose_any,
-    },
+    dict(json=propose_json, tier=propose_tier, completion=propose_completion, six_shots=propose_six_shots)
+    | dict(compact=propose_compact, compact_any=propose_any),
 )
+
+
+def by_style(json: T, completion: T, compact: T, compact_any: T | None = None) -> dict[str, T]:
+    """The same things under the names of CONJECTURER_PROMPTS."""
+    found = {"json": json, "tier": json, "completion": completion, "six_shots": completion, "compact": compact}
+    return {**found, "compact_any": compact_any or compact}
 
 
 def _completed(problem: Problem) -> str:
@@ -248,14 +242,7 @@ def _equation(problem: Problem) -> str:
     return f"{' '.join(map(str, problem.numbers))} = {problem.target}"
 
 
-PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = {
-    "json": _tagged,
-    "tier": _tagged,
-    "completion": _completed,
-    "six_shots": _completed,
-    "compact": _equation,
-    "compact_any": _equation,
-}
+PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = by_style(_tagged, _completed, _equation)
 """Prompt -> a problem as the conjecturer is to write it."""
 
 SIZELESS_PROMPTS = {"compact_any"}

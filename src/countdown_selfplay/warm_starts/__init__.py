@@ -11,18 +11,7 @@ from .readers import clean_demonstrations
 from .training import TokenizedDPOTrainer
 
 __all__ = [
-    "IPOArguments",
-    "IPOSettings",
-    "Kept",
-    "PreferencePair",
-    "SFTArguments",
-    "SFTSettings",
-    "ScoredSample",
-    "TokenizedDPOTrainer",
-    "WarmStartArguments",
-    "clean_demonstrations",
-    "demonstration_ids",
-    "generated_rows",
-    "make_preference_pairs",
-    "pair_ids",
-]
+    "IPOArguments", "IPOSettings", "Kept", "PreferencePair", "SFTArguments", "SFTSettings", "ScoredSample",
+    "TokenizedDPOTrainer", "WarmStartArguments", "clean_demonstrations", "demonstration_ids", "generated_rows",
+    "make_preference_pairs", "pair_ids",
+]  # fmt: skip

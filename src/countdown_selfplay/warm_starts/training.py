@@ -18,10 +18,7 @@ from torch.utils.data import BatchSampler
 from transformers import TrainerCallback
 from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
-from .. import (
-    __version__,
-    _trl,
-)
+from .. import __version__, _trl
 from ..asking import ready
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
@@ -70,20 +67,17 @@ def trainer_of(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any,
     engine = choose_engine(args)
     if engine.shards_weights:  # the engine brings each process its part
         model = model.cpu()
-    trainer = _stock(ids, model, tokenizer, args, peft_config)
+    given: dict[str, Any] = {"args": args, "train_dataset": Dataset.from_list(ids), "processing_class": tokenizer}
+    given |= {"model": model, "peft_config": peft_config}
+    if "input_ids" in ids[0]:
+        trainer: Any = FilledSFTTrainer(**given)
+    else:  # with an adapter TRL takes the base as reference; else a copy of these weights, not a reload of their path
+        reference = None if peft_config is not None else copy.deepcopy(model)
+        trainer = TokenizedDPOTrainer(ref_model=reference, **given)
     engine.wrapped = lambda: trainer.model_wrapped
     engine.bind(trainer.accelerator, None, args.max_grad_norm)
     trainer.engine = engine
     return trainer
-
-
-def _stock(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any, peft_config: Any) -> Any:
-    given: dict[str, Any] = {"args": args, "train_dataset": Dataset.from_list(ids), "processing_class": tokenizer}
-    given |= {"model": model, "peft_config": peft_config}
-    if "input_ids" in ids[0]:
-        return FilledSFTTrainer(**given)
-    # With an adapter TRL takes the base as reference; else a copy of these weights, not a reload of their path.
-    return TokenizedDPOTrainer(ref_model=None if peft_config is not None else copy.deepcopy(model), **given)
 
 
 def train(trainer: Any, tokenizer: Any, chat: bool = False) -> tuple[Any, float]:

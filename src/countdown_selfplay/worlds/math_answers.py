@@ -54,34 +54,14 @@ _WORDS = re.compile(
 )
 _BARE_WORDS = re.compile(r"(?<![A-Za-z\\])(?P<words>[A-Za-z]+(?:[ /.][A-Za-z/. ]*)?)(?:\^\{?(?P<power>[0-9])\}?)?")
 _DEGREES = re.compile(r"(?:\^\{?(?:\\circ|°)\}?|°|\\degree)")
-_UNITS = {
-    "meter": "m metre",
-    "kilometer": "km kilometre",
-    "centimeter": "cm centimetre",
-    "millimeter": "mm millimetre",
-    "inch": "in",
-    "foot": "ft feet",
-    "yard": "yd",
-    "mile": "mi",
-    "gram": "g gm",
-    "kilogram": "kg",
-    "pound": "lb",
-    "ounce": "oz",
-    "liter": "l litre",
-    "milliliter": "ml millilitre",
-    "second": "s sec",
-    "minute": "min",
-    "hour": "h hr",
-    "day": "",
-    "week": "",
-    "month": "",
-    "year": "yr",
-    "dollar": "",
-    "cent": "",
-    "degree": "deg",
-    "unit": "",
-}
-_UNIT_OF = {alias: unit for unit, aliases in _UNITS.items() for alias in (unit, *aliases.split())}
+_UNITS = (
+    "meter m metre, kilometer km kilometre, centimeter cm centimetre, millimeter mm millimetre, inch in, "
+    "foot ft feet, yard yd, mile mi, gram g gm, kilogram kg, pound lb, ounce oz, liter l litre, "
+    "milliliter ml millilitre, second s sec, minute min, hour h hr, day, week, month, year yr, dollar, cent, "
+    "degree deg, unit"
+)
+"""Each with its other spellings."""
+_UNIT_OF = {alias: unit for unit, *more in map(str.split, _UNITS.split(", ")) for alias in (unit, *more)}
 _POWERS = {"square": "2", "sq": "2", "squared": "2", "cubic": "3", "cu": "3", "cubed": "3"}
 _FACTORS = {"dozen", "hundred", "thousand", "million", "billion", "trillion"}
 

@@ -9,19 +9,7 @@ from typing import Annotated, Any
 
 from annotated_types import Gt
 
-from ..contract.critique import (
-    NOT_CRITICAL,
-    Message,
-    critique_prompt,
-    first_error_prompt,
-    hints_rejection_in,
-    read_marked,
-    reads_wrong,
-    recheck_prompt,
-    rejections_in,
-    revise_prompt,
-    step_prompt,
-)
+from ..contract import critique as paper
 from ..contract.domain import BaseDomain, Critique
 from ..errors import ConfigError, DataError
 from ..registry import Count
@@ -165,23 +153,23 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
 
     def critique_row(self, problem: Question, answer: str) -> dict[str, Any]:
         """Figure 6."""
-        return self._row(problem, critique_prompt(problem.text, answer))
+        return self._row(problem, paper.critique_prompt(problem.text, answer))
 
     def read_critique(self, text: str, answer: str) -> str | None:
         """From its one marker on (appendix A)."""
-        return read_marked(text)
+        return paper.read_marked(text)
 
     def revise_row(self, problem: Question, answer: str, critique: str) -> dict[str, Any]:
         """Figure 7, whose first turn is the bare question."""
-        return self._row(problem, revise_prompt([{"role": "user", "content": problem.text}], answer, critique))
+        return self._row(problem, paper.revise_prompt([{"role": "user", "content": problem.text}], answer, critique))
 
     def rejections(self, text: str) -> int:
         """How often the boxed sentence of figure 7 stands in it."""
-        return rejections_in(text)
+        return paper.rejections_in(text)
 
     def hints_rejection(self, text: str) -> bool:
         """Whether its sentence does, boxed or not."""
-        return hints_rejection_in(text)
+        return paper.hints_rejection_in(text)
 
     def steps(self, problem: Question, answer: str) -> list[str]:
         """What stands between blank lines (appendix A)."""
@@ -189,24 +177,24 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
 
     def step_row(self, problem: Question, answer: str, step: str) -> dict[str, Any]:
         """In words of ours: the paper's figure 9 repeats figure 5."""
-        return self._row(problem, step_prompt(problem.text, answer, step))
+        return self._row(problem, paper.step_prompt(problem.text, answer, step))
 
     def calls_wrong(self, text: str) -> bool | None:
-        return reads_wrong(text)
+        return paper.reads_wrong(text)
 
     def annotate_row(self, problem: Question, steps: Sequence[str]) -> dict[str, Any]:
         """Figure 8: a larger model, or a person, names the first wrong step."""
-        return self._row(problem, first_error_prompt(problem.text, steps))
+        return self._row(problem, paper.first_error_prompt(problem.text, steps))
 
     def recheck_row(self, problem: Question, answer: str) -> dict[str, Any]:
         """Figure 10, whose first turn is the bare question."""
-        return self._row(problem, recheck_prompt([{"role": "user", "content": problem.text}], answer))
+        return self._row(problem, paper.recheck_prompt([{"role": "user", "content": problem.text}], answer))
 
-    def _row(self, problem: Question, prompt: list[Message]) -> dict[str, Any]:
+    def _row(self, problem: Question, prompt: list[paper.Message]) -> dict[str, Any]:
         return self.prove_row(problem) | {"prompt": prompt}
 
 
-def question_prompt(question: str) -> list[Message]:
+def question_prompt(question: str) -> list[paper.Message]:
     """Figure 5, with the dollar signs, the headings' #### and the line break before "Where" of the authors' data."""
     asked = (
         "Solve the following math problem efficiently and clearly:\n"
@@ -220,7 +208,7 @@ def question_prompt(question: str) -> list[Message]:
 
 def read_answer(text: str) -> MathVerdict:
     """What stands in the last box; WRONG stands for "not yet compared"."""
-    answer, count, too_long = last_box(str(text)[-_SCAN:].replace(NOT_CRITICAL, ""))
+    answer, count, too_long = last_box(str(text)[-_SCAN:].replace(paper.NOT_CRITICAL, ""))
     if too_long:
         return MathVerdict(Reason.TOO_LONG, n_answers=count)
     return MathVerdict(Reason.NO_ANSWER if answer is None else Reason.WRONG, answer, count)

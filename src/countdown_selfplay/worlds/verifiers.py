@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import distributions
+from itertools import islice
 from typing import Annotated, Any
 
 from annotated_types import Gt, Lt
@@ -187,10 +188,7 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
             "config": dict(self.config),
             "tasks": len(every),
             "digest": hashlib.sha256(json.dumps(every).encode()).hexdigest()[:16],
-            "right": self.right,
-            "chat": self.chat,
-            "held_out_share": self.held_out_share,
-            "deadline": self.deadline,
+            **{name: getattr(self, name) for name in ("right", "chat", "held_out_share", "deadline")},
         }
 
     # Drawing and choosing
@@ -283,7 +281,7 @@ def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTas
     if not taskset.bounded and most is None:
         raise ConfigError(f"The taskset '{name}' makes tasks without end; say with `tasks` how many are to be taken.")
     try:
-        tasks = theirs.tasks_of(taskset, most)
+        tasks = list(islice(taskset, most))
     except Exception as error:
         raise ConfigError(f"The taskset '{name}' cannot load its tasks ({_first_line(error)}).") from None
     if not tasks:
@@ -293,17 +291,12 @@ def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTas
             f"The taskset '{name}' cannot be played: {why}; this domain plays one question and one answer, scored "
             "without a sandbox."
         )
-    return [
-        (
-            VerifiersTask(
-                theirs.identity(task),
-                tuple((one["role"], one["content"]) for one in theirs.messages_of(task.data)),
-                task.data.model_dump_json(),
-            ),
-            theirs.own_fields(task),
-        )
-        for task in tasks
-    ]
+    found = []
+    for task in tasks:
+        messages = tuple((one["role"], one["content"]) for one in theirs.messages_of(task.data))
+        problem = VerifiersTask(theirs.identity(task), messages, task.data.model_dump_json())
+        found.append((problem, theirs.own_fields(task)))
+    return found
 
 
 def _first_line(error: Exception) -> str:

@@ -9,7 +9,6 @@ import inspect
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import verifiers.v1 as vf  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -31,10 +30,6 @@ def built(name: str, config: str) -> Any:
 
 
 taskset_of = lru_cache(maxsize=4)(built)
-
-
-def tasks_of(taskset: Any, most: int | None) -> list[Any]:
-    return list(islice(taskset, most))
 
 
 def refusal(name: str, taskset: Any, tasks: list[Any]) -> str:
@@ -158,7 +153,8 @@ def scored(task: Any, answer: str) -> dict[str, Any]:
     )
     asyncio.run(_score(task, trace, answer))
     rewards = {key: one.score for key, one in trace.rewards.items() if one is not None}
-    return {"reward": trace.reward, "rewards": rewards, "metrics": _numbers(trace.metrics)}
+    metrics = {name: value for name, value in trace.metrics.items() if value is not None}
+    return {"reward": trace.reward, "rewards": rewards, "metrics": metrics}
 
 
 async def _score(task: Any, trace: Any, answer: str) -> None:
@@ -179,7 +175,3 @@ def _say(trace: Any, message: Mapping[str, Any], sampled: bool) -> None:
     kind = {"system": vf.SystemMessage, "user": vf.UserMessage, "assistant": vf.AssistantMessage}[message["role"]]
     parent = len(trace.nodes) - 1 if trace.nodes else None
     trace.nodes.append(vf.MessageNode(parent=parent, message=kind(content=message["content"]), sampled=sampled))
-
-
-def _numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: value for name, value in metrics.items() if value is not None}

@@ -130,13 +130,12 @@ def standings(folder: Path, track: Track, seeds: Sequence[int] | None = None) ->
 
 def collapsed(entry: Entry) -> list[Row]:
     """Jobs whose prover solves nothing of any measured rung at the end, and did before training."""
-    return [
-        job
-        for job in entry.jobs
-        if job["curve"][0]["round"] == 0
-        and any(map(any, job["curve"][0]["by_rung"].values()))
-        and not any(map(any, job["curve"][-1]["by_rung"].values()))
-    ]
+    found = []
+    for job in entry.jobs:
+        first, last = (any(map(any, job["curve"][at]["by_rung"].values())) for at in (0, -1))
+        if job["curve"][0]["round"] == 0 and first and not last:
+            found.append(job)
+    return found
 
 
 def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry], track: Track) -> list[Row]:
@@ -190,11 +189,9 @@ def row_of(entry: Entry, track: Track) -> Row:
         "health": means([job["health"] for job in jobs]),
     }
     if "targets" in jobs[0]:
+        for_each = [(job["targets"]["correct"], job["targets"]["n"]) for job in jobs]
         found["targets"] = {
-            f"pass@{k}": score(
-                np.stack([pass_at_k_array(j["targets"]["correct"], j["targets"]["n"], k) for j in jobs])
-            )
-            for k in track.ks
+            f"pass@{k}": score(np.stack([pass_at_k_array(correct, n, k) for correct, n in for_each])) for k in track.ks
         }
     return found
 
@@ -254,15 +251,8 @@ def means(trees: Sequence[Mapping[str, Sequence[float | None]]]) -> dict[str, li
 def as_text(found: Mapping[str, Any]) -> str:
     best, ks = found["best_control"], [f"pass@{k}" for k in found["facts"]["ks"]]
     against = {(row["contestant"], row["metric"]): row for row in found["against_best"]}
-    rows = [
-        (
-            "contestant",
-            "seeds",
-            *(word for k in ks for word in (k, f"less {best or 'a control'} (p, Holm)")),
-            "updates",
-            "CPU s",
-        )
-    ]
+    scored = (word for k in ks for word in (k, f"less {best or 'a control'} (p, Holm)"))
+    rows = [("contestant", "seeds", *scored, "updates", "CPU s")]
     for row in found["rows"]:
         cells = []
         for k in ks:
@@ -274,9 +264,8 @@ def as_text(found: Mapping[str, Any]) -> str:
                 else f"{other['difference']:+.3f} [{other['low']:+.3f}, {other['high']:+.3f}] "
                 f"({other['p_holm']:.4f}) {other['verdict']}"
             )
-        rows.append(
-            (row["contestant"], str(len(row["seeds"])), *cells, f"{row['updates']:.0f}", f"{row['cpu_seconds']:.0f}")
-        )
+        spent = (f"{row[name]:.0f}" for name in ("updates", "cpu_seconds"))
+        rows.append((row["contestant"], str(len(row["seeds"])), *cells, *spent))
     failed = [f"{one['contestant']} seed {one['seed']} failed: {one['said']}" for one in found["failed"]]
     failed += [f"{one['contestant']} seed {one['seed']} {COLLAPSED}" for one in found["collapsed"]]
     return "\n".join([f"Track {found['track']}", aligned(rows), *failed])

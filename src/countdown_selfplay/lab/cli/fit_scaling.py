@@ -76,12 +76,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--compute", metavar="COLUMN", help="default: compute, or the texts sampled so far")
     parser.add_argument("--rate", metavar="COLUMN", help="default: rate, a cumulative solve rate, or eval_pass@1")
     parser.add_argument("--drop_below", type=float, default=0.0, metavar="C", help="leave out less compute (0)")
-    parser.add_argument(
-        "--recenter", action="store_true", help="also fit with compute and rate counted from the first point left in"
-    )
-    parser.add_argument(
-        "--resamples", type=int, default=500, metavar="N", help="of the bootstrap of one run's points (500)"
-    )
+    again = "also fit with compute and rate counted from the first point left in"
+    parser.add_argument("--recenter", action="store_true", help=again)
+    of = "of the bootstrap of one run's points (500)"
+    parser.add_argument("--resamples", type=int, default=500, metavar="N", help=of)
     add_options(parser, seed="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
     options = parser.parse_args(argv)

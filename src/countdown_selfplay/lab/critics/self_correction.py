@@ -66,7 +66,7 @@ def correction_figures(
 ) -> dict[str, Any]:
     """The figures from each answer's two verdicts and its problem's key."""
     was, now = [float(right) for right in was_right], [float(right) for right in is_right]
-    pairs = list(zip(was, now, strict=True))
+    pairs, names = list(zip(was, now, strict=True)), (("right", 1.0), ("wrong", 0.0))
     rates = {
         "before": (was, [1.0] * len(was)),
         "after": (now, [1.0] * len(was)),
@@ -78,9 +78,5 @@ def correction_figures(
         **{name: None if found is None else found.to_dict() for name, found in estimates.items()},
         "change": change_interval([b - a for a, b in pairs], keys, seed=seed).to_dict(),
         "answers": len(was),
-        "counts": {
-            f"{'right' if a else 'wrong'}_to_{'right' if b else 'wrong'}": pairs.count((a, b))
-            for a in (1.0, 0.0)
-            for b in (1.0, 0.0)
-        },
+        "counts": {f"{a}_to_{b}": pairs.count((x, y)) for a, x in names for b, y in names},
     }

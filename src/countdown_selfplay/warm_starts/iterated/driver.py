@@ -299,12 +299,8 @@ class IteratedSelfPlay:
     def _retrained(
         self, start: str, rows: list[select.Row], training: RoleTraining, iteration: int, folder: Path
     ) -> dict[str, Any]:
-        tokenizer, settings, processes = (
-            tokenizer_of(start, self.settings, self.domain, self.problems),
-            self.settings,
-            self.processes,
-        )
-        return retrain(start, tokenizer, rows, training, settings, iteration, folder, processes)
+        tokenizer = tokenizer_of(start, self.settings, self.domain, self.problems)
+        return retrain(start, tokenizer, rows, training, self.settings, iteration, folder, self.processes)
 
     def _chosen(self, iteration: int, role: str) -> list[select.Row]:
         """The samples of an iteration's play, or pairs of them, that a role may be trained on."""

@@ -73,20 +73,11 @@ def retrain(
 def trainer_settings(settings: IteratedSettings, folder: Path, **how: Any) -> Any:
     """TRL's config of a training; of pairs if `how` has a `beta`. ConfigError for what it refuses."""
     kind: Any = DPOSettings if "beta" in how else SFTSettings
+    quiet = dict(save_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True)
+    names = ("max_length", "gradient_checkpointing", "bf16", "use_cpu", "seed")
+    own = {name: getattr(settings, name) for name in names}
     try:
-        return kind(
-            output_dir=str(folder),
-            max_length=settings.max_length,
-            save_strategy="no",
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            gradient_checkpointing=settings.gradient_checkpointing,
-            bf16=settings.bf16,
-            use_cpu=settings.use_cpu,
-            seed=settings.seed,
-            **how,
-        )
+        return kind(output_dir=str(folder), **own, **quiet, **how)
     except ConfigError:
         raise
     except ValueError as error:

@@ -15,14 +15,6 @@ DETACHMENT_PATHS: dict[str, Path] = {
 """Folders of the two embedded models of this domain, whose tokenizer has one token a sign."""
 
 __all__ = [
-    "DETACHMENT_PATHS",
-    "Formula",
-    "Verdict",
-    "check",
-    "conclusion",
-    "is_instance",
-    "is_tautology",
-    "most_general",
-    "read",
-    "shortest_proof",
-]
+    "DETACHMENT_PATHS", "Formula", "Verdict", "check", "conclusion", "is_instance", "is_tautology", "most_general",
+    "read", "shortest_proof",
+]  # fmt: skip
