@@ -22,6 +22,7 @@ REJECT = "right"
 """The tiny model's word for "this critique is not critical"."""
 TAGS = "<answer> </answer> tags"
 
+Asked = Callable[[list[paper.Message]], list[paper.Message]]
 _NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
 
 
@@ -181,14 +182,7 @@ class CountdownCritique(Critique):
             problem, "again", answer, lambda asked: paper.step_prompt(_text(asked), answer, step), f" {step} :"
         )
 
-    def _row(
-        self,
-        problem: Problem,
-        word: str,
-        answer: str,
-        asked: Callable[[list[paper.Message]], list[paper.Message]],
-        more: str = "",
-    ) -> dict[str, Any]:
+    def _row(self, problem: Problem, word: str, answer: str, asked: Asked, more: str = "") -> dict[str, Any]:
         """word, more: of the compact form. Of a text prompt a question of one turn stays a text, and one that goes on
         from the answer becomes the two parts of a dialogue."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
