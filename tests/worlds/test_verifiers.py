@@ -308,16 +308,11 @@ CHOOSERS = {
 @pytest.mark.parametrize("proposer", CHOOSERS)
 def test_tasks_are_chosen_by_bandits_tiers_and_as_targets(tmp_path, proposer):
     """By settings alone: the domain is built from its name."""
-    args = JointSelfPlayConfig(
-        str(tmp_path / "run"),
-        domain="verifiers",
-        domain_kwargs=SUMS,
-        proposer=proposer,
-        proposer_kwargs=CHOOSERS[proposer],
-        **{name: value for name, value in SMALL.items() if name not in COUNTDOWN}
-        | {"conjecturer_players": 0, "max_steps": 2}
-        | ({} if proposer in ("targets", "tiers") else {"anchor_fraction": 0.0}),
-    )
+    settings = {name: value for name, value in SMALL.items() if name not in COUNTDOWN}
+    settings |= {"domain": "verifiers", "domain_kwargs": SUMS, "conjecturer_players": 0, "max_steps": 2}
+    settings |= {"proposer": proposer, "proposer_kwargs": CHOOSERS[proposer]}
+    settings |= {} if proposer in ("targets", "tiers") else {"anchor_fraction": 0.0}
+    args = JointSelfPlayConfig(str(tmp_path / "run"), **settings)
     trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)
     try:
         trainer.train()

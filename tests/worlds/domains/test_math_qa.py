@@ -29,6 +29,7 @@ def domain():
 @pytest.mark.parametrize(("row", "answer"), [
     ({"question": "How many?", "answer": "6 * 3 = <<6*3=18>>18\n#### 1,018"}, "1,018"),  # GSM8K
     ({"problem": "What?", "solution": "So \\boxed{1}, no: \\boxed{\\frac{1}{2}}.", "level": "5"}, "\\frac{1}{2}"),
+    ({"problem": "What?", "solution": "so $x = \\boxed 2$"}, "2"),
     ({"problem": "What?", "solution": "...", "answer": "\\left( 3, \\frac{\\pi}{2} \\right)"}, None),  # MATH-500
     ({"question": "What?", "answer": 7}, "7"),
 ])  # fmt: skip
@@ -55,11 +56,6 @@ def test_a_row_without_question_or_answer_is_one_sentence(domain, row, message):
 
 @pytest.mark.parametrize(("gold", "said", "reason"), [
     ("18", "Therefore, the final answer is: \\boxed{18}. I hope it is correct.", "correct"),
-    ("1018", "\\boxed{1,018}", "correct"),
-    ("\\frac{1}{2}", "\\boxed{0.5}", "correct"),
-    ("3\\sqrt{2}", "\\boxed{\\sqrt{18}}", "correct"),
-    ("x^2+2x+1", "\\boxed{(x+1)^2}", "correct"),
-    ("(1,2)", "\\boxed{(2,1)}", "wrong"),
     ("18", "\\boxed{18} or rather \\boxed{19}", "wrong"),  # the last one counts
     ("18", "18", "no_answer"),
     ("18", "\\boxed{18", "no_answer"),
@@ -156,43 +152,6 @@ def test_prompts_are_the_papers(domain):
     assert critique.rejections(f"{NOT_CRITICAL} and {NOT_CRITICAL}") == 2
     assert critique.rejections("This critic is not critical.") == 0
     assert critique.hints_rejection("So: This critic is not critical.") and not critique.hints_rejection("critical")
-
-
-@pytest.mark.parametrize(("solution", "answer"), [
-    ("so $x = \\boxed 2$", "2"),
-    ("\\boxed 9.", "9"),
-    ("is \\boxed 12$", "12"),
-    ("is $\\boxed\\frac{1}{2}$", "\\frac{1}{2}"),
-    ("is \\fbox{31}", "31"),
-    ("is $\\boxed  {C}$", "C"),
-    ("is \\boxed x", "x"),
-    ("first \\boxed 1, then \\boxed{3}", "3"),
-    ("\\boxed{3}, in \\boxed notation", "3"),
-])  # fmt: skip
-def test_a_box_of_a_solution_may_lack_braces(domain, solution, answer):
-    assert domain.problem({"problem": "What?", "solution": solution}).answer == answer
-
-
-@pytest.mark.parametrize(("gold", "said", "right"), [
-    ("12", "1 2", False),
-    ("3", "1 2", False),  # which math-verify reads as 1 + 2
-    ("11/2", "1 1/2", False),
-    ("10, 100", "10100", False),
-    ("10, 100", "10,  100", True),
-    ("(1,200)", "(1200)", False),
-    ("1,200", "1200", True),
-    ("1200", "1,\\!200", True),
-    ("1200", "1\\,200", True),
-    ("\\$1,200", "1200", True),
-    ("x^2 + 1", "x^2+1", True),
-    ("1 2", "1  2", True),
-    ("\\frac{1}{2}", "\\frac 12", True),
-    ("1 \\frac{1}{2}", "\\frac{3}{2}", True),
-    ("\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", True),
-])  # fmt: skip
-def test_spaces_separate(domain, gold, said, right):
-    (verdict,) = domain.verify([f"\\boxed{{{said}}}"], [Question("?", gold)])
-    assert verdict.correct == right
 
 
 def test_answers_that_nothing_can_read_are_counted_and_the_first_is_named(domain, caplog):
