@@ -165,12 +165,9 @@ class CountdownCritique(Critique):
 
     def revise_row(self, problem: Problem, answer: str, critique: str) -> dict[str, Any]:
         return self._row(
-            problem,
-            "again",
-            answer,
-            lambda asked: paper.revise_prompt(asked, answer, critique, TAGS),
+            problem, "again", answer, lambda asked: paper.revise_prompt(asked, answer, critique, TAGS),
             f" {critique} :",
-        )
+        )  # fmt: skip
 
     def recheck_row(self, problem: Problem, answer: str) -> dict[str, Any]:
         return self._row(problem, "again", answer, lambda question: paper.recheck_prompt(question, answer, TAGS))

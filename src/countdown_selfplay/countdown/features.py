@@ -91,16 +91,11 @@ def feature_columns(columns: Mapping[str, Array]) -> Array:
 def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
     """The features that need no solution: they tell nothing of an answer."""
     return {
-        "operands": np.full(len(target_P), ordered_PK.shape[1]),
-        "number_min": ordered_PK[:, 0],
-        "number_max": ordered_PK[:, -1],
-        "number_mean": ordered_PK.mean(axis=1),
-        "number_std": ordered_PK.std(axis=1),
-        "distinct_numbers": 1 + (np.diff(ordered_PK, axis=1) > 0).sum(axis=1),
-        "target": target_P,
-        "target_ratio": target_P / ordered_PK[:, -1],
-        "target_gap": np.abs(target_P - ordered_PK.sum(axis=1)),
-    }
+        "operands": np.full(len(target_P), ordered_PK.shape[1]), "number_min": ordered_PK[:, 0],
+        "number_max": ordered_PK[:, -1], "number_mean": ordered_PK.mean(axis=1), "number_std": ordered_PK.std(axis=1),
+        "distinct_numbers": 1 + (np.diff(ordered_PK, axis=1) > 0).sum(axis=1), "target": target_P,
+        "target_ratio": target_P / ordered_PK[:, -1], "target_gap": np.abs(target_P - ordered_PK.sum(axis=1)),
+    }  # fmt: skip
 
 
 def solutions_between(

@@ -289,14 +289,11 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "arms": self.arms,
-            "problems": self.problems,
-            "training_seeds": self.seeds,
-            "resamples": self.resamples,
+            "arms": self.arms, "problems": self.problems, "training_seeds": self.seeds, "resamples": self.resamples,
             "pass_at": {arm: {str(k): self.values[arm, k].to_dict() for k in self.ks} for arm in self.arms},
             "differences": [{"arm": d.arm, "minus": self.arms[0], **asdict(d)} for d in self.differences],
             "notes": self.notes(),
-        }
+        }  # fmt: skip
 
 
 def compare_arms(

@@ -171,15 +171,11 @@ class ScalingArm:
     def to_dict(self) -> dict[str, Any]:
         fitted = ("converged", "reason", "asymptote", "c_mid", "slope", "initial", "residual")
         return {
-            "name": self.name,
-            "runs": len(self.curves),
-            "points": sum(len(curve.compute) for curve in self.curves),
-            **{name: getattr(self.fit, name) for name in fitted},
-            "standard_error": self.fit.error,
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "interval_over": self.over,
+            "name": self.name, "runs": len(self.curves), "points": sum(len(curve.compute) for curve in self.curves),
+            **{name: getattr(self.fit, name) for name in fitted}, "standard_error": self.fit.error,
+            "interval": None if self.interval is None else self.interval.to_dict(), "interval_over": self.over,
             "failed_resamples": self.failed,
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)

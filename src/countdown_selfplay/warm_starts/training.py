@@ -330,15 +330,8 @@ def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str
     text = card(
         f"countdown-selfplay {script.role}, warm-started with {method}",
         f"Trained with countdown-selfplay {__version__} on TRL's {name}, {trainer.state.global_step} optimizer steps.",
-        rows,
-        script.played.to_dict(),
-        (method,),
-        base=path,
-        place=args.output_dir,
-        said=said,
+        rows, script.played.to_dict(), (method,), base=path, place=args.output_dir, said=said,
         results=f"Measured at temperature {heat:g}:\n\n```\n{table}\n```" if table else "",
-        command=command_line(sys.argv),
-        prompt=example_prompt(script.played, script.role),
-        sampling=script.sampling,
-    )
+        command=command_line(sys.argv), prompt=example_prompt(script.played, script.role), sampling=script.sampling,
+    )  # fmt: skip
     (Path(args.output_dir) / "README.md").write_text(text, encoding="utf-8")

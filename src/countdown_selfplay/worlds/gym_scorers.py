@@ -149,18 +149,12 @@ def _bitwise(answer: str, entry: Entry) -> float:
 
 
 OURS: dict[str, Scorer] = {
-    "countdown": _number_game(lambda entry: entry["metadata"]["target"]),
-    "puzzle24": _number_game(lambda entry: 24),
-    "string_insertion": _board("".join, 0.1),
-    "spiral_matrix": _board(_spaced, 0.1),
-    "binary_matrix": _board(_rows, 0.1),
-    "n_queens": _board(_rows, 0.5),
-    "polynomial_multiplication": _polynomial(derived=False),
-    "simple_integration": _polynomial(derived=True),
-    "bitwise_arithmetic": _bitwise,
-    "coin_flip": _coin_flip,
-    "game_of_life_halting": _halting,
-}
+    "countdown": _number_game(lambda entry: entry["metadata"]["target"]), "puzzle24": _number_game(lambda entry: 24),
+    "string_insertion": _board("".join, 0.1), "spiral_matrix": _board(_spaced, 0.1),
+    "binary_matrix": _board(_rows, 0.1), "n_queens": _board(_rows, 0.5),
+    "polynomial_multiplication": _polynomial(derived=False), "simple_integration": _polynomial(derived=True),
+    "bitwise_arithmetic": _bitwise, "coin_flip": _coin_flip, "game_of_life_halting": _halting,
+}  # fmt: skip
 _NO_NUMBER = re.compile(r"(?<![a-z])(?:nan|inf(?:inity)?)j?(?![a-z])", re.IGNORECASE)
 
 

@@ -25,14 +25,9 @@ _BLANK = re.compile(r"\\(?:text|mbox)\s*\{\s*\}|\\q?quad(?![A-Za-z])|~|(?<!\\)\\
 _GAP = re.compile(r"[0-9] [0-9]")
 
 _SIGNS = {
-    "=": "=",
-    "<": "< \\lt",
-    ">": "> \\gt",
-    "\\le ": "≤ <= \\le \\leq \\leqslant",
-    "\\ge ": "≥ >= \\ge \\geq \\geqslant",
-    "\\ne ": "≠ != \\ne \\neq \\not=",
-    "\\in ": "∈ \\in",
-}
+    "=": "=", "<": "< \\lt", ">": "> \\gt", "\\le ": "≤ <= \\le \\leq \\leqslant",
+    "\\ge ": "≥ >= \\ge \\geq \\geqslant", "\\ne ": "≠ != \\ne \\neq \\not=", "\\in ": "∈ \\in",
+}  # fmt: skip
 _SPELLED = {spelled: sign for sign, words in _SIGNS.items() for spelled in words.split()}
 _OTHERS = (
     r"approx(?:eq)?|sim(?:eq)?|cong|equiv|doteq|asymp|propto|ll|gg|notin|ni|(?:sub|sup)set(?:eq)?|to|gets|mapsto|implies"

@@ -183,13 +183,10 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
         """What a result records; `digest` is of the ids and data of all tasks."""
         every = sorted((task.id, task.data) for task in self._tasks.values())
         return {
-            "domain": "verifiers",
-            "taskset": self.taskset,
-            "config": dict(self.config),
-            "tasks": len(every),
+            "domain": "verifiers", "taskset": self.taskset, "config": dict(self.config), "tasks": len(every),
             "digest": hashlib.sha256(json.dumps(every).encode()).hexdigest()[:16],
             **{name: getattr(self, name) for name in ("right", "chat", "held_out_share", "deadline")},
-        }
+        }  # fmt: skip
 
     # Drawing and choosing
 

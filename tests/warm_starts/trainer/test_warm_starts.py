@@ -180,13 +180,12 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     right = generated_rows(1, "prover", TINY, seed=7)[0]["completion"]
     held = generate_problems(1, TINY.spec, seed=7, split="heldout")[0]
     path = write_rows(
-        tmp_path / "s.jsonl",
-        {"record": "setting", "n": 2},
+        tmp_path / "s.jsonl", {"record": "setting", "n": 2},
         {"problem": p.key, "completion": right, "score": 1.0, "truncated": False},
         {"numbers": p.numbers, "target": p.target, "completion": "1 + 1", "score": 0.1},
         {"numbers": p.numbers, "target": p.target, "completion": "1 +", "truncated": True},
         {"numbers": held.numbers, "target": held.target, "completion": "1 + 1"},
-    )
+    )  # fmt: skip
     found = read_samples(path, "prover", TINY)
     assert found.read == 4 and found.left_out == {"held-out problem": 1, "cut off": 1}
     assert [(s.group, s.completion, s.score) for s in found.rows] == [(p.key, right, 1.0), (p.key, "1 + 1", 0.0)]

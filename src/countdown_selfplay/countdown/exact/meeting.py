@@ -293,8 +293,6 @@ def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound
         chosen_of_signs.append(chosen)
     plus, minus = chosen_of_signs
     return Hits(
-        np.concatenate([problems[plus], problems[minus]]),
-        np.concatenate([targets[plus], -targets[minus]]),
-        np.concatenate([forms[plus], forms[minus]]),
-        np.repeat([False, True], [plus.sum(), minus.sum()]),
-    )
+        np.concatenate([problems[plus], problems[minus]]), np.concatenate([targets[plus], -targets[minus]]),
+        np.concatenate([forms[plus], forms[minus]]), np.repeat([False, True], [plus.sum(), minus.sum()]),
+    )  # fmt: skip

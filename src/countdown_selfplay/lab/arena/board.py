@@ -117,15 +117,12 @@ def standings(folder: Path, track: Track, seeds: Sequence[int] | None = None) ->
     of = {name: contestants()[name].against if name in contestants() else controls for name in ranked}
     asked = [(name, other, k) for name in ranked for other in of[name] if other in ranked for k in track.ks]
     return {
-        "track": track.name,
-        "facts": track.facts,
-        "best_control": best,
+        "track": track.name, "facts": track.facts, "best_control": best,
         "rows": sorted(rows, key=lambda row: (not row["ranked"], -row["score"][first]["value"])),
-        "against_best": compared(family, ranked, track),
-        "pairs": compared(asked, ranked, track),
+        "against_best": compared(family, ranked, track), "pairs": compared(asked, ranked, track),
         "collapsed": [{"contestant": entry.name, "seed": job["seed"]} for entry in played for job in collapsed(entry)],
         "failed": [{"contestant": entry.name, **one} for entry in entries for one in entry.failed],
-    }
+    }  # fmt: skip
 
 
 def collapsed(entry: Entry) -> list[Row]:
@@ -175,19 +172,11 @@ def row_of(entry: Entry, track: Track) -> Row:
     over = next((name for name in ("answers", "updates") if counted[name] > getattr(track, name) * (1 + EVEN)), None)
     reason = "" if over is None else f"took {counted[over]:,.0f} {over} of {getattr(track, over):,}"
     found = {
-        "contestant": entry.name,
-        "title": known.title if known else entry.name,
-        "kind": kind,
-        "seeds": [job["seed"] for job in jobs],
-        "ranked": over is None,
-        "not_ranked": reason,
-        "score": scores,
-        "by_rung": means([job["curve"][-1]["by_rung"] for job in jobs]),
-        **spent,
-        "curve": curve(jobs, track),
-        "proposed": proposed(jobs),
-        "health": means([job["health"] for job in jobs]),
-    }
+        "contestant": entry.name, "title": known.title if known else entry.name, "kind": kind,
+        "seeds": [job["seed"] for job in jobs], "ranked": over is None, "not_ranked": reason, "score": scores,
+        "by_rung": means([job["curve"][-1]["by_rung"] for job in jobs]), **spent, "curve": curve(jobs, track),
+        "proposed": proposed(jobs), "health": means([job["health"] for job in jobs]),
+    }  # fmt: skip
     if "targets" in jobs[0]:
         for_each = [(job["targets"]["correct"], job["targets"]["n"]) for job in jobs]
         found["targets"] = {

@@ -36,13 +36,10 @@ MEASURED_ON = {"": "held_out", "tuning": "tuning", "leaderboard": "withheld"}
 SETTINGS, WATCHED = "settings.yaml", "watched.json"
 CURVE_SAMPLES, BINS = 16, 12
 HEALTH = {
-    "solve rate": "round/solve_rate_mean",
-    "admitted": "conjecturer/admitted_rate",
-    "entropy of the prover": "prover/entropy",
-    "entropy of the conjecturer": "conjecturer/entropy",
-    "groups without signal": "prover/zero_signal_groups",
-    "starved": "round/starved",
-}
+    "solve rate": "round/solve_rate_mean", "admitted": "conjecturer/admitted_rate",
+    "entropy of the prover": "prover/entropy", "entropy of the conjecturer": "conjecturer/entropy",
+    "groups without signal": "prover/zero_signal_groups", "starved": "round/starved",
+}  # fmt: skip
 """What a job keeps of each round's log, by the name on the page."""
 
 
@@ -158,20 +155,14 @@ class Watch(TrainerCallback):
         end = {"round": len(rows), "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1)}
         probed = sum(row.get("proposer/probe_answers", 0) for row in rows)
         return {
-            "correct": found.correct,
-            "n": found.n,
-            "reasons": dict(found.reasons),
-            "curve": [*self.points, {**end, "by_rung": by_rung(found, self.track)}],
-            "rounds": len(rows),
-            "answers": answers_of(self.trainer),
-            "uncounted_answers": int(probed),
-            "samples": sum(frame.samples.values()),
-            "tokens": sum(frame.tokens.values()),
-            "updates": int(sum(row.get("prover/steps", 0) for row in rows)),
-            "cpu_seconds": end["cpu_seconds"],
+            "correct": found.correct, "n": found.n, "reasons": dict(found.reasons),
+            "curve": [*self.points, {**end, "by_rung": by_rung(found, self.track)}], "rounds": len(rows),
+            "answers": answers_of(self.trainer), "uncounted_answers": int(probed),
+            "samples": sum(frame.samples.values()), "tokens": sum(frame.tokens.values()),
+            "updates": int(sum(row.get("prover/steps", 0) for row in rows)), "cpu_seconds": end["cpu_seconds"],
             "proposed": per_rung(rows, "proposed") or per_rung(rows, "played"),
             "health": {name: binned(rows, key) for name, key in HEALTH.items() if any(key in row for row in rows)},
-        }
+        }  # fmt: skip
 
 
 class Climb(Watch):

@@ -160,14 +160,9 @@ def detection_figures(
 
     accuracy = ratio_interval([float(a == b) for a, b in pairs], [1.0] * len(pairs), keys, seed=seed)
     return {
-        "items": len(wrong),
-        "wrong": sum(wrong),
-        "accuracy": None if accuracy is None else accuracy.to_dict(),
-        "f1": f1(True),
-        "f1_right": f1(False),
+        "items": len(wrong), "wrong": sum(wrong), "accuracy": None if accuracy is None else accuracy.to_dict(),
+        "f1": f1(True), "f1_right": f1(False),
         "confusion": {name: pairs.count(pair) for name, pair in CONFUSION.items()},
-        "unreadable": sum(call is None for call in judged),
-        "judged": list(judged),
-        "labels": list(wrong),
+        "unreadable": sum(call is None for call in judged), "judged": list(judged), "labels": list(wrong),
         "keys": list(keys),
-    }
+    }  # fmt: skip

@@ -42,12 +42,10 @@ def retrain(
         return {"rows": 0, "too_long": long, "note": "all rows are too long: the role keeps its weights"}
     on_device, accumulated = shares(size, settings, processes)
     how: dict[str, Any] = dict(
-        learning_rate=of_iteration(training.learning_rate, iteration),
-        per_device_train_batch_size=on_device,
-        gradient_accumulation_steps=accumulated,
-        num_train_epochs=training.epochs,
+        learning_rate=of_iteration(training.learning_rate, iteration), per_device_train_batch_size=on_device,
+        gradient_accumulation_steps=accumulated, num_train_epochs=training.epochs,
         max_steps=of_iteration(training.max_steps or (-1,), iteration),
-    )
+    )  # fmt: skip
     how |= {"beta": settings.beta} if "rejected" in rows[0] else {}
     args = trainer_settings(settings, new, **how)
     model = load_whole(start, {"dtype": "float32"}).to(args.device)
