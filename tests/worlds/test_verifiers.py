@@ -17,9 +17,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.worlds import workers as pool
 from tests.trainer.conftest import SMALL, equal, make_trainer, rounds, weights
 
-vf = pytest.importorskip(
-    "verifiers.v1", reason="verifiers is not installed: pip install 'countdown-selfplay[verifiers]'"
-)
+vf = pytest.importorskip("verifiers.v1", reason="not installed: pip install 'countdown-selfplay[verifiers]'")
 from verifiers.v1 import graph  # noqa: E402
 from verifiers.v1.state import state_cls  # noqa: E402
 
@@ -60,9 +58,8 @@ def theirs(taskset, config, answers):
         trace = vf.Trace(task=data, state=state_cls(type(task))(), agent=agent)
         system = [] if task.data.system_prompt is None else [vf.SystemMessage(content=task.data.system_prompt)]
         asked = task.data.prompt if isinstance(task.data.prompt, list) else [vf.UserMessage(content=task.data.prompt)]
-        said = vf.Response(
-            id="1", created=0, model="m", message=vf.AssistantMessage(content=answer), finish_reason="stop"
-        )
+        words = vf.AssistantMessage(content=answer)
+        said = vf.Response(id="1", created=0, model="m", message=words, finish_reason="stop")
         graph.prepare_turn(trace, [*system, *asked]).commit(said)
 
         async def run(task=task, trace=trace):

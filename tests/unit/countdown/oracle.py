@@ -133,6 +133,5 @@ def random_tree(numbers: tuple[int, ...], generator: random.Random) -> tuple[str
 
 
 def random_problems(generator, count, k, high, low=-20, top=120):
-    return [
-        Problem(tuple(generator.randint(1, high) for _ in range(k)), generator.randint(low, top)) for _ in range(count)
-    ]
+    draw = generator.randint
+    return [Problem(tuple(draw(1, high) for _ in range(k)), draw(low, top)) for _ in range(count)]

@@ -199,9 +199,8 @@ def run(kind, times):
         check(drawn)
 
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    settings(max_examples=round(examples * times), deadline=None, suppress_health_check=quiet)(
-        given(strategy)(counted)
-    )()
+    how = settings(max_examples=round(examples * times), deadline=None, suppress_health_check=quiet)
+    how(given(strategy)(counted))()
     return judged
 
 

@@ -155,15 +155,13 @@ def test_prompts_are_the_papers(domain):
 
 
 def test_answers_that_nothing_can_read_are_counted_and_the_first_is_named(domain, caplog):
-    rows = [
-        {"question": f"{i}?", "answer": answer} for i, answer in enumerate(["3", "\\foo", "x^2", "\\bar", "1,018"])
-    ]
+    answers = ["3", "\\foo", "x^2", "\\bar", "1,018"]
+    rows = [{"question": f"{i}?", "answer": answer} for i, answer in enumerate(answers)]
     assert domain.unreadable([domain.problem(row) for row in rows]) == [1, 3]
     with caplog.at_level("WARNING"):
         assert len(checked_problems(domain, rows, "q.jsonl")) == 5
-    assert (
-        "2 of 5 answers of 'q.jsonl' cannot be read as mathematics, the first that of row 1 ('\\\\foo')" in caplog.text
-    )
+    said = "2 of 5 answers of 'q.jsonl' cannot be read as mathematics, the first that of row 1 ('\\\\foo')"
+    assert said in caplog.text
     caplog.clear()
     assert len(checked_problems(domain, rows[:1], "q.jsonl")) == 1 and not caplog.text
     assert domain.verify(["\\boxed{\\foo}"], [domain.problem(rows[1])])[0].correct  # the same words
@@ -180,9 +178,8 @@ def test_it_has_a_name_and_settings_and_can_be_pickled_and_names_a_missing_extra
     with pytest.raises(ConfigError, match=r"countdown-selfplay\[math\]"):
         MathQA().verify(["\\boxed{3}"], [Question("?", "4")])
     asked = []
-    monkeypatch.setattr(
-        "countdown_selfplay.data.files.load_dataset", lambda *given, **more: asked.append((given, more))
-    )
+    load = "countdown_selfplay.data.files.load_dataset"
+    monkeypatch.setattr(load, lambda *given, **more: asked.append((given, more)))
     for source in ("openai/gsm8k:main", "HuggingFaceH4/MATH-500"):
         load_problem_rows(source, "test")
     assert asked == [
