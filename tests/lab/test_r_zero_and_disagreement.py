@@ -63,7 +63,6 @@ def test_one_prover_disagrees_with_itself_as_its_attempts_would_as_provers(attem
         answers = [1] * right + [0] * (attempts - right)
         pairs = sum(a != b for a, b in combinations(answers, 2))
         single = reward(np.array([right / attempts]), RewardContext(attempts=attempts))
-        as_pool = reward(
-            np.array([right / attempts]), RewardContext(prover_rates_MP=np.array(answers, dtype=float)[:, None])
-        )
+        pool = RewardContext(prover_rates_MP=np.array(answers, dtype=float)[:, None])
+        as_pool = reward(np.array([right / attempts]), pool)
         assert single == pytest.approx([pairs / most]) and as_pool == pytest.approx([pairs / most])

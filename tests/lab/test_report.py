@@ -33,8 +33,7 @@ class Page(HTMLParser):
         assert self.open == [], "unclosed tags"
 
     def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.attributes += attrs
+        self.handle_startendtag(tag, attrs)
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -71,6 +70,15 @@ def rewrite(path, old, new):
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
+
+
+def logged(folder, *rows, metrics=None):
+    """The run of `folder` with these rounds instead of its own, and these declarations."""
+    (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
+    if metrics is not None:
+        description = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps(description | {"metrics": metrics}))
+    return load_run(folder)
 
 
 @pytest.fixture(scope="module")
@@ -133,9 +141,8 @@ def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
     folder = made_up.write_run(tmp_path)
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     row = json.loads(lines[5])
-    row |= {
-        "prover/reward": float("nan"), "prover/kl": float("inf"), "conjecturer/reward": None, "prover/entropy": "x",
-    }  # fmt: skip
+    row |= {"prover/reward": float("nan"), "prover/kl": float("inf")}
+    row |= {"conjecturer/reward": None, "prover/entropy": "x"}
     lines[5] = json.dumps(row)
     (folder / "metrics.jsonl").write_text("\n".join(lines))
     page = report(tmp_path, folder)
@@ -146,46 +153,36 @@ def test_nan_and_infinity_are_absent_and_never_printed(tmp_path):
 
 
 def test_several_runs_are_compared_side_by_side(tmp_path):
-    folders = [
-        made_up.write_run(tmp_path, "truncating", starved=0.7, fill="truncate", seed=1),
-        made_up.write_run(tmp_path, "fixed", evaluated=False, seed=2),
-    ]
-    page = report(tmp_path, *folders)
-    text = re.sub(r"\s+", " ", page.text)
+    folders = [made_up.write_run(tmp_path, "truncating", starved=0.7, fill="truncate", seed=1)]
+    folders += [made_up.write_run(tmp_path, "fixed", evaluated=False, seed=2)]
+    text = flat(report(tmp_path, *folders))
     assert "Self-play: truncating and fixed" in text
     assert "Settings that differ field truncating fixed fill truncate anchor" in text
     above, below = text.split("All settings", 1)
     assert "output_dir" in below and "output_dir" not in above
     assert "Solve rates: truncating" in text and "Solve rates: fixed" in text
-    assert page.text.count("mean") >= 2 and "rounds > 0" in text
+    assert text.count("mean") >= 2 and "rounds > 0" in text
 
 
 def test_the_health_table_has_mean_maximum_and_share_of_rounds(tmp_path):
     folder = made_up.write_run(tmp_path, rounds=4)
-    rows = [
-        {"step": 1, "round/starved": 1.0, "conjecturer/admitted_rate": 0.0},
-        {"step": 2, "round/starved": 0.0, "conjecturer/admitted_rate": 0.25, "round/solve_rate_mean": 0.2},
-        {"step": 3, "round/starved": 1.0, "conjecturer/admitted_rate": 0.0},
-        {"step": 4, "round/starved": 0.0, "conjecturer/admitted_rate": 0.5, "round/solve_rate_mean": 0.5},
-    ]
-    (folder / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    text = re.sub(r"\s+", " ", undrawn(folder).text)
+    without = {"round/starved": 1.0, "conjecturer/admitted_rate": 0.0}
+    second = {"round/starved": 0.0, "conjecturer/admitted_rate": 0.25, "round/solve_rate_mean": 0.2}
+    fourth = {"round/starved": 0.0, "conjecturer/admitted_rate": 0.5, "round/solve_rate_mean": 0.5}
+    logged(folder, without, second, without, fourth)
+    text = flat(undrawn(folder))
     assert "admitted proposals 0.188 0.5 50%" in text  # (.25 + .5) / 4 = .1875
     # the mean of the two rounds that have one, the share of all four
     assert "solve rate of conjectured problems 0.1 to 0.8 0.35 ✓ 0.5 50%" in text
     assert "starved rounds 0 0.5 ✗ 1 50%" in text  # healthy: 0
 
 
-def test_a_run_without_samples_and_evaluation_is_reported_without_these_parts(tmp_path):
-    folder = made_up.write_run(tmp_path, evaluated=False)
-    (folder / "samples.jsonl").unlink()
-    page = report(tmp_path, folder)
+def test_a_run_of_two_rounds_or_of_none_or_without_samples_and_evaluation_still_has_a_page(tmp_path):
+    short = made_up.write_run(tmp_path, "short", rounds=2, evaluated=False)
+    (short / "samples.jsonl").unlink()
+    page = report(tmp_path, short)
     assert "Examples" not in page.words and "Before and after" not in page.words and "Curriculum" in page.words
-
-
-def test_a_run_of_two_rounds_or_of_none_still_has_a_page(tmp_path):
-    page = write_report([made_up.write_run(tmp_path, "short", rounds=2)], tmp_path / "r.html").read_text()
-    assert "Solve rate of the problems" in page and "nan" not in page.lower().replace("financ", "")
+    assert "Solve rate of the problems" in page.text and "nan" not in page.text.lower().replace("financ", "")
     # they do not overlap
     assert [width_of(SimpleNamespace(steps=[n])) for n in (8, 6, 1, 0)] == [4, 3, 0, 0]
     folder = made_up.write_run(tmp_path, evaluated=False)
@@ -210,22 +207,19 @@ def test_rounds_after_a_rollback_count_once_and_runs_of_one_name_are_told_apart(
 
 def test_what_is_not_healthy_is_said_at_the_top(tmp_path):
     folder = made_up.write_run(tmp_path, starved=0.71, drift=0.7)
-    (folder / "rollbacks.jsonl").write_text(
-        '{"step": 60, "trip": "parseable rate under 0.5", "to": "checkpoint-50"}\n'
-    )
+    tripped = '{"step": 60, "trip": "%s", "to": "checkpoint-50"}\n'
+    (folder / "rollbacks.jsonl").write_text(tripped % "parseable rate under 0.5")
     run = load_run(folder)
     starved = sum(value for _, value in run.series("round/starved"))
     sentences = findings(run)
     assert sentences[0].startswith(f"The conjecturer was starved: in {starved / 120:.0%} of 120 logged rounds")
     assert sentences[1] == "The collapse guard rolled back at round 60 to checkpoint-50: parseable rate under 0.5."
     late = [value for step, value in run.series("round/solve_rate_mean") if step >= 1 + 0.8 * 119]
-    said = "The solve rate of conjectured problems was"
-    rate = f"{said} {sum(late) / len(late):.3g} in the last fifth of the rounds (healthy: 0.1 to 0.8"
-    assert any(sentence.startswith(rate) for sentence in sentences)
+    rate = f"{sum(late) / len(late):.3g} in the last fifth of the rounds (healthy: 0.1 to 0.8"
+    assert any(said.startswith(f"The solve rate of conjectured problems was {rate}") for said in sentences)
     shown = undrawn(folder)
     assert all(sentence in shown.words for sentence in sentences)
-    record = '{"step": 60, "trip": "conjecturer/parseable_rate is 0.4, under 0.5", "to": "checkpoint-50"}'
-    (folder / "rollbacks.jsonl").write_text(record + "\n")
+    (folder / "rollbacks.jsonl").write_text(tripped % "conjecturer/parseable_rate is 0.4, under 0.5")
     said = findings(load_run(folder))[1]
     advice = "Lower the conjecturer's learning rate or raise its beta."  # the guard's own
     assert said.endswith(f"the share of readable proposals is 0.4, under 0.5. {advice}")
@@ -252,14 +246,10 @@ def test_the_head_has_time_and_tokens_and_metrics_have_their_definitions(tmp_pat
     folder = made_up.write_run(tmp_path, metrics=None)
     rows = [{"round/starved": float(i == 9), "step_time": 2.5, "round/tokens": 700 * i} for i in range(1, 31)]
     declared = {"round/starved": {"healthy": [0, 0.5]}}
-    (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
-    description = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(description | {"metrics": declared}))
+    logged(folder, *rows, metrics=declared)
     page = report(tmp_path, folder)
     assert "0:01:15 of rounds · 21,000 tokens sampled" in page.text  # 30 x 2.5 s
-    hints = [
-        value for name, value in page.attributes if name == "title" and value.startswith("round/starved: 1 if no")
-    ]
+    hints = [value for name, value in page.attributes if (name, value[:22]) == ("title", "round/starved: 1 if no")]
     assert len(hints) == 2 and all(hint.endswith(" Healthy: 0 to 0.5.") for hint in hints)  # its chart and its row
 
 
@@ -284,34 +274,18 @@ def test_the_rows_of_a_control_stand_beside_the_runs_with_their_difference(tmp_p
         undrawn(folder)
 
 
-def logged(folder, *rows, metrics=None):
-    """The run of `folder` with these rounds instead of its own, and these declarations."""
-    (folder / "metrics.jsonl").write_text("".join(json.dumps({"step": i} | r) + "\n" for i, r in enumerate(rows, 1)))
-    if metrics is not None:
-        description = json.loads((folder / "run.json").read_text())
-        (folder / "run.json").write_text(json.dumps(description | {"metrics": metrics}))
-    return load_run(folder)
-
-
 def test_a_mean_outside_the_healthy_range_at_the_end_is_said_and_what_nobody_can_read_first(tmp_path):
     """By hand: too many tags in the last fifth, rounds 13 to 15, as before, and cut texts in the first three rounds
     alone, which is over; the parseable rate of the last fifth is .4, under the guard's .5, and was .95 before."""
     rows = [{"conjecturer/parseable_rate": 0.95, "prover/truncated_rate": float(i < 3) / 2} for i in range(12)]
     rows += [{"conjecturer/parseable_rate": 0.4, "prover/truncated_rate": 0.0}] * 3
     rows = [{"prover/several_answers_rate": 0.1} | row for row in rows]
-    tags = (
-        "The share of answers with several tags was 0.1 in the last fifth of the rounds (healthy: at most 0.01). Set "
-        "the model's end token, or a stop string (`prover_stop`)."
-    )
-    unread = (
-        "The share of readable proposals was 0.4 in the last fifth of the rounds (healthy: at least 0.7; the guard's "
-        "range: 0.5 to 1)."
-    )
-    assert findings(logged(made_up.write_run(tmp_path), *rows)) == [
-        f"{unread} It was 0.95 in the first round: training lost it. Lower the conjecturer's learning rate or raise "
-        "its beta.",
-        tags,
-    ]
+    end = "in the last fifth of the rounds (healthy: at"
+    tags = f"The share of answers with several tags was 0.1 {end} most 0.01). "
+    tags += "Set the model's end token, or a stop string (`prover_stop`)."
+    unread = f"The share of readable proposals was 0.4 {end} least 0.7; the guard's range: 0.5 to 1)."
+    lost = "It was 0.95 in the first round: training lost it. Lower the conjecturer's learning rate or raise its beta."
+    assert findings(logged(made_up.write_run(tmp_path), *rows)) == [f"{unread} {lost}", tags]
     rows = [row | {"conjecturer/parseable_rate": 0.4} for row in rows]  # it never could
     never = findings(logged(tmp_path / "demo", *rows))
     assert never[0].startswith(unread) and "warm-start it (`countdown-selfplay sft --role conjecturer`)" in never[0]
@@ -327,9 +301,8 @@ def test_a_last_fifth_is_judged_if_it_is_long_and_does_not_mend_itself_by_the_ra
     rows = [{"round/solve_rate_std": 0.2}] * 9 + [{"round/solve_rate_std": 0.1}]
     assert findings(logged(folder, *rows)) == []
     # Answers in moves, two rungs: most groups may be without signal; a single rung is judged.
-    row = {
-        "round/too_hard_share": 0.8, "prover/zero_signal_groups": 0.9, "prover/moves": 2.0, "round/rung_3_played": 8,
-    }  # fmt: skip
+    row = {"round/too_hard_share": 0.8, "prover/zero_signal_groups": 0.9, "prover/moves": 2.0}
+    row |= {"round/rung_3_played": 8}
     assert findings(logged(folder, *[row | {"round/rung_9_played": 8}] * 3)) == []
     assert len(findings(logged(folder, *[row] * 3))) == 2
     rows = [{"conjecturer/parseable_rate": 0.4, "round/surprise": 0.3}]

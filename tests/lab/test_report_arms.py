@@ -31,9 +31,8 @@ def write_seeds(tmp_path, name, numbers=(0, 1, 2), counts=None, **config):
             setting |= {"rules": {}}
             own = [min(c + i % 2, 4) for c in counts]
             for when in ("before", "after"):
-                found[when]["prover"].update(
-                    n=4, correct=own, keys=[f"1,2={k}" for k in range(len(own))], setting=setting
-                )
+                keys = [f"1,2={k}" for k in range(len(own))]
+                found[when]["prover"].update(n=4, correct=own, keys=keys, setting=setting)
             (folder / "evaluation.json").write_text(json.dumps(found))
         folders.append(folder)
     return folders

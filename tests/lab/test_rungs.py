@@ -23,10 +23,8 @@ def rungs_of(proposals):
 def outcome_of(proposals, rates, answers=4):
     """All proposals are played, one of rung r solved by rates[r] of its answers."""
     bits = np.array([[[i < rates[r] for i in range(answers)] for r in rungs_of(proposals)]], dtype=float)
-    count = len(proposals)
-    return Outcome(
-        proposals, np.zeros(count), [p.problem for p in proposals], list(range(count)), bits, [None] * count
-    )
+    n = len(proposals)
+    return Outcome(proposals, np.zeros(n), [p.problem for p in proposals], list(range(n)), bits, [None] * n)
 
 
 def test_every_slot_gets_a_problem_of_a_uniform_rung_that_has_one_left():

@@ -202,9 +202,7 @@ def test_a_sweep_of_arms_in_steps_of_32_varies_the_rate_of_every_role(study, tmp
     assert study.main([*given, "--seeds", "0", "1"]) == 0
     assert asked == ["prover", "conjecturer", "conjecturer_steps", (128, 0)]
     one = [("sgs_32", 1e-4), ("sgs_32", 3e-4), ("parallel_sampling", 0.0)]  # sampling has no rate
-    assert [(arm, seed, rate) for arm, seed, *_, rate in played] == [
-        (arm, s, rate) for s in (0, 1) for arm, rate in one
-    ]
+    assert [(arm, s, rate) for arm, s, *_, rate in played] == [(arm, s, rate) for s in (0, 1) for arm, rate in one]
     arms = json.loads((tmp_path / "sweep.json").read_text())["arms"]
     assert arms == ["parallel_sampling", "sgs_32 0.0001", "sgs_32 0.0003"]
     assert study.swept("sgs_32") == "learning_rate" and study.swept("sgs") == "prover_learning_rate"

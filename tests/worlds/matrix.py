@@ -4,8 +4,7 @@ docs/domains_matrix.md holds what was found.
     python -m tests.worlds.matrix [--write]
 
 plays every cell and prints the page, or writes it. test_matrix.py plays the cells of CI and compares each with the
-page. The cells are WORLDS (columns) x PROPOSERS and GAMES (rows). Everything is asked for by settings.
-"""
+page. The cells are WORLDS (columns) x PROPOSERS and GAMES (rows). Everything is asked for by settings."""
 
 from __future__ import annotations
 
@@ -84,38 +83,29 @@ SUMS = {"taskset": "small_sums", "chat": False, "rung_field": "level", "workers"
 
 WORLDS = {
     "countdown": World(
-        "countdown",
-        "countdown",
-        conjecturer=lambda folder: str(TINY_MODEL_PATH),
+        "countdown", "countdown", conjecturer=lambda folder: str(TINY_MODEL_PATH),
         settings={**COMPACT, **RANGES, "operands": [2, 3]},
     ),
     "moves": World(
-        "countdown in moves",
-        "countdown",
-        prover=lambda folder: str(LADDER_MODEL_PATHS["prover"]),
+        "countdown in moves", "countdown", prover=lambda folder: str(LADDER_MODEL_PATHS["prover"]),
         conjecturer=lambda folder: str(LADDER_ASKED_PATH),
         settings={**RANGES, "operands": [2, 3], "answers": "moves", "prover_prompt": "compact_moves"}
         | {"conjecturer_prompt": "compact", "per_device_train_batch_size": 64},
     ),
     "detachment": World(
-        "detachment",
-        "detachment",
-        {"longest_proof": 9},
-        prover=lambda folder: str(DETACHMENT_PATHS["prover"]),
+        "detachment", "detachment", {"longest_proof": 9}, prover=lambda folder: str(DETACHMENT_PATHS["prover"]),
         conjecturer=lambda folder: str(DETACHMENT_PATHS["conjecturer"]),
     ),
     "gym": World(
-        "reasoning_gym",
-        "reasoning_gym",
+        "reasoning_gym", "reasoning_gym",
         {"task": "chain_sum", "levels": LEVELS, "prompt": "bare", "workers": 1, "deadline": 600.0},
         prover=lambda folder: str(character_model(folder / "characters")),
-        conjecturer=lambda folder: str(character_model(folder / "characters")),
-        package="reasoning_gym",
+        conjecturer=lambda folder: str(character_model(folder / "characters")), package="reasoning_gym",
     ),
     "verifiers": World("verifiers", "verifiers", SUMS, folder="tasksets", package="verifiers.v1"),
     "math": World("math_qa", "tests.worlds.matrix:BareMath", {"workers": 1, "deadline": 600.0}, parts=_questions),
     "package": World("of a package", "largest_first:LargestFirst", {"high": 9}, folder="package/src"),
-}
+}  # fmt: skip
 
 SYMBOLIC = {"candidates": 8, "refresh": 1, "keep": 4, "generated_fraction": 0.5, "difficulty_kwargs": {"samples": 2}}
 
@@ -130,9 +120,8 @@ class Row:
 
 
 def _proposer(name: str, conjecturers: int = 0, said: str = "", anchors: float = 0.0, **arguments: Any) -> Row:
-    return Row(
-        f"`{name}`{said}", {"proposer": name, "proposer_kwargs": arguments, "anchor_fraction": anchors}, conjecturers
-    )
+    settings = {"proposer": name, "proposer_kwargs": arguments, "anchor_fraction": anchors}
+    return Row(f"`{name}`{said}", settings, conjecturers)
 
 
 PROPOSERS = {
@@ -157,13 +146,8 @@ GAMES = {
     "propose_and_solve": Row("`propose_and_solve`", {"game": "propose_and_solve"}, None),
     "critic_discernment": Row(
         "`critic_discernment`",
-        {
-            "game": "critic_discernment",
-            "game_kwargs": {"revisions": 2},
-            "problems_per_round": 2,
-            "num_generations": 2,
-            "roles": {"helpful": CRITIC, "misleading": CRITIC},
-        },
+        {"game": "critic_discernment", "game_kwargs": {"revisions": 2}, "problems_per_round": 2, **CRITIC}
+        | {"roles": {"helpful": CRITIC, "misleading": CRITIC}},
     ),
 }
 ROWS = {**PROPOSERS, **GAMES}
@@ -324,9 +308,7 @@ def read_page(text: str) -> dict[tuple[str, str], str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.worlds.matrix", description=(__doc__ or "").split("\n", 1)[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.worlds.matrix", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--write", action="store_true", help="write docs/domains_matrix.md")
     write = parser.parse_args().write
     found = {}

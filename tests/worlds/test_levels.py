@@ -36,9 +36,8 @@ class Leveled(BaseDomain):
         return [Bit(text == "yes") for text in texts]
 
     def parse(self, texts):
-        return [
-            Bit(True, self.at_levels("a", map(int, text.split()[1:])) if text[0] == "a" else None) for text in texts
-        ]
+        asked = lambda text: self.at_levels("a", map(int, text.split()[1:]))  # noqa: E731
+        return [Bit(True, asked(text) if text[0] == "a" else None) for text in texts]
 
     def check(self, problems, asked):
         return [Checked() for _ in problems]

@@ -9,9 +9,8 @@ from countdown_selfplay.worlds.lm_eval_tasks import TASKS, utils
 
 
 def test_the_problems_are_those_of_the_held_out_side():
-    rows = utils.held_out("compact", 20, {"operands": [3], "number_high": 12, "target_low": 1, "target_high": 99})[
-        "test"
-    ]
+    ranges = {"operands": [3], "number_high": 12, "target_low": 1, "target_high": 99}
+    rows = utils.held_out("compact", 20, ranges)["test"]
     assert [problem_from_row(row) for row in rows] == CountdownDomain.tiny().held_out(20)
     assert all(heldout_key(problem_from_row(row).key) for row in rows)
     assert utils.question(rows[0]) == CountdownDomain.tiny().prove_row(problem_from_row(rows[0]))["prompt"]

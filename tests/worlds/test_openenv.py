@@ -28,9 +28,7 @@ def openenv(monkeypatch):
             for one in held:
                 setattr(module, one, type(one, (), {}))
             monkeypatch.setitem(sys.modules, name, module)
-    return pytest.importorskip(
-        "openenv.core.env_server", reason="OpenEnv is not installed: pip install openenv==0.10.0"
-    )
+    return pytest.importorskip("openenv.core.env_server", reason="not installed: pip install openenv==0.10.0")
 
 
 def test_the_tasks_are_the_problems_of_the_held_out_side_and_no_moves(monkeypatch):

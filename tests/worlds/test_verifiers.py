@@ -17,9 +17,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.worlds import workers as pool
 from tests.trainer.conftest import SMALL, equal, make_trainer, rounds, weights
 
-vf = pytest.importorskip(
-    "verifiers.v1", reason="verifiers is not installed: pip install 'countdown-selfplay[verifiers]'"
-)
+vf = pytest.importorskip("verifiers.v1", reason="not installed: pip install 'countdown-selfplay[verifiers]'")
 from verifiers.v1 import graph  # noqa: E402
 from verifiers.v1.state import state_cls  # noqa: E402
 
@@ -62,9 +60,8 @@ def theirs(taskset, config, answers):
         trace = vf.Trace(task=data, state=state_cls(type(task))(), agent=agent)
         system = [] if task.data.system_prompt is None else [vf.SystemMessage(content=task.data.system_prompt)]
         asked = task.data.prompt if isinstance(task.data.prompt, list) else [vf.UserMessage(content=task.data.prompt)]
-        said = vf.Response(
-            id="1", created=0, model="m", message=vf.AssistantMessage(content=answer), finish_reason="stop"
-        )
+        words = vf.AssistantMessage(content=answer)
+        said = vf.Response(id="1", created=0, model="m", message=words, finish_reason="stop")
         graph.prepare_turn(trace, [*system, *asked]).commit(said)
 
         async def run(task=task, trace=trace):
@@ -310,16 +307,11 @@ CHOOSERS = {
 @pytest.mark.parametrize("proposer", CHOOSERS)
 def test_tasks_are_chosen_by_bandits_tiers_and_as_targets(tmp_path, proposer):
     """By settings alone: the domain is built from its name."""
-    args = joint_config(
-        str(tmp_path / "run"),
-        domain="verifiers",
-        domain_kwargs=SUMS,
-        proposer=proposer,
-        proposer_kwargs=CHOOSERS[proposer],
-        **{name: value for name, value in SMALL.items() if name not in COUNTDOWN}
-        | {"conjecturer_players": 0, "max_steps": 2}
-        | ({} if proposer in ("targets", "tiers") else {"anchor_fraction": 0.0}),
-    )
+    settings = {name: value for name, value in SMALL.items() if name not in COUNTDOWN}
+    settings |= {"domain": "verifiers", "domain_kwargs": SUMS, "conjecturer_players": 0, "max_steps": 2}
+    settings |= {"proposer": proposer, "proposer_kwargs": CHOOSERS[proposer]}
+    settings |= {} if proposer in ("targets", "tiers") else {"anchor_fraction": 0.0}
+    args = joint_config(str(tmp_path / "run"), **settings)
     trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)
     try:
         trainer.train()

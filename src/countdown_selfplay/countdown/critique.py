@@ -1,7 +1,5 @@
 """Critiques of Countdown answers, exactly: an expression's steps, and the first after which no solution is left."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -11,17 +9,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from ..contract.critique import (
-    Message,
-    critique_prompt,
-    hints_rejection_in,
-    read_marked,
-    reads_wrong,
-    recheck_prompt,
-    rejections_in,
-    revise_prompt,
-    step_prompt,
-)
+from ..contract import critique as paper
 from ..contract.domain import Critique
 from .exact.written import Written, combined
 from .expression import to_postfix
@@ -34,6 +22,7 @@ REJECT = "right"
 """The tiny model's word for "this critique is not critical"."""
 TAGS = "<answer> </answer> tags"
 
+Asked = Callable[[list[paper.Message]], list[paper.Message]]
 _NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
 
 
@@ -172,24 +161,25 @@ class CountdownCritique(Critique):
         return self.rules.answer_format == "bare"
 
     def critique_row(self, problem: Problem, answer: str) -> dict[str, Any]:
-        return self._row(problem, "critic", answer, lambda question: critique_prompt(_text(question), answer))
+        return self._row(problem, "critic", answer, lambda question: paper.critique_prompt(_text(question), answer))
 
     def revise_row(self, problem: Problem, answer: str, critique: str) -> dict[str, Any]:
         return self._row(
-            problem, "again", answer, lambda asked: revise_prompt(asked, answer, critique, TAGS), f" {critique} :"
-        )
+            problem, "again", answer, lambda asked: paper.revise_prompt(asked, answer, critique, TAGS),
+            f" {critique} :",
+        )  # fmt: skip
 
     def recheck_row(self, problem: Problem, answer: str) -> dict[str, Any]:
-        return self._row(problem, "again", answer, lambda question: recheck_prompt(question, answer, TAGS))
+        return self._row(problem, "again", answer, lambda question: paper.recheck_prompt(question, answer, TAGS))
 
     def step_row(self, problem: Problem, answer: str, step: str) -> dict[str, Any]:
         """Compact: the game's revision after a critique of this step, the only turn in which that model says
         "right"."""
-        return self._row(problem, "again", answer, lambda asked: step_prompt(_text(asked), answer, step), f" {step} :")
+        return self._row(
+            problem, "again", answer, lambda asked: paper.step_prompt(_text(asked), answer, step), f" {step} :"
+        )
 
-    def _row(
-        self, problem: Problem, word: str, answer: str, asked: Callable[[list[Message]], list[Message]], more: str = ""
-    ) -> dict[str, Any]:
+    def _row(self, problem: Problem, word: str, answer: str, asked: Asked, more: str = "") -> dict[str, Any]:
         """word, more: of the compact form. Of a text prompt a question of one turn stays a text, and one that goes on
         from the answer becomes the two parts of a dialogue."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
@@ -207,21 +197,21 @@ class CountdownCritique(Critique):
         """bare: the text must name a step of the answer (so it cannot give a solution away), and is written as
         steps_of writes it; else the text from its one marker on."""
         if not self.bare:
-            return read_marked(text)
+            return paper.read_marked(text)
         named = steps_of(text)
         return named[-1].text if named and named[-1] in steps_of(answer) else None
 
     def rejections(self, text: str) -> int:
-        return text.split().count(REJECT) if self.bare else rejections_in(text)
+        return text.split().count(REJECT) if self.bare else paper.rejections_in(text)
 
     def hints_rejection(self, text: str) -> bool:
         """The tiny model's word has one form only."""
-        return self.rejections(text) > 0 if self.bare else hints_rejection_in(text)
+        return self.rejections(text) > 0 if self.bare else paper.hints_rejection_in(text)
 
     def calls_wrong(self, text: str) -> bool | None:
         """A bare reply calls a step wrong by giving another answer instead of "right"."""
         if not self.bare:
-            return reads_wrong(text)
+            return paper.reads_wrong(text)
         if self.rejections(text):
             return False if text.split() == [REJECT] else None
         return True if steps_of(text) else None
@@ -247,5 +237,5 @@ class CountdownCritique(Critique):
         return None
 
 
-def _text(question: list[Message]) -> str:
+def _text(question: list[paper.Message]) -> str:
     return question[-1]["content"]

@@ -1,7 +1,5 @@
 """Countdown as a game sees it: render, parse, check, solve, verify. Pure data, no torch; equal on every process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -72,43 +70,32 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
             )
 
     @classmethod
-    def tiny(cls) -> CountdownDomain:
+    def tiny(cls) -> "CountdownDomain":
         """The embedded tiny model's: three numbers up to 12, targets up to 99, compact prompts."""
         spec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
         return cls(spec, Rules(answer_format="bare"), "compact", "compact")
 
     @classmethod
-    def ladder(cls) -> CountdownDomain:
+    def ladder(cls) -> "CountdownDomain":
         """The embedded ladder models': 3 to 20 numbers up to 12, targets up to 99, answers in moves."""
         spec = ProblemSpec(tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99)
         return cls(spec, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
 
     @classmethod
-    def countdown_3to4(cls) -> CountdownDomain:
+    def countdown_3to4(cls) -> "CountdownDomain":
         """The public data set's ranges and prompt, and the completion style of Allen and Ståblein for proposals."""
         return cls()
 
     @classmethod
-    def from_config(cls, fields: Any, answers: str = "whole") -> CountdownDomain:
+    def from_config(cls, fields: Any, answers: str = "whole") -> "CountdownDomain":
         """Countdown as the CountdownArguments of a configuration describe it. The compact prompts have no answer
         tags."""
-        bare = fields.prover_prompt in BARE_PROMPTS
-        return cls(
-            spec=ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS)),
-            rules=Rules(
-                use_all=fields.use_all,
-                answer_rule=fields.answer_rule,
-                answer_format="bare" if bare else "tags",
-                leading_minus=fields.leading_minus,
-                score_tagged=fields.score_tagged,
-            ),
-            prover_prompt=fields.prover_prompt,
-            conjecturer_prompt=fields.conjecturer_prompt,
-            operands=tuple(fields.operands),
-            admit_unsolvable=getattr(fields, "admit_unsolvable", False),
-            answers=answers,
-            value_high=fields.value_high,
-        )
+        rules = {name: getattr(fields, name) for name in ("use_all", "answer_rule", "leading_minus", "score_tagged")}
+        rules["answer_format"] = "bare" if fields.prover_prompt in BARE_PROMPTS else "tags"
+        spec = ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS))
+        own = {name: getattr(fields, name) for name in ("prover_prompt", "conjecturer_prompt", "value_high")}
+        own["admit_unsolvable"] = getattr(fields, "admit_unsolvable", False)
+        return cls(spec, Rules(**rules), operands=tuple(fields.operands), answers=answers, **own)
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
         """A row that asks the conjecturer for a problem with this many numbers; without a count for one that helps

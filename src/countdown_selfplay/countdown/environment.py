@@ -5,8 +5,6 @@ and asks for `get_reward` in the end, which sees only what tools were called wit
 earns nothing. Plain classes; nothing of TRL is imported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 Grammar: numbers in ASCII digits without leading zeros, `+ - * / ( )`, and space, tab, carriage return and newline
 between tokens. `**` and `//` need no rule of their own: they are two operators in a row."""
 
-from __future__ import annotations
-
 import re
 from itertools import accumulate
 from math import gcd

@@ -6,8 +6,6 @@ stands directly in a sum and no product in a product. So operators hold up to re
 x 3 / 2, which multiplies, and 20 - (9 - 2) the sum 20 + 2 - 9, which adds. What is said of solutions does not exist
 for a problem that has none: it is NaN there, and `solutions` is 0."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -93,16 +91,11 @@ def feature_columns(columns: Mapping[str, Array]) -> Array:
 def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
     """The features that need no solution: they tell nothing of an answer."""
     return {
-        "operands": np.full(len(target_P), ordered_PK.shape[1]),
-        "number_min": ordered_PK[:, 0],
-        "number_max": ordered_PK[:, -1],
-        "number_mean": ordered_PK.mean(axis=1),
-        "number_std": ordered_PK.std(axis=1),
-        "distinct_numbers": 1 + (np.diff(ordered_PK, axis=1) > 0).sum(axis=1),
-        "target": target_P,
-        "target_ratio": target_P / ordered_PK[:, -1],
-        "target_gap": np.abs(target_P - ordered_PK.sum(axis=1)),
-    }
+        "operands": np.full(len(target_P), ordered_PK.shape[1]), "number_min": ordered_PK[:, 0],
+        "number_max": ordered_PK[:, -1], "number_mean": ordered_PK.mean(axis=1), "number_std": ordered_PK.std(axis=1),
+        "distinct_numbers": 1 + (np.diff(ordered_PK, axis=1) > 0).sum(axis=1), "target": target_P,
+        "target_ratio": target_P / ordered_PK[:, -1], "target_gap": np.abs(target_P - ordered_PK.sum(axis=1)),
+    }  # fmt: skip
 
 
 def solutions_between(

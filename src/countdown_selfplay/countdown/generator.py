@@ -5,8 +5,6 @@ given the count, numbers and target are drawn independently and uniformly and un
 every solvable one is as likely as any other. All draws are a fixed function of the seed and their position
 (SplitMix64): the list depends neither on the NumPy version nor on the number of cores."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator

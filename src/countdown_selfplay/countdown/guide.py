@@ -3,8 +3,6 @@
 A guide scores a proposal by how useful it is for solving a target problem and how plainly it is put. The paper asks a
 reviewer for three numbers; what they mean for Countdown is defined here."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -51,8 +49,7 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
     more, plus 2 if every solution passes through a fraction, plus 1 if the solution passes through a value more than
     ARTIFICIAL times the greatest number of both problems; 4 at most, and without a solution.
 
-    Raises DataError for more than 6 numbers.
-    """
+    Raises DataError for more than 6 numbers."""
     shape = _shape(tuple(sorted(proposal.numbers)), proposal.target, rules)
     if shape is None:
         complexity = 4

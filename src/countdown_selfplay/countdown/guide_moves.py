@@ -1,8 +1,6 @@
 """The rubric of SGS 2026, appendix E.3, for answers in moves: a help with a target is a state that play on it can come
 to. Exact wherever at most MOST of the target's numbers are combined on the way, however many it has."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -35,12 +33,13 @@ def rubric_in_moves(
     complexity: 0 for fewer numbers than the target problem has, 1 for as many, 2 for more, 3 for more than half again
     as many; 4 without a known solution. Moves know no fractions, and every solution has as many steps.
 
-    Without `solution` a proposal is known to be solvable if it has at most MOST numbers and moves reach its target.
-    """
-    solved = solution is not None or _solvable(proposal, value_high)
+    Without `solution` a proposal is known to be solvable if it has at most MOST numbers and moves reach its target."""
+    few = len(proposal.numbers) <= MOST
+    solved = solution is not None or (few and proposal.target in values(_sorted(proposal.numbers), value_high))
+    idles = any(operation in "*/" and 1 in (a, b, result) for a, operation, b, result in solution or ())
     count, size = len(proposal.numbers), len(target.numbers)
     complexity = int(count >= size) + int(count > size) + int(2 * count > 3 * size) if solved else 4
-    return Review(_relevance(target, proposal, value_high, solved), int(_idles(solution or ())), complexity)
+    return Review(_relevance(target, proposal, value_high, solved), int(idles), complexity)
 
 
 def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | None:
@@ -126,11 +125,3 @@ def _relevance(target: Problem, proposal: Problem, value_high: int, solved: bool
 
 def _shared(target: Problem, proposal: Problem) -> int:
     return sum((Counter(target.numbers) & Counter(proposal.numbers)).values())
-
-
-def _solvable(problem: Problem, value_high: int) -> bool:
-    return len(problem.numbers) <= MOST and problem.target in values(_sorted(problem.numbers), value_high)
-
-
-def _idles(moves: Sequence[Move]) -> bool:
-    return any(operation in "*/" and 1 in (a, b, result) for a, operation, b, result in moves)

@@ -2,15 +2,13 @@
 them, the paper's sentences one by one, for problems instead of lemmas; and demonstrations, found by the exact solver.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from ..contract.domain import Helping
 from ..options import is_whole
@@ -22,11 +20,9 @@ from .guide import Review
 from .guide_moves import rubric_in_moves
 from .moves import solving_moves
 from .problem import Problem, ProblemSpec, heldout_key
-from .prompts import COMPLETION_PREFIX, Prompt, chat, compact, problem_json, problem_tag, propose_any
+from .prompts import COMPLETION_PREFIX, Prompt, by_style, chat, compact, problem_json, problem_tag, propose_any
 from .rules import Rules
 from .verifier import completion_text, tagged_answers, verify
-
-T = TypeVar("T")
 
 _HELPFUL = (
     "It should be possible to use the problem to help solve the above problem. "
@@ -94,14 +90,8 @@ def help_any(target: Problem | None, spec: ProblemSpec) -> Prompt:
     return propose_any() if target is None else help_compact(target, spec)
 
 
-def _by_style(json: T, completion: T, compact: T, compact_any: T | None = None) -> Registry[T]:
-    """Prompts under the names of CONJECTURER_PROMPTS."""
-    found = {"json": json, "tier": json, "completion": completion, "six_shots": completion, "compact": compact}
-    return Registry("conjecturer prompt", {**found, "compact_any": compact_any or compact})
-
-
-HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = _by_style(
-    help_json, help_completion, help_compact, help_any
+HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Registry(
+    "conjecturer prompt", by_style(help_json, help_completion, help_compact, help_any)
 )
 """For a conjecturer that is to help with a target problem (None: the same without one)."""
 
@@ -133,8 +123,8 @@ def variant_compact(problem: Problem, solution: str, spec: ProblemSpec) -> Promp
     return f"propose like {compact(problem)} {solution} :"
 
 
-VARIANT_PROMPTS: Registry[Callable[[Problem, str, ProblemSpec], Prompt]] = _by_style(
-    variant_json, variant_completion, variant_compact
+VARIANT_PROMPTS: Registry[Callable[[Problem, str, ProblemSpec], Prompt]] = Registry(
+    "conjecturer prompt", by_style(variant_json, variant_completion, variant_compact)
 )
 """For a conjecturer that is shown a solved problem and its solution (STP)."""
 
@@ -187,7 +177,9 @@ Next decide if the solution is overly complex. Rate this on a score of 0 to 4:
 Think briefly. The final thing you output should be the three scores as JSON between answer tags: \
 <answer>{{"relevance": <0 to 5>, "redundancy": <0 or 1>, "complexity": <0 to 4>}}</answer>"""
 
-REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = _by_style(review_chat, review_raw, review_compact)
+REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
+    "conjecturer prompt", by_style(review_chat, review_raw, review_compact)
+)
 """For a model that reviews (target, problem)."""
 
 

@@ -4,8 +4,6 @@
 that are left: with the target a problem of its own, one number smaller. So what was learned of n numbers is the end of
 every episode of n + 1. Exact, and safe on any text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -165,7 +163,6 @@ class Moving:
         return max(1, max(self.spec.operands) - 1)
 
     def rung(self, problem: Problem) -> int:
-        """The number of operands."""
         return len(problem.numbers)
 
     @property
@@ -184,7 +181,6 @@ class Moving:
 
     @cached_property
     def rungs(self) -> tuple[int, ...]:
-        """The operand counts, ascending."""
         return tuple(sorted(set(self.spec.operands)))
 
     def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:

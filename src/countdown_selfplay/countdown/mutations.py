@@ -4,8 +4,6 @@
 The paper names the actions and no sizes; those here are in units of the width of the numbers' range, so that they mean
 the same for numbers up to 12 and up to 99."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -5,8 +5,6 @@ left, which is the target. Every value on the way is an integer from 1 to `value
 `generator`: a problem is as likely as it has derivations. All draws come from `Random.random` alone, whose sequence
 Python guarantees for a seed: the list depends neither on versions nor on the number of cores."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from random import Random
 

@@ -1,8 +1,6 @@
 """A Countdown problem, its identity, and the ranges that a set of problems is drawn from. FACTS of the task: k
 positive integers and a target; a solution uses every number exactly once with + - * / and parentheses."""
 
-from __future__ import annotations
-
 import hashlib
 import operator
 import re

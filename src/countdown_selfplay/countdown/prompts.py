@@ -5,14 +5,12 @@ the tiny model's own.
 
 A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +21,7 @@ from .generator import generate_problems
 from .planted import VALUE_HIGH, planted_problems
 from .problem import Problem, ProblemSpec
 
+T = TypeVar("T")
 Message = dict[str, str]
 Prompt = str | list[Message]
 
@@ -52,7 +51,6 @@ def print_like_numpy(numbers: Sequence[int]) -> str:
 
 
 def chat(user: str) -> list[Message]:
-    """One turn of the user's, under the system's."""
     return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": user}]
 
 
@@ -77,7 +75,6 @@ def compact_moves(problem: Problem, value_high: int = VALUE_HIGH) -> Prompt:
 
 
 def moves(problem: Problem, value_high: int = VALUE_HIGH) -> Prompt:
-    """The chat prompt for one move, with all of its rules."""
     return chat(
         "Countdown in moves. A move takes two of the numbers that are left and puts the result of one operation "
         "(+, -, * or /) in their place. Each number may be used once, every result must be an integer from 1 to "
@@ -103,14 +100,7 @@ def problem_in_prompt(text: str) -> Problem | None:
 
 
 PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
-    "prover prompt",
-    {
-        "countdown_3to4": countdown_3to4,
-        "tinyzero": tinyzero,
-        "compact": compact,
-        "compact_moves": compact_moves,
-        "moves": moves,
-    },
+    "prover prompt", {one.__name__: one for one in (countdown_3to4, tinyzero, compact, compact_moves, moves)}
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
@@ -229,15 +219,15 @@ def propose_any(operands: int | None = None, spec: ProblemSpec | None = None, **
 
 CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
     "conjecturer prompt",
-    {
-        "json": propose_json,
-        "tier": propose_tier,
-        "completion": propose_completion,
-        "six_shots": propose_six_shots,
-        "compact": propose_compact,
-        "compact_any": propose_any,
-    },
+    dict(json=propose_json, tier=propose_tier, completion=propose_completion, six_shots=propose_six_shots)
+    | dict(compact=propose_compact, compact_any=propose_any),
 )
+
+
+def by_style(json: T, completion: T, compact: T, compact_any: T | None = None) -> dict[str, T]:
+    """The same things under the names of CONJECTURER_PROMPTS."""
+    found = {"json": json, "tier": json, "completion": completion, "six_shots": completion, "compact": compact}
+    return {**found, "compact_any": compact_any or compact}
 
 
 def _completed(problem: Problem) -> str:
@@ -252,14 +242,7 @@ def _equation(problem: Problem) -> str:
     return f"{' '.join(map(str, problem.numbers))} = {problem.target}"
 
 
-PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = {
-    "json": _tagged,
-    "tier": _tagged,
-    "completion": _completed,
-    "six_shots": _completed,
-    "compact": _equation,
-    "compact_any": _equation,
-}
+PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = by_style(_tagged, _completed, _equation)
 """Prompt -> a problem as the conjecturer is to write it."""
 
 SIZELESS_PROMPTS = {"compact_any"}

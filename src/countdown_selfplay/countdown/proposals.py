@@ -1,7 +1,5 @@
 """What a conjecturer wrote, parsed once: a problem, or the reason why there is none. Never raises."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable
@@ -12,7 +10,7 @@ from functools import partial
 from ..options import is_whole
 from ..registry import Registry
 from .problem import MAX_MAGNITUDE, MAX_NUMBERS, Problem
-from .prompts import COMPLETION_STOP, json_example
+from .prompts import COMPLETION_STOP, by_style, json_example
 from .verifier import CLOSE, OPEN, completion_text, outside_thinking
 
 MAX_PROPOSAL_CHARS = 512
@@ -133,15 +131,7 @@ def _parse_completion(text: str) -> Proposal:
 
 
 PROPOSAL_PARSERS: Registry[Callable[[str], Proposal]] = Registry(
-    "proposal style",
-    {
-        "json": _parse_json,
-        "tier": _parse_json,
-        "completion": _parse_completion,
-        "six_shots": _parse_completion,
-        "compact": partial(_parse_words, _COMPACT),
-        "compact_any": partial(_parse_words, _COMPACT),
-    },
+    "proposal style", by_style(_parse_json, _parse_completion, partial(_parse_words, _COMPACT))
 )
 
 _JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1))

@@ -3,8 +3,6 @@ the prover's a bare solution or a search that tries, goes back and concludes.
 
 Every statement in a trace is true: the steps are exact arithmetic, and a dead end is one by the exact solver."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from fractions import Fraction
@@ -77,7 +75,6 @@ def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
 
 
 def _proposed(problem: Problem, domain: CountdownDomain) -> str:
-    """A proposal as a conjecturer writes it."""
     return PROPOSAL_TEXTS[domain.conjecturer_prompt](problem)
 
 
@@ -113,7 +110,6 @@ def _helping(problem: Problem, domain: CountdownDomain, kinds: Sequence[str]) ->
 
 
 def nums_of(problem: Problem) -> Row:
-    """The problem itself as columns."""
     return {"numbers": list(problem.numbers), "target": problem.target}
 
 

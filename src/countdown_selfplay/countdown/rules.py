@@ -1,7 +1,5 @@
 """The rule set of a run: one frozen object that training and evaluation share and that every result file records."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
@@ -34,8 +32,7 @@ class Rules:
     score_tagged: the score of answer tags whatever is in them, malformed, empty or inside the thinking (the program
         of Allen and Ståblein: 0.1); None: `score_invalid`, as in the text of section 3.2. Bare answers have no tags.
 
-    Raises ConfigError for values outside these.
-    """
+    Raises ConfigError for values outside these."""
 
     integers_only: bool = False
     use_all: bool = True
@@ -72,11 +69,10 @@ class Rules:
         return self.score_invalid if self.score_tagged is None or self.answer_format == "bare" else self.score_tagged
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain JSON values."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Rules:
+    def from_dict(cls, values: Mapping[str, Any]) -> "Rules":
         """The rule set that `to_dict` wrote; absent fields take their defaults, unknown ones are a ConfigError."""
         known = [field.name for field in fields(cls)]
         unknown = [str(name) for name in values if name not in known]

@@ -3,8 +3,6 @@
 No eval, no ast, no signal, no thread-local state; at most `max_chars` characters of expression are ever parsed. The
 answers of a text are found by `find`, never a regex, in a time that is linear in its length."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum

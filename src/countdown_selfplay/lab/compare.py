@@ -1,8 +1,6 @@
 """Arms of one or several evaluations (training seeds) against a baseline, on the same problems in the same setting:
 pass@k differences with intervals, what their number does to them, and their tables."""
 
-from __future__ import annotations
-
 import glob
 import json
 import math
@@ -54,7 +52,7 @@ class Result:
     truncated_rate: float = 0.0
     dtype: str | None = None
 
-    def only(self, keys: Sequence[str]) -> Result:
+    def only(self, keys: Sequence[str]) -> "Result":
         """The same evaluation on these problems, in this order."""
         place = {key: i for i, key in enumerate(self.keys)}
         return replace(self, keys=list(keys), correct=[self.correct[place[key]] for key in keys])
@@ -72,8 +70,7 @@ def load_arms(words: Sequence[str]) -> list[Arm]:
     """One arm per word: a file of `eval` (.jsonl or .json), a run folder (what its evaluation.json says after
     training; `RUN:before` for before), or `name=PATH,PATH` with one path or pattern per training seed.
 
-    DataError for a path that is not there, is not a result or is given twice, and for two arms with one name.
-    """
+    DataError for a path that is not there, is not a result or is given twice, and for two arms with one name."""
     found = [(name, [load_result(path) for path in paths]) for name, paths in map(split_arm, words)]
     names = [name or _short(results[0].path) for name, results in found]
     if len(set(names)) < len(names):
@@ -291,16 +288,12 @@ class Comparison:
         return notes
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         return {
-            "arms": self.arms,
-            "problems": self.problems,
-            "training_seeds": self.seeds,
-            "resamples": self.resamples,
+            "arms": self.arms, "problems": self.problems, "training_seeds": self.seeds, "resamples": self.resamples,
             "pass_at": {arm: {str(k): self.values[arm, k].to_dict() for k in self.ks} for arm in self.arms},
             "differences": [{"arm": d.arm, "minus": self.arms[0], **asdict(d)} for d in self.differences],
             "notes": self.notes(),
-        }
+        }  # fmt: skip
 
 
 def compare_arms(
@@ -310,8 +303,7 @@ def compare_arms(
 
     The evaluations must be aligned (`aligned_arms`). With one evaluation per arm a resample draws problems (paired);
     if an arm has several, the spread over training seeds comes on top (two_level_bootstrap). pass@k is unbiased
-    for each evaluation's own n, so these may differ. ConfigError with fewer than two arms or a k above the least n.
-    """
+    for each evaluation's own n, so these may differ. ConfigError with fewer than two arms or a k above the least n."""
     if len(arms) < 2:
         raise ConfigError(f"A comparison needs at least two arms, got {len(arms)}.")
     least = min(result.n for arm in arms for result in arm.results)
@@ -346,7 +338,6 @@ def compare_arms(
 
 
 def rows_of(found: Comparison) -> list[tuple[str, ...]]:
-    """A header and one row per difference, as plain text."""
     head = ["arm", "pass@k", found.arms[0], "arm's", "difference", "95% interval"]
     head += [f"Bonferroni ({len(found.differences)})", "p", "p (Holm)"]
     rows = [tuple(head)]
@@ -376,7 +367,7 @@ def latex(found: Comparison) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def figure(found: Comparison) -> Figure:
+def figure(found: Comparison) -> "Figure":
     """pass@k of every arm against k (logarithmic), each with its own 95% interval. The intervals are not paired: two
     that overlap may still differ."""
     from .report.pictures import Curve, line_chart

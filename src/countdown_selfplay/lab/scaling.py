@@ -1,8 +1,6 @@
 """Scaling fits of the cumulative solve rate: the curve of a run, the fit of an arm with the interval of its asymptote
 (how it moves with runs and problems, and with the noise of independent points), and checks of a fit."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable, Sequence
@@ -58,8 +56,7 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Scalin
     that a run counted, where it did); `rate` is the column of that name, else a metric that ends in
     cumulative_solve_rate, else eval_pass@1. A rate of that ending, and any rate that never falls, is taken for a
     cumulative one. The rates of a run folder that holds FIRST_SOLVED are counted from it. DataError if there is no
-    file, no such column, or a value that is not a finite number.
-    """
+    file, no such column, or a value that is not a finite number."""
     place = Path(path)
     run = place if place.is_dir() else None
     if run is not None:
@@ -160,8 +157,7 @@ class ScalingArm:
     interval: 95% interval of the asymptote; None if the fit or more than 5% of the resampled fits failed, or the data
     cannot give one. over: what the interval is over, or why there is none. failed: share of resampled fits that
     failed. draws: of the asymptote. values: the asymptote as a mean over runs (rows) and problems (columns; one where
-    they are not known), see influences; None for the independent points of one run.
-    """
+    they are not known), see influences; None for the independent points of one run."""
 
     name: str
     fit: ScalingFit
@@ -173,18 +169,13 @@ class ScalingArm:
     values: np.ndarray | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
         fitted = ("converged", "reason", "asymptote", "c_mid", "slope", "initial", "residual")
         return {
-            "name": self.name,
-            "runs": len(self.curves),
-            "points": sum(len(curve.compute) for curve in self.curves),
-            **{name: getattr(self.fit, name) for name in fitted},
-            "standard_error": self.fit.error,
-            "interval": None if self.interval is None else self.interval.to_dict(),
-            "interval_over": self.over,
+            "name": self.name, "runs": len(self.curves), "points": sum(len(curve.compute) for curve in self.curves),
+            **{name: getattr(self.fit, name) for name in fitted}, "standard_error": self.fit.error,
+            "interval": None if self.interval is None else self.interval.to_dict(), "interval_over": self.over,
             "failed_resamples": self.failed,
-        }
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -197,7 +188,7 @@ class Points:
     drop_below: float
 
     @classmethod
-    def of(cls, runs: Sequence[ScalingCurve | Series], drop_below: float) -> Points:
+    def of(cls, runs: Sequence[ScalingCurve | Series], drop_below: float) -> "Points":
         """DataError for no run, or one that is not a curve."""
         if not runs:
             raise DataError("A scaling fit needs at least one run.")
@@ -212,7 +203,6 @@ class Points:
         return [(curve.compute[keep], curve.rate[keep]) for curve, keep in zip(self.curves, self.kept, strict=True)]
 
     def pooled(self) -> tuple[np.ndarray, np.ndarray]:
-        """Compute and rate of all kept points."""
         x_N, y_N = (np.concatenate(part) for part in zip(*self.series(), strict=True))
         return x_N, y_N
 
@@ -237,8 +227,7 @@ def fit_arm(
     names its problems: over problems alone. One run whose points are independent: a bootstrap of residuals, over the
     noise of the points alone. One cumulative run: none. recenter: each run begins anew at its first point that is kept
     (ScalingCurve.recentred). No interval covers the chance that the curve is not a sigmoid:
-    tools/scaling_checks.py looks for that. DataError for a run that is not a curve.
-    """
+    tools/scaling_checks.py looks for that. DataError for a run that is not a curve."""
     if recenter:
         runs = [(run if isinstance(run, ScalingCurve) else curve_of(*run)).recentred(drop_below) for run in runs]
         drop_below = 0
@@ -287,8 +276,7 @@ def influences(fit: ScalingFit, curves: Sequence[ScalingCurve], kept: Sequence[n
     jackknife, Efron 1982) A moves by k . r, r the run's residuals and k the first row of (J'J)^-1 J', where J holds
     the curve's derivatives at all points by A, log C_mid and B; and by (1 - sum k) / S times the residual of the run's
     first rate, for R0 is the mean of these. A rate is a mean over problems, so a run's value is one, too. `kept`: the
-    points of each curve that were fitted.
-    """
+    points of each curve that were fitted."""
     x_N = np.concatenate([curve.compute[keep] for curve, keep in zip(curves, kept, strict=True)])
     J_N3 = jacobian(fit, x_N)
     k_N = np.linalg.solve(J_N3.T @ J_N3, J_N3.T)[0]
@@ -324,8 +312,7 @@ def residual_draws(
     interval held the truth on 90% of simulated curves). Where neighbouring residuals are correlated (lag-1 correlation
     above 2 / sqrt(N)) they are drawn in circular blocks of N^(1/3); elsewhere singly, for the fit itself makes
     residuals alternate, and blocks would then understate the noise. The draws are spread by Student's t over the
-    normal quantile: the size of the noise rests on N - 3 degrees of freedom.
-    """
+    normal quantile: the size of the noise rests on N - 3 degrees of freedom."""
     residual = y_N - fit(x_N)
     count, d = len(x_N), residual - residual.mean()
     squares, lag = float((d**2).sum()), float((d[1:] * d[:-1]).sum())

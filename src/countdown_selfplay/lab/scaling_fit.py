@@ -1,7 +1,5 @@
 """The sigmoid that SGS (2026) fits to the cumulative solve rate, on log compute and with bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -25,8 +23,7 @@ class ScalingCurve:
 
     cumulative: whether the rate is a share of problems that only grows, so that its points are not independent.
     problems: their keys, and first: the number of the point from which on each is solved (len(compute): never); None
-    where a run does not say.
-    """
+    where a run does not say."""
 
     compute: np.ndarray
     rate: np.ndarray
@@ -34,7 +31,7 @@ class ScalingCurve:
     problems: tuple[str, ...] | None = None
     first: np.ndarray | None = None
 
-    def recentred(self, drop_below: float) -> ScalingCurve:
+    def recentred(self, drop_below: float) -> "ScalingCurve":
         """The points from `drop_below` on, with compute counted from the first of them (SGS 2026, appendix A: the
         gains after the low-compute phase). Itself without a point there."""
         cut = int((self.compute < drop_below).sum())
@@ -86,8 +83,7 @@ def fit_scaling_curve(
     The fit searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each pair the
     best asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend on. A fit
     whose best point lies on a bound, or whose asymptote has a standard error above 0.1, did not see the curve bend: it
-    is reported as failed instead of giving a number. DataError for lists that do not match or are out of range.
-    """
+    is reported as failed instead of giving a number. DataError for lists that do not match or are out of range."""
     x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
     if len(x) != len(y):
         raise DataError(f"`compute` and `rate` must be of one length, got {len(x)} and {len(y)}.")

@@ -3,8 +3,6 @@
 Allen and Ståblein and Task Difficulty and Diversity start self-play from the checkpoint of such a pipeline (SFT, then
 IPO or RLOO). docs/warm_starts.md."""
 
-from __future__ import annotations
-
 from ..evaluation.sampling import demonstration_ids, pair_ids
 from .configs import IPOArguments, IPOSettings, SFTArguments, SFTSettings, WarmStartArguments
 from .demonstrations import generated_rows
@@ -13,18 +11,7 @@ from .readers import clean_demonstrations
 from .training import TokenizedDPOTrainer
 
 __all__ = [
-    "IPOArguments",
-    "IPOSettings",
-    "Kept",
-    "PreferencePair",
-    "SFTArguments",
-    "SFTSettings",
-    "ScoredSample",
-    "TokenizedDPOTrainer",
-    "WarmStartArguments",
-    "clean_demonstrations",
-    "demonstration_ids",
-    "generated_rows",
-    "make_preference_pairs",
-    "pair_ids",
-]
+    "IPOArguments", "IPOSettings", "Kept", "PreferencePair", "SFTArguments", "SFTSettings", "ScoredSample",
+    "TokenizedDPOTrainer", "WarmStartArguments", "clean_demonstrations", "demonstration_ids", "generated_rows",
+    "make_preference_pairs", "pair_ids",
+]  # fmt: skip

@@ -1,8 +1,6 @@
 """Demonstrations of the exact offline generator: for every role, and of the Critic-Discernment Game for models that do
 not know it (Wang et al. 2025, section 4.1, imitate a larger model's play)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Collection
 from dataclasses import replace

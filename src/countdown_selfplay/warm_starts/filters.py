@@ -1,8 +1,6 @@
 """Rows that may be trained on, with the reasons for those that may not, and preference pairs of scored samples: pure
 functions of the rows and a seed."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter
@@ -28,7 +26,6 @@ class Kept(Generic[T]):
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, row: T, reason: str | None) -> None:
-        """Count a row, and keep it unless there is a reason against it."""
         self.read += 1
         if reason is None:
             self.rows.append(row)
@@ -37,7 +34,6 @@ class Kept(Generic[T]):
 
     @property
     def reasons(self) -> str:
-        """The reasons with their counts, or "none"."""
         return ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items())) or "none"
 
     def sentence(self, what: str) -> str:

@@ -1,8 +1,6 @@
 """Memory of the warm starts and of iterated play: whole weights while models sample, an engine's share while one model
 trains."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

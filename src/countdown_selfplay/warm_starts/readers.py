@@ -5,8 +5,6 @@ Corpora of other projects hold a row's problem in the text of its prompt (Allen 
 `completion`). The prompt is rendered again from the problem, so that a model is trained on the prompts that it will be
 asked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -154,7 +152,6 @@ def read_preferences(
 
 
 def _preference(row: Mapping[str, Any], name: str, index: int) -> str:
-    """The completion in a column: a text, or the last message of a chat."""
     value = row.get(name)
     text = _text_in(value[-1:] if isinstance(value, list) else value)
     if not text:

@@ -3,8 +3,6 @@ Critic-Discernment Game, provers and a conjecturer of up to four numbers for a p
 self-guided self-play. Runs of `countdown-selfplay sft` make them side by side, each into a folder that is there once
 it is whole."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -46,7 +44,6 @@ class Job:
 
     @property
     def command(self) -> list[str]:
-        """The program and its arguments."""
         given = {**self.options, "output_dir": self.begun, "disable_tqdm": "true"}
         words = [sys.executable, "-m", "countdown_selfplay.cli.main", "sft", "--recipe", self.recipe]
         for name, value in given.items():
@@ -113,7 +110,6 @@ def _finish(job: Job, code: int) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Rows as JSONL; the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
@@ -128,7 +124,6 @@ FOUR = ProblemSpec((2, 3, 4), number_low=1, number_high=12, target_low=1, target
 
 
 def made(folder: Path) -> bool:
-    """Whether a finished model lies there."""
     return (folder / "config.json").exists()
 
 

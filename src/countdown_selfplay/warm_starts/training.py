@@ -5,8 +5,6 @@ SFTTrainer takes rows with `input_ids` and `labels` as they are. DPOTrainer alwa
 log-ratios over tokens, so two private methods of it are overridden; tests/warm_starts/trainer/test_warm_starts.py
 asserts that they exist in the pinned TRL with these parameters."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +18,7 @@ from torch.utils.data import BatchSampler
 from transformers import TrainerCallback
 from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
-from .. import (
-    __version__,
-    _trl,
-)
+from .. import __version__, _trl
 from ..asking import ready
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
@@ -72,20 +67,17 @@ def trainer_of(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any,
     engine = choose_engine(args)
     if engine.shards_weights:  # the engine brings each process its part
         model = model.cpu()
-    trainer = _stock(ids, model, tokenizer, args, peft_config)
+    given: dict[str, Any] = {"args": args, "train_dataset": Dataset.from_list(ids), "processing_class": tokenizer}
+    given |= {"model": model, "peft_config": peft_config}
+    if "input_ids" in ids[0]:
+        trainer: Any = FilledSFTTrainer(**given)
+    else:  # with an adapter TRL takes the base as reference; else a copy of these weights, not a reload of their path
+        reference = None if peft_config is not None else copy.deepcopy(model)
+        trainer = TokenizedDPOTrainer(ref_model=reference, **given)
     engine.wrapped = lambda: trainer.model_wrapped
     engine.bind(trainer.accelerator, None, args.max_grad_norm)
     trainer.engine = engine
     return trainer
-
-
-def _stock(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any, peft_config: Any) -> Any:
-    given: dict[str, Any] = {"args": args, "train_dataset": Dataset.from_list(ids), "processing_class": tokenizer}
-    given |= {"model": model, "peft_config": peft_config}
-    if "input_ids" in ids[0]:
-        return FilledSFTTrainer(**given)
-    # With an adapter TRL takes the base as reference; else a copy of these weights, not a reload of their path.
-    return TokenizedDPOTrainer(ref_model=None if peft_config is not None else copy.deepcopy(model), **given)
 
 
 def train(trainer: Any, tokenizer: Any, chat: bool = False) -> tuple[Any, float]:
@@ -328,7 +320,6 @@ class MetricsFile(TrainerCallback):
 
 
 def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str, data: str, table: str) -> None:
-    """README.md of the finished folder."""
     args = trainer.args
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     rows = {"learning rate": args.learning_rate, "rows per optimizer step": batch, "seed": args.seed}
@@ -339,15 +330,8 @@ def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str
     text = card(
         f"countdown-selfplay {script.role}, warm-started with {method}",
         f"Trained with countdown-selfplay {__version__} on TRL's {name}, {trainer.state.global_step} optimizer steps.",
-        rows,
-        script.played.to_dict(),
-        (method,),
-        base=path,
-        place=args.output_dir,
-        said=said,
+        rows, script.played.to_dict(), (method,), base=path, place=args.output_dir, said=said,
         results=f"Measured at temperature {heat:g}:\n\n```\n{table}\n```" if table else "",
-        command=command_line(sys.argv),
-        prompt=example_prompt(script.played, script.role),
-        sampling=script.sampling,
-    )
+        command=command_line(sys.argv), prompt=example_prompt(script.played, script.role), sampling=script.sampling,
+    )  # fmt: skip
     (Path(args.output_dir) / "README.md").write_text(text, encoding="utf-8")

@@ -1,7 +1,5 @@
 """Whole weights where an engine would cut a model up, or has cut it up."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@
 Nothing is evaluated here: sums are read by Countdown's parser, boards by `ast.literal_eval`, polynomials by a grammar.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict
@@ -151,18 +149,12 @@ def _bitwise(answer: str, entry: Entry) -> float:
 
 
 OURS: dict[str, Scorer] = {
-    "countdown": _number_game(lambda entry: entry["metadata"]["target"]),
-    "puzzle24": _number_game(lambda entry: 24),
-    "string_insertion": _board("".join, 0.1),
-    "spiral_matrix": _board(_spaced, 0.1),
-    "binary_matrix": _board(_rows, 0.1),
-    "n_queens": _board(_rows, 0.5),
-    "polynomial_multiplication": _polynomial(derived=False),
-    "simple_integration": _polynomial(derived=True),
-    "bitwise_arithmetic": _bitwise,
-    "coin_flip": _coin_flip,
-    "game_of_life_halting": _halting,
-}
+    "countdown": _number_game(lambda entry: entry["metadata"]["target"]), "puzzle24": _number_game(lambda entry: 24),
+    "string_insertion": _board("".join, 0.1), "spiral_matrix": _board(_spaced, 0.1),
+    "binary_matrix": _board(_rows, 0.1), "n_queens": _board(_rows, 0.5),
+    "polynomial_multiplication": _polynomial(derived=False), "simple_integration": _polynomial(derived=True),
+    "bitwise_arithmetic": _bitwise, "coin_flip": _coin_flip, "game_of_life_halting": _halting,
+}  # fmt: skip
 _NO_NUMBER = re.compile(r"(?<![a-z])(?:nan|inf(?:inity)?)j?(?![a-z])", re.IGNORECASE)
 
 
@@ -182,8 +174,7 @@ def score(task: str, dataset: Any, entry: Entry, answer: str) -> float:
     right one; `nan` and `inf`, which compare as no number does; and any text where the right answer is an empty one.
 
     The scorers that are played compute from the text alone. One that asks Python for anything that it audits (PEP 578:
-    to compile, execute, import, open, start a process) is not let, and the process ends with the score 0.
-    """
+    to compile, execute, import, open, start a process) is not let, and the process ends with the score 0."""
     global _watched
     right, said = str(entry["answer"]), answer.strip()
     if len(said) > LONGER * len(right) + MORE:

@@ -1,8 +1,6 @@
 """Which tasks of reasoning-gym can be played, and the levels of their settings: by a table that was measured
 (gym_tasks.json, made by `python -m tools.gym_tasks`; docs/gym_tasks.md shows it), and by what a user leaves of it."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import json
@@ -39,7 +37,6 @@ class Task:
 
     @property
     def lowest(self) -> int:
-        """The least sum of its levels."""
         return sum(low for _, low, _ in self.ranges)
 
     @property
@@ -163,7 +160,6 @@ def read_proposal(text: str) -> tuple[str, dict[str, int]] | None:
 
 @lru_cache(maxsize=64)
 def levels_of_sum(task: Task, total: int) -> tuple[tuple[int, ...], ...]:
-    """All levels of the task's settings that add up to `total`."""
     return tuple(levels for levels in _all_levels(task) if sum(levels) == total)
 
 

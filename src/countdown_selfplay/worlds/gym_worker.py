@@ -3,10 +3,7 @@
 
 Its generators draw from generators of their own, most of them; what is global is set before each call: Python's and
 NumPy's random numbers, and the day's date, which `time_intervals` reads. The order of sets is fixed by the worker's
-PYTHONHASHSEED. So a problem is a function of (task, levels, seed) and of the package's version.
-"""
-
-from __future__ import annotations
+PYTHONHASHSEED. So a problem is a function of (task, levels, seed) and of the package's version."""
 
 import datetime
 import io
@@ -28,7 +25,7 @@ from . import gym_scorers
 
 class _Date(datetime.date):
     @classmethod
-    def today(cls) -> _Date:
+    def today(cls) -> "_Date":
         return cls(2025, 1, 1)
 
 

@@ -1,8 +1,6 @@
 """A distribution for each setting of a domain whose problems have levels (`domain.settings`), learned by REINFORCE:
 the factorized policy of Task Difficulty and Diversity (Jin, Shen and Fang, section 3.4) on levels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,8 +35,7 @@ class FactorizedLevels(Rungs):
     Logits z begin at 0 and take one step of gradient ascent a round, over the problems that were played and drew from
     the distribution: z += learning_rate x (mean[(r - b) (1_a - q)] + entropy x dH/dz), with r = 4p(1 - p), the reward
     of `learnability`, dH/dz = -q (ln q + H), and b the mean of r so far, which keeps `baseline` of the past; in the
-    first round that round's own. No problem played: no step. learning_rate 0: uniform for good.
-    """
+    first round that round's own. No problem played: no step. learning_rate 0: uniform for good."""
 
     metrics: Sequence[Metric] = LEVELS
 
@@ -126,7 +123,6 @@ class FactorizedLevels(Rungs):
 
 
 def _of(kind: str, settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The names of a kind's distributions."""
     return [f"{kind}.{name}" for name in settings[kind]]
 
 

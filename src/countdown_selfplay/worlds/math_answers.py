@@ -2,10 +2,7 @@
 
 math-verify is lenient: it drops units (`2ab` is 2), takes the right side of any equation (`1=2=5` is 5) and the left
 side of an approximation, and reads a per cent as a number and as its hundredth. All that is decided here, and only
-values are left to it.
-"""
-
-from __future__ import annotations
+values are left to it."""
 
 import re
 from dataclasses import dataclass
@@ -28,14 +25,9 @@ _BLANK = re.compile(r"\\(?:text|mbox)\s*\{\s*\}|\\q?quad(?![A-Za-z])|~|(?<!\\)\\
 _GAP = re.compile(r"[0-9] [0-9]")
 
 _SIGNS = {
-    "=": "=",
-    "<": "< \\lt",
-    ">": "> \\gt",
-    "\\le ": "≤ <= \\le \\leq \\leqslant",
-    "\\ge ": "≥ >= \\ge \\geq \\geqslant",
-    "\\ne ": "≠ != \\ne \\neq \\not=",
-    "\\in ": "∈ \\in",
-}
+    "=": "=", "<": "< \\lt", ">": "> \\gt", "\\le ": "≤ <= \\le \\leq \\leqslant",
+    "\\ge ": "≥ >= \\ge \\geq \\geqslant", "\\ne ": "≠ != \\ne \\neq \\not=", "\\in ": "∈ \\in",
+}  # fmt: skip
 _SPELLED = {spelled: sign for sign, words in _SIGNS.items() for spelled in words.split()}
 _OTHERS = (
     r"approx(?:eq)?|sim(?:eq)?|cong|equiv|doteq|asymp|propto|ll|gg|notin|ni|(?:sub|sup)set(?:eq)?|to|gets|mapsto|implies"
@@ -57,34 +49,14 @@ _WORDS = re.compile(
 )
 _BARE_WORDS = re.compile(r"(?<![A-Za-z\\])(?P<words>[A-Za-z]+(?:[ /.][A-Za-z/. ]*)?)(?:\^\{?(?P<power>[0-9])\}?)?")
 _DEGREES = re.compile(r"(?:\^\{?(?:\\circ|°)\}?|°|\\degree)")
-_UNITS = {
-    "meter": "m metre",
-    "kilometer": "km kilometre",
-    "centimeter": "cm centimetre",
-    "millimeter": "mm millimetre",
-    "inch": "in",
-    "foot": "ft feet",
-    "yard": "yd",
-    "mile": "mi",
-    "gram": "g gm",
-    "kilogram": "kg",
-    "pound": "lb",
-    "ounce": "oz",
-    "liter": "l litre",
-    "milliliter": "ml millilitre",
-    "second": "s sec",
-    "minute": "min",
-    "hour": "h hr",
-    "day": "",
-    "week": "",
-    "month": "",
-    "year": "yr",
-    "dollar": "",
-    "cent": "",
-    "degree": "deg",
-    "unit": "",
-}
-_UNIT_OF = {alias: unit for unit, aliases in _UNITS.items() for alias in (unit, *aliases.split())}
+_UNITS = (
+    "meter m metre, kilometer km kilometre, centimeter cm centimetre, millimeter mm millimetre, inch in, "
+    "foot ft feet, yard yd, mile mi, gram g gm, kilogram kg, pound lb, ounce oz, liter l litre, "
+    "milliliter ml millilitre, second s sec, minute min, hour h hr, day, week, month, year yr, dollar, cent, "
+    "degree deg, unit"
+)
+"""Each with its other spellings."""
+_UNIT_OF = {alias: unit for unit, *more in map(str.split, _UNITS.split(", ")) for alias in (unit, *more)}
 _POWERS = {"square": "2", "sq": "2", "squared": "2", "cubic": "3", "cu": "3", "cubed": "3"}
 _FACTORS = {"dozen", "hundred", "thousand", "million", "billion", "trillion"}
 
@@ -193,7 +165,6 @@ def _relations(text: str) -> tuple[str, ...]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between its outer commas."""
     parts, depth, start = [], 0, 0
     for i, sign in enumerate(text):
         depth += (sign in "([{") - (sign in ")]}")

@@ -1,8 +1,6 @@
 """Whether two mathematical values are equal, by math-verify; for worker processes alone (workers.py), which import it
 before their first deadline begins."""
 
-from __future__ import annotations
-
 import logging
 import re
 from functools import lru_cache

@@ -1,34 +1,20 @@
 """Questions of mathematics with checked answers: GSM8K, MATH, or any file of questions and answers (Wang et al.)."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
 from annotated_types import Gt
 
-from ..contract.critique import (
-    NOT_CRITICAL,
-    Message,
-    critique_prompt,
-    first_error_prompt,
-    hints_rejection_in,
-    read_marked,
-    reads_wrong,
-    recheck_prompt,
-    rejections_in,
-    revise_prompt,
-    step_prompt,
-)
+from ..contract import critique as paper
 from ..contract.domain import BaseDomain, Critique
 from ..errors import ConfigError, DataError
 from ..registry import Count
 from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of
-from .workers import Unchecked, Workers
+from .workers import REASONS, Pooled, Unchecked
 
 _SCAN = 8192  # characters of a completion, from its end, in which an answer is looked for
 _SIMPLE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
@@ -51,9 +37,6 @@ class Reason(StrEnum):
     """The checker raised."""
     BATCH_TIMED_OUT = "batch_timed_out"
     """The time of the whole batch was up before its turn came or ended."""
-
-
-_UNCHECKED = {Reason.TIMED_OUT, Reason.DIED, Reason.ERROR, Reason.BATCH_TIMED_OUT}
 
 
 @dataclass(frozen=True)
@@ -83,8 +66,7 @@ class MathVerdict:
 
     @property
     def unchecked(self) -> bool:
-        """Whether the checker came to no verdict."""
-        return self.reason in _UNCHECKED
+        return self.reason in REASONS
 
     @property
     def vote(self) -> str | None:
@@ -93,24 +75,21 @@ class MathVerdict:
 
 
 @dataclass
-class MathQA(BaseDomain[Question], Critique):
+class MathQA(Pooled, BaseDomain[Question], Critique):
     """Rows with `question` and `answer` (GSM8K's, where the answer stands behind ####), or `problem` and `answer` or
     `solution` (MATH's, where it stands in the last \\boxed{}).
 
     Answers stand in \\boxed{}, the last one counts, and are compared by math-verify (extra `math`) in processes of
     their own: `workers` of them, each answer within `deadline` seconds. A domain without proposals: it plays
-    propose_and_solve on its data set alone, and critic_discernment.
-    """
+    propose_and_solve on its data set alone, and critic_discernment."""
 
     workers: Count = 2
     deadline: Annotated[float, Gt(0)] = 10.0
-    _pool: Workers | None = field(default=None, init=False, repr=False, compare=False)
 
     columns = ("question", "problem", "answer", "solution")
-    """Columns of data sets that hold the problem itself."""
+    checker = "countdown_selfplay.worlds.math_check:check"
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> Question:
-        """The question of a row; DataError names row and column."""
         name = next((name for name in ("question", "problem") if row.get(name)), None)
         if name is None:
             raise DataError(
@@ -155,23 +134,17 @@ class MathQA(BaseDomain[Question], Critique):
 
     def _checked(self, items: Sequence[list[str]]) -> list[Any]:
         """What math_check.check says of each, in the pool."""
-        if not items:
-            return []
-        if importlib.util.find_spec("math_verify") is None:
+        if items and importlib.util.find_spec("math_verify") is None:
             raise ConfigError(
                 "The domain 'math_qa' compares answers with math-verify, which is not installed; "
                 "`pip install 'countdown-selfplay[math]'`."
             )
-        if self._pool is None:
-            self._pool = Workers("countdown_selfplay.worlds.math_check:check", self.workers, self.deadline)
-        return list(self._pool.map(items))
+        return self.checked(items)
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """The end token alone."""
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a result records."""
         return {"domain": "math_qa", "checker": "math-verify", "deadline": self.deadline}
 
     @property
@@ -180,23 +153,23 @@ class MathQA(BaseDomain[Question], Critique):
 
     def critique_row(self, problem: Question, answer: str) -> dict[str, Any]:
         """Figure 6."""
-        return self._row(problem, critique_prompt(problem.text, answer))
+        return self._row(problem, paper.critique_prompt(problem.text, answer))
 
     def read_critique(self, text: str, answer: str) -> str | None:
         """From its one marker on (appendix A)."""
-        return read_marked(text)
+        return paper.read_marked(text)
 
     def revise_row(self, problem: Question, answer: str, critique: str) -> dict[str, Any]:
         """Figure 7, whose first turn is the bare question."""
-        return self._row(problem, revise_prompt([{"role": "user", "content": problem.text}], answer, critique))
+        return self._row(problem, paper.revise_prompt([{"role": "user", "content": problem.text}], answer, critique))
 
     def rejections(self, text: str) -> int:
         """How often the boxed sentence of figure 7 stands in it."""
-        return rejections_in(text)
+        return paper.rejections_in(text)
 
     def hints_rejection(self, text: str) -> bool:
         """Whether its sentence does, boxed or not."""
-        return hints_rejection_in(text)
+        return paper.hints_rejection_in(text)
 
     def steps(self, problem: Question, answer: str) -> list[str]:
         """What stands between blank lines (appendix A)."""
@@ -204,28 +177,24 @@ class MathQA(BaseDomain[Question], Critique):
 
     def step_row(self, problem: Question, answer: str, step: str) -> dict[str, Any]:
         """In words of ours: the paper's figure 9 repeats figure 5."""
-        return self._row(problem, step_prompt(problem.text, answer, step))
+        return self._row(problem, paper.step_prompt(problem.text, answer, step))
 
     def calls_wrong(self, text: str) -> bool | None:
-        """What the last box says."""
-        return reads_wrong(text)
+        return paper.reads_wrong(text)
 
     def annotate_row(self, problem: Question, steps: Sequence[str]) -> dict[str, Any]:
         """Figure 8: a larger model, or a person, names the first wrong step."""
-        return self._row(problem, first_error_prompt(problem.text, steps))
+        return self._row(problem, paper.first_error_prompt(problem.text, steps))
 
     def recheck_row(self, problem: Question, answer: str) -> dict[str, Any]:
         """Figure 10, whose first turn is the bare question."""
-        return self._row(problem, recheck_prompt([{"role": "user", "content": problem.text}], answer))
+        return self._row(problem, paper.recheck_prompt([{"role": "user", "content": problem.text}], answer))
 
-    def _row(self, problem: Question, prompt: list[Message]) -> dict[str, Any]:
+    def _row(self, problem: Question, prompt: list[paper.Message]) -> dict[str, Any]:
         return self.prove_row(problem) | {"prompt": prompt}
 
-    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
-        return {**self.__dict__, "_pool": None}
 
-
-def question_prompt(question: str) -> list[Message]:
+def question_prompt(question: str) -> list[paper.Message]:
     """Figure 5, with the dollar signs, the headings' #### and the line break before "Where" of the authors' data."""
     asked = (
         "Solve the following math problem efficiently and clearly:\n"
@@ -239,7 +208,7 @@ def question_prompt(question: str) -> list[Message]:
 
 def read_answer(text: str) -> MathVerdict:
     """What stands in the last box; WRONG stands for "not yet compared"."""
-    answer, count, too_long = last_box(str(text)[-_SCAN:].replace(NOT_CRITICAL, ""))
+    answer, count, too_long = last_box(str(text)[-_SCAN:].replace(paper.NOT_CRITICAL, ""))
     if too_long:
         return MathVerdict(Reason.TOO_LONG, n_answers=count)
     return MathVerdict(Reason.NO_ANSWER if answer is None else Reason.WRONG, answer, count)

@@ -3,8 +3,6 @@
 `HeldOutTasks` is a TaskProvider by its methods, as OpenEnv asks for (openenv/core/env_server/interfaces.py), and needs
 nothing of OpenEnv. `served` is its application: an episode is a task and one answer, judged by the verifier."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -48,11 +46,9 @@ class HeldOutTasks:
         return self.held_out[index]
 
     def list_splits(self) -> list[str]:
-        """["test"]."""
         return [SPLIT]
 
     def num_tasks(self, split: str) -> int:
-        """How many tasks the split has."""
         if split != SPLIT:
             raise NoTask(f"There is no split '{split}'; the held-out problems are the split '{SPLIT}'.")
         return len(self.held_out)
@@ -63,11 +59,9 @@ class HeldOutTasks:
         return {"id": self.domain.key(problem), "index": index, **self.domain.prove_row(problem)}
 
     def get_task_range(self, split: str, start: int | None = None, stop: int | None = None) -> list[dict[str, Any]]:
-        """The tasks of a slice."""
         return [self.get_task(split, index) for index in range(self.num_tasks(split))[start:stop]]
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """All tasks of the split."""
         return self.get_task_range(split)
 
 

@@ -2,8 +2,6 @@
 (Stojanovski et al. 2025, "Reasoning Gym: Reasoning Environments for Reinforcement Learning with Verifiable Rewards",
 arXiv 2505.24760)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +19,7 @@ from ..random_state import seed_from
 from ..registry import Count
 from .gym_tasks import Task, levels_of_sum, read_proposal, table, tasks_of
 from .math_qa import Reason
-from .workers import Unchecked, Workers
+from .workers import Pooled, Unchecked
 
 HELD_OUT = 1 << 30
 """Seeds from here on are held out; training draws smaller ones."""
@@ -83,7 +81,7 @@ class Read:
 
 
 @dataclass
-class ReasoningGym(BaseDomain[GymProblem]):
+class ReasoningGym(Pooled, BaseDomain[GymProblem]):
     """Problems of one task of reasoning-gym (extra `gym`), or of a mixture of tasks in equal parts.
 
     task: a name, or a list of names. levels: of each setting of a task's curriculum the lowest and the highest level
@@ -94,8 +92,7 @@ class ReasoningGym(BaseDomain[GymProblem]):
     workers: processes that make problems and score answers, each answer within `deadline` seconds.
 
     A proposal names a task and a level of each of its settings, "chain_sum: num_terms=3, num_digits=1"; which problem
-    of these levels is played is drawn (`drawn`). A rung is the sum of the levels.
-    """
+    of these levels is played is drawn (`drawn`). A rung is the sum of the levels."""
 
     task: str | Annotated[Sequence[str], MinLen(1)]
     levels: dict[str, Any] | None = None
@@ -108,7 +105,6 @@ class ReasoningGym(BaseDomain[GymProblem]):
     facts = ("in_range",)
 
     def __post_init__(self) -> None:
-        self._pool: Workers | None = None
         self._texts: dict[GymProblem, GymProblem] = {}
         self._mixture = tasks_of(self.task, self.levels)
         self._tasks = {task.name: task for task in self._mixture}
@@ -232,7 +228,7 @@ class ReasoningGym(BaseDomain[GymProblem]):
         """The problems with their texts, made in the pool."""
         asked = [problem for problem in dict.fromkeys(problems) if problem not in self._texts]
         items = [["make", problem.task, problem.levels, problem.seed] for problem in asked]
-        said = self._asked(items, MAKING * self.deadline)
+        said = self.checked(items, MAKING * self.deadline)
         found: dict[GymProblem, GymProblem | Unchecked] = {p: self._texts[p] for p in problems if p in self._texts}
         if len(self._texts) > KEPT:
             self._texts.clear()
@@ -243,13 +239,6 @@ class ReasoningGym(BaseDomain[GymProblem]):
             made = GymProblem(problem.task, problem.levels, problem.seed, one[0], str(one[1]))
             found[problem] = self._texts[problem] = made
         return [found[problem] for problem in problems]
-
-    def _asked(self, items: Sequence[list[Any]], deadline: float | None = None) -> list[Any]:
-        if not items:
-            return []
-        if self._pool is None:
-            self._pool = Workers(self.checker, self.workers, self.deadline)
-        return self._pool.map(items, deadline)
 
     # Answers
 
@@ -270,7 +259,7 @@ class ReasoningGym(BaseDomain[GymProblem]):
             for problem, answer in zip(problems, answers, strict=True)
             if answer is not None and len(answer) <= MAX_ANSWER
         }
-        said = self._asked([["score", p.task, p.levels, p.seed, answer] for p, answer in asked])
+        said = self.checked([["score", p.task, p.levels, p.seed, answer] for p, answer in asked])
         scores = dict(zip(asked, said, strict=True))
         return [_judged(answer, scores.get((p, answer or ""))) for p, answer in zip(problems, answers, strict=True)]
 
@@ -301,7 +290,6 @@ class ReasoningGym(BaseDomain[GymProblem]):
         return {task.name: {name: (low, high) for name, low, high in task.ranges} for task in self._mixture}
 
     def propose_row(self, task: str) -> dict[str, Any]:
-        """A row that asks for levels of the task's settings."""
         asked = self._tasks[task]
         ranges = "; ".join(f"{name} from {low} to {high}" for name, low, high in asked.ranges)
         example = asked.written([low for _, low, _ in asked.ranges])
@@ -359,13 +347,8 @@ class ReasoningGym(BaseDomain[GymProblem]):
                     found[i] = made
         return found
 
-    def close(self) -> None:
-        """End the processes; a later question starts new ones."""
-        if self._pool is not None:
-            self._pool.close()
-
-    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
-        return {**self.__dict__, "_pool": None, "_texts": {}}
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_texts": {}}
 
 
 def _judged(answer: str | None, said: Any) -> GymVerdict:
@@ -381,7 +364,6 @@ def _written(problem: GymProblem) -> str:
 
 
 def _outside(task: Task, levels: Sequence[int]) -> str:
-    """Which levels are outside of the task's range."""
     found = [
         f"{name} {level} (0 is the lowest level)"
         if level < 0

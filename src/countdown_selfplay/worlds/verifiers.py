@@ -1,8 +1,6 @@
 """Tasks of verifiers (Prime Intellect, v1 interface, 0.4): any installed taskset whose tasks are one question and one
 answer."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import json
@@ -14,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import distributions
+from itertools import islice
 from typing import Annotated, Any
 
 from annotated_types import Gt, Lt
@@ -22,7 +21,7 @@ from ..contract.domain import BaseDomain, Checked
 from ..errors import ConfigError, DataError
 from ..options import is_whole
 from ..registry import Count, suggestion
-from .workers import Unchecked, Workers
+from .workers import REASONS, Pooled, Unchecked
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +46,6 @@ class Reason(StrEnum):
 
 _ROUNDING = 1e-9
 """Weights of .7, .2 and .1 add up to a little less than 1."""
-_UNCHECKED = {Reason.TIMED_OUT, Reason.DIED, Reason.ERROR, Reason.BATCH_TIMED_OUT}
 
 
 @dataclass(frozen=True)
@@ -83,12 +81,11 @@ class TaskVerdict:
 
     @property
     def unchecked(self) -> bool:
-        """Whether scoring came to no result."""
-        return self.reason in _UNCHECKED
+        return self.reason in REASONS
 
 
 @dataclass
-class VerifiersTasks(BaseDomain[VerifiersTask]):
+class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
     """The tasks of an installed taskset, scored by its own rewards (extra `verifiers`). A domain without proposals:
     its tasks are drawn, chosen by rung, or are the targets.
 
@@ -100,8 +97,7 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
     never trained on; nor is a task with the same prompt as one of these. workers: processes that score, each answer
     within `deadline` seconds.
 
-    Rewards that need a runtime, judges, tools and environments of several turns are refused by name.
-    """
+    Rewards that need a runtime, judges, tools and environments of several turns are refused by name."""
 
     taskset: str
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -112,11 +108,10 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
     held_out_share: Annotated[float, Gt(0), Lt(1)] = 0.1
     workers: Count = 2
     deadline: Annotated[float, Gt(0)] = 10.0
-    _pool: Workers | None = field(default=None, init=False, repr=False, compare=False)
     _warned: bool = field(default=False, init=False, repr=False, compare=False)
 
     columns = ("task_id",)
-    """Columns of data sets that hold the problem itself."""
+    checker = "countdown_selfplay.worlds.verifiers_check:check"
 
     def __post_init__(self) -> None:
         self._config = json.dumps(dict(self.config), sort_keys=True)
@@ -141,7 +136,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
             )
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> VerifiersTask:
-        """The task that a row names; DataError names row and column."""
         name = row.get("task_id")
         if name not in self._tasks:
             close = suggestion(str(name), list(self._tasks))
@@ -152,11 +146,9 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
         return self._tasks[str(name)]
 
     def key(self, problem: VerifiersTask) -> str:
-        """Its id."""
         return problem.id
 
     def prove_row(self, problem: VerifiersTask) -> dict[str, Any]:
-        """The prompt of the task as it is."""
         if self.chat:
             return {"prompt": [_message(*one) for one in problem.messages], "task_id": problem.id}
         return {"prompt": "\n\n".join(content for _, content in problem.messages), "task_id": problem.id}
@@ -165,11 +157,8 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
         """What the taskset's rewards say, in the pool, of each pair of task and answer once."""
         pairs = [(problem.data, str(text)) for text, problem in zip(texts, problems, strict=True)]
         asked = list(dict.fromkeys(pairs))
-        if self._pool is None:
-            loaded = [self.taskset, self._config]
-            task = "countdown_selfplay.worlds.verifiers_check:check"
-            self._pool = Workers(task, self.workers, self.deadline, first=loaded)
-        found = self._pool.map([[self.taskset, self._config, *pair] for pair in asked])
+        loaded = [self.taskset, self._config]
+        found = self.checked([[*loaded, *pair] for pair in asked], first=loaded)
         raised = [one.detail for one in found if isinstance(one, Unchecked) and one.detail]
         if raised and not self._warned:
             self._warned = True
@@ -188,23 +177,16 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
         return TaskVerdict(reason, reward, said["rewards"], said["metrics"])
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """The end token alone."""
         return None
 
     def to_dict(self) -> dict[str, Any]:
         """What a result records; `digest` is of the ids and data of all tasks."""
         every = sorted((task.id, task.data) for task in self._tasks.values())
         return {
-            "domain": "verifiers",
-            "taskset": self.taskset,
-            "config": dict(self.config),
-            "tasks": len(every),
+            "domain": "verifiers", "taskset": self.taskset, "config": dict(self.config), "tasks": len(every),
             "digest": hashlib.sha256(json.dumps(every).encode()).hexdigest()[:16],
-            "right": self.right,
-            "chat": self.chat,
-            "held_out_share": self.held_out_share,
-            "deadline": self.deadline,
-        }
+            **{name: getattr(self, name) for name in ("right", "chat", "held_out_share", "deadline")},
+        }  # fmt: skip
 
     # Drawing and choosing
 
@@ -229,7 +211,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
 
     @property
     def longest(self) -> VerifiersTask:
-        """The task with most characters in its prompt."""
         return max(self._tasks.values(), key=lambda task: sum(len(content) for _, content in task.messages))
 
     def check(self, problems: Sequence[VerifiersTask], asked: Sequence[Any]) -> list[Checked]:
@@ -238,7 +219,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
 
     @property
     def rungs(self) -> list[int]:
-        """The values of the `rung_field`, ascending."""
         return sorted(set(self._rung_of.values()))
 
     def _rung(self, problem: VerifiersTask) -> int:
@@ -250,9 +230,6 @@ class VerifiersTasks(BaseDomain[VerifiersTask]):
 
     def _held_out_of(self, n: int, rung: int) -> list[VerifiersTask]:
         return [task for task in self._ordered(self._outside) if self._rung(task) == rung][:n]
-
-    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
-        return {**self.__dict__, "_pool": None}
 
 
 def _place(name: str) -> float:
@@ -301,7 +278,7 @@ def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTas
     if not taskset.bounded and most is None:
         raise ConfigError(f"The taskset '{name}' makes tasks without end; say with `tasks` how many are to be taken.")
     try:
-        tasks = theirs.tasks_of(taskset, most)
+        tasks = list(islice(taskset, most))
     except Exception as error:
         raise ConfigError(f"The taskset '{name}' cannot load its tasks ({_first_line(error)}).") from None
     if not tasks:
@@ -311,17 +288,12 @@ def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTas
             f"The taskset '{name}' cannot be played: {why}; this domain plays one question and one answer, scored "
             "without a sandbox."
         )
-    return [
-        (
-            VerifiersTask(
-                theirs.identity(task),
-                tuple((one["role"], one["content"]) for one in theirs.messages_of(task.data)),
-                task.data.model_dump_json(),
-            ),
-            theirs.own_fields(task),
-        )
-        for task in tasks
-    ]
+    found = []
+    for task in tasks:
+        messages = tuple((one["role"], one["content"]) for one in theirs.messages_of(task.data))
+        problem = VerifiersTask(theirs.identity(task), messages, task.data.model_dump_json())
+        found.append((problem, theirs.own_fields(task)))
+    return found
 
 
 def _first_line(error: Exception) -> str:

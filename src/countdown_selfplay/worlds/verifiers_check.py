@@ -2,17 +2,13 @@
 
 verifiers' own server and replay do the same: a task is built again from its data (verifiers.v1.serve.server), and
 scored on a trace without a runtime (verifiers.v1.cli.replay). Worker processes (workers.py) score; whoever imports
-this file imports verifiers.
-"""
-
-from __future__ import annotations
+this file imports verifiers."""
 
 import asyncio
 import inspect
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import verifiers.v1 as vf  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -34,11 +30,6 @@ def built(name: str, config: str) -> Any:
 
 
 taskset_of = lru_cache(maxsize=4)(built)
-
-
-def tasks_of(taskset: Any, most: int | None) -> list[Any]:
-    """Its tasks, the first `most` of them."""
-    return list(islice(taskset, most))
 
 
 def refusal(name: str, taskset: Any, tasks: list[Any]) -> str:
@@ -126,7 +117,6 @@ def _content(content: Any) -> Any:
 
 
 def own_fields(task: Any) -> dict[str, Any]:
-    """Its data without the fields that every task has."""
     return {name: one for name, one in task.data.model_dump().items() if name not in vf.TaskData.model_fields}
 
 
@@ -163,7 +153,8 @@ def scored(task: Any, answer: str) -> dict[str, Any]:
     )
     asyncio.run(_score(task, trace, answer))
     rewards = {key: one.score for key, one in trace.rewards.items() if one is not None}
-    return {"reward": trace.reward, "rewards": rewards, "metrics": _numbers(trace.metrics)}
+    metrics = {name: value for name, value in trace.metrics.items() if value is not None}
+    return {"reward": trace.reward, "rewards": rewards, "metrics": metrics}
 
 
 async def _score(task: Any, trace: Any, answer: str) -> None:
@@ -184,7 +175,3 @@ def _say(trace: Any, message: Mapping[str, Any], sampled: bool) -> None:
     kind = {"system": vf.SystemMessage, "user": vf.UserMessage, "assistant": vf.AssistantMessage}[message["role"]]
     parent = len(trace.nodes) - 1 if trace.nodes else None
     trace.nodes.append(vf.MessageNode(parent=parent, message=kind(content=message["content"]), sampled=sampled))
-
-
-def _numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: value for name, value in metrics.items() if value is not None}

@@ -5,8 +5,6 @@ A line of JSON in, [number, item]; a line out, [number, what the function return
 A function that raises SystemExit(result) ends its process after [number, result, ""]: the next item has a fresh one.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

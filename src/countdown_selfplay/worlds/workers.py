@@ -2,10 +2,7 @@
 a straggler's checked twice and taken once (SGS 2026, appendix B).
 
 Libraries for mathematics end their own time-outs by signals, which work in the main thread alone and not inside C
-code; and what a model writes can take all memory. A process can be killed.
-"""
-
-from __future__ import annotations
+code; and what a model writes can take all memory. A process can be killed."""
 
 import contextlib
 import json
@@ -40,8 +37,11 @@ class Unchecked:
     """What stands in place of a result: why there is none."""
 
     reason: str
-    """timed_out, died (its process did, every time), error, or batch_timed_out."""
+    """One of REASONS; died: its process did, every time."""
     detail: str = ""
+
+
+REASONS = frozenset({"timed_out", "died", "error", "batch_timed_out"})
 
 
 @dataclass
@@ -74,8 +74,7 @@ class Workers:
 
     `map` takes items in any number and returns results in their order; the processes start with the first call and end
     with `close`, with this object, or with this process, whose death closes their input. counts: items `checked` and
-    those with each reason of Unchecked; `twice`, given to a second worker as well; workers `ready` and `ended`.
-    """
+    those with each reason of Unchecked; `twice`, given to a second worker as well; workers `ready` and `ended`."""
 
     task: str
     processes: int = 2
@@ -215,8 +214,31 @@ class Workers:
         self._workers.remove(worker)
 
     def close(self) -> None:
-        """End the processes; a later `map` starts new ones."""
         _end_all(self._workers)
+
+
+class Pooled:
+    """A domain whose checker, `checker` ("module:function"), runs in a pool of its own, which is made with the first
+    items: `workers` processes, each item within `deadline` seconds."""
+
+    checker: str
+    workers: int
+    deadline: float
+    _pool: Workers | None = None
+
+    def checked(self, items: Sequence[Any], deadline: float | None = None, first: Any = None) -> list[Any]:
+        """What the checker says of each item. deadline: for these items alone; first: as that of Workers."""
+        if items and self._pool is None:
+            self._pool = Workers(self.checker, self.workers, self.deadline, first=first)
+        return [] if self._pool is None or not items else self._pool.map(items, deadline)
+
+    def close(self) -> None:
+        """End the processes; a later item starts new ones."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def __getstate__(self) -> dict[str, Any]:  # processes do not travel: data sets pickle their domain
+        return {**self.__dict__, "_pool": None}
 
 
 def batch_seconds(items: int, deadline: float) -> float:

@@ -116,9 +116,7 @@ def test_what_could_not_be_played_told_apart_or_kept_is_refused_before_anything_
         main(["--tracks", str(own), *out])
 
 
-def test_the_list_and_the_settings_of_a_contestant_are_printed_and_rates_follow_the_order_of_the_problems(
-    capsys, tmp_path
-):
+def test_the_list_and_the_settings_of_a_contestant_are_printed_and_rates_follow_the_problems(capsys, tmp_path):
     assert main(["--list"]) == 0
     said = capsys.readouterr().out
     assert "targets" in said and "trained" in said and "no: it criticises" in said

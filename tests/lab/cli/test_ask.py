@@ -72,10 +72,8 @@ def test_what_the_run_asked_for_is_what_the_conjecturer_is_asked_for():
     """SGS asks for the sake of a target, or without one; STP for variants of a solved one."""
     domain, problem = CountdownDomain.tiny(), Problem((3, 5, 7), 22)
     assert asks_of(domain, None, None) == domain.asks
-    assert [domain.propose_row(**ask)["prompt"] for ask in asks_of(domain, None, "targets")] == ["propose like :"]
-    assert [domain.propose_row(**a)["prompt"] for a in asks_of(domain, problem, "targets")] == [
-        "propose like 3 5 7 = 22 :"
-    ]
+    for given, prompt in ((None, "propose like :"), (problem, "propose like 3 5 7 = 22 :")):
+        assert [domain.propose_row(**ask)["prompt"] for ask in asks_of(domain, given, "targets")] == [prompt]
     (ask,) = asks_of(domain, problem, "stp")
     assert verify(ask["solution"], problem, BARE).correct
     for given, proposer, words in (

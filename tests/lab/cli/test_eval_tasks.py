@@ -158,9 +158,8 @@ def test_the_supervised_stage_joins_what_a_prover_was_trained_on(capsys, tmp_pat
     arguments = ["--task", "self_correction", "--model", "tiny", "--training_data", tmp_path / "train.jsonl"]
     arguments += ["--add", tmp_path / "prover.parquet", "--n_problems", 5, "--samples", 2, "--disable_tqdm"]
     code, out, error = evaluate(capsys, *arguments)
-    assert code == 0 and "10 rows, half of them kept and half corrected (there were 5 and 5), and 2 added" in out, (
-        error
-    )
+    assert code == 0, error
+    assert "10 rows, half of them kept and half corrected (there were 5 and 5), and 2 added" in out
     rows = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text().splitlines()]
     assert [row["label"] for row in rows] == ["kept"] * 5 + ["corrected"] * 5 + ["resisted"] * 2
     assert [row["completion"] for row in rows[-2:]] == ["right", "1 + 2"] and rows[-1]["prompt"] == "again ..."

@@ -26,7 +26,6 @@ def test_one_run_gets_its_page_in_its_own_folder_and_several_in_the_working_fold
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["absent"], "There is no run folder 'absent'"),
     (["."], "'.' is not a run folder: it has no run.json"),
     ([], "The following arguments are required: RUN"),
     (["a", "--outptu", "x"], "Unrecognized arguments"),

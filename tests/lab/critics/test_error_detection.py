@@ -37,9 +37,8 @@ def test_a_problem_is_eligible_if_more_than_half_of_its_solutions_are_right_with
         assert [one.text for one in found] == ([RIGHT, WRONG] if eligible else [])
     assert found[1] == Solution(PROBLEM, WRONG, ("3 * 5", "3 * 5 - 7"), False, first_wrong=2)
     assert found[0].first_wrong is None and found[0].right
-    replies = (
-        [Reply(RIGHT)] * 3 + [Reply(ALSO_RIGHT, truncated=True)] * 2 + [Reply("words"), Reply("22"), Reply(WRONG)]
-    )
+    replies = [Reply(RIGHT)] * 3 + [Reply(ALSO_RIGHT, truncated=True)] * 2
+    replies += [Reply("words"), Reply("22"), Reply(WRONG)]
     found = eligible_solutions(lambda rows, n, seed, greedy: [replies], TINY, [PROBLEM])
     assert [one.text for one in found] == [RIGHT, WRONG]  # 5 of 8 right with the two that were cut
 

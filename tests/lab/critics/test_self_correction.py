@@ -70,9 +70,8 @@ def test_rates_are_of_the_answers_they_apply_to_and_training_rows_as_many_kept_a
         ("kept", 13, "again 2 4 5 = 13 : 2 * 4 + 5 :", "2 * 4 + 5"),
         ("kept", 22, "again 3 5 7 = 22 : 3 * 5 + 7 :", "3 * 5 + 7"),
     ]
-    few, _ = self_correction_rows(
-        policy(lambda target, was_right: Reply(RIGHT[target])), TINY, PROBLEMS, samples=4, each=1
-    )
+    right = policy(lambda target, was_right: Reply(RIGHT[target]))
+    few, _ = self_correction_rows(right, TINY, PROBLEMS, samples=4, each=1)
     assert sorted(row["label"] for row in few) == ["corrected", "kept"]
 
 

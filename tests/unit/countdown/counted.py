@@ -1,7 +1,6 @@
 """What the verifier does with a text, counted: characters looked at, lines of Python and calls of C.
 
-The counts are those of the program and not of the machine: the same on a busy one.
-"""
+The counts are those of the program and not of the machine: the same on a busy one."""
 
 import re
 import sys

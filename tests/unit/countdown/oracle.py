@@ -39,8 +39,7 @@ def naive_counts(numbers: tuple[int, ...], integers_only: bool = False) -> dict[
     An expression is identified by its values at random points of a prime field, one variable per operand: equal
     rational functions agree there, different ones do not (but for a chance of about 1e-30). Interchanging equal
     numbers permutes variables, so expressions are counted by their orbits: the least signature over all such
-    permutations.
-    """
+    permutations."""
     k = len(numbers)
     groups: dict[int, list[int]] = {}
     for i, n in enumerate(numbers):
@@ -134,6 +133,5 @@ def random_tree(numbers: tuple[int, ...], generator: random.Random) -> tuple[str
 
 
 def random_problems(generator, count, k, high, low=-20, top=120):
-    return [
-        Problem(tuple(generator.randint(1, high) for _ in range(k)), generator.randint(low, top)) for _ in range(count)
-    ]
+    draw = generator.randint
+    return [Problem(tuple(draw(1, high) for _ in range(k)), draw(low, top)) for _ in range(count)]

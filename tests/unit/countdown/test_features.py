@@ -33,13 +33,10 @@ def features_of_trees(problem, rules):
     depths, sizes = [_depth(tree) for tree in trees], [_size(tree) for tree in trees]
     return found | {
         **{name: float(all(sign in operators_of(tree) for tree in trees)) for name, sign in operators.items()},
-        "needs_fraction": float(not any(tree.integral() for tree in trees)),
-        "depth_min": min(depths),
-        "depth_mean": sum(depths) / len(depths),
-        "nodes_min": min(sizes),
-        "nodes_mean": sum(sizes) / len(sizes),
+        "needs_fraction": float(not any(tree.integral() for tree in trees)), "depth_min": min(depths),
+        "depth_mean": sum(depths) / len(depths), "nodes_min": min(sizes), "nodes_mean": sum(sizes) / len(sizes),
         "parentheses_min": min(tree.text().count("(") for tree in trees),
-    }
+    }  # fmt: skip
 
 
 def _depth(tree):

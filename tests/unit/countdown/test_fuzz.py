@@ -2,8 +2,7 @@
 """Fuzzing the verifier: 1,000 examples by hypothesis in the default run, 10,000 marked `matrix`, a million `nightly`.
 
 Each kind of input has its own way to know what is right, none of which shares code with the verifier: Python's parser
-with Fractions for expressions, a scan tag by tag for texts, and for everything else that a verdict comes back.
-"""
+with Fractions for expressions, a scan tag by tag for texts, and for everything else that a verdict comes back."""
 
 import re
 from types import SimpleNamespace
@@ -200,9 +199,8 @@ def run(kind, times):
         check(drawn)
 
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-    settings(max_examples=round(examples * times), deadline=None, suppress_health_check=quiet)(
-        given(strategy)(counted)
-    )()
+    how = settings(max_examples=round(examples * times), deadline=None, suppress_health_check=quiet)
+    how(given(strategy)(counted))()
     return judged
 
 

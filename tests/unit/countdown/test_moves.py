@@ -82,9 +82,8 @@ def test_legal_moves_stand_in_any_order_and_signs_and_up_to_the_bound():
     wide = CountdownDomain(SPEC, BARE, "compact_moves", answers="moves", value_high=100)
     assert moved("50 + 50 = 100", [50, 50, 1], domain=wide) == [100, 1]
     assert wide.to_dict()["value_high"] == 100
-    lenient = CountdownDomain(
-        SPEC, Rules(answer_format="bare", lenient_unicode=True), "compact_moves", answers="moves"
-    )
+    rules = Rules(answer_format="bare", lenient_unicode=True)
+    lenient = CountdownDomain(SPEC, rules, "compact_moves", answers="moves")
     assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6], domain=lenient) == [24, 3, 5]
     assert moved("６ × ４ ＝ ２４", [3, 4, 5, 6]).reason is MoveReason.GRAMMAR
 

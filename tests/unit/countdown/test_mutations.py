@@ -95,9 +95,7 @@ def test_reasons_are_the_first_check_that_failed_and_trivial_is_a_plain_sum_or_p
     at_the_edge = [Problem((1, 1, 1), 3)] * 300
     found = mutate(at_the_edge, ["small"] * 300, ["divide"] * 300, TINY, RULES, seed=0)
     assert {"out_of_range", "ok"} <= set(found.reasons)
-    assert all(
-        problem is None for problem, why in zip(found.problems, found.reasons, strict=True) if why == "out_of_range"
-    )
+    assert all(p is None for p, why in zip(found.problems, found.reasons, strict=True) if why == "out_of_range")
     # three ones reach 1, 2 and 3, and never need a division: 1 = 1 * 1 * 1, 2 = 1 + 1 * 1, 3 = 1 + 1 + 1
     ones = ProblemSpec((3,), 1, 1, 1, 9)
     found = mutate(at_the_edge[:1], ["resample"], ["divide"], ones, RULES, seed=0)

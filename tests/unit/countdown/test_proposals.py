@@ -55,15 +55,11 @@ COMPLETION = {
     "<problem> numbers=[44, 19, 35], target=98 </problem>": P,
     "44,19,35],target=98": P,
     " 44 , 19 , 35 ] , target = 98 \n</problem>\n<problem> numbers=[1, 2], target=3 </problem>": P,
-    "44, 19, 35], target=98 </problem": ProposalReason.MALFORMED,
-    "44, 19, 35]": ProposalReason.MALFORMED,
-    "44, 19, 35, target=98 </problem>": ProposalReason.MALFORMED,
-    "44 19 35], target=98 </problem>": ProposalReason.MALFORMED,
-    "44, 19, 35], target= </problem>": ProposalReason.MALFORMED,
-    "forty, two], target=98 </problem>": ProposalReason.MALFORMED,
-    "44, 19, 35], target=98 because </problem>": ProposalReason.MALFORMED,
-    "٤٤, 19], target=98 </problem>": ProposalReason.MALFORMED,
-    "": ProposalReason.MALFORMED,
+    **dict.fromkeys((
+        "44, 19, 35], target=98 </problem", "44, 19, 35]", "44, 19, 35, target=98 </problem>", "",
+        "44 19 35], target=98 </problem>", "44, 19, 35], target= </problem>", "forty, two], target=98 </problem>",
+        "44, 19, 35], target=98 because </problem>", "٤٤, 19], target=98 </problem>",
+    ), ProposalReason.MALFORMED),
     "], target=98 </problem>": ProposalReason.NO_NUMBERS,
     "44.5, 19], target=98 </problem>": ProposalReason.NOT_INTEGERS,
     "44, 19], target=98.0 </problem>": ProposalReason.NOT_INTEGERS,
@@ -72,7 +68,7 @@ COMPLETION = {
     "44, 0], target=98 </problem>": ProposalReason.NOT_POSITIVE,
     "44], target=" + "9" * 400: ProposalReason.TOO_LARGE,
     "44, " * 30_000 + "1], target=1": ProposalReason.TOO_LONG,
-}
+}  # fmt: skip
 
 COMPACT = {
     "3 5 7 = 22": Problem((3, 5, 7), 22), " 3 5  7=22\n": Problem((3, 5, 7), 22), "5 = 5": Problem((5,), 5),

@@ -15,16 +15,13 @@ PROBLEMS = [Problem((44, 19, 35), 98), Problem((3, 3, 8, 8), 24), Problem((63, 9
 PUBLIC = {
     "Jiayi-Pan/Countdown-Tasks-3to4": [{"target": p.target, "nums": list(p.numbers)} for p in PROBLEMS],
     "asingh15/countdown_tasks_3to4": [
-        {
-            "prompt": f"Using the numbers {list(p.numbers)}, create an equation that equals {p.target}.",
-            "target": p.target,
-            "nums": list(p.numbers),
-            "ground_truth": {"numbers": list(p.numbers), "target": p.target},
-        }
+        {"prompt": f"Using the numbers {list(p.numbers)}, create an equation that equals {p.target}.",
+         "target": p.target, "nums": list(p.numbers),
+         "ground_truth": {"numbers": list(p.numbers), "target": p.target}}
         for p in PROBLEMS
     ],
     "the truth alone": [{"ground_truth": {"numbers": list(p.numbers), "target": p.target}} for p in PROBLEMS],
-}
+}  # fmt: skip
 
 
 def written(folder, rows, ending):

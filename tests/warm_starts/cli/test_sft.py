@@ -104,9 +104,8 @@ def test_a_run_is_resumed_to_the_weights_of_the_straight_run(tmp_path):
     for folder in (tmp_path / "again").glob("checkpoint-4"):
         folder.rename(tmp_path / "gone")
     assert main(["sft", "--output_dir", str(tmp_path / "again"), *line, "--resume_from_checkpoint", "true"]) == 0
-    straight, again = (
-        AutoModelForCausalLM.from_pretrained(str(tmp_path / n)).state_dict() for n in ("straight", "again")
-    )
+    load = AutoModelForCausalLM.from_pretrained
+    straight, again = (load(str(tmp_path / name)).state_dict() for name in ("straight", "again"))
     assert all(straight[name].equal(again[name]) for name in straight)
 
 

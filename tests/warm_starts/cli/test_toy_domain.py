@@ -126,9 +126,8 @@ def test_a_conjecturers_rates_are_those_of_the_domains_facts():
     model, tokenizer = load_tiny_model()
     texts = ["3 + 5", "3 + 5", "60 + 1", "+ 4"]  # two equal sums in range, one beyond, one that is none
     found = evaluate_conjecturer(Scripted(model, tokenizer, texts), tokenizer, Sums(), n=4, max_new_tokens=8)
-    assert (found.parseable.value, found.facts["in_range"].value) == (3 / 4, 2 / 4) and list(found.facts) == [
-        "in_range"
-    ]
+    facts = {name: fact.value for name, fact in found.facts.items()}
+    assert found.parseable.value == 3 / 4 and facts == {"in_range": 2 / 4}
     assert found.unique is not None and found.unique.value == 2 / 3 and found.problems == [(3, 5), (3, 5)]
     assert found.reasons == {"ok": 2, "out_of_range": 1, "no sum": 1}
 

@@ -57,9 +57,8 @@ GAME = CriticDiscernment(0.25, 2, "answer")
 
 def driver(folder, problems=PROBLEMS, roles=ROLES, model=str(TINY_MODEL_PATH), game=GAME, **changes):
     usual = dict(chunk=5, top_k=0, temperature=1.0, max_completion_length=12, per_device_train_batch_size=16)
-    return IteratedSelfPlay(
-        game, DOMAIN, model, problems, IteratedSettings(str(folder), roles, **{**usual, **changes})
-    )
+    settings = IteratedSettings(str(folder), roles, **{**usual, **changes})
+    return IteratedSelfPlay(game, DOMAIN, model, problems, settings)
 
 
 @pytest.fixture(scope="module")
@@ -228,9 +227,8 @@ def test_dpo_trains_on_pairs_that_tell_where_they_come_from(tmp_path):
     pairs = select.read(tmp_path / "dpo" / "iteration-1" / "prover.parquet")
     assert len(pairs) == line["rows"] > 0 and all(pair["rejected"] != pair["completion"] for pair in pairs)
     assert len({pair["prompt"] for pair in pairs}) == len(pairs)  # one a prompt
-    every = [
-        row for c in range(3) for row in select.read(tmp_path / "dpo" / "iteration-1" / f"played-0000{c}.parquet")
-    ]
+    files = [tmp_path / "dpo" / "iteration-1" / f"played-0000{c}.parquet" for c in range(3)]
+    every = [row for file in files for row in select.read(file)]
     said = {(row["prompt"], row["completion"]): row["label"] for row in every}
     for pair in pairs:
         assert said[pair["prompt"], pair["completion"]] in ("right", "resisted", "corrected")

@@ -31,13 +31,10 @@ def test_the_first_turn_is_in_the_loss_if_it_is_asked_for_and_answers_of_a_pair_
     assert in_the_loss(tokenizer, open_) == "It is 25.<|im_end|>\nSo it is 35.<|im_end|>"
     assert open_["input_ids"] == masked["input_ids"]
     tokenizer = make_tokenizer()
-    answers = token_ids(
-        tokenizer, row(completion="35", before="", rejected="25"), IteratedSettings("x", algorithm="dpo")
-    )
-    assert [tokenizer.decode(answers[name]) for name in ("chosen_ids", "rejected_ids")] == [
-        "35<|im_end|>",
-        "25<|im_end|>",
-    ]
+    pair = row(completion="35", before="", rejected="25")
+    answers = token_ids(tokenizer, pair, IteratedSettings("x", algorithm="dpo"))
+    said = [tokenizer.decode(answers[name]) for name in ("chosen_ids", "rejected_ids")]
+    assert said == ["35<|im_end|>", "25<|im_end|>"]
     step = row(prompt='"44 19 = 25 :"', completion=" - 19", before="44", rejected=" + 19")
     steps = token_ids(tokenizer, step, IteratedSettings("x", algorithm="step_dpo"))
     assert [tokenizer.decode(steps[name]) for name in steps] == ["44 19 = 25 :44", " - 19", " + 19"]

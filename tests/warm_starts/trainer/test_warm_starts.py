@@ -138,8 +138,8 @@ def test_generated_rows_are_right_varied_and_read_as_the_role_would_be():
         assert verify(row["completion"], Problem(tuple(row["numbers"]), row["target"]), TINY.rules).correct
     kept = clean_demonstrations(rows, "prover", TINY)
     assert len(kept.rows) == 120 and not kept.left_out
-    for style, spec in (("compact", TINY.spec), ("completion", TINY.spec), ("json", TINY.spec)):
-        domain = CountdownDomain(spec, TINY.rules, "compact", style)
+    for style in ("compact", "completion", "json"):
+        domain = CountdownDomain(TINY.spec, TINY.rules, "compact", style)
         kept = clean_demonstrations(generated_rows(8, "conjecturer", domain, seed=2), "conjecturer", domain)
         assert len(kept.rows) == 8 and not kept.left_out, style
 
@@ -180,13 +180,12 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     right = generated_rows(1, "prover", TINY, seed=7)[0]["completion"]
     held = generate_problems(1, TINY.spec, seed=7, split="heldout")[0]
     path = write_rows(
-        tmp_path / "s.jsonl",
-        {"record": "setting", "n": 2},
+        tmp_path / "s.jsonl", {"record": "setting", "n": 2},
         {"problem": p.key, "completion": right, "score": 1.0, "truncated": False},
         {"numbers": p.numbers, "target": p.target, "completion": "1 + 1", "score": 0.1},
         {"numbers": p.numbers, "target": p.target, "completion": "1 +", "truncated": True},
         {"numbers": held.numbers, "target": held.target, "completion": "1 + 1"},
-    )
+    )  # fmt: skip
     found = read_samples(path, "prover", TINY)
     assert found.read == 4 and found.left_out == {"held-out problem": 1, "cut off": 1}
     assert [(s.group, s.completion, s.score) for s in found.rows] == [(p.key, right, 1.0), (p.key, "1 + 1", 0.0)]
@@ -288,30 +287,15 @@ def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path, reduction, adapter):
     model = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), dtype="float32")
     reference = AutoModelForCausalLM.from_pretrained(str(TINY_MODEL_PATH), dtype="float32")
     rows = [pair_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7", "( 3 + 5 ) * 7")]
+    rate = 1e-3 if reduction == "mean" else 2e-5  # a sum moves further
+    quiet = {"gradient_checkpointing": False, "save_strategy": "no", "report_to": "none", "disable_tqdm": True}
     args = IPOSettings(
-        output_dir=str(tmp_path),
-        use_cpu=True,
-        beta=0.2,
-        max_steps=2,
-        per_device_train_batch_size=1,
-        learning_rate=1e-3 if reduction == "mean" else 2e-5,  # a sum moves further
-        lr_scheduler_type="constant",
-        logging_steps=1,
-        gradient_checkpointing=False,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        max_grad_norm=0.0,
-        ipo_reduction=reduction,
-    )
-    trainer = TokenizedDPOTrainer(
-        model=model,
-        ref_model=None if adapter else reference,
-        peft_config=LoraConfig(target_modules=["q_proj", "v_proj"]) if adapter else None,
-        args=args,
-        train_dataset=Dataset.from_list(rows * 2),
-        processing_class=tokenizer,
-    )
+        output_dir=str(tmp_path), use_cpu=True, beta=0.2, max_steps=2, per_device_train_batch_size=1, logging_steps=1,
+        learning_rate=rate, lr_scheduler_type="constant", max_grad_norm=0.0, ipo_reduction=reduction, **quiet,
+    )  # fmt: skip
+    peft = {"peft_config": LoraConfig(target_modules=["q_proj", "v_proj"])} if adapter else {"ref_model": reference}
+    data = {"train_dataset": Dataset.from_list(rows * 2), "processing_class": tokenizer}
+    trainer = TokenizedDPOTrainer(model=model, args=args, **peft, **data)
     trainer.train()
     losses = [line["loss"] for line in trainer.state.log_history if "loss" in line]
     assert losses[0] == pytest.approx(6.25, abs=1e-5)
@@ -326,10 +310,8 @@ def test_the_first_ipo_loss_is_that_of_the_paper(tmp_path, reduction, adapter):
 
     trainer.model.eval()
     row = rows[0]
-    h = [
-        log_prob(trainer.model, row["prompt_ids"], row[name]) - log_prob(reference, row["prompt_ids"], row[name])
-        for name in ("chosen_ids", "rejected_ids")
-    ]
+    sides = [(row["prompt_ids"], row[name]) for name in ("chosen_ids", "rejected_ids")]
+    h = [log_prob(trainer.model, *side) - log_prob(reference, *side) for side in sides]
     batch = trainer.data_collator([row])
     with torch.no_grad():
         loss = trainer.compute_loss(trainer.model, dict(batch))
@@ -368,8 +350,8 @@ def test_preferences_are_read_from_texts_and_from_chats():
         {"numbers": [44, 19, 35], "target": 98, "chosen": RIGHT, "rejected": "?"},
     ]
     found = read_preferences(rows, PUBLIC)
-    pairs, read, left_out = found.rows, found.read, found.left_out
-    assert read == 3 and not left_out and len(set(map(repr, pairs))) == 1
+    pairs = found.rows
+    assert found.read == 3 and not found.left_out and len(set(map(repr, pairs))) == 1
     assert (pairs[0].group, pairs[0].chosen, pairs[0].rejected) == ("19,35,44=98", RIGHT, "?")
 
 

@@ -110,9 +110,8 @@ def test_prompts():
     asked = chat.prove_row(formula("CNpNp"))["prompt"][0]["content"]
     assert "Write a proof of CNpNp" in asked and re.search(r"3 = CCNpNqCqp", asked)
     assert "Here is a theorem: Cpp" in chat.propose_row(formula("Cpp"))["prompt"][0]["content"]
-    verdicts = chat.verify(
-        ["<answer>1</answer> no: <answer>DD211</answer>", "DD211", "<answer>DD211"], [formula("Cpp")] * 3
-    )
+    answers = ["<answer>1</answer> no: <answer>DD211</answer>", "DD211", "<answer>DD211"]
+    verdicts = chat.verify(answers, [formula("Cpp")] * 3)
     assert [str(verdict.reason) for verdict in verdicts] == ["correct", "no_proof", "no_proof"]
     assert chat.parse(["It is <answer>Cpp</answer>"])[0].problem == formula("Cpp")
     assert chat.stop_strings("prover/0") == ["</answer>"] and DOMAIN.stop_strings("prover") is None

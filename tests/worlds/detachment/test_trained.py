@@ -19,11 +19,7 @@ QUICK = dict(
 SYSTEMS = {
     "the game of seed 001": {},
     "a pool": {"roles": {"prover": {"players": 2}, "conjecturer": {"players": 2}}},
-    "a bandit over rungs": {
-        "proposer": "bandit_rungs",
-        "roles": {"conjecturer": {"players": 0}},
-        "anchor_fraction": 0.0,
-    },
+    "a bandit over rungs": {"proposer": "bandit_rungs", "conjecturer_players": 0, "anchor_fraction": 0.0},
 }
 
 SGS = dict(

@@ -29,6 +29,7 @@ def domain():
 @pytest.mark.parametrize(("row", "answer"), [
     ({"question": "How many?", "answer": "6 * 3 = <<6*3=18>>18\n#### 1,018"}, "1,018"),  # GSM8K
     ({"problem": "What?", "solution": "So \\boxed{1}, no: \\boxed{\\frac{1}{2}}.", "level": "5"}, "\\frac{1}{2}"),
+    ({"problem": "What?", "solution": "so $x = \\boxed 2$"}, "2"),
     ({"problem": "What?", "solution": "...", "answer": "\\left( 3, \\frac{\\pi}{2} \\right)"}, None),  # MATH-500
     ({"question": "What?", "answer": 7}, "7"),
 ])  # fmt: skip
@@ -55,11 +56,6 @@ def test_a_row_without_question_or_answer_is_one_sentence(domain, row, message):
 
 @pytest.mark.parametrize(("gold", "said", "reason"), [
     ("18", "Therefore, the final answer is: \\boxed{18}. I hope it is correct.", "correct"),
-    ("1018", "\\boxed{1,018}", "correct"),
-    ("\\frac{1}{2}", "\\boxed{0.5}", "correct"),
-    ("3\\sqrt{2}", "\\boxed{\\sqrt{18}}", "correct"),
-    ("x^2+2x+1", "\\boxed{(x+1)^2}", "correct"),
-    ("(1,2)", "\\boxed{(2,1)}", "wrong"),
     ("18", "\\boxed{18} or rather \\boxed{19}", "wrong"),  # the last one counts
     ("18", "18", "no_answer"),
     ("18", "\\boxed{18", "no_answer"),
@@ -95,17 +91,17 @@ def test_an_answer_without_a_verdict_is_counted_by_its_reason_and_equal_pairs_co
     domain = MathQA()
     reasons = ["timed_out", "died", "error", "batch_timed_out"]
     said = {f"{i}/1": Unchecked(reason) for i, reason in enumerate(reasons)}
-    domain._pool = type("Pool", (), {"map": lambda self, pairs: [said.get(pair[1], False) for pair in pairs]})()
+    domain._pool = type("Pool", (), {"map": lambda self, pairs, _: [said.get(pair[1], False) for pair in pairs]})()
     found = domain.verify([f"\\boxed{{{i}/1}}" for i in range(5)], [Question("?", "7")] * 5)
     assert [verdict.reason for verdict in found] == [*reasons, "wrong"]
     assert [verdict.unchecked for verdict in found] == [True] * 4 + [False]
     # of a right answer whose turn never came it is not known whether it can be read
-    domain._pool = type("Pool", (), {"map": lambda self, items: [Unchecked("batch_timed_out"), Unchecked("died")]})()
+    domain._pool = type("Pool", (), {"map": lambda self, a, b: [Unchecked("batch_timed_out"), Unchecked("died")]})()
     assert domain.unreadable([Question("?", "x"), Question("?", "y")]) == [1]
     domain = MathQA()
     assert all(v.correct for v in domain.verify(["\\boxed{ 1,018 }", "$\\boxed{1018}$"], [Question("?", "1018")] * 2))
     assert domain._pool is None
-    domain._pool = type("Pool", (), {"map": lambda self, pairs: [pair == ["1", "2/2"] for pair in pairs]})()
+    domain._pool = type("Pool", (), {"map": lambda self, pairs, _: [pair == ["1", "2/2"] for pair in pairs]})()
     seen = domain.verify(["\\boxed{2/2}"] * 3 + ["\\boxed{3}"], [Question("?", "1")] * 4)
     assert [v.correct for v in seen] == [True, True, True, False]
 
@@ -158,53 +154,14 @@ def test_prompts_are_the_papers(domain):
     assert critique.hints_rejection("So: This critic is not critical.") and not critique.hints_rejection("critical")
 
 
-@pytest.mark.parametrize(("solution", "answer"), [
-    ("so $x = \\boxed 2$", "2"),
-    ("\\boxed 9.", "9"),
-    ("is \\boxed 12$", "12"),
-    ("is $\\boxed\\frac{1}{2}$", "\\frac{1}{2}"),
-    ("is \\fbox{31}", "31"),
-    ("is $\\boxed  {C}$", "C"),
-    ("is \\boxed x", "x"),
-    ("first \\boxed 1, then \\boxed{3}", "3"),
-    ("\\boxed{3}, in \\boxed notation", "3"),
-])  # fmt: skip
-def test_a_box_of_a_solution_may_lack_braces(domain, solution, answer):
-    assert domain.problem({"problem": "What?", "solution": solution}).answer == answer
-
-
-@pytest.mark.parametrize(("gold", "said", "right"), [
-    ("12", "1 2", False),
-    ("3", "1 2", False),  # which math-verify reads as 1 + 2
-    ("11/2", "1 1/2", False),
-    ("10, 100", "10100", False),
-    ("10, 100", "10,  100", True),
-    ("(1,200)", "(1200)", False),
-    ("1,200", "1200", True),
-    ("1200", "1,\\!200", True),
-    ("1200", "1\\,200", True),
-    ("\\$1,200", "1200", True),
-    ("x^2 + 1", "x^2+1", True),
-    ("1 2", "1  2", True),
-    ("\\frac{1}{2}", "\\frac 12", True),
-    ("1 \\frac{1}{2}", "\\frac{3}{2}", True),
-    ("\\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}", "\\begin{pmatrix}1\\\\2\\end{pmatrix}", True),
-])  # fmt: skip
-def test_spaces_separate(domain, gold, said, right):
-    (verdict,) = domain.verify([f"\\boxed{{{said}}}"], [Question("?", gold)])
-    assert verdict.correct == right
-
-
 def test_answers_that_nothing_can_read_are_counted_and_the_first_is_named(domain, caplog):
-    rows = [
-        {"question": f"{i}?", "answer": answer} for i, answer in enumerate(["3", "\\foo", "x^2", "\\bar", "1,018"])
-    ]
+    answers = ["3", "\\foo", "x^2", "\\bar", "1,018"]
+    rows = [{"question": f"{i}?", "answer": answer} for i, answer in enumerate(answers)]
     assert domain.unreadable([domain.problem(row) for row in rows]) == [1, 3]
     with caplog.at_level("WARNING"):
         assert len(checked_problems(domain, rows, "q.jsonl")) == 5
-    assert (
-        "2 of 5 answers of 'q.jsonl' cannot be read as mathematics, the first that of row 1 ('\\\\foo')" in caplog.text
-    )
+    said = "2 of 5 answers of 'q.jsonl' cannot be read as mathematics, the first that of row 1 ('\\\\foo')"
+    assert said in caplog.text
     caplog.clear()
     assert len(checked_problems(domain, rows[:1], "q.jsonl")) == 1 and not caplog.text
     assert domain.verify(["\\boxed{\\foo}"], [domain.problem(rows[1])])[0].correct  # the same words
@@ -221,9 +178,8 @@ def test_it_has_a_name_and_settings_and_can_be_pickled_and_names_a_missing_extra
     with pytest.raises(ConfigError, match=r"countdown-selfplay\[math\]"):
         MathQA().verify(["\\boxed{3}"], [Question("?", "4")])
     asked = []
-    monkeypatch.setattr(
-        "countdown_selfplay.data.files.load_dataset", lambda *given, **more: asked.append((given, more))
-    )
+    load = "countdown_selfplay.data.files.load_dataset"
+    monkeypatch.setattr(load, lambda *given, **more: asked.append((given, more)))
     for source in ("openai/gsm8k:main", "HuggingFaceH4/MATH-500"):
         load_problem_rows(source, "test")
     assert asked == [

@@ -1,8 +1,7 @@
 # Tests: worlds/workers.py, worlds/worker.py
 """Checking in processes that can be killed: nothing is lost, nothing hangs, results are in the order of the items.
 
-Deadlines pass when the test says so: the pool's clock stands still until what must come before has come.
-"""
+Deadlines pass when the test says so: the pool's clock stands still until what must come before has come."""
 
 import os
 import signal

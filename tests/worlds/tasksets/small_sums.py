@@ -60,10 +60,7 @@ class SmallSums(vf.Taskset[SumTask, SumsConfig]):
                 if 1 <= target <= 99:
                     break
             data = SumData(
-                id=f"sum-{place}",
-                prompt=f"{a} {b} {c} = {target} :",
-                numbers=[a, b, c],
-                target=target,
+                id=f"sum-{place}", prompt=f"{a} {b} {c} = {target} :", numbers=[a, b, c], target=target,
                 level=1 if target < 50 else 2,
-            )
+            )  # fmt: skip
             yield SumTask(data, self.config.task)

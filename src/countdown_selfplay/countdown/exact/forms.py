@@ -15,10 +15,7 @@ The forms of a set S of operands stand in one array of four parts, because later
     \\______________ products up to inversion, what may follow a first factor ____/
 
 Uniqueness: the first term (factor) is the one that holds the least operand, with sign (exponent) +1; the rest is any
-form (product up to inversion) of the other operands, added or subtracted (multiplied or divided).
-"""
-
-from __future__ import annotations
+form (product up to inversion) of the other operands, added or subtracted (multiplied or divided)."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -153,7 +150,7 @@ class Node:
 
     kind: str
     number: int = 0
-    parts: tuple[tuple[int, Node], ...] = ()
+    parts: tuple[tuple[int, "Node"], ...] = ()
 
     def value(self) -> Fraction | None:
         """The exact value, or None if something is divided by zero."""
@@ -174,7 +171,7 @@ class Node:
         value = self.value()
         return value is not None and value.denominator == 1 and all(node.integral() for _, node in self.parts)
 
-    def negative(self) -> Node | None:
+    def negative(self) -> "Node | None":
         """A node of the opposite value, or None if it would need a sign in front of an expression."""
         if self.kind == "number":
             return None

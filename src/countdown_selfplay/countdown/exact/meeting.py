@@ -10,8 +10,6 @@ factors, exponents and overall sign. The hashes are fixed 64-bit functions; a te
 Comparisons are exact, not tolerant, wherever all numbers involved are below 2^53 (`is_exact`: up to 5 operands of at
 most 999, 6 of at most 406). Beyond that they are tolerant and every candidate is confirmed with Python's rationals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -295,8 +293,6 @@ def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound
         chosen_of_signs.append(chosen)
     plus, minus = chosen_of_signs
     return Hits(
-        np.concatenate([problems[plus], problems[minus]]),
-        np.concatenate([targets[plus], -targets[minus]]),
-        np.concatenate([forms[plus], forms[minus]]),
-        np.repeat([False, True], [plus.sum(), minus.sum()]),
-    )
+        np.concatenate([problems[plus], problems[minus]]), np.concatenate([targets[plus], -targets[minus]]),
+        np.concatenate([forms[plus], forms[minus]]), np.repeat([False, True], [plus.sum(), minus.sum()]),
+    )  # fmt: skip

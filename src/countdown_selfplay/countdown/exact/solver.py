@@ -3,8 +3,6 @@
 One problem at a time, with the answers cached, or many at once as NumPy arrays, in as many threads as there are cores:
 the answers are the same, and depend neither on the order of the problems nor on the number of threads."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +46,6 @@ def _solve_sorted(numbers: tuple[int, ...], target: int, rules: Rules) -> Node |
 
 
 def solution_tree(problem: Problem, rules: Rules = DEFAULT_RULES) -> Node | None:
-    """The tree of the expression that `solve` returns."""
     return _solve_sorted(checked_operands(problem.numbers), problem.target, rules)
 
 
@@ -183,7 +180,7 @@ def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers
 
 
 def _decide(
-    numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: _Memory, part: slice
+    numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: "_Memory", part: slice
 ) -> Array:
     """Which of a slice of the problems have a solution, up to sign and if not `exact` perhaps, by a split of these
     sizes."""

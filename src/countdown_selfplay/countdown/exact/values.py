@@ -12,8 +12,6 @@ without any sum or division (one term), else at most m - 1. (By induction: n1 d2
 most `largest(m, M)`; up to 5 operands of at most 999 this is below 2^53 and every operation on them is exact in
 float64."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every way to write an expression over two or three numbers, the order of operands counted too."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Iterator
 from fractions import Fraction

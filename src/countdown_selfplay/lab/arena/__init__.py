@@ -2,5 +2,4 @@
 
 A track (`tracks.py`) is a start, a training source, a budget and problems that nobody trains on; a contestant
 (`contestants.py`) is what it changes in the track's settings; a job (`job.py`) is one contestant on one track with one
-seed, and leaves one JSON file. `board.py` compares the files, `schedule.py` plays those that are missing.
-"""
+seed, and leaves one JSON file. `board.py` compares the files, `schedule.py` plays those that are missing."""

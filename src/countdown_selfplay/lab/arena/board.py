@@ -2,10 +2,7 @@
 
 A score is the mean of pass@k over the track's scored problems. Its intervals cover a new training seed on new problems
 (`two_level_draws`). Each contestant is compared with the best control, and with those that its own `against` names;
-either family has its p-values adjusted by Holm.
-"""
-
-from __future__ import annotations
+either family has its p-values adjusted by Holm."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -120,26 +117,22 @@ def standings(folder: Path, track: Track, seeds: Sequence[int] | None = None) ->
     of = {name: contestants()[name].against if name in contestants() else controls for name in ranked}
     asked = [(name, other, k) for name in ranked for other in of[name] if other in ranked for k in track.ks]
     return {
-        "track": track.name,
-        "facts": track.facts,
-        "best_control": best,
+        "track": track.name, "facts": track.facts, "best_control": best,
         "rows": sorted(rows, key=lambda row: (not row["ranked"], -row["score"][first]["value"])),
-        "against_best": compared(family, ranked, track),
-        "pairs": compared(asked, ranked, track),
+        "against_best": compared(family, ranked, track), "pairs": compared(asked, ranked, track),
         "collapsed": [{"contestant": entry.name, "seed": job["seed"]} for entry in played for job in collapsed(entry)],
         "failed": [{"contestant": entry.name, **one} for entry in entries for one in entry.failed],
-    }
+    }  # fmt: skip
 
 
 def collapsed(entry: Entry) -> list[Row]:
     """Jobs whose prover solves nothing of any measured rung at the end, and did before training."""
-    return [
-        job
-        for job in entry.jobs
-        if job["curve"][0]["round"] == 0
-        and any(map(any, job["curve"][0]["by_rung"].values()))
-        and not any(map(any, job["curve"][-1]["by_rung"].values()))
-    ]
+    found = []
+    for job in entry.jobs:
+        first, last = (any(map(any, job["curve"][at]["by_rung"].values())) for at in (0, -1))
+        if job["curve"][0]["round"] == 0 and first and not last:
+            found.append(job)
+    return found
 
 
 def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry], track: Track) -> list[Row]:
@@ -166,7 +159,6 @@ def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry
 
 
 def row_of(entry: Entry, track: Track) -> Row:
-    """What is printed of one contestant."""
     known = contestants().get(entry.name)
     jobs = entry.jobs
     scores = {f"pass@{k}": score(entry.rates(track, k)) for k in track.ks}
@@ -180,25 +172,15 @@ def row_of(entry: Entry, track: Track) -> Row:
     over = next((name for name in ("answers", "updates") if counted[name] > getattr(track, name) * (1 + EVEN)), None)
     reason = "" if over is None else f"took {counted[over]:,.0f} {over} of {getattr(track, over):,}"
     found = {
-        "contestant": entry.name,
-        "title": known.title if known else entry.name,
-        "kind": kind,
-        "seeds": [job["seed"] for job in jobs],
-        "ranked": over is None,
-        "not_ranked": reason,
-        "score": scores,
-        "by_rung": means([job["curve"][-1]["by_rung"] for job in jobs]),
-        **spent,
-        "curve": curve(jobs, track),
-        "proposed": proposed(jobs),
-        "health": means([job["health"] for job in jobs]),
-    }
+        "contestant": entry.name, "title": known.title if known else entry.name, "kind": kind,
+        "seeds": [job["seed"] for job in jobs], "ranked": over is None, "not_ranked": reason, "score": scores,
+        "by_rung": means([job["curve"][-1]["by_rung"] for job in jobs]), **spent, "curve": curve(jobs, track),
+        "proposed": proposed(jobs), "health": means([job["health"] for job in jobs]),
+    }  # fmt: skip
     if "targets" in jobs[0]:
+        for_each = [(job["targets"]["correct"], job["targets"]["n"]) for job in jobs]
         found["targets"] = {
-            f"pass@{k}": score(
-                np.stack([pass_at_k_array(j["targets"]["correct"], j["targets"]["n"], k) for j in jobs])
-            )
-            for k in track.ks
+            f"pass@{k}": score(np.stack([pass_at_k_array(correct, n, k) for correct, n in for_each])) for k in track.ks
         }
     return found
 
@@ -256,18 +238,10 @@ def means(trees: Sequence[Mapping[str, Sequence[float | None]]]) -> dict[str, li
 
 
 def as_text(found: Mapping[str, Any]) -> str:
-    """The table that a terminal shows."""
     best, ks = found["best_control"], [f"pass@{k}" for k in found["facts"]["ks"]]
     against = {(row["contestant"], row["metric"]): row for row in found["against_best"]}
-    rows = [
-        (
-            "contestant",
-            "seeds",
-            *(word for k in ks for word in (k, f"less {best or 'a control'} (p, Holm)")),
-            "updates",
-            "CPU s",
-        )
-    ]
+    scored = (word for k in ks for word in (k, f"less {best or 'a control'} (p, Holm)"))
+    rows = [("contestant", "seeds", *scored, "updates", "CPU s")]
     for row in found["rows"]:
         cells = []
         for k in ks:
@@ -279,9 +253,8 @@ def as_text(found: Mapping[str, Any]) -> str:
                 else f"{other['difference']:+.3f} [{other['low']:+.3f}, {other['high']:+.3f}] "
                 f"({other['p_holm']:.4f}) {other['verdict']}"
             )
-        rows.append(
-            (row["contestant"], str(len(row["seeds"])), *cells, f"{row['updates']:.0f}", f"{row['cpu_seconds']:.0f}")
-        )
+        spent = (f"{row[name]:.0f}" for name in ("updates", "cpu_seconds"))
+        rows.append((row["contestant"], str(len(row["seeds"])), *cells, *spent))
     failed = [f"{one['contestant']} seed {one['seed']} failed: {one['said']}" for one in found["failed"]]
     failed += [f"{one['contestant']} seed {one['seed']} {COLLAPSED}" for one in found["collapsed"]]
     return "\n".join([f"Track {found['track']}", aligned(rows), *failed])

@@ -1,7 +1,5 @@
 """A job: one contestant on one track with one seed, and the file that it leaves."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -39,13 +37,10 @@ MEASURED_ON = {"": "held_out", "tuning": "tuning", "leaderboard": "withheld"}
 SETTINGS, WATCHED = "settings.yaml", "watched.json"
 CURVE_SAMPLES, BINS = 16, 12
 HEALTH = {
-    "solve rate": "round/solve_rate_mean",
-    "admitted": "conjecturer/admitted_rate",
-    "entropy of the prover": "prover/entropy",
-    "entropy of the conjecturer": "conjecturer/entropy",
-    "groups without signal": "prover/zero_signal_groups",
-    "starved": "round/starved",
-}
+    "solve rate": "round/solve_rate_mean", "admitted": "conjecturer/admitted_rate",
+    "entropy of the prover": "prover/entropy", "entropy of the conjecturer": "conjecturer/entropy",
+    "groups without signal": "prover/zero_signal_groups", "starved": "round/starved",
+}  # fmt: skip
 """What a job keeps of each round's log, by the name on the page."""
 
 
@@ -145,7 +140,6 @@ class Watch(TrainerCallback):
         self.measuring += time.process_time() - start
 
     def rates(self) -> dict[str, Any]:
-        """Of a point of the learning curve."""
         first, each = len(self.held_out) // len(self.track.measured), self.track.curve_each
         few = [problem for i, problem in enumerate(self.held_out) if i % first < each]
         return {"by_rung": by_rung(measured(self.trainer, few, CURVE_SAMPLES, "curve"), self.track)}
@@ -156,27 +150,20 @@ class Watch(TrainerCallback):
         return False
 
     def ended(self) -> dict[str, Any]:
-        """What was played and what it came to."""
         spent, frame = self.spent(), self.trainer.frame
         found = measured(self.trainer, self.held_out, self.track.samples, "held-out")
         rows = [row for row in self.trainer.state.log_history if "round/generations" in row]
         end = {"round": len(rows), "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1)}
         probed = sum(row.get("proposer/probe_answers", 0) for row in rows)
         return {
-            "correct": found.correct,
-            "n": found.n,
-            "reasons": dict(found.reasons),
-            "curve": [*self.points, {**end, "by_rung": by_rung(found, self.track)}],
-            "rounds": len(rows),
-            "answers": answers_of(self.trainer),
-            "uncounted_answers": int(probed),
-            "samples": sum(frame.samples.values()),
-            "tokens": sum(frame.tokens.values()),
-            "updates": int(sum(row.get("prover/steps", 0) for row in rows)),
-            "cpu_seconds": end["cpu_seconds"],
+            "correct": found.correct, "n": found.n, "reasons": dict(found.reasons),
+            "curve": [*self.points, {**end, "by_rung": by_rung(found, self.track)}], "rounds": len(rows),
+            "answers": answers_of(self.trainer), "uncounted_answers": int(probed),
+            "samples": sum(frame.samples.values()), "tokens": sum(frame.tokens.values()),
+            "updates": int(sum(row.get("prover/steps", 0) for row in rows)), "cpu_seconds": end["cpu_seconds"],
             "proposed": per_rung(rows, "proposed") or per_rung(rows, "played"),
             "health": {name: binned(rows, key) for name, key in HEALTH.items() if any(key in row for row in rows)},
-        }
+        }  # fmt: skip
 
 
 class Climb(Watch):
@@ -216,7 +203,6 @@ def measured(trainer: Any, problems: Sequence[Any], n: int, what: str) -> Any:
 
 
 def answers_of(trainer: Any) -> int:
-    """Answers of all provers so far."""
     return sum(count for player, count in trainer.frame.samples.items() if player.partition("/")[0] == "prover")
 
 

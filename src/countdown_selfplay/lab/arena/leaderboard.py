@@ -1,8 +1,5 @@
 """The leaderboard: answers of the prover until problems of one rung are solved at the goal's rate. Rows, the rule by
-which a replay agrees with one, and the table. Loads no torch, plays nothing (`submission.py` does).
-"""
-
-from __future__ import annotations
+which a replay agrees with one, and the table. Loads no torch, plays nothing (`submission.py` does)."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,20 +47,14 @@ def row_of(jobs: Sequence[Row], contestant: Contestant, track: Track) -> Row:
     ends = [job["arrived"] or job["points"][-1] for job in jobs]
     each = [job["arrived"]["answers"] if job["arrived"] else None for job in jobs]
     return {
-        "contestant": contestant.name,
-        "title": contestant.title,
-        "track": track.name,
-        "seeds": [job["seed"] for job in jobs],
-        "answers": _summary(each),
-        "cpu_seconds": _summary([end["cpu_seconds"] for end in ends]),
-        "rounds": [end["round"] for end in ends],
+        "contestant": contestant.name, "title": contestant.title, "track": track.name,
+        "seeds": [job["seed"] for job in jobs], "answers": _summary(each),
+        "cpu_seconds": _summary([end["cpu_seconds"] for end in ends]), "rounds": [end["round"] for end in ends],
         "points": [[[p["round"], p["answers"], p["rate"]] for p in job["points"]] for job in jobs],
         "updates": [job["points"][-1]["updates"] for job in jobs],
-        "tokens": [job["points"][-1]["tokens"] for job in jobs],
-        "changes": jobs[0]["changes"],
-        **rules(contestant, track),
-        "machine": jobs[0]["machine"],
-    }
+        "tokens": [job["points"][-1]["tokens"] for job in jobs], "changes": jobs[0]["changes"],
+        **rules(contestant, track), "machine": jobs[0]["machine"],
+    }  # fmt: skip
 
 
 def rules(contestant: Contestant, track: Track) -> Row:

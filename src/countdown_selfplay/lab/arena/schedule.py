@@ -1,7 +1,5 @@
 """Plays the jobs that have no file yet: one process each, as many at a time as there are workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -74,7 +72,6 @@ class Schedule:
     stopped: bool = False
 
     def open(self) -> list[Asked]:
-        """Jobs without a file."""
         return [job for job in self.jobs if not self._done(job)]
 
     def _done(self, job: Asked) -> bool:
@@ -156,7 +153,6 @@ class Schedule:
 
 
 def summary(found: dict[str, Any]) -> str:
-    """One line on a finished job."""
     if "points" in found:  # of the leaderboard
         end, arrived = found["points"][-1], found["arrived"]
         said = "not reached" if arrived is None else f"{arrived['answers']:,.0f} answers"

@@ -1,7 +1,5 @@
 """Submissions to the leaderboard, and their replays: jobs with seeds that are drawn, then a row."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """Tracks: what every contestant of the arena has in common, frozen by seed and checksum."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
@@ -129,7 +127,6 @@ class Track:
         return [row for _, row in json_lines(path)]
 
     def problems(self, name: str, domain: Any) -> list[Any]:
-        """The set as problems of the domain."""
         return [domain.problem(row, index) for index, row in enumerate(self.rows(name))]
 
 

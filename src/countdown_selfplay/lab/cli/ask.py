@@ -1,7 +1,5 @@
 """`countdown-selfplay ask`: put one problem to a trained prover, or ask a trained conjecturer for problems."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +30,6 @@ _LONGEST = 100  # characters of a text in the table
 
 
 def main(argv: list[str]) -> int:
-    """Sample and print a table; 0."""
     options = parse(argv)
     check_model(options.model)
     written = embedded_name(options.model) in ("tiny-ladder-conjecturer", "tiny-ladder-asked")
@@ -70,7 +67,6 @@ def main(argv: list[str]) -> int:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """The options, with what `setting_of` reads besides."""
     parser = parser_of("ask", EPILOG)
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="the numbers of the problem")
     add_options(parser, "model", role="what to ask it as (default: as its folder says, or prover)")
@@ -206,7 +202,6 @@ def proposer_of(model: str) -> str | None:
 
 
 def word_of(problem: Problem, domain: CountdownDomain) -> str:
-    """A solution, or why there is none."""
     if not domain.in_range(problem):
         return "not asked (out of range)"
     if len(problem.numbers) > MAX_OPERANDS:

@@ -1,7 +1,5 @@
 """`countdown-selfplay compare`: which of several evaluations is better, with paired intervals. Loads no torch."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path
@@ -9,18 +7,7 @@ from pathlib import Path
 from ...cli.plain import add_options, parser_of, write_output
 from ...errors import ConfigError
 from ...evaluation.terminal import aligned
-from ..compare import (
-    Arm,
-    aligned_arms,
-    check_settings,
-    compare_arms,
-    figure,
-    latex,
-    load_arms,
-    markdown,
-    rows_of,
-    unknown_settings,
-)
+from .. import compare as comparing
 
 EPILOG = """\
 An arm is a file that `eval --output` wrote, a run folder (its evaluation.json, after training; RUN:before for before),
@@ -33,31 +20,30 @@ exit codes: 0 compared, 2 wrong input"""
 
 
 def main(argv: list[str]) -> int:
-    """Print the table and its notes; with --output also write them as files."""
     options = parse(argv)
     if len(options.arms) < 2:
         raise ConfigError(f"A comparison needs at least two arms, got '{options.arms[0]}' alone.")
-    arms = load_arms(options.arms)
-    differing = check_settings(arms)
+    arms = comparing.load_arms(options.arms)
+    differing = comparing.check_settings(arms)
     if differing is not None and not options.allow_different_settings:
         raise ConfigError(
             f"{differing}; evaluate both alike, or pass --allow_different_settings to compare them all the same."
         )
-    arms = aligned_arms(arms, options.common, "pass --common to compare on the common ones only")
-    found = compare_arms(arms, options.ks, options.resamples, options.seed)
-    remarks = [*found.notes(), *unknown_settings(arms), *warnings(arms)]
+    arms = comparing.aligned_arms(arms, options.common, "pass --common to compare on the common ones only")
+    found = comparing.compare_arms(arms, options.ks, options.resamples, options.seed)
+    remarks = [*found.notes(), *comparing.unknown_settings(arms), *warnings(arms)]
     if differing is not None:
         remarks.append(f"Different settings are compared: {differing}.")
-    print(aligned(rows_of(found)))
+    print(aligned(comparing.rows_of(found)))
     for line in remarks:
         print(line)
     if options.output is not None:
         from ..report.pictures import svg
 
         texts = {
-            "comparison.md": markdown(rows_of(found), remarks),
-            "comparison.tex": latex(found),
-            "comparison.svg": svg(figure(found)),
+            "comparison.md": comparing.markdown(comparing.rows_of(found), remarks),
+            "comparison.tex": comparing.latex(found),
+            "comparison.svg": svg(comparing.figure(found)),
             "comparison.json": json.dumps({**found.to_dict(), "notes": remarks}, indent=1) + "\n",
         }
         write_output(options.output, {options.output / name: text for name, text in texts.items()})
@@ -78,8 +64,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def warnings(arms: list[Arm]) -> list[str]:
-    """Evaluations whose answers were cut too often to be compared."""
+def warnings(arms: list[comparing.Arm]) -> list[str]:
     return [
         f"Warning: {result.truncated_rate:.1%} of the answers in '{result.path}' were cut at the token budget and "
         "count as wrong; evaluate with a larger --max_new_tokens."

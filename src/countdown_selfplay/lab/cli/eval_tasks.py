@@ -1,7 +1,5 @@
 """`countdown-selfplay eval --task ...`: error detection, self-correction and win rates (Wang et al.)."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import time
@@ -18,15 +16,7 @@ from ...evaluation.setting import Setting, problem_set
 from ...evaluation.terminal import ProgressLine, aligned, cells
 from ...packages import need
 from ..critics import Policy, model_policy
-from ..critics.error_detection import (
-    COUNT,
-    SAMPLES,
-    drawn_items,
-    eligible_solutions,
-    error_detection,
-    read_solutions,
-    write_solutions,
-)
+from ..critics import error_detection as detection
 from ..critics.self_correction import self_correction
 from ..critics.win_rates import RATES, matrix_of, win_rates
 
@@ -35,39 +25,20 @@ Result = dict[str, Any]
 
 
 def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
-    """The options that the tasks have for themselves."""
-    group = parser.add_argument_group("tasks of the Critic-Discernment Game (docs/critic_game.md)")
-    group.add_argument(
-        "--step_set",
-        type=file_name,
-        metavar="FILE",
-        help="error_detection: the solutions whose steps are asked about; made by this model if the file is not there",
-    )
-    group.add_argument("--items", type=positive, help=f"error_detection: wrong steps, and right ones ({COUNT})")
-    group.add_argument(
-        "--training_data",
-        type=file_name,
-        metavar="FILE",
-        help="self_correction: write data for sft instead, from problems of the training side",
-    )
-    group.add_argument(
-        "--add",
-        type=file_name,
-        metavar="FILE",
-        help="self_correction: a prover.parquet whose rows join --training_data",
-    )
-    group.add_argument(
-        "--each", type=positive, help="self_correction: most rows of each kind in --training_data (5000)"
-    )
-    group.add_argument(
-        "--iterations",
-        nargs="+",
-        metavar="RUN",
-        help="win_rates: run folders, or name=FOLDER with a folder of role folders (default: --model, a run folder)",
-    )
-    group.add_argument("--critiques", type=positive, nargs=2, metavar=("HELPFUL", "MISLEADING"),
-                       help="win_rates: critiques of an answer (8 4)")  # fmt: skip
-    group.add_argument("--revisions", type=positive, help="win_rates: answers to a critique (4)")
+    add = parser.add_argument_group("tasks of the Critic-Discernment Game (docs/critic_game.md)").add_argument
+    file: dict[str, Any] = {"type": file_name, "metavar": "FILE"}
+    asked = "the solutions whose steps are asked about; made by this model if the file is not there"
+    add("--step_set", help=f"error_detection: {asked}", **file)
+    add("--items", type=positive, help=f"error_detection: wrong steps, and right ones ({detection.COUNT})")
+    data = "write data for sft instead, from problems of the training side"
+    add("--training_data", help=f"self_correction: {data}", **file)
+    add("--add", help="self_correction: a prover.parquet whose rows join --training_data", **file)
+    add("--each", type=positive, help="self_correction: most rows of each kind in --training_data (5000)")
+    runs = "run folders, or name=FOLDER with a folder of role folders (default: --model, a run folder)"
+    add("--iterations", nargs="+", metavar="RUN", help=f"win_rates: {runs}")
+    both, answers = ("HELPFUL", "MISLEADING"), "win_rates: critiques of an answer (8 4)"
+    add("--critiques", type=positive, nargs=2, metavar=both, help=answers)
+    add("--revisions", type=positive, help="win_rates: answers to a critique (4)")
 
 
 def check_task(options: argparse.Namespace) -> None:
@@ -112,7 +83,7 @@ def run_task(options: argparse.Namespace, setting: Setting) -> Result:
 
 def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """The step set is read or made; then the model judges."""
-    domain, path, count = setting.domain, options.step_set, options.items or COUNT
+    domain, path, count = setting.domain, options.step_set, options.items or detection.COUNT
     exact = domain.critique.first_wrong is not None
     if path is None and not exact:
         raise ConfigError(
@@ -121,16 +92,16 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
         )
     made: Result = {}
     if path is not None and path.is_file():
-        items = drawn_items(read_solutions(path, domain), count, options.seed)
+        items = detection.drawn_items(detection.read_solutions(path, domain), count, options.seed)
         policy, described = _policy(options, setting, bar, [one.problem for one in items[:1]])
     else:
-        asked, n = problem_set(options, domain), options.samples or SAMPLES
+        asked, n = problem_set(options, domain), options.samples or detection.SAMPLES
         policy, described = _policy(options, setting, bar, asked.problems)
-        solutions = eligible_solutions(policy, domain, asked.problems, n, options.seed)
+        solutions = detection.eligible_solutions(policy, domain, asked.problems, n, options.seed)
         made = {**asked.to_dict(domain), "samples": n}
         right = sum(one.right for one in solutions)
         if exact:  # before the file is written, which the next call would read
-            items = drawn_items(solutions, count, options.seed)
+            items = detection.drawn_items(solutions, count, options.seed)
         elif right in (0, len(solutions)):
             raise DataError(
                 f"`--step_set` needs right and wrong solutions, and of {n} solutions to each of {len(asked.problems)} "
@@ -138,14 +109,14 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
                 "half of them solve; nothing was written. Take more or easier problems, or a model that solves them."
             )
         if path is not None:
-            write_solutions(path, solutions, domain)
+            detection.write_solutions(path, solutions, domain)
             print(f"Wrote {path}: {len(solutions)} solutions, {len(solutions) - right} of them wrong")
         if not exact:
             return {"setting": described | made, "solutions": len(solutions)}, (
                 "Put the number of the first wrong step, from 1, into `first_wrong` of each wrong solution, and give "
                 "the same command again."
             )
-    result = error_detection(policy, domain, items, options.seed)
+    result = detection.error_detection(policy, domain, items, options.seed)
     names = {"f1": "F1, wrong steps", "f1_right": "F1, right steps", "accuracy": "accuracy"}
     said = (
         f"{result['wrong']} wrong and {result['items'] - result['wrong']} right steps of {len(set(result['keys']))} "
@@ -236,7 +207,6 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
 
 
 def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
-    """Every prover of the run with all critics."""
     from ...games import GAMES
     from ..critics.win_rates import Meetings, named_iterations
 

@@ -1,7 +1,5 @@
 """`countdown-selfplay fit-scaling`: SGS's scaling curve of one or several arms. No torch."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math
@@ -35,7 +33,6 @@ exit codes: 0 all fits converged, 1 a fit failed, 2 wrong input"""
 
 
 def main(argv: list[str]) -> int:
-    """Print the fits and their intervals; with --output also write them as files."""
     options = parse(argv)
     found, compute, rate = fitted(options)
     lines = [f"{rate} against {compute}; points below {options.drop_below:g} are left out", *remarks(found)]
@@ -74,18 +71,15 @@ def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """The command line, parsed."""
     parser = parser_of("fit-scaling", EPILOG)
     parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
     parser.add_argument("--compute", metavar="COLUMN", help="default: compute, or the texts sampled so far")
     parser.add_argument("--rate", metavar="COLUMN", help="default: rate, a cumulative solve rate, or eval_pass@1")
     parser.add_argument("--drop_below", type=float, default=0.0, metavar="C", help="leave out less compute (0)")
-    parser.add_argument(
-        "--recenter", action="store_true", help="also fit with compute and rate counted from the first point left in"
-    )
-    parser.add_argument(
-        "--resamples", type=int, default=500, metavar="N", help="of the bootstrap of one run's points (500)"
-    )
+    again = "also fit with compute and rate counted from the first point left in"
+    parser.add_argument("--recenter", action="store_true", help=again)
+    of = "of the bootstrap of one run's points (500)"
+    parser.add_argument("--resamples", type=int, default=500, metavar="N", help=of)
     add_options(parser, seed="of the bootstrap (0)")
     parser.add_argument("--output", type=Path, metavar="FOLDER", help="write scaling.md, .json and .svg")
     options = parser.parse_args(argv)
@@ -104,7 +98,6 @@ def named_arms(words: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def rows_of(found: Sequence[ScalingArm]) -> list[tuple[str, ...]]:
-    """A header and one row per arm."""
     rows: list[tuple[str, ...]] = [("arm", "points", "asymptote", "95% interval", "over", "C_mid", "B", "R0")]
     for one in found:
         points, fit = str(sum(len(curve.compute) for curve in one.curves)), one.fit
@@ -119,7 +112,6 @@ def rows_of(found: Sequence[ScalingArm]) -> list[tuple[str, ...]]:
 
 
 def remarks(found: Sequence[ScalingArm]) -> list[str]:
-    """Failures and doubts."""
     lines = [f"{one.name}: the fit failed. {one.fit.reason}" for one in found if not one.fit.converged]
     for one in found:
         if one.fit.converged and one.interval is None and one.failed == 0:
@@ -130,8 +122,7 @@ def remarks(found: Sequence[ScalingArm]) -> list[str]:
     return lines
 
 
-def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> Figure:
-    """Points and fitted curves on log compute."""
+def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> "Figure":
     from ..report.pictures import Curve, line_chart
 
     found = [one for one in found if not one.name.endswith(RECENTRED)]  # its compute begins elsewhere

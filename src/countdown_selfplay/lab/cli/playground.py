@@ -1,7 +1,5 @@
 """`countdown-selfplay playground`: a page that steps through the logged rounds of a run. Loads no torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ...cli.plain import parser_of
@@ -17,7 +15,6 @@ exit codes: 0 the page is written, 2 a run folder is missing or damaged, has no 
 
 
 def main(argv: list[str]) -> int:
-    """Write the page and print its path."""
     parser = parser_of("playground", EPILOG)
     parser.add_argument("run", type=Path, metavar="RUN", help="the output_dir of a run")
     parser.add_argument("--output", type=Path, metavar="FILE", help="default: playground.html in the run folder")

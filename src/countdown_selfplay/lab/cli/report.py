@@ -1,7 +1,5 @@
 """`countdown-selfplay report`: one self-contained page about one or several run folders. Loads no torch."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import time
@@ -23,27 +21,14 @@ exit codes: 0 the page is written, 2 a run folder is missing or damaged"""
 
 
 def main(argv: list[str]) -> int:
-    """Write the page and print its path."""
     parser = parser_of("report", EPILOG)
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the output_dir of a run")
-    parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="default: report.html in the run folder; here for several"
-    )
-    parser.add_argument(
-        "--watch",
-        type=seconds,
-        nargs="?",
-        const=30.0,
-        metavar="SECONDS",
-        help="rewrite the page while runs train, at most this often (30), until Ctrl-C; a browser reloads it",
-    )
-    parser.add_argument(
-        "--yardstick",
-        action="append",
-        default=[],
-        metavar="NAME=RATE",
-        help="a line in the chart of solved targets, such as large=0.6 for a larger model's pass@4; may be repeated",
-    )
+    add = parser.add_argument
+    add("runs", nargs="+", type=Path, metavar="RUN", help="the output_dir of a run")
+    add("--output", type=Path, metavar="FILE", help="default: report.html in the run folder; here for several")
+    often = "rewrite the page while runs train, at most this often (30), until Ctrl-C; a browser reloads it"
+    add("--watch", type=seconds, nargs="?", const=30.0, metavar="SECONDS", help=often)
+    line = "a line in the chart of solved targets, such as large=0.6 for a larger model's pass@4; may be repeated"
+    add("--yardstick", action="append", default=[], metavar="NAME=RATE", help=line)
     options = parser.parse_args(argv)
     yardsticks = dict(map(_yardstick, options.yardstick))
     output = options.output

@@ -2,8 +2,6 @@
 iterations (Wang et al. 2025, sections 4.2, 4.3 and 5.4); the model that is evaluated as a function from rows to texts.
 NumPy alone at import; what samples loads torch on first use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Self-correction: a model checks its own answer without a critique (Wang et al. 2025, section 4.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,8 +25,7 @@ def rechecks(
 ) -> list[Recheck]:
     """`n` sampled answers to each problem, each checked again once, greedily as the paper's test does or sampled.
 
-    A second reply without an answer in it leaves the first one standing (the authors' code; the text does not say).
-    """
+    A second reply without an answer in it leaves the first one standing (the authors' code; the text does not say)."""
     rows = [domain.prove_row(problem) for problem in problems]
     first = [
         (place, reply) for place, row in enumerate(policy(rows, n, seed_from("answers", seed), False)) for reply in row
@@ -54,8 +51,7 @@ def self_correction(policy: Policy, domain: Any, problems: Sequence[Any], n: int
 
     right_to_wrong: of answers that were right, the share that is spoiled; wrong_to_right: of wrong ones, the share
     that is mended; None where there is no such answer. before, after: accuracy of the first and of the checked
-    answers; change: after - before, paired (the column "self correction" of the paper's table 3, there in points).
-    """
+    answers; change: after - before, paired (the column "self correction" of the paper's table 3, there in points)."""
     found = rechecks(policy, domain, problems, n, seed)
     return correction_figures(
         [one.was_right for one in found],
@@ -70,7 +66,7 @@ def correction_figures(
 ) -> dict[str, Any]:
     """The figures from each answer's two verdicts and its problem's key."""
     was, now = [float(right) for right in was_right], [float(right) for right in is_right]
-    pairs = list(zip(was, now, strict=True))
+    pairs, names = list(zip(was, now, strict=True)), (("right", 1.0), ("wrong", 0.0))
     rates = {
         "before": (was, [1.0] * len(was)),
         "after": (now, [1.0] * len(was)),
@@ -82,9 +78,5 @@ def correction_figures(
         **{name: None if found is None else found.to_dict() for name, found in estimates.items()},
         "change": change_interval([b - a for a, b in pairs], keys, seed=seed).to_dict(),
         "answers": len(was),
-        "counts": {
-            f"{'right' if a else 'wrong'}_to_{'right' if b else 'wrong'}": pairs.count((a, b))
-            for a in (1.0, 0.0)
-            for b in (1.0, 0.0)
-        },
+        "counts": {f"{a}_to_{b}": pairs.count((x, y)) for a, x in names for b, y in names},
     }

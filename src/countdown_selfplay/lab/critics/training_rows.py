@@ -1,8 +1,6 @@
 """Data that teach a model to check its own answer (Wang et al. 2025, section 4.3 and appendix C.3), as `sft` reads
 them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 """Who wins when provers and critics of different iterations meet (Wang et al. 2025, section 5.4 and figure 4), and the
 players of a run by iteration: folders with a model for each role."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,8 +39,7 @@ def win_rates(
     round_of: the names of a prover and of critics -> a Round in which they play; with equal seeds in all of them a
     prover gives the same first answers to all critics. Each cell holds RATES with 95% intervals (bootstrap over
     problems), None where no first answer was of the kind, and the counts of outcomes. Critics are asked about the
-    answers of the prover that they meet.
-    """
+    answers of the prover that they meet."""
     cells = []
     for prover in provers:
         for critic in critics:

@@ -1,8 +1,6 @@
 """The four conditions under which a curriculum can pay, judged from counts of right answers. Plain figures in, a gate
 with its figures and a sentence out; nothing here samples or trains."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import comb
@@ -174,7 +172,6 @@ def head_room(
 
 
 def verdict(gates: Sequence[Gate]) -> str:
-    """One sentence."""
     shut = [f"gate {gate.number} ({gate.name})" for gate in gates if gate.word == "shut"]
     if shut:
         are = "is" if len(shut) == 1 else "are"

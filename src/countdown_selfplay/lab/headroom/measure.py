@@ -1,7 +1,5 @@
 """The gates that are asked for, one after the other; they share the start's answers and the run on one rung."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable
@@ -113,7 +111,6 @@ _NAMES = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
 
 
 def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
-    """A panel for each gate that headroom.json has figures of."""
     return [
         pictures.Bars(f"{gate['number']} {_NAMES[gate['number']]}: {gate['word']}", *_bars(gate))
         for gate in found["gates"]
@@ -122,12 +119,10 @@ def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
 
 
 def gates_svg(found: dict[str, Any]) -> str:
-    """The panels in one picture, as SVG text."""
     return pictures.svg(pictures.bar_grid(gate_panels(found)))
 
 
 def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:
-    """The rest of Bars."""
     number, figures = gate["number"], gate["figures"]
     if number == 1:
         ((what, solved),) = figures.items()

@@ -3,10 +3,7 @@
 Two kinds are played with as many answers as every other arm, and the better one on the tuning problems is the oracle.
 By gain: in stages, each rung within reach is trained on alone for a few rounds from where the prover is, and the two
 that gained most are played until the next stage. By half: the rungs whose solve rate is nearest one half. What they
-measure by is not counted among their answers, for they are no proposers but what one is measured against.
-"""
-
-from __future__ import annotations
+measure by is not counted among their answers, for they are no proposers but what one is measured against."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,8 +38,7 @@ def search(runs: Runs, measured: Sequence[Measured], stage: int, probe: int, n: 
     A gain is the change of pass@1, with n answers to each tuning problem, summed over the rungs above the lowest, up
     to ABOVE the candidates, after `probe` rounds, which are as many answers for each rung. (Of a solve rate of a
     twentieth, pass@16 of so few answers is three times as noisy for its size.) The table holds the candidates alone:
-    at 0, rungs that were not tried would be played before those whose measured gain is below it.
-    """
+    at 0, rungs that were not tried would be played before those whose measured gain is below it."""
     name, seed = "oracle_gain", seed_from(runs.seed, "oracle")
     gains: Gains = {}
     checkpoint, at = None, 0

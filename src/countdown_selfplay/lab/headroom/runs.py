@@ -1,7 +1,5 @@
 """Short runs of the settings that are asked about, each with changes of its own, and what their provers solve."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -56,8 +54,7 @@ class Runs:
     the domain has a held-out side it gives at least HELD_OUT_EACH of each rung: gate 4 compares few right answers.
 
     tuning, held_out: problems by rung, none in both; no run trains on either. The arms are compared on held_out alone,
-    and all choices are made by tuning. ConfigError for a domain without rungs.
-    """
+    and all choices are made by tuning. ConfigError for a domain without rungs."""
 
     def __init__(self, options: Options, folder: Path, rounds: int, problems: int) -> None:
         self.options, self.folder, self.rounds = options, folder, rounds
@@ -134,7 +131,6 @@ class Runs:
         return counts, checkpoint_folders(self.folder / name)[-1] if keep else None
 
     def drop(self, name: str) -> None:
-        """Remove a run's folder. Called by all processes."""
         self.processes.together(lambda: shutil.rmtree(self.folder / name, ignore_errors=True))
 
     def _solved(self, trainer: JointConjecturerProverTrainer, asked: Measured) -> Counts:

@@ -1,8 +1,6 @@
 """UCB and Thompson sampling over the rungs of a domain: a pull plays some problems of a rung, and earns how much there
 was to learn from them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

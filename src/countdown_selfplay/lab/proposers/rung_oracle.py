@@ -1,7 +1,5 @@
 """An oracle over rungs: it knows what a proposer would have to find out, and is what one may be measured against."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -39,8 +37,7 @@ class OracleRungs(Rungs):
     that holds it, made by short training probes apart from the run; what counts is the latest round at or before this
     one. kind="half": those whose solve rate is nearest one half (of equally near ones the lower), measured every
     `every` rounds, beginning with the first played, on `probe` new problems of each rung with `samples` answers (None:
-    the prover's num_generations) that are trained on by nobody.
-    """
+    the prover's num_generations) that are trained on by nobody."""
 
     metrics = ORACLE
 

@@ -1,7 +1,5 @@
 """An oracle of steps: what a conjecturer of self-guided self-play would have to write, read off known derivations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,8 +29,7 @@ class OracleTargets(Targets):
     Targets.
 
     Its state: that of Targets, and how many steps of each target were solved. A reference and no rival: it is told the
-    derivations.
-    """
+    derivations."""
 
     def __init__(self, derivations: str, batch: Count | None = None, rate: Share = 0.5, fill: bool = False) -> None:
         super().__init__(batch, fill=fill)

@@ -1,7 +1,5 @@
 """report.html: one page about one or several runs that opens anywhere; of one run also its charts as plots/*.svg."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arms: runs that differ only in the seed, whose curve is the mean over seeds with a band; the verdict on several."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Charts from the declarations of a run's metrics: which are drawn together, and how a metric becomes a curve."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

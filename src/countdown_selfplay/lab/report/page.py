@@ -1,8 +1,6 @@
 """The page put together: one HTML text with its style and charts inside, no script, nothing loaded from elsewhere;
 with proposals and answers as they were written, one for each thing that happened to them."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,12 +30,9 @@ LEADS = (
 OUTCOMES = (*OF_WRONG, *OF_RIGHT)
 GOOD = ("ok", "correct", "right", "corrected", "resisted", "kept")
 HEADINGS = {
-    "conjecturer": "Proposals",
-    "prover": "Answers",
-    "helpful": "Helpful critiques",
-    "misleading": "Misleading critiques",
-    "guide": "Reviews",
-}
+    "conjecturer": "Proposals", "prover": "Answers", "helpful": "Helpful critiques",
+    "misleading": "Misleading critiques", "guide": "Reviews",
+}  # fmt: skip
 _LONGEST = 2000  # characters of a text that are shown
 _REASONS = 8  # most reasons of refusal of a player
 
@@ -56,37 +51,27 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     }
     shown = {
         "Settings that differ": tables.differences(runs) if several else None,
-        "Early and late rounds of the pool": tables.windows(runs),
-        "Health of the curriculum": tables.health(runs),
+        "Early and late rounds of the pool": tables.windows(runs), "Health of the curriculum": tables.health(runs),
         "The critic game by iteration": tables.by_iteration(runs),
         "Filters of the symbolic proposer": tables.filtering(runs),
-    }
+    }  # fmt: skip
     lead, charts = _lead(charts)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     return template("page.html.j2").render(
-        title=f"Self-play: {names}",
-        heads=[_head(run) for run in runs],
-        verdict=verdict_of_arms(found),
-        result=result,
-        lead=lead,
-        tables=shown,
-        charts=charts,
+        title=f"Self-play: {names}", heads=[_head(run) for run in runs], verdict=verdict_of_arms(found), result=result,
+        lead=lead, tables=shown, charts=charts,
         quiet=[chart.title for chart in charts_of(runs) if is_quiet(chart.metrics, runs)],
         curves=f"Running means; a gap has no value. {band_text(arms)}" if several else window_text(runs[0]),
-        hints=hints(runs),
-        reload=reload,
-    )
+        hints=hints(runs), reload=reload,
+    )  # fmt: skip
 
 
 def template(name: str) -> Template:
     """A template of this package; what it is given is escaped."""
     environment = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
+        loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         extensions=["jinja2.ext.do"],
-    )
+    )  # fmt: skip
     return environment.get_template(name)
 
 
@@ -130,14 +115,9 @@ def _head(run: Run) -> dict[str, Any]:
     facts += _spent(run)
     facts += [f"countdown-selfplay {version}"] if version else []
     return {
-        "name": run.name,
-        "facts": facts,
-        "verdict": verdict(run),
-        "findings": findings(run),
-        "setting": tables.setting(run),
-        "config": tables.whole_config(run),
-        "examples": examples(run),
-    }
+        "name": run.name, "facts": facts, "verdict": verdict(run), "findings": findings(run),
+        "setting": tables.setting(run), "config": tables.whole_config(run), "examples": examples(run),
+    }  # fmt: skip
 
 
 def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
@@ -187,12 +167,9 @@ def _card(row: dict[str, Any]) -> dict[str, Any]:
     facts += [str(row["problem"])] if row.get("problem") else []
     facts += [f"reward {reward:.3g}"] if is_number(reward) else []
     return {
-        "reason": reason,
-        "good": reason in GOOD,
-        "facts": " · ".join(facts),
-        "text": text_of(row.get("completion")),
+        "reason": reason, "good": reason in GOOD, "facts": " · ".join(facts), "text": text_of(row.get("completion")),
         "prompt": text_of(row.get("prompt")),
-    }
+    }  # fmt: skip
 
 
 def text_of(value: Any) -> str:

@@ -1,8 +1,6 @@
 """The charts that no metric declares, as a table of panels: rungs, targets, the predictor of symbolic proposers, win
 rates of the critic game, solve rates of each round and of the held-out problems. With them `drawn`, all charts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -63,7 +61,6 @@ def hints(runs: Sequence[Run]) -> dict[str, str]:
 
 
 def rung_maps(runs: Sequence[Run]) -> dict[str, Figure]:
-    """A picture for each run that has rungs."""
     found = {}
     for run in runs:
         if (data := rung_data(run)) is not None:

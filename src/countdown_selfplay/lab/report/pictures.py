@@ -1,7 +1,5 @@
 """Charts as matplotlib figures: curves with bands, and heat maps. Equal figures give equal SVG text."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import re
@@ -160,7 +158,6 @@ class Bars(NamedTuple):
 
 @styled
 def bar_chart(panel: Bars) -> Figure:
-    """One panel as large as the other charts."""
     figure, axes = _axes(panel.title, panel.x_label)
     _add_bars(axes, panel)
     _add_legend(figure, axes, [(Patch(facecolor=f"C{i}"), name) for i, (name, _) in enumerate(panel.bars)])

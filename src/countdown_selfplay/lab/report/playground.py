@@ -1,8 +1,6 @@
 """playground.html: the logged rounds of a run one at a time: what was proposed, who solved it how, what each was paid.
 One file with its data, style and script inside; nothing is loaded from elsewhere."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -29,11 +27,8 @@ REVISIONS = "Revisions"
 MARK = '<meta name="generator" content="countdown-selfplay playground">'
 """By which a page is known as one of these, and may be replaced."""
 SOURCES = {
-    "proposal": "proposed",
-    "random": "random problem",
-    "data": "from the data set",
-    "target": "target",
-}
+    "proposal": "proposed", "random": "random problem", "data": "from the data set", "target": "target",
+}  # fmt: skip
 WHY_PROPOSAL = {
     "malformed": "no problem can be read in it",
     "out_of_range": "numbers or target beyond the run's ranges",
@@ -83,12 +78,9 @@ def playground(run: Run, note: str = "") -> str:
     numbers = [step for step, _ in played]
     gaps = [_gap(numbers, before, index) for before, index in zip([-1, *kept], kept, strict=False)]
     head = {
-        "name": visible(run.name),
-        "word": "Iteration" if run.iterations else "Round",
-        "gaps": gaps,
-        "sources": SOURCES,
-        "why": {"proposal": WHY_PROPOSAL, "answer": WHY_ANSWER},
-    }
+        "name": visible(run.name), "word": "Iteration" if run.iterations else "Round", "gaps": gaps,
+        "sources": SOURCES, "why": {"proposal": WHY_PROPOSAL, "answer": WHY_ANSWER},
+    }  # fmt: skip
     data = f'{_json(head)[:-1]},"rounds":[{",".join(encoded[i] for i in kept)}]}}'
     script = PackageLoader(__package__).get_source(template("playground.html.j2").environment, "playground.js")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -96,17 +88,10 @@ def playground(run: Run, note: str = "") -> str:
     facts = [f"{len(played):,} logged rounds", f"seed {run.config['seed']}" if "seed" in run.config else ""]
     facts += [f"countdown-selfplay {version}" if version else ""]
     return template("playground.html.j2").render(
-        mark=MARK,
-        name=visible(run.name),
-        facts=[fact for fact in facts if fact],
-        note=note,
-        setting=tables.setting(run),
-        notes=_notes(run, len(kept), len(played)),
-        left_out=", ".join(gap for gap in gaps if gap),
-        data=data,
-        script=script,
-        digest=digest,
-    )
+        mark=MARK, name=visible(run.name), facts=[fact for fact in facts if fact], note=note,
+        setting=tables.setting(run), notes=_notes(run, len(kept), len(played)),
+        left_out=", ".join(gap for gap in gaps if gap), data=data, script=script, digest=digest,
+    )  # fmt: skip
 
 
 def rounds_of(run: Run) -> list[tuple[int, list[dict[str, Any]]]]:
@@ -135,20 +120,17 @@ def round_data(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> dict[s
     problems = dict.fromkeys(str(row["problem"]) for row in rest if row.get("problem") is not None)
     answers = [row for row in rest if kind_of(row) == "prover" and row.get("reason") not in OUTCOMES]
     return {
-        "round": step,
-        "right": sum(row.get("reason") in GOOD for row in answers),
-        "answers": len(answers),
+        "round": step, "right": sum(row.get("reason") in GOOD for row in answers), "answers": len(answers),
         "metrics": next((_told(row) for row in run.rounds if row["step"] == step), {}),
         "proposals": _shared([_card(row) for row in proposals]),
         "problems": [
             _problem(key, [row for row in rest if str(row.get("problem")) == key], proposals) for key in problems
         ],
         "others": _groups([row for row in rest if row.get("problem") is None]),
-    }
+    }  # fmt: skip
 
 
 def kind_of(row: Mapping[str, Any]) -> str:
-    """The role without the number of a player."""
     return str(row["role"]).partition("/")[0]
 
 

@@ -1,8 +1,6 @@
 """The tables of the page as rows of cells: results with intervals, arms against the first one, health, settings
 and differences."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

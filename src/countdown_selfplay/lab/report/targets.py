@@ -2,8 +2,6 @@
 solve rate (1), how far its fits can be trusted (8), the make-up of the target set (10), targets solved beyond the
 baseline (13), and the rounds before targets were solved (5)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A tent that tracks the prover, from the wish list of Allen and Ståblein (section 7)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,8 +24,7 @@ class AdaptiveBand(Composable):
     where the round is towards the goal: at a recent rate of 0.05, where the tent of Allen and Ståblein saw next to no
     reward, the default peak is 0.225.
 
-    It keeps no state of its own: the rates are part of the curriculum's state, so a resumed run goes on exactly.
-    """
+    It keeps no state of its own: the rates are part of the curriculum's state, so a resumed run goes on exactly."""
 
     goal: Share = 0.4
     follow: Share = 0.5

@@ -1,7 +1,5 @@
 """Disagreement between provers, from the wish list of Multimodal LLM Self-Play (sections 6 and 7)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +19,7 @@ class Disagreement(Composable):
 
     With one prover, or none given, each of its G attempts counts as a prover of its own with a rate of 0 or 1. With c
     right ones c (G - c) pairs differ: r = c (G - c) / (floor(G/2) ceil(G/2)), which is 4 p (1 - p) for even G, and in
-    the limit when G is not known. 0 where all agree, and where fewer than two provers tried the problem.
-    """
+    the limit when G is not known. 0 where all agree, and where fewer than two provers tried the problem."""
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         p = np.asarray(solve_rate_P, dtype=float)

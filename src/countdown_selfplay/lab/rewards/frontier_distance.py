@@ -1,7 +1,5 @@
 """Distance to the centre of the frontier, from the wish list of Multimodal LLM Self-Play (section 6)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +18,7 @@ class FrontierDistance(Composable):
     weights by the distance to the centre, because membership alone said little more than that the JSON was valid.
     floor 0 (default): nothing outside the frontier. floor None: the line goes on, to -1/3 at p = 0 and -1 at p = 1,
     so that distance counts outside too; then a problem that is too hard can earn less than a refused proposal, unless
-    that one is charged as well (`solvability_aware`).
-    """
+    that one is charged as well (`solvability_aware`)."""
 
     low: Share = 0.1
     high: Share = 0.7

@@ -1,7 +1,5 @@
 """Uncertainty minus repetition: R-Zero (Huang et al. 2025, arXiv 2508.05004, section 3), which SGS cites."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +21,7 @@ class RZero(Composable):
     (`similarity.overlap`). Two departures, both for small rounds of small problems: the paper clusters texts by BLEU
     distance (threshold 0.5), while overlap of numbers and target is exact and does not depend on the order of the
     problems; and the paper counts the problem itself, which would charge a single problem the full weight. Without
-    problems in `ctx` the share is 0. In the paper p is the agreement with a majority vote; here the verifier's bit.
-    """
+    problems in `ctx` the share is 0. In the paper p is the agreement with a majority vote; here the verifier's bit."""
 
     scale: Amount = 2.0
     weight: Amount = 1.0

@@ -1,8 +1,6 @@
 """Graded charges for refused proposals: the solvability-aware objective on the wish list of Allen and Ståblein
 (section 7)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -25,8 +23,7 @@ class SolvabilityAware(Composable):
     told its conjecturer an unsolvable problem from an unreadable text. The paper names the wish, not the charges;
     these lie between -1 and 0 in the order in which a proposal is examined: a text that holds no problem, a problem
     out of range, one without a solution, one that was held out, repeated, or played lately. A played problem that
-    earns 0 is then still better than any refused one.
-    """
+    earns 0 is then still better than any refused one."""
 
     of: ConjecturerReward
     unparseable: float = -1.0

@@ -1,7 +1,5 @@
 """Iterated self-play: play, choose samples, retrain every role from its initial model (Wang et al.)."""
 
-from __future__ import annotations
-
 from .driver import IteratedSelfPlay
 from .settings import IteratedSettings, RoleTraining
 

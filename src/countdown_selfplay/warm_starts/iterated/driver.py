@@ -1,8 +1,6 @@
 """Algorithm 2 of Wang et al. for any game: play with the current policies, choose samples, retrain the initial
 policies."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections import Counter
@@ -127,7 +125,6 @@ class IteratedSelfPlay:
         return (self.folder / SETTINGS).exists() and (played or bool(self.log()))
 
     def log(self) -> list[dict[str, Any]]:
-        """The lines of the finished phases."""
         return read_phases(self.folder / LOG)
 
     def weights(self, role: str, iteration: int) -> str:
@@ -302,12 +299,8 @@ class IteratedSelfPlay:
     def _retrained(
         self, start: str, rows: list[select.Row], training: RoleTraining, iteration: int, folder: Path
     ) -> dict[str, Any]:
-        tokenizer, settings, processes = (
-            tokenizer_of(start, self.settings, self.domain, self.problems),
-            self.settings,
-            self.processes,
-        )
-        return retrain(start, tokenizer, rows, training, settings, iteration, folder, processes)
+        tokenizer = tokenizer_of(start, self.settings, self.domain, self.problems)
+        return retrain(start, tokenizer, rows, training, self.settings, iteration, folder, self.processes)
 
     def _chosen(self, iteration: int, role: str) -> list[select.Row]:
         """The samples of an iteration's play, or pairs of them, that a role may be trained on."""

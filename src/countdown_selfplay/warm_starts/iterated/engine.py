@@ -1,7 +1,5 @@
 """Iterated play through vLLM: the joint trainer's samplers (generation/), which hold one role's weights at a time."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

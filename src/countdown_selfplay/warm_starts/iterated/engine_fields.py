@@ -1,7 +1,5 @@
 """The settings of what samples in iterated play: the joint trainer's fields, by the same names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

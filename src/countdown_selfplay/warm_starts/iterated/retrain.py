@@ -1,7 +1,5 @@
 """Training of a role from its initial model, on the stack of the warm starts."""
 
-from __future__ import annotations
-
 import gc
 import shutil
 from collections.abc import Sequence
@@ -44,12 +42,10 @@ def retrain(
         return {"rows": 0, "too_long": long, "note": "all rows are too long: the role keeps its weights"}
     on_device, accumulated = shares(size, settings, processes)
     how: dict[str, Any] = dict(
-        learning_rate=of_iteration(training.learning_rate, iteration),
-        per_device_train_batch_size=on_device,
-        gradient_accumulation_steps=accumulated,
-        num_train_epochs=training.epochs,
+        learning_rate=of_iteration(training.learning_rate, iteration), per_device_train_batch_size=on_device,
+        gradient_accumulation_steps=accumulated, num_train_epochs=training.epochs,
         max_steps=of_iteration(training.max_steps or (-1,), iteration),
-    )
+    )  # fmt: skip
     how |= {"beta": settings.beta} if "rejected" in rows[0] else {}
     args = trainer_settings(settings, new, **how)
     model = load_whole(start, {"dtype": "float32"}).to(args.device)
@@ -75,20 +71,11 @@ def retrain(
 def trainer_settings(settings: IteratedSettings, folder: Path, **how: Any) -> Any:
     """TRL's config of a training; of pairs if `how` has a `beta`. ConfigError for what it refuses."""
     kind: Any = DPOSettings if "beta" in how else SFTSettings
+    quiet = dict(save_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True)
+    names = ("max_length", "gradient_checkpointing", "bf16", "use_cpu", "seed")
+    own = {name: getattr(settings, name) for name in names}
     try:
-        return kind(
-            output_dir=str(folder),
-            max_length=settings.max_length,
-            save_strategy="no",
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            gradient_checkpointing=settings.gradient_checkpointing,
-            bf16=settings.bf16,
-            use_cpu=settings.use_cpu,
-            seed=settings.seed,
-            **how,
-        )
+        return kind(output_dir=str(folder), **own, **quiet, **how)
     except ConfigError:
         raise
     except ValueError as error:

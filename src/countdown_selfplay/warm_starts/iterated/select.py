@@ -1,8 +1,6 @@
 """From played samples to training rows: pool repetitions, filter, balance; pair them for DPO; take another run's for
 imitation."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter, defaultdict
@@ -56,7 +54,6 @@ def chosen(rows: Iterable[Row], role: str, training: RoleTraining) -> list[Row]:
 
 
 def unseen(rows: Iterable[Row], before: Iterable[Row]) -> list[Row]:
-    """The rows whose texts are not in `before`."""
     known = {_identity(row) for row in before}
     return [row for row in rows if _identity(row) not in known]
 

@@ -1,7 +1,5 @@
 """Play on several processes: the main one plays the game and asks, all of them generate."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """Propositional logic by condensed detachment: formulas, an exact checker of proofs, all theorems by proof length.
 
 Proofs are texts over D, 1, 2 and 3, as in Metamath's pmproofs (C. A. Meredith's notation): `Dxy` detaches the theorem
-of y from that of x. Pure and without dependencies; `domain: detachment` plays it.
-"""
+of y from that of x. Pure and without dependencies; `domain: detachment` plays it."""
 
 from pathlib import Path
 
@@ -16,14 +15,6 @@ DETACHMENT_PATHS: dict[str, Path] = {
 """Folders of the two embedded models of this domain, whose tokenizer has one token a sign."""
 
 __all__ = [
-    "DETACHMENT_PATHS",
-    "Formula",
-    "Verdict",
-    "check",
-    "conclusion",
-    "is_instance",
-    "is_tautology",
-    "most_general",
-    "read",
-    "shortest_proof",
-]
+    "DETACHMENT_PATHS", "Formula", "Verdict", "check", "conclusion", "is_instance", "is_tautology", "most_general",
+    "read", "shortest_proof",
+]  # fmt: skip

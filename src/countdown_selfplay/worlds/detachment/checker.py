@@ -10,10 +10,7 @@ proof by modus ponens and substitution exactly if it is an instance of such a co
 
 Formulas share their parts and unification joins classes of nodes, so a detachment costs about as much as the two
 formulas have distinct parts, whatever the length of their texts. Two bounds keep any text cheap: MOST_PROOF signs, and
-MOST_WORK nodes looked at.
-"""
-
-from __future__ import annotations
+MOST_WORK nodes looked at."""
 
 from dataclasses import dataclass
 from enum import StrEnum

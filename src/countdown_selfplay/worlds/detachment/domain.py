@@ -1,7 +1,5 @@
 """`domain: detachment`: a problem is a theorem of propositional logic, an answer a proof by condensed detachment."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +28,7 @@ class DetachmentDomain(BaseDomain[Formula]):
 
     Its rungs are lengths of shortest proofs, exact up to 15 signs (theorems.py); longer ones are of the rung
     `longest_proof` + 2. No instance of a held-out theorem is trained on, and none that has a held-out one for an
-    instance (`held_out_theorems`), so that no proof of one side proves a problem of the other.
-    """
+    instance (`held_out_theorems`), so that no proof of one side proves a problem of the other."""
 
     shortest_proof: int = 5
     longest_proof: int = 15

@@ -2,10 +2,7 @@
 
 A formula is a list of its distinct subformulas, each after its parts, in the order in which they end when it is read.
 Variables have no names there, so equal lists are formulas equal up to renaming, and a formula whose text is
-exponentially long is as short as the steps that made it.
-"""
-
-from __future__ import annotations
+exponentially long is as short as the steps that made it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,7 +36,6 @@ class Formula:
 
     @cached_property
     def variables(self) -> int:
-        """How many it has."""
         return self.nodes.count(VARIABLE)
 
     @cached_property

@@ -12,8 +12,6 @@ redundancy: 1 if one of the premises of the lemma (of A, B, ... in CACB...) can 
 complexity: 1 for more signs than the target has, 1 for more variables, 1 for deeper nesting, 1 for a double negation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """What the two roles are asked: `compact`, one sign a token for small models, and `chat`, in words."""
 
-from __future__ import annotations
-
 from ...contract.domain import Row
 from .checker import AXIOM_TEXTS
 from .formulas import Formula
@@ -31,7 +29,6 @@ _HELPFUL = (
 
 
 def prove(theorem: Formula, style: str) -> Row:
-    """A row that asks for a proof."""
     text = str(theorem)
     if style == "compact":
         return {"prompt": f"{text}:", "theorem": text}

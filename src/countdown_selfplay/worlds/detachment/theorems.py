@@ -3,10 +3,7 @@ that has a short one.
 
 A theorem is new at length n if a proof of n signs concludes it and no shorter one does: 3, 6, 15, 50, 139, 435, 1,420
 and 4,495 at 1, 3, ..., 15. As a proof proves all instances of its conclusion, a theorem that is an instance of one of
-a shorter proof is easier than that length; `hardest_at` leaves these out, which makes the length exact.
-"""
-
-from __future__ import annotations
+a shorter proof is easier than that length; `hardest_at` leaves these out, which makes the length exact."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache

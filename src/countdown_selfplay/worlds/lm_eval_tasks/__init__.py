@@ -1,7 +1,5 @@
 """Tasks of lm-eval (EleutherAI, 0.4.13): `lm_eval --include_path FOLDER`, FOLDER being `TASKS`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 TASKS: Path = Path(__file__).parent

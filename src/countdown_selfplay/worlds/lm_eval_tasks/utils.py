@@ -2,8 +2,6 @@
 
 lm-eval loads this file by its path, so that it imports the package by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,12 +24,10 @@ def held_out(
 
 
 def question(doc: Mapping[str, Any]) -> str:
-    """The prompt as the library's commands ask."""
     return str(doc["prompt"])
 
 
 def solution(doc: Mapping[str, Any]) -> str:
-    """A right answer."""
     return str(solve(problem_from_row(doc)))
 
 
