@@ -176,10 +176,13 @@ from countdown_selfplay.planning.probe import probe, probe_table
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 path, output = str(TINY_MODEL_PATH), sys.argv[1]
-args = joint_config(
+args = JointSelfPlayConfig(
     output_dir=output, use_cpu=True, bf16=False, report_to="none", max_steps=50,
     per_device_train_batch_size=64, problems_per_round=128, num_generations=4, max_completion_length=16, beta=0.0,
-    prover_prompt="compact", conjecturer_prompt="compact", operands=[3], number_high=12, target_high=99,
+    domain_kwargs={
+        "prover_prompt": "compact", "conjecturer_prompt": "compact", "operands": [3], "number_high": 12,
+        "target_high": 99,
+    },
     gradient_checkpointing=False,
 )
 found = probe(args, {"model": path, "processing_class": AutoTokenizer.from_pretrained(path, padding_side="left")})
