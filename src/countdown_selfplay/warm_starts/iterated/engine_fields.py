@@ -34,6 +34,7 @@ class EngineFields:
     vllm_server_port: int = option(8000, "The server's port, without vllm_server_base_url.", Range(1, 65535))
     vllm_server_timeout: float = option(240.0, "Seconds to wait for a server that is starting.", Range(0, above=True))
     vllm_group_port: int = option(51216, "Port over which the weights go to the server.", Range(1, 65535))
-    vllm_client: dict | str | None = option(
-        None, "How the server is asked, as JSON, such as '{\"request_timeout\": 60}'."
+    vllm_request_timeout: float = option(
+        600.0, "Seconds that one request to the server may take.", Range(0, above=True)
     )
+    vllm_request_retries: int = option(5, "How often a request that got no answer is sent again.", Range(0))
