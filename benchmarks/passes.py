@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from countdown_selfplay.training.plan import Counts, Pass, Step, group_tokens
-from countdown_selfplay.training.samples import Sample
+from countdown_selfplay.training.plan import Counts, Pass, Sample, Step, group_tokens
 
 
 def random_pass(

@@ -29,8 +29,7 @@ def instrument(phases: Phases) -> None:
     from countdown_selfplay.training import run
     from countdown_selfplay.training.evaluation import Evaluator
     from countdown_selfplay.training.exports import Exports
-    from countdown_selfplay.training.round_loop import RoundLoop
-    from countdown_selfplay.training.step_loss import StepLoss
+    from countdown_selfplay.training.round_loop import RoundLoop, StepLoss
     from countdown_selfplay.training.store import Store
     from countdown_selfplay.training.trainer import JointConjecturerProverTrainer as Trainer
 

@@ -2,7 +2,7 @@
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
-from countdown_selfplay.training.step_loss import StepLoss
+from countdown_selfplay.training.round_loop import StepLoss
 from tests.distributed.engine_worker import weights
 from tests.trainer.conftest import digest
 

@@ -8,8 +8,19 @@ from dataclasses import replace
 import torch
 
 from ..config import Role
-from ..objectives.base import LossInputs, Objective, checked_loss, first_B, normalise, of_completion, truncated_weight
-from ..objectives.regularizers import KL_ESTIMATORS, EntropyCoefficient, entropy_bonus, kl_k3
+from ..objectives.base import (
+    KL_ESTIMATORS,
+    EntropyCoefficient,
+    LossInputs,
+    Objective,
+    checked_loss,
+    entropy_bonus,
+    first_B,
+    kl_k3,
+    normalise,
+    of_completion,
+    truncated_weight,
+)
 from .plan import Counts
 
 

@@ -15,13 +15,12 @@ from transformers.trainer_utils import TrainOutput
 
 from .._trl import swapped
 from ..contract.metric import Metric
+from ..data.anchors import planned_rounds
 from ..data.run_files import ROLLBACKS, append_lines, set_run_aside
 from ..errors import CheckpointError, CollapseError, RunFolderError
-from .anchor_order import planned_rounds
 from .book import Loop
-from .callbacks.guard import Rollback, alert
 from .callbacks.progress import close_bars
-from .callbacks.round_end import Terminated, Termination
+from .callbacks.round_end import Rollback, Terminated, Termination, alert
 from .callbacks.run_folder import describe_run
 from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of
 from .evaluation import Evaluator

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from datasets import Dataset
+from transformers import Trainer
+from transformers.optimization import GreedyLR
 
 from ..contract.domain import Row
 from ..contract.game import Game
 from ..contract.round import RoundResult, Turn, mean_reward
+from ..distributed.ddp import Engine
+from ..distributed.processes import Processes
+from ..policies.forward import Watched
+from ..policies.mixed_adapters import MixedRows
 from ..random_state import seed_from
 from ..statistics.solved import CumulativeSolveRate
 from .book import Book, Frame
-from .optimizer_steps import OptimizerSteps
-from .plan import Planner, Room, Step, equal_steps, filled_steps
+from .learners import Learner
+from .plan import Pass, Planner, Room, Sample, Step, collate, equal_steps, filled_steps, samples_of
 from .rollouts import Rollouts, completion_table
 from .round import PlayedRound
-from .samples import Sample, samples_of
 
 
 @dataclass(eq=False)
@@ -133,3 +140,136 @@ class RoundLoop:
             keys, correct, answers = zip(*result.solved, strict=True)
             self.solve_rate.observe(keys, correct, answers[0], self.frame.rounds + 1)
             result.metrics["round/cumulative_solve_rate"] = self.solve_rate.rate
+
+
+@dataclass(eq=False)
+class OptimizerSteps:
+    """Accumulates the gradients of each optimizer step, and takes all steps of a round but the last, which the loop of
+    the Trainer takes."""
+
+    trl: Any
+    """The trainer."""
+    loss: StepLoss
+    skipped: int = 0
+    """Steps that the schedule of the round has and the data did not fill."""
+
+    def take(self, model: torch.nn.Module, steps: Sequence[Step]) -> torch.Tensor:
+        """The mean loss of the optimizer steps."""
+        losses = []
+        for number, step in enumerate(steps):
+            if number:
+                self._step(model)
+            losses.append(self.accumulate(model, step))
+        self.skipped = self.trl.args.steps_per_round - len(steps)
+        return torch.stack(losses).mean()
+
+    def accumulate(self, model: torch.nn.Module, step: Step) -> torch.Tensor:
+        """Run the passes of an optimizer step; the sum of their losses. Processes exchange gradients in the last
+        backward pass, which DeepSpeed, whose optimizer steps inside it, knows by the flag of accelerate."""
+        accelerator, engine = self.trl.accelerator, self.loss.engine
+        self.loss.begin(step)
+        loss = torch.zeros((), device=accelerator.device)
+        with torch.no_grad():
+            for one in step.passes:
+                if not one.graph:  # on the bare module, for their number differs between processes
+                    loss = loss + self.loss.measure(engine.policies.module, one)
+        passes = [one for one in step.passes if one.graph]
+        for i, one in enumerate(passes):
+            last = i == len(passes) - 1
+            alone = contextlib.nullcontext() if last else engine.no_sync(model)
+            accelerator.gradient_state._set_sync_gradients(last)
+            try:
+                with alone:
+                    # Not TRL's, which counts micro-batches of equal steps.
+                    inputs = {"pass": one, "first": i == 0, "last": last}
+                    loss = loss + Trainer.training_step(self.trl, model, inputs, None)
+            finally:
+                accelerator.gradient_state._set_sync_gradients(True)
+        return loss
+
+    def _step(self, model: torch.nn.Module) -> None:
+        """As the Trainer's loop ends a step."""
+        trl, callbacks = self.trl, self.trl.callback_handler
+        trl.control = callbacks.on_pre_optimizer_step(trl.args, trl.state, trl.control)
+        trl.optimizer.step()
+        trl.control = callbacks.on_optimizer_step(trl.args, trl.state, trl.control)
+        if not trl.accelerator.optimizer_step_was_skipped:
+            self._schedule()
+        model.zero_grad()
+
+    def _schedule(self) -> None:
+        if not isinstance(self.trl.lr_scheduler, (torch.optim.lr_scheduler.ReduceLROnPlateau, GreedyLR)):
+            self.trl.lr_scheduler.step()
+
+    def finish(self) -> None:
+        """After the last step of a round: bring the schedule to the round's end."""
+        for _ in range(self.skipped):
+            self._schedule()
+
+
+@dataclass(eq=False)
+class StepLoss:
+    """Scores a pass and sums the losses of its players. It knows the step at hand."""
+
+    learners: Mapping[str, Learner]
+    engine: Engine
+    processes: Processes
+    score: Callable[..., Any]
+    """TRL's (model, ids, mask, length) -> log-probs and entropies."""
+    step: Step = field(default_factory=lambda: Step((), {}, {}, {}))
+
+    def begin(self, step: Step) -> None:
+        """Before the passes of an optimizer step."""
+        self.step = step
+        for role, counts in step.counts.items():
+            self.learners[role].loss.normalise_by(counts, step.measured[role])
+
+    @property
+    def held_roles(self) -> frozenset[str]:
+        """The roles whose weights this step must not move: a blank pass leaves a gradient of 0, by which momentum
+        would."""
+        return self.engine.policies.without_signal(self.step.still)
+
+    def __call__(self, model: torch.nn.Module, one: Pass, optimizer: Any, first: bool, last: bool) -> torch.Tensor:
+        """The loss of a pass, with what the engine adds to the step's `first` and `last` one. model: the wrapped
+        one."""
+        loss = self.measure(model, one)
+        if last:
+            self.engine.before_last_backward(optimizer, self.held_roles)
+        return self.engine.before_backward(loss, one.role, self._log_probs, model, first)
+
+    def measure(self, model: torch.nn.Module, one: Pass) -> torch.Tensor:
+        """The sum of the losses of the players' rows."""
+        policies, device = self.engine.policies, self.engine.accelerator.device
+        batches = [collate(samples, device, self.step.group_tokens.get(role, {})) for role, samples in one.parts]
+        whole = batches[0] if len(batches) == 1 else collate([s for _, samples in one.parts for s in samples], device)
+        policies.activate(one.role)
+        if len(batches) > 1:
+            width = whole["prompt_ids"].size(1)
+            owners = [policies.mixed.number(policies.weights_of[role]) for role, _ in one.parts]
+            sizes = [batch["prompt_ids"].shape for batch in batches]
+            policies.mixed.begin(MixedRows.of([(i, n, width - w) for i, (n, w) in zip(owners, sizes, strict=True)]))
+        imitates = any(self.learners[role].loss.imitates for role, _ in one.parts)
+        watched = Watched(model) if imitates else None
+        found = list(self._log_probs(watched or model, whole))
+        if watched is not None:
+            found.append(watched.top1_BT(found[0].size(1)))
+        losses, row = [], 0
+        for (role, samples), batch in zip(one.parts, batches, strict=True):
+            loss, length = self.learners[role].loss, batch["completion_ids"].size(1)
+            logps_BT, entropies_BT, *top1 = [value[row : row + len(samples), :length] for value in found]
+            if loss.imitates:
+                loss.count_accuracy(top1[0], batch)
+            losses.append(loss(logps_BT, entropies_BT, batch))
+            row += len(samples)
+        return functools.reduce(torch.add, losses)
+
+    def _log_probs(self, model: Any, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(B, T) log-probs and entropies of the completions' tokens under `model`."""
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+        answers = batch["completion_mask"]
+        if "sft_mask" in batch:  # the supervised term also reads rows that the objective did not select
+            answers = torch.maximum(answers, batch["sft_mask"])
+        mask = torch.cat([batch["prompt_mask"], answers], 1)
+        logps, entropies, *_ = self.score(model, ids, mask, batch["completion_ids"].size(1), compute_entropy=True)
+        return logps, entropies

@@ -22,7 +22,7 @@ from ..config.changes import model_settings, run_settings
 from ..config.run_rules import check_progress, refuse_unsupported
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
-from ..data.anchors import run_anchors
+from ..data.anchors import rounds_loader, run_anchors
 from ..data.run_files import check_run
 from ..distributed.choose import choose_engine
 from ..distributed.processes import advise_threads, processes_of
@@ -41,17 +41,13 @@ from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.checked import checked_reward_funcs
 from ..statistics.solved import CumulativeSolveRate
-from .anchor_order import rounds_loader
 from .book import Book, Frame, Loop
-from .callbacks.before_after import BeforeAfter
-from .callbacks.guard import GuardCallback
 from .callbacks.progress import show_rounds
-from .callbacks.round_end import FirstRounds, RoundEnd, RoundExports, Termination
-from .callbacks.run_folder import RunFolder, report_of
+from .callbacks.round_end import FirstRounds, GuardCallback, RoundEnd, RoundExports, Termination
+from .callbacks.run_folder import BeforeAfter, RunFolder, report_of
 from .evaluation import Evaluator
 from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
-from .optimizer_steps import OptimizerSteps
 from .parts import (
     check_ids,
     conjecturer_guard_of,
@@ -67,10 +63,9 @@ from .parts import (
 from .progress import check_scored_twice
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
-from .round_loop import RoundLoop
+from .round_loop import OptimizerSteps, RoundLoop, StepLoss
 from .run_lock import make_folder
 from .states import refuse_class, stateful
-from .step_loss import StepLoss
 from .store import Store
 from .upload import push_trained
 

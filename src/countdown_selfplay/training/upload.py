@@ -22,7 +22,7 @@ from ..policies.adapters import base_of, name_base
 from ..policies.build import load_pretrained
 from ..tiny import embedded_name
 from .callbacks.run_folder import report_of
-from .cards import exported_roles, is_hub_id, results_of, role_card
+from .exports import exported_roles, is_hub_id, results_of, role_card
 
 FOLDER = "push"
 

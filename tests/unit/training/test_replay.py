@@ -1,4 +1,4 @@
-# Tests: training/replay.py, training/states.py
+# Tests: training/learners.py, training/states.py
 """Kept answers: what comes in, what each step trains on, and what a checkpoint holds of them."""
 
 from collections import Counter
@@ -12,8 +12,8 @@ from countdown_selfplay.contract.metric import declaration_of, for_players
 from countdown_selfplay.errors import CheckpointError, ConfigError
 from countdown_selfplay.objectives.base import Replay
 from countdown_selfplay.training import states
-from countdown_selfplay.training.replay import ReplayQueue
-from countdown_selfplay.training.samples import by_answer
+from countdown_selfplay.training.learners import ReplayQueue
+from countdown_selfplay.training.plan import by_answer
 
 from .test_plan import numbers
 from .test_samples import episode_samples, sample

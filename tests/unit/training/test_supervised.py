@@ -12,8 +12,7 @@ from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.training.learners import Demonstrations
 from countdown_selfplay.training.losses import RoleLoss
-from countdown_selfplay.training.plan import Planner, Room
-from countdown_selfplay.training.samples import Sample, collate
+from countdown_selfplay.training.plan import Planner, Room, Sample, collate
 
 from .test_samples import samples_of, turn
 
