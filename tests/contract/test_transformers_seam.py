@@ -18,7 +18,7 @@ from tests.trainer.test_decode import asked, prompts, tiny
 def nothing_measured(monkeypatch):
     for memory in (_transformers.moved_names, forward.say_once):
         memory.cache_clear()
-    monkeypatch.setattr(reading, "_found", {})
+    monkeypatch.setattr(forward, "_found", {})
     yield
     for memory in (_transformers.moved_names, forward.say_once):
         memory.cache_clear()

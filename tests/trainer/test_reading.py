@@ -100,7 +100,7 @@ def test_rows_that_cannot_be_padded_go_apart_in_sampling_and_in_the_loss(caplog)
 
 
 def test_a_measurement_leaves_the_model_and_the_generators_as_they_were(monkeypatch):
-    monkeypatch.setattr(reading, "_found", {})
+    monkeypatch.setattr(forward, "_found", {})
     model = tiny(torch.float32).train()
     model.lm_head.eval()
     modes, before, kept = [part.training for part in model.modules()], torch.get_rng_state(), model.generation_config
@@ -111,7 +111,7 @@ def test_a_measurement_leaves_the_model_and_the_generators_as_they_were(monkeypa
 
 
 def test_a_model_is_measured_once_and_so_are_others_of_its_config(monkeypatch):
-    monkeypatch.setattr(reading, "_found", {})
+    monkeypatch.setattr(forward, "_found", {})
     passes, first, second = [], tiny(), tiny()
     for model in (first, second):
         model.register_forward_hook(lambda *_: passes.append(1))

@@ -23,8 +23,8 @@ GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
 
 
 # What a row does not hand on beside the problem itself, which is rendered again: names that TRL passes or reads.
-_NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "completion", "completions"))
-_NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
+NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "completion", "completions"))
+NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _rendered(rows: Any, domain: Domain[Any], said: bool) -> Iterator[dict[str, 
                 f"Row {index} of train_dataset ({domain.key(problem)}) is out of range: {beyond}. Such rows are "
                 "played as they are, and the conjecturer is held to the range; widen it if it is to follow them."
             )
-        extra = {name: value for name, value in row.items() if name not in _NO_EXTRA and name not in own}
+        extra = {name: value for name, value in row.items() if name not in NO_EXTRA and name not in own}
         yield extra | domain.prove_row(problem)
 
 
@@ -140,17 +140,6 @@ def warn_twice(listed: list[str]) -> None:
             f"{counts.total() - len(counts)} of {counts.total()} rows of train_dataset repeat an earlier target and "
             f"are merged with it: {len(counts)} targets remain; repeated are {shown}."
         )
-
-
-def blank_columns(rows: list[dict[str, Any]], domain: Domain[Any]) -> dict[str, None]:
-    """The extra columns of a data set, empty: what a problem that is not of it has there."""
-    own = domain.prove_row(domain.problem(rows[0])) if rows else ()
-    return dict.fromkeys(name for row in rows for name in row if name not in _NO_EXTRA and name not in own)
-
-
-def widened(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], blank: dict[str, None]) -> list[dict[str, Any]]:
-    """Rows with the extra columns of their anchors, which TRL hands to the reward functions; `blank` without one."""
-    return [{**blank, **anchor, **row} for anchor, row in zip(anchors, rows, strict=True)]
 
 
 class RoundBatches(Sampler[list[int]]):

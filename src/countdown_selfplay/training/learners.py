@@ -17,9 +17,9 @@ from ..evaluation.sampling import many_ids
 from ..objectives import check_objective, make_objective
 from ..objectives.base import Objective, Replay
 from ..random_state import seed_from
+from .checkpoints import check_state, refuse_class
 from .losses import RoleLoss
 from .plan import REFERENCE, Sample, by_answer, equal_steps
-from .states import check_state, refuse_class
 
 Answer = Sequence[Sample]
 """A kept answer: a row, or the moves of an episode."""

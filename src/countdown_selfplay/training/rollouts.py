@@ -14,6 +14,7 @@ import torch
 
 from .. import _trl
 from ..asking import sampling_of
+from ..contract.domain import in_moves
 from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
 from ..distributed.ddp import Engine
@@ -52,14 +53,22 @@ class Rollouts:
     """Verdicts on completions that are only scored."""
     _captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
 
+    def __post_init__(self) -> None:
+        trl, turns = self.trl, self.turns
+        self.in_moves = in_moves(self.domain)
+        asked = {role: sampling_of(turns.args, own, turns.stops(role)) for role, own in turns.roles.items()}
+        plain, ends = trl.generation_kwargs, trl.eos_token_ids
+        self.overrides = {role: _trl.sampling_overrides(plain, ends, how) for role, how in asked.items()}
+        """By role, what of TRL's trainer holds its settings."""
+
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
         samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
-        trl, turns = self.trl, self.turns
-        sampling = sampling_of(turns.args, turns.roles[role], turns.stops(role))
+        trl = self.trl
         swapped = {
-            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling, n),
+            "num_generations": n,
+            **self.overrides[role],
             **self.sampler.begin(role, trl.state.global_step),
             "_metrics": self.book.collected[role],
             "_logs": _trl.empty_logs(),

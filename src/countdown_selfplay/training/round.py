@@ -9,10 +9,10 @@ from typing import Any, cast
 import torch
 from datasets import Dataset
 
-from ..contract.domain import Row, in_moves
+from ..contract.domain import Row
 from ..contract.episodes import Episodes, play_out
 from ..contract.round import Rollout, RoundResult, Turn
-from ..data.anchors import blank_columns, widened
+from ..data.anchors import NO_EXTRA
 from ..errors import ConfigError, GameError, RewardError
 from ..objectives.base import Objective, checked_advantages, selected
 from ..random_state import seed_from
@@ -35,7 +35,9 @@ class PlayedRound:
         self.args, self.roles, self.domain, self.index = turns.args, turns.roles, rollouts.domain, frame.rounds
         self.rank, self.world = turns.processes.rank, turns.processes.world
         self.gather, self.share = turns.processes.gather, turns.processes.share
-        self.columns = blank_columns(rows, self.domain)
+        own = NO_EXTRA.union(self.domain.prove_row(self.domain.problem(rows[0])) if rows else ())
+        self.columns = dict.fromkeys(name for row in rows for name in row if name not in own)
+        """The extra columns of the data set, empty: what a problem that is not of it has there."""
         known = reversed(rows) if self.columns else ()
         self.anchors = {self.domain.key(self.domain.problem(row)): row for row in known}
         frame.turn = 0
@@ -48,7 +50,7 @@ class PlayedRound:
         return [name for name, settings in self.roles.items() if settings.kind == kind]
 
     def slots(self, kind: str) -> int:
-        return int(self.args.slots(kind))
+        return self.args.proposals_per_round if kind == "conjecturer" else self.args.problems_per_round
 
     def group(self, role: str) -> int:
         return self._settings(role).num_generations
@@ -78,7 +80,7 @@ class PlayedRound:
         rows = list(rows)
         self.frame.turn += 1  # on every process, also for a turn without rows
         self.frame.move = 0
-        if problems is not None and in_moves(self.domain):
+        if problems is not None and self.sampler.in_moves:
             return self._play_out(role, rows, n, list(problems))
         return self._sampled(role, rows, n, problems)
 
@@ -97,10 +99,7 @@ class PlayedRound:
             return found
 
         played = play_out(self.domain, role, rows, problems, n, sample, lambda mine: any(self.gather([mine])))
-        judged = [problem for problem in problems for _ in range(n)]
-        asked = _repeated(rows, n)
-        if self.columns:
-            asked = widened(asked, [self.anchors.get(self.domain.key(p), {}) for p in judged], self.columns)
+        asked = self._widened(_repeated(rows, n), _repeated(problems, n))
         self.logs[id(played)] = self.sampler.score_episodes(played, asked)
         for charge, own in zip((move.penalty_B for move in played.moves), played.episode_of, strict=True):
             if charge is not None:  # KL as a reward penalty: an episode pays for all its moves
@@ -120,8 +119,7 @@ class PlayedRound:
             fill = next(one for one in self.gather([(rows[:1], (judged or [])[:1])]) if one[0])
             asked = rows + fill[0] * (most - len(rows))
             judged = None if judged is None else judged + fill[1] * (most - len(judged))
-        if self.columns and judged is not None:
-            asked = widened(asked, [self.anchors.get(self.domain.key(p), {}) for p in judged], self.columns)
+        asked = asked if judged is None else self._widened(asked, judged)
         rollout, logs = self.sampler.roll_out(role, _repeated(asked, n), n, _repeated(judged, n))
         rollout.rows = rows
         if len(asked) > len(rows):
@@ -129,6 +127,13 @@ class PlayedRound:
         self.rollouts[role].append(rollout)
         self.logs[id(rollout)] = logs
         return rollout
+
+    def _widened(self, rows: list[Row], problems: Sequence[Any]) -> list[Row]:
+        """Rows with the extra columns of their anchors, which TRL hands to the reward functions."""
+        if not self.columns:
+            return rows
+        found = [self.anchors.get(self.domain.key(problem), {}) for problem in problems]
+        return [{**self.columns, **anchor, **row} for anchor, row in zip(found, rows, strict=True)]
 
     def credit(
         self,
@@ -162,8 +167,7 @@ class PlayedRound:
         an episode are one completion, each of which may be cut."""
         answers, moves, tokens, truncated, longest = 0.0, 0.0, 0.0, 0.0, 0
         turns, limit = self.sampler.turns, self.roles[role].max_completion_length
-        stops = tuple(turns.stops(role) or ())
-        ends = frozenset(self.sampler.trl.eos_token_ids)
+        stops, ends = turns.stops(role) or (), frozenset(turns.ends)
         for rollout in self.rollouts[role]:
             if not rollout.texts:
                 continue

@@ -23,7 +23,6 @@ from ..data.run_files import disk_was_full, write_atomically
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..errors import CheckpointError, RunFolderError
-from . import states
 from .checkpoints import (
     COMPLETE,
     CONJECTURER_HEALTHY,
@@ -32,10 +31,13 @@ from .checkpoints import (
     digests,
     finish_going_back,
     how_to_go_on,
+    load_states,
     manifest_of,
     newest,
+    read_states,
     replace_checkpoint,
     rotate,
+    write_states,
 )
 from .exports import Exports
 
@@ -120,7 +122,7 @@ class Store:
         parts: Mapping[str, Any] = self.states
         alone = parts.get("guard/conjecturer")
         facts = {"loop": self.loop, **self._shape(), "settings": self.settings}
-        states.write(folder, self.states, facts)
+        write_states(folder, self.states, facts)
         self.exports.write_proposer_files(folder)
         manifest = {
             "step": step,
@@ -180,7 +182,7 @@ class Store:
     def changes(self, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
         """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]};
         CheckpointError if one must not. `state`: of the checkpoint, where it has been read."""
-        state = states.read(folder) if state is None else state
+        state = read_states(folder) if state is None else state
         known = state.get("settings") or {"problems_per_round": None}
         if "problems_per_round" not in known or manifest_of(folder).get("counts") != "rounds":
             raise CheckpointError(
@@ -211,12 +213,12 @@ class Store:
     def load(self, folder: Path) -> dict[str, list[Any]]:
         """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
         settings that differ from those of the run that wrote it and may, as {name: [there, here]}."""
-        state = states.read(folder)
+        state = read_states(folder)
         changed = self.changes(folder, state)
         parts = dict(self.states)
         if "train_dataset" in changed:
             parts.pop("solve_rate", None)  # it counts the problems of another data set
-        states.load(parts, state["states"])
+        load_states(parts, state["states"])
         self.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
         return changed
 

@@ -39,12 +39,13 @@ from ..policies.optimization import group_settings, optimizer_class, parameter_g
 from ..policies.shared_prefix import share_prefixes
 from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
-from ..rewards.prover.checked import checked_reward_funcs
+from ..rewards.prover.verifier import checked_reward_funcs
 from ..statistics.solved import CumulativeSolveRate
 from .book import Book, Frame, Loop
 from .callbacks.progress import show_rounds
 from .callbacks.round_end import FirstRounds, GuardCallback, RoundEnd, RoundExports, Termination
 from .callbacks.run_folder import BeforeAfter, RunFolder, report_of
+from .checkpoints import refuse_class, stateful
 from .evaluation import Evaluator
 from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
@@ -65,7 +66,6 @@ from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
 from .round_loop import OptimizerSteps, RoundLoop, StepLoss
 from .run_lock import make_folder
-from .states import refuse_class, stateful
 from .store import Store
 from .upload import push_trained
 
@@ -234,7 +234,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             processes=self.processes,
             tokenizer=tokenizer,
             ends=self.eos_token_ids,
-            stops=lambda role: self.roles[role].stops(self.domain),
+            stops={role: settings.stops(self.domain) for role, settings in self.roles.items()}.get,
             key=self.frame.key,
             record=self.book.record,
         )

@@ -133,11 +133,10 @@ class RoundExports(TrainerCallback):
     """`<agent>_<k>/round_<r>/model/` every `export_every` rounds (Multimodal LLM Self-Play, appendix B)."""
 
     def __init__(self, exports: Exports) -> None:
-        self.exports = exports
+        self.exports, self.every = exports, exports.args.rounds_per_export
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        every = args.rounds_per_export
-        if every and self.exports.frame.rounds % every == 0:
+        if self.every and self.exports.frame.rounds % self.every == 0:
             self.exports.write_round(Path(args.output_dir))
 
 
