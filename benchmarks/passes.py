@@ -37,6 +37,8 @@ def backward(trainer: Any, model: torch.nn.Module, passes: Sequence[Pass]) -> No
         for role, own in one.parts:
             rows.setdefault(role, []).extend(own)
     counts = {role: Counts.of(own) for role, own in rows.items()}
-    trainer.step_loss.begin(Step(passes, counts, counts, {role: group_tokens(own) for role, own in rows.items()}))
+    trainer.optimizer_steps.begin(
+        Step(passes, counts, counts, {role: group_tokens(own) for role, own in rows.items()})
+    )
     for one in passes:
-        trainer.accelerator.backward(trainer.step_loss.measure(model, one))
+        trainer.accelerator.backward(trainer.optimizer_steps.measure(model, one))

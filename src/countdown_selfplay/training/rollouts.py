@@ -3,6 +3,7 @@ episodes, and the table of `log_completions`."""
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,12 +55,15 @@ class Rollouts:
     _captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
 
     def __post_init__(self) -> None:
-        trl, turns = self.trl, self.turns
         self.in_moves = in_moves(self.domain)
+
+    @functools.cached_property
+    def overrides(self) -> dict[str, dict[str, Any]]:
+        """By role, the attributes of TRL's trainer that hold its settings while it samples."""
+        trl, turns = self.trl, self.turns
         asked = {role: sampling_of(turns.args, own, turns.stops(role)) for role, own in turns.roles.items()}
         plain, ends = trl.generation_kwargs, trl.eos_token_ids
-        self.overrides = {role: _trl.sampling_overrides(plain, ends, how) for role, how in asked.items()}
-        """By role, what of TRL's trainer holds its settings."""
+        return {role: _trl.sampling_overrides(plain, ends, how) for role, how in asked.items()}
 
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:

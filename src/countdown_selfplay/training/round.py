@@ -167,7 +167,7 @@ class PlayedRound:
         an episode are one completion, each of which may be cut."""
         answers, moves, tokens, truncated, longest = 0.0, 0.0, 0.0, 0.0, 0
         turns, limit = self.sampler.turns, self.roles[role].max_completion_length
-        stops, ends = turns.stops(role) or (), frozenset(turns.ends)
+        stops, ends = turns.stops(role) or (), frozenset(self.sampler.trl.eos_token_ids)
         for rollout in self.rollouts[role]:
             if not rollout.texts:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,12 +144,15 @@ class RoundLoop:
 
 @dataclass(eq=False)
 class OptimizerSteps:
-    """Accumulates the gradients of each optimizer step, and takes all steps of a round but the last, which the loop of
-    the Trainer takes."""
+    """The optimizer steps of a round, inside one step of the Trainer: the losses of their passes are accumulated, and
+    all steps but the last are taken here, which the Trainer's loop takes. It knows the step at hand."""
 
     trl: Any
     """The trainer."""
-    loss: StepLoss
+    learners: Mapping[str, Learner]
+    engine: Engine
+    processes: Processes
+    step: Step = field(default_factory=lambda: Step((), {}, {}, {}))
     skipped: int = 0
     """Steps that the schedule of the round has and the data did not fill."""
 
@@ -163,16 +166,22 @@ class OptimizerSteps:
         self.skipped = self.trl.args.steps_per_round - len(steps)
         return torch.stack(losses).mean()
 
+    def begin(self, step: Step) -> None:
+        """Before the passes of an optimizer step."""
+        self.step = step
+        for role, counts in step.counts.items():
+            self.learners[role].loss.normalise_by(counts, step.measured[role])
+
     def accumulate(self, model: torch.nn.Module, step: Step) -> torch.Tensor:
         """Run the passes of an optimizer step; the sum of their losses. Processes exchange gradients in the last
         backward pass, which DeepSpeed, whose optimizer steps inside it, knows by the flag of accelerate."""
-        accelerator, engine = self.trl.accelerator, self.loss.engine
-        self.loss.begin(step)
+        accelerator, engine = self.trl.accelerator, self.engine
+        self.begin(step)
         loss = torch.zeros((), device=accelerator.device)
         with torch.no_grad():
             for one in step.passes:
                 if not one.graph:  # on the bare module, for their number differs between processes
-                    loss = loss + self.loss.measure(engine.policies.module, one)
+                    loss = loss + self.measure(engine.policies.module, one)
         passes = [one for one in step.passes if one.graph]
         for i, one in enumerate(passes):
             last = i == len(passes) - 1
@@ -181,48 +190,11 @@ class OptimizerSteps:
             try:
                 with alone:
                     # Not TRL's, which counts micro-batches of equal steps.
-                    inputs = {"pass": one, "first": i == 0, "last": last}
+                    inputs = {"one": one, "first": i == 0, "last": last}
                     loss = loss + Trainer.training_step(self.trl, model, inputs, None)
             finally:
                 accelerator.gradient_state._set_sync_gradients(True)
         return loss
-
-    def _step(self, model: torch.nn.Module) -> None:
-        """As the Trainer's loop ends a step."""
-        trl, callbacks = self.trl, self.trl.callback_handler
-        trl.control = callbacks.on_pre_optimizer_step(trl.args, trl.state, trl.control)
-        trl.optimizer.step()
-        trl.control = callbacks.on_optimizer_step(trl.args, trl.state, trl.control)
-        if not trl.accelerator.optimizer_step_was_skipped:
-            self._schedule()
-        model.zero_grad()
-
-    def _schedule(self) -> None:
-        if not isinstance(self.trl.lr_scheduler, (torch.optim.lr_scheduler.ReduceLROnPlateau, GreedyLR)):
-            self.trl.lr_scheduler.step()
-
-    def finish(self) -> None:
-        """After the last step of a round: bring the schedule to the round's end."""
-        for _ in range(self.skipped):
-            self._schedule()
-
-
-@dataclass(eq=False)
-class StepLoss:
-    """Scores a pass and sums the losses of its players. It knows the step at hand."""
-
-    learners: Mapping[str, Learner]
-    engine: Engine
-    processes: Processes
-    score: Callable[..., Any]
-    """TRL's (model, ids, mask, length) -> log-probs and entropies."""
-    step: Step = field(default_factory=lambda: Step((), {}, {}, {}))
-
-    def begin(self, step: Step) -> None:
-        """Before the passes of an optimizer step."""
-        self.step = step
-        for role, counts in step.counts.items():
-            self.learners[role].loss.normalise_by(counts, step.measured[role])
 
     @property
     def held_roles(self) -> frozenset[str]:
@@ -230,17 +202,17 @@ class StepLoss:
         would."""
         return self.engine.policies.without_signal(self.step.still)
 
-    def __call__(self, model: torch.nn.Module, one: Pass, optimizer: Any, first: bool, last: bool) -> torch.Tensor:
+    def loss(self, model: torch.nn.Module, one: Pass, first: bool, last: bool) -> torch.Tensor:
         """The loss of a pass, with what the engine adds to the step's `first` and `last` one. model: the wrapped
         one."""
         loss = self.measure(model, one)
         if last:
-            self.engine.before_last_backward(optimizer, self.held_roles)
+            self.engine.before_last_backward(self.trl.optimizer, self.held_roles)
         return self.engine.before_backward(loss, one.role, self._log_probs, model, first)
 
     def measure(self, model: torch.nn.Module, one: Pass) -> torch.Tensor:
         """The sum of the losses of the players' rows."""
-        policies, device = self.engine.policies, self.engine.accelerator.device
+        policies, device = self.engine.policies, self.trl.accelerator.device
         batches = [collate(samples, device, self.step.group_tokens.get(role, {})) for role, samples in one.parts]
         whole = batches[0] if len(batches) == 1 else collate([s for _, samples in one.parts for s in samples], device)
         policies.activate(one.role)
@@ -270,6 +242,26 @@ class StepLoss:
         answers = batch["completion_mask"]
         if "sft_mask" in batch:  # the supervised term also reads rows that the objective did not select
             answers = torch.maximum(answers, batch["sft_mask"])
-        mask = torch.cat([batch["prompt_mask"], answers], 1)
-        logps, entropies, *_ = self.score(model, ids, mask, batch["completion_ids"].size(1), compute_entropy=True)
+        mask, length = torch.cat([batch["prompt_mask"], answers], 1), batch["completion_ids"].size(1)
+        score = self.trl._get_per_token_logps_and_entropies
+        logps, entropies, *_ = score(model, ids, mask, length, compute_entropy=True)
         return logps, entropies
+
+    def _step(self, model: torch.nn.Module) -> None:
+        """As the Trainer's loop ends a step."""
+        trl, callbacks = self.trl, self.trl.callback_handler
+        trl.control = callbacks.on_pre_optimizer_step(trl.args, trl.state, trl.control)
+        trl.optimizer.step()
+        trl.control = callbacks.on_optimizer_step(trl.args, trl.state, trl.control)
+        if not trl.accelerator.optimizer_step_was_skipped:
+            self._schedule()
+        model.zero_grad()
+
+    def _schedule(self) -> None:
+        if not isinstance(self.trl.lr_scheduler, (torch.optim.lr_scheduler.ReduceLROnPlateau, GreedyLR)):
+            self.trl.lr_scheduler.step()
+
+    def finish(self) -> None:
+        """After the last step of a round: bring the schedule to the round's end."""
+        for _ in range(self.skipped):
+            self._schedule()

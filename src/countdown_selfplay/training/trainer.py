@@ -41,9 +41,9 @@ from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.verifier import checked_reward_funcs
 from ..statistics.solved import CumulativeSolveRate
-from .book import Book, Frame, Loop
+from .book import Book, Frame
 from .callbacks.progress import show_rounds
-from .callbacks.round_end import FirstRounds, GuardCallback, RoundEnd, RoundExports, Termination
+from .callbacks.round_end import GuardCallback, RoundEnd, RoundExports, Termination
 from .callbacks.run_folder import BeforeAfter, RunFolder, report_of
 from .checkpoints import refuse_class, stateful
 from .evaluation import Evaluator
@@ -64,7 +64,7 @@ from .parts import (
 from .progress import check_scored_twice
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
-from .round_loop import OptimizerSteps, RoundLoop, StepLoss
+from .round_loop import OptimizerSteps, RoundLoop
 from .run_lock import make_folder
 from .store import Store
 from .upload import push_trained
@@ -169,21 +169,17 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """The parts that need nothing of the Trainer's machinery before training; the callbacks among them, in this
         order: the round is closed before it is judged, by the guard last, and exported after that."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
-        self.frame, self.book = Frame(), Book(self.roles)
-        self.loop = Loop(self, self.book, self.frame, self.processes)
+        self.frame, self.book = Frame(), Book(self, self.roles, self.processes)
         self.exports = Exports(args, self.engine, self.processes, self.frame, self.domain, proposer, tokenizer)
         parts = {"frame": self.frame, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
         self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports)
-        score = self._get_per_token_logps_and_entropies
-        self.step_loss = StepLoss(self.learners, self.engine, self.processes, score)
-        self.optimizer_steps = OptimizerSteps(self, self.step_loss)
-        self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.book, self.store, self.loop)
+        self.optimizer_steps = OptimizerSteps(self, self.learners, self.engine, self.processes)
+        self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.book, self.store)
         self.termination = Termination(self.processes, self._save_now)
         self.before_after = BeforeAfter(self._log_evaluation)
         return [
             self.round_end,
-            FirstRounds(self.guard.metrics, self.book),
             GuardCallback(self.guard, self.conjecturer_guard, self.book, self.store, self._save_now),
             RoundExports(self.exports),
             RunFolder(self.book, self.exports, self.solve_rate),
@@ -193,7 +189,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _bind(self, source: object) -> None:
         """Join the parts to the Trainer's machinery, once that is built. `source`: the model as it was passed."""
         args, tokenizer, optimizer = self.args, self.processing_class, self.optimizer
-        self._optimizer_is_ours = optimizer is None
+        self.optimizer_is_ours = optimizer is None
         if args.device.type == "cpu":
             advise_threads()
         self.eos_token_ids = end_tokens(args, self.domain, self.train_dataset, self.policies, tokenizer)
@@ -239,13 +235,11 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             record=self.book.record,
         )
         self.sampler = make_sampler(turns, self.engine, source)
-        frame, book, forget = self.frame, self.book, self._forget_optimizer
+        frame, book = self.frame, self.book
         self.rollouts = Rollouts(self, turns, self.engine, self.sampler, book, self.domain, self.learners)
         data, rate, steps = self.train_dataset, self.solve_rate, self.optimizer_steps
         self.round_loop = RoundLoop(self.game, self.rollouts, frame, book, rate, self.held_out, data, steps)
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
-        metrics = self.guard.metrics
-        self.training = Training(self.store, self.loop, self.termination, self.evaluator, metrics, forget)
 
     # -- the round ---------------------------------------------------------------------------------------------------
 
@@ -295,7 +289,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     ) -> torch.Tensor:
         if return_outputs:
             raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
-        return self.step_loss(model, inputs["pass"], self.optimizer, inputs["first"], inputs["last"])
+        return self.optimizer_steps.loss(model, **inputs)
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
         """The norm in the log, without the clip at infinity, by which the Trainer multiplies all gradients by 1."""
@@ -327,12 +321,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; "auto"
         does so if there is one and else starts; the collapse guard's rollbacks are resumes from the last healthy one.
         SIGTERM ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
-        return self.training.train(super().train, resume_from_checkpoint, *args, **kwargs)
-
-    def _forget_optimizer(self) -> None:
-        """Before a rollback: the resume builds optimizer and schedule again and loads their state."""
-        if self._optimizer_is_ours:
-            self.optimizer = self.lr_scheduler = None
+        return Training(self).train(super().train, resume_from_checkpoint, *args, **kwargs)
 
     def evaluate(
         self,
@@ -370,7 +359,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
         stock = super()._save_checkpoint
-        self.store.loop = self.loop.state_dict()
+        self.store.loop = self.book.state_dict()
         self.store.save(lambda: stock(model, trial), self.state, self.optimizer)
 
     def _save_now(self) -> None:
