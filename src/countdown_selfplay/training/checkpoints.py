@@ -164,7 +164,7 @@ def restore_replaced(output: Path) -> None:
 
 def rotate(output: Path, limit: int | None, best: str | None) -> None:
     """Keep the newest `limit` checkpoints, and beyond them the best one, the newest healthy one and the two newest
-    with a healthy conjecturer (conjecturer_back.py); of abandoned ones as many."""
+    with a healthy conjecturer; of abandoned ones as many."""
     if not limit or limit <= 0:
         return
     found = checkpoints(output)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -33,7 +34,6 @@ from .book import Frame
 
 LARGE = 8 << 30
 """Bytes of weights beyond which an export is not loaded again."""
-_LOADED = {"dtype": "float32"}
 
 
 @dataclass(eq=False)
@@ -53,12 +53,11 @@ class Exports:
         self._bases: set[Path] = set()
         """Folders of bases that this run has written: nothing trains them."""
 
-    def write(self, folder: Path) -> list[Path]:
+    def write(self, folder: Path, state: Mapping[str, Any] | None = None) -> list[Path]:
         """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for
-        their weights may have to be gathered; the main one writes and returns the folders."""
-        return self._written(folder, self.engine.full_state())
-
-    def _written(self, folder: Path, state: Mapping[str, Any] | None) -> list[Path]:
+        their weights may have to be gathered (`state`: they have been); the main one writes and returns the
+        folders."""
+        state = self.engine.full_state() if state is None else state
         self._write_bases(folder, state)
         names = self._names if self.processes.main else ()
         return [self._write(name, folder / inner_name(name), folder, state) for name in names]
@@ -71,8 +70,7 @@ class Exports:
         """As `write`, and load each export again. (folder, words about it, does it hold the policy?) of each, on all
         processes."""
         state = self.engine.full_state()
-        written = self._written(folder, state)
-        pairs = zip(self._names, written, strict=False)  # the main process writes
+        pairs = zip(self._names, self.write(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
 
     def _loaded(self, name: str, folder: Path, state: Mapping[str, Any] | None) -> tuple[Path, str, bool]:
@@ -102,11 +100,8 @@ class Exports:
                 continue
             self._bases.add(whole)
             if self.processes.main:
-                staged = whole.with_name(f".{whole.name}.incomplete")
-                for leftover in (staged, whole):
-                    shutil.rmtree(leftover, ignore_errors=True)
-                self.engine.policies.export_base(name, staged, whole, state)
-                staged.rename(whole)
+                with _renamed(whole) as staged:
+                    self.engine.policies.export_base(name, staged, whole, state)
 
     def _write(self, name: str, target: Path, run: Path, state: Mapping[str, Any] | None) -> Path:
         """`run`: the folder in which the base of an adapter without one lies."""
@@ -133,20 +128,15 @@ class Exports:
 
     def write_round(self, folder: Path) -> None:
         """Write every set of weights to `folder/<name>/round_<r>/model`, with the proposer's `files()` beside it
-        (tier_config.json): the layout of Multimodal LLM Self-Play, appendix B. A round is there whole or not at all.
-        All processes call it."""
+        (tier_config.json): the layout of Multimodal LLM Self-Play, appendix B. All processes call it."""
         state = self.engine.full_state()
         self._write_bases(folder, state)
         if not self.processes.main:
             return
-        for name in self.engine.policies.weight_names:
-            whole = folder / inner_name(name) / f"round_{self.frame.rounds}"
-            staged = whole.with_name(f".{whole.name}.incomplete")
-            for leftover in (staged, whole):  # of a process that died here, or of rounds that were given up
-                shutil.rmtree(leftover, ignore_errors=True)
-            self._write(name, staged / "model", folder, state)
-            self.write_proposer_files(staged)
-            staged.rename(whole)
+        for name in self._names:
+            with _renamed(folder / inner_name(name) / f"round_{self.frame.rounds}") as staged:
+                self._write(name, staged / "model", folder, state)
+                self.write_proposer_files(staged)
 
     def write_proposer_files(self, folder: Path, run: bool = False) -> None:
         """Write the proposer's `files()`, or for a run folder `run_files()`, as JSON."""
@@ -155,13 +145,24 @@ class Exports:
                 write_atomically(folder / name, json.dumps(content) + "\n")
 
 
+@contextmanager
+def _renamed(whole: Path) -> Iterator[Path]:
+    """A folder to write into, which becomes `whole` at the end of the block: it is there whole or not at all."""
+    staged = whole.with_name(f".{whole.name}.incomplete")
+    for leftover in (staged, whole):  # of a process that died here, or of rounds that were given up
+        shutil.rmtree(leftover, ignore_errors=True)
+    yield staged
+    staged.rename(whole)
+
+
 def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: bool) -> str:
     """The fault of the model in `folder`; "" if it scores tokens as the trained one does, both in float32 on the
     CPU. `trained`: makes that one."""
     with torch.random.fork_rng(devices=[]):  # PEFT draws an adapter's values before it reads them
         expected = scores(trained())
         try:
-            found = scores(load_pretrained(str(folder), _LOADED | {"trust_remote_code": trust_remote_code}, False))
+            how = {"dtype": "float32", "trust_remote_code": trust_remote_code}
+            found = scores(load_pretrained(str(folder), how, False))
         except CountdownSelfPlayError as error:
             return f"it cannot be loaded again: {error}"
     if torch.allclose(found, expected, rtol=1e-4, atol=1e-4):
@@ -187,14 +188,11 @@ def check_saved(found: Iterable[tuple[Path, str, bool]]) -> None:
 def write_cards(run: Path) -> None:
     """Write the cards of a finished run's roles again, now with its evaluation. `run`: its folder, which holds
     run.json, and evaluation.json if it was measured."""
-    folders = exported_roles(run)
-    if not folders:
-        return
-    described = json_file(run / "run.json", config=dict, domain=dict)
     path = run / "evaluation.json"
-    evaluation = json_file(path) if path.exists() else None
-    for folder in folders:
-        write_atomically(folder / "README.md", role_card(folder, described, evaluation))
+    for folder in exported_roles(run):
+        described = json_file(run / "run.json", config=dict, domain=dict)
+        card_text = role_card(folder, described, json_file(path) if path.exists() else None)
+        write_atomically(folder / "README.md", card_text)
 
 
 _VERSION = version("countdown-selfplay")  # of the metadata: the package's own name would be a circle of imports

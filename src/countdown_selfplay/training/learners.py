@@ -23,6 +23,8 @@ from .plan import REFERENCE, Sample, by_answer, equal_steps
 
 Answer = Sequence[Sample]
 """A kept answer: a row, or the moves of an episode."""
+Demonstrations = Callable[[Sequence[object]], Sequence[Sample]]
+"""(key of the seed) -> rows of the answers that are demonstrated in an optimizer step."""
 
 
 class ReplayQueue:
@@ -56,7 +58,8 @@ class ReplayQueue:
         answers buy no steps."""
         if self.buys_steps:
             new = self._take_in(samples, round_, key)
-            self.owed = len(self.kept) / self.sequences if self.rule.carry else self.owed + self._bought(len(new))
+            bought = len(new) * (self.rule.reuse or 0) / self.sequences
+            self.owed = len(self.kept) / self.sequences if self.rule.carry else self.owed + bought
             filled = min(int(self.owed + 1e-9), most) if self.kept else 0
             self.owed = max(self.owed - filled, 0.0) if self.kept else 0.0
             return [numbered(self._step(step, key)) for step in range(filled)]
@@ -84,9 +87,6 @@ class ReplayQueue:
         self.dropped = len(waiting) - len(self.kept) if self.rule.carry else 0
         self.new = len(new)
         return new
-
-    def _bought(self, answers: int) -> float:
-        return answers * (self.rule.reuse or 0) / self.sequences
 
     def _step(self, step: int, key: tuple[object, ...]) -> list[Answer]:
         """The answers of a round's step."""
@@ -123,7 +123,8 @@ class ReplayQueue:
         if rows and REFERENCE in rows[0].logps:
             columns[REFERENCE] = [row.logps[REFERENCE] for row in rows]
         for name, arrays in columns.items():
-            state[name] = np.concatenate([np.zeros(0, np.int64), *arrays]) if name != REFERENCE else _joined(arrays)
+            kind = np.float64 if name == REFERENCE else np.int64
+            state[name] = np.concatenate([np.zeros(0, kind), *arrays])
             state[f"{name}_length"] = np.array([len(array) for array in arrays], dtype=np.int64)
         return state
 
@@ -136,13 +137,8 @@ class ReplayQueue:
                 "temperature when you resume."
             )
         rows = iter(_rows_of(state))
-        lengths = state.get("answer_rows", np.ones(len(state["round"]), np.int64))  # once kept by rows alone
-        self.kept = [[next(rows) for _ in range(n)] for n in lengths.tolist()]
-        self.owed = float(state.get("owed", 0.0))
-
-
-def _joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate(arrays).astype(np.float64)
+        self.kept = [[next(rows) for _ in range(n)] for n in state["answer_rows"].tolist()]
+        self.owed = float(state["owed"])
 
 
 def _rows_of(state: Mapping[str, Any]) -> list[Sample]:
@@ -150,14 +146,12 @@ def _rows_of(state: Mapping[str, Any]) -> list[Sample]:
         ends = np.cumsum(state[f"{name}_length"])
         return np.split(state[name], ends[:-1]) if len(ends) else []
 
-    logps = [{REFERENCE: values.astype(np.float32)} for values in column(REFERENCE)] if REFERENCE in state else None
-    tokens = zip(column("prompt"), column("completion"), strict=True)
-    return [
-        Sample(prompt, completion, float(advantage), logps=logps[i] if logps else {}, round=int(round_))
-        for i, ((prompt, completion), advantage, round_) in enumerate(
-            zip(tokens, state["advantage"], state["round"], strict=True)
-        )
-    ]
+    prompts, credits, rounds = column("prompt"), state["advantage"].tolist(), state["round"].tolist()
+    logps: list[dict[str, np.ndarray]] = [{} for _ in prompts]
+    if REFERENCE in state:
+        logps = [{REFERENCE: values.astype(np.float32)} for values in column(REFERENCE)]
+    columns = zip(prompts, column("completion"), credits, logps, rounds, strict=True)
+    return [Sample(asked, text, credit, logps=kept, round=n) for asked, text, credit, kept, n in columns]
 
 
 def numbered(answers: Sequence[Answer]) -> list[Sample]:
@@ -175,16 +169,13 @@ def of_mean_one(samples: list[Sample], weighted: bool) -> list[Sample]:
 
 
 def _selected(samples: Sequence[Sample]) -> list[Answer]:
-    """The answers that the objective selects, with what is kept of them."""
-    return [*by_answer(_kept(sample) for sample in samples if sample.trained)]
-
-
-def _kept(sample: Sample) -> Sample:
-    """Without the log-probs of the policies that move and the mark of its round's supervised term, and not the view
-    into the arrays of its round."""
-    logps = {REFERENCE: sample.logps[REFERENCE].copy()} if REFERENCE in sample.logps else {}
-    prompt, completion = sample.prompt.copy(), sample.completion.copy()
-    return replace(sample, prompt=prompt, completion=completion, imitated=False, logps=logps)
+    """The answers that the objective selects, without the log-probs of the policies that move and the mark of the
+    round's supervised term, and not as views into the arrays of the round."""
+    rows = []
+    for row in (sample for sample in samples if sample.trained):
+        logps = {name: values.copy() for name, values in row.logps.items() if name == REFERENCE}
+        rows += [replace(row, prompt=row.prompt.copy(), completion=row.completion.copy(), imitated=False, logps=logps)]
+    return [*by_answer(rows)]
 
 
 def _key(answer: Answer) -> tuple[Any, ...]:
@@ -223,39 +214,29 @@ def learners_of(
     args: JointSelfPlayConfig, domain: Any, roles: Mapping[str, Role], given: Mapping[str, Objective | str] | None
 ) -> dict[str, Learner]:
     """By role, in the order of `args`. `given`: a user's objectives, which replace those of `args`."""
-    objectives = role_objectives(args, {role: roles[role] for role in args.trained_roles}, given)
-    episodes = check_episodes(args, domain)
-    found = {}
-    for role, objective in objectives.items():
-        most_moves = int(domain.most_moves) if role in episodes else 1
-        replay = None if objective.replay is None else ReplayQueue(objective.replay, roles[role])
-        loss = RoleLoss(objective, roles[role], most_moves)
-        found[role] = Learner(objective, loss, replay, episodes=role in episodes)
-    return found
-
-
-def role_objectives(
-    args: JointSelfPlayConfig, roles: Mapping[str, Role], given: Mapping[str, Objective | str] | None
-) -> dict[str, Objective]:
-    """The objective of each role: the user's object if there is one, else the one that `args` names."""
+    trained = args.trained_roles
     if given is not None and not isinstance(given, Mapping):
-        raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(roles)}.")
+        raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(trained)}.")
     given = dict(given or {})
-    unknown = [role for role in given if role not in roles]
-    if unknown:
-        raise ConfigError(f"`objectives` names {', '.join(unknown)}; the trained roles are {', '.join(roles)}.")
-    found: dict[str, Objective] = {}
-    for role, settings in roles.items():
-        objective = given.get(role, settings.objective)
+    if unknown := [role for role in given if role not in trained]:
+        raise ConfigError(f"`objectives` names {', '.join(unknown)}; the trained roles are {', '.join(trained)}.")
+    objectives: dict[str, Objective] = {}
+    for role in trained:
+        objective = given.get(role, roles[role].objective)
         if isinstance(objective, str):
-            arguments = {} if role in given else settings.objective_kwargs
+            arguments = {} if role in given else roles[role].objective_kwargs
             low, high = args.importance_clip_low, args.importance_clip_high
             objective = make_objective(objective, arguments, low=low, high=high)
         refuse_class(f"objectives[{role!r}]", objective)
         check_objective(f"The {role}'s objective ({objective!r})", objective)
-        refuse_ignored_charges(args, settings.kind, f"objectives[{role!r}]", type(objective).__name__, objective)
+        refuse_ignored_charges(args, roles[role].kind, f"objectives[{role!r}]", type(objective).__name__, objective)
         check_state(f"objective/{role}", objective)
-        found[role] = objective
+        objectives[role] = objective
+    episodes, found = check_episodes(args, domain), {}
+    for role, objective in objectives.items():
+        replay = None if objective.replay is None else ReplayQueue(objective.replay, roles[role])
+        loss = RoleLoss(objective, roles[role], int(domain.most_moves) if role in episodes else 1)
+        found[role] = Learner(objective, loss, replay, episodes=role in episodes)
     return found
 
 
@@ -278,26 +259,12 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     return found | {f"replay/{role}": learner.replay for role, learner in learners.items()}
 
 
-@dataclass(frozen=True)
-class Demonstrations:
-    """Demonstrated answers of a role, each one row or several moves, drawn for each step alike on all processes. In
-    the supervised term (`sft_coef`) they are an anchor that keeps coverage."""
-
-    count: int
-    """In an optimizer step, over all processes."""
-    make: Callable[[int, int], Sequence[Sample]]
-    """(how many answers, seed) -> their rows."""
-
-    def drawn(self, key: Sequence[object]) -> Sequence[Sample]:
-        """The rows of a step."""
-        return self.make(self.count, seed_from(*key, "demonstrations"))
-
-
 def demonstrations_of(
     role: str, settings: Role, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
 ) -> Demonstrations | None:
-    """Those of a role that `demonstrations_per_step` asks for, of problems of `rungs` (None: all). ConfigError where
-    the domain makes none."""
+    """Those of a role that `demonstrations_per_step` asks for, over all processes, of problems of `rungs` (None: all):
+    each one row or several moves, alike on all processes. In the supervised term (`sft_coef`) they are an anchor that
+    keeps coverage. ConfigError where the domain makes none."""
     if not settings.demonstrations_per_step:
         return None
     make: Any = domain.demonstrations
@@ -317,4 +284,4 @@ def demonstrations_of(
         ]
 
     encoded(1, 0)  # what cannot be made is said before the run starts
-    return Demonstrations(settings.demonstrations_per_step, encoded)
+    return lambda key: encoded(settings.demonstrations_per_step, seed_from(*key, "demonstrations"))

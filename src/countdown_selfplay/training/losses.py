@@ -50,8 +50,8 @@ class RoleLoss:
         return not regularised and self.entropy.target is None and self.entropy.value == 0
 
     def normalise_by(self, counts: Counts, measured: Counts) -> None:
-        """Before an optimizer step. counts: what the role trains on in it. measured: what its passes read of that,
-        which metrics are means over."""
+        """Before an optimizer step: what the role trains on in it, and what its passes read of that, which metrics are
+        means over."""
         self.counts, self.measured = counts, measured
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -114,8 +114,8 @@ class RoleLoss:
 
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
         """Add a micro-batch's share of the tokens that are the likeliest ones."""
-        mask = batch["completion_mask"]
-        self._add("token_accuracy", (top1_BT.to(mask.device) * mask).sum() / (self.measured.tokens or 1.0))
+        right = (top1_BT.to(batch["completion_mask"].device) * batch["completion_mask"]).sum()
+        self._add("token_accuracy", right / (self.measured.tokens or 1.0))
 
     def _sampled(
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]

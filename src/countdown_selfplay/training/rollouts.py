@@ -91,15 +91,23 @@ class Rollouts:
         """TRL's rewards (`stock`) for completions that are judged, which get the verdict as a column; for others none,
         since a game knows them later. Keeps the texts."""
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
-        verdicts = self._verdicts if self._judged is None else _checked_verdicts(self.domain, texts, self._judged)
-        processes = self.turns.processes
+        verdicts, processes = self._verdicts, self.turns.processes
+        if self._judged is not None:
+            verdicts = list(self.domain.verify(texts, self._judged))
+            if len(verdicts) != len(texts):
+                raise GameError(
+                    f"`verify` of {type(self.domain).__name__} returned {len(verdicts)} verdicts for {len(texts)} "
+                    "completions; it must return one for each, in their order."
+                )
         if verdicts is None:
             per_func = torch.zeros(len(prompts) * processes.world, len(self.trl.reward_funcs)).to(processes.device)
         else:
             inputs = [row | {"verdict": verdict} for row, verdict in zip(inputs, verdicts, strict=True)]
             per_func = stock(inputs, prompts, completions, completion_ids)
         mine = per_func[processes.rank * len(prompts) :][: len(prompts)]
-        self._captured = (texts, verdicts, _summed_rewards(mine, self.trl.reward_weights))
+        rewards_B = (mine * self.trl.reward_weights.to(mine.device)).nansum(1)
+        rewards_B[torch.isnan(mine).all(1)] = torch.nan  # every function returned None
+        self._captured = (texts, verdicts, rewards_B.cpu())
         return per_func
 
     def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]:
@@ -146,15 +154,12 @@ class Rollouts:
     @contextmanager
     def _unscored(self) -> Iterator[None]:
         """Sampling without TRL's second pass over the samples, where a round has several steps."""
-
-        def unknown(model: Any, input_ids: torch.Tensor, mask: torch.Tensor, count: int, **_: Any) -> tuple[Any, ...]:
-            return input_ids.new_full((len(input_ids), count), torch.nan, dtype=torch.float32), None, None
-
-        vars(self.trl)["_get_per_token_logps_and_entropies"] = unknown
+        name, own = "_get_per_token_logps_and_entropies", vars(self.trl)
+        own[name] = lambda _, ids, mask, n, **kw: (torch.full((len(ids), n), torch.nan, device=ids.device), None, None)
         try:
             yield
         finally:
-            del vars(self.trl)["_get_per_token_logps_and_entropies"]
+            del own[name]
 
     def score_episodes(self, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Give episodes of this process the rewards of TRL's reward functions, which see a transcript as the
@@ -241,7 +246,8 @@ def completion_table(
         counts = gather([len(turn.rollout.texts)])
         own = len(log["prompt"]) // len(counts)  # rows of each process in the log
         rows = [rank * own + i for rank, count in enumerate(counts) for i in range(count)]
-        table["rewards"]["reward"] += gather(_known(turn))
+        unknown = [math.nan] * len(turn.rollout.texts)
+        table["rewards"]["reward"] += gather(unknown if turn.rewards_B is None else turn.rewards_B.tolist())
         table["advantages"] += gather(turn.advantages_B.tolist())
         table["extra"]["role"] += [turn.rollout.role] * len(rows)
         judged = {} if turn.rollout.verdicts is None else log["rewards"]
@@ -251,25 +257,3 @@ def completion_table(
         for column, values in columns:
             column += [values[row] for row in rows]
     return table
-
-
-def _known(turn: Turn) -> list[float]:
-    return [math.nan] * len(turn.rollout.texts) if turn.rewards_B is None else turn.rewards_B.tolist()
-
-
-def _checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list[Any]:
-    """One verdict per completion; GameError if the domain returns another number."""
-    found = list(domain.verify(texts, problems))
-    if len(found) != len(texts):
-        raise GameError(
-            f"`verify` of {type(domain).__name__} returned {len(found)} verdicts for {len(texts)} completions; it "
-            "must return one for each, in their order."
-        )
-    return found
-
-
-def _summed_rewards(per_func: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """(B, functions) -> (B) weighted sums on the CPU; NaN where every function returned None."""
-    rewards_B = (per_func * weights.to(per_func.device)).nansum(1)
-    rewards_B[torch.isnan(per_func).all(1)] = torch.nan
-    return rewards_B.cpu()

@@ -165,7 +165,7 @@ class PlayedRound:
     def generated(self, role: str) -> dict[str, Any]:
         """Completions and tokens that a player sampled, their lengths, and how many the token limit cut. All moves of
         an episode are one completion, each of which may be cut."""
-        answers, moves, tokens, truncated, longest = 0.0, 0.0, 0.0, 0.0, 0
+        answers = moves = tokens = truncated = longest = 0.0
         turns, limit = self.sampler.turns, self.roles[role].max_completion_length
         stops, ends = turns.stops(role) or (), frozenset(self.sampler.trl.eos_token_ids)
         for rollout in self.rollouts[role]:
@@ -303,7 +303,7 @@ def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype)
 def token_counts(rollout: Rollout) -> list[int]:
     """(B) tokens of each sample; of an episode those of its longest move, for the bound of a length is a move's."""
     if not isinstance(rollout, Episodes):
-        return list(rollout.tensors["completion_mask"].sum(1).tolist())
+        return rollout.tensors["completion_mask"].sum(1).tolist()
     found = [0] * len(rollout.texts)
     for move, own in zip(rollout.moves, rollout.episode_of, strict=True):
         for episode, count in zip(own, token_counts(move) if own else [], strict=True):

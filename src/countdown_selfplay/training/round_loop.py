@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from datasets import Dataset
 from transformers import Trainer
 from transformers.optimization import GreedyLR
 
@@ -22,38 +21,23 @@ from ..distributed.processes import Processes
 from ..policies.forward import Watched
 from ..policies.mixed_adapters import MixedRows
 from ..random_state import seed_from
-from ..statistics.solved import CumulativeSolveRate
-from .book import Book, Frame
 from .learners import Learner
 from .plan import Pass, Planner, Room, Sample, Step, collate, equal_steps, filled_steps, samples_of
-from .rollouts import Rollouts, completion_table
+from .rollouts import completion_table
 from .round import PlayedRound
 
 
-@dataclass(eq=False)
 class RoundLoop:
-    """Plays the rounds of a run and trains on them, with its game, its counts and its book."""
+    """Plays the rounds of a run and cuts each into optimizer steps."""
 
-    game: Game
-    rollouts: Rollouts
-    frame: Frame
-    book: Book
-    solve_rate: CumulativeSolveRate
-    """Of the data set's problems."""
-    held_out: frozenset[str]
-    data: Dataset
-    """Both: see PlayedRound."""
-    optimizer_steps: OptimizerSteps
-
-    def __post_init__(self) -> None:
-        turns, engine = self.rollouts.turns, self.rollouts.engine
-        self.args, self.roles, self.processes = turns.args, turns.roles, turns.processes
-        self.learners, policies, args = self.rollouts.learners, engine.policies, self.args
-        in_step = engine.name != "ddp"
+    def __init__(self, trl: Any) -> None:
+        """`trl`: the trainer, for the parts of the run."""
+        self.trl, self.args, self.roles, self.learners = trl, trl.args, trl.roles, trl.learners
+        self.frame, self.book, self.processes = trl.frame, trl.book, trl.processes
+        args, policies, in_step = self.args, trl.policies, trl.engine.name != "ddp"
         rows, tokens = args.per_device_train_batch_size, args.max_tokens_per_micro_batch
-        room = Room(rows, tokens, policies.shares_prompts, self.processes.world, in_step)
         self.planner = Planner(
-            room,
+            Room(rows, tokens, policies.shares_prompts, self.processes.world, in_step),
             self.processes.rank,
             {r: frozenset(policies.shared_by(policies.weights_of[r])) & self.learners.keys() for r in self.learners},
             lambda role: self.learners[role].loss.proportional,
@@ -64,26 +48,23 @@ class RoundLoop:
 
     def begin(self, rows: list[Row]) -> PlayedRound:
         """The next round, with its anchors."""
-        return PlayedRound(rows, self.rollouts, self.frame, self.held_out, self.data)
-
-    def train(self, model: torch.nn.Module, rows: list[Row]) -> torch.Tensor:
-        """Play one round on the anchors in `rows`, the same on all processes, which all call, and train on it; the
-        mean loss of its optimizer steps."""
-        return self.optimizer_steps.take(model, self.play(rows))
+        return PlayedRound(rows, self.trl.rollouts, self.frame, self.trl.held_out, self.trl.train_dataset)
 
     def play(self, rows: list[Row]) -> list[Step]:
-        """Play one round; its optimizer steps, of which there is at least one."""
+        """Play one round on the anchors in `rows`, the same on all processes, which all call; its optimizer steps, of
+        which there is at least one."""
         start = time.perf_counter()
         played = self.begin(rows)
         # Propose, admit, solve, reward, credit: games/propose_and_solve.py, or another game.
-        result = self.game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
-        played.check(result, self.game)
+        game: Game = self.trl.game
+        result = game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
+        played.check(result, game)
         metrics = result.metrics
         for role in played.rollouts:
             metrics |= played.generated(role)
         if self.args.log_completions:
             logs = completion_table(result.turns, played.logs, list(self.roles), self.processes.gather)
-            self.rollouts.trl._logs = logs
+            self.trl._logs = logs
         # What each player's optimizer steps train on, then the passes of each step.
         cut: dict[str, list[list[Sample]]] = {}
         for role in self.learners:
@@ -113,15 +94,14 @@ class RoundLoop:
             cut = filled_steps(samples, size, steps, seed_from(*key, "sequences"))
         elif replay is None:
             cut = equal_steps(samples, steps, seed_from(*key, "windows", 0))
-        if learner.objective.observe is not None:
-            learner.objective.observe(mean_reward(turns))
+        learner.objective.observe(mean_reward(turns))
         return cut, metrics | ({f"{role}/steps": len(cut)} if size else {})
 
     def _step(self, index: int, cut: dict[str, list[list[Sample]]]) -> Step:
         """Step `index` of the round. A role that has no more steps has none of its samples in it."""
         here = {role: own[index] if index < len(own) else [] for role, own in cut.items()}
         beside = {
-            role: learner.demonstrations.drawn((*self._key(role), index))
+            role: learner.demonstrations((*self._key(role), index))
             for role, learner in self.learners.items()
             if learner.demonstrations is not None and index < len(cut[role])
         }
@@ -138,8 +118,8 @@ class RoundLoop:
         result.metrics["round/tokens"] = sum(self.frame.tokens.values())
         if result.solved:
             keys, correct, answers = zip(*result.solved, strict=True)
-            self.solve_rate.observe(keys, correct, answers[0], self.frame.rounds + 1)
-            result.metrics["round/cumulative_solve_rate"] = self.solve_rate.rate
+            self.trl.solve_rate.observe(keys, correct, answers[0], self.frame.rounds + 1)
+            result.metrics["round/cumulative_solve_rate"] = self.trl.solve_rate.rate
 
 
 @dataclass(eq=False)

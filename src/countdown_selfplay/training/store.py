@@ -18,7 +18,6 @@ from transformers import TrainerState
 from .._trl import swapped
 from ..config import JointSelfPlayConfig
 from ..config.changes import allowed_names, changed_settings
-from ..contract.stateful import Stateful
 from ..data.run_files import disk_was_full, write_atomically
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
@@ -54,7 +53,7 @@ class Store:
     args: JointSelfPlayConfig
     engine: Engine
     processes: Processes
-    states: Mapping[str, Stateful]
+    states: Mapping[str, Any]
     """By name, with "frame", "guard" and perhaps "guard/conjecturer": the contents beside weights and optimizer."""
     settings: dict[str, Any]
     """Those that a resume must leave as they were."""
@@ -67,6 +66,8 @@ class Store:
 
     def __post_init__(self) -> None:
         self.limit = self.args.save_total_limit  # hidden from the stock Trainer while it trains (rollbacks.py)
+        self.shape = {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
+        """Facts that must be equal at a resume."""
 
     @property
     def output(self) -> Path:
@@ -119,9 +120,9 @@ class Store:
                 state.save_to_json(str(staged / "trainer_state.json"))
 
     def _finish(self, folder: Path, step: int) -> None:
-        parts: Mapping[str, Any] = self.states
+        parts = self.states
         alone = parts.get("guard/conjecturer")
-        facts = {"loop": self.loop, **self._shape(), "settings": self.settings}
+        facts = {"loop": self.loop, **self.shape, "settings": self.settings}
         write_states(folder, self.states, facts)
         self.exports.write_proposer_files(folder)
         manifest = {
@@ -138,10 +139,6 @@ class Store:
         }
         write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
 
-    def _shape(self) -> dict[str, Any]:
-        """Facts that must be equal at a resume."""
-        return {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
-
     def resolve(self, resume: str | bool | None) -> Path | None:
         """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto"
         for that or, without one, a fresh start (None). CheckpointError if it is absent, damaged or of another run."""
@@ -154,12 +151,11 @@ class Store:
         if not resume:
             return None
         found = self.processes.together(lambda: self._find(resume))
-        if found is None:
-            return None
-        self.changes(Path(found))
-        return Path(found)
+        if found is not None:
+            self.changes(found)
+        return found
 
-    def _find(self, resume: str | bool) -> str | None:
+    def _find(self, resume: str | bool) -> Path | None:
         output, processes, engine = self.output, self.processes.world, self.engine.name
         finish_going_back(output)
         if resume in (True, "auto"):
@@ -177,7 +173,7 @@ class Store:
                     f"Cannot resume from {folder}: {problem}; pass true to take the newest complete checkpoint."
                 )
         self._verified = folder
-        return None if folder is None else str(folder)
+        return folder
 
     def changes(self, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
         """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]};
@@ -190,7 +186,7 @@ class Store:
                 "steps may be optimizer steps; go on with that version, or start from the checkpoint's policies "
                 "(--model_name_or_path)."
             )
-        for name, value in self._shape().items():
+        for name, value in self.shape.items():
             if state[name] != value:
                 raise CheckpointError(
                     f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}."
@@ -202,13 +198,9 @@ class Store:
     def _changed_targets(self, state: dict[str, Any]) -> str:
         """The words of a proposer with targets, whose state holds their keys, on a data set that changed; "" where
         this run's proposer or that of the checkpoint is another."""
-        proposer = self.exports.proposer
-        known = state["states"].get("game", {}).get("state", {}).get("proposer")
-        counted: Any = self.states.get("solve_rate")
-        keys = None if counted is None else counted.keys
-        return (
-            "" if proposer is None or keys is None or "known" not in (known or {}) else proposer.changed(known, keys)
-        )
+        proposer, counted = self.exports.proposer, self.states["solve_rate"]
+        known = state["states"].get("game", {}).get("state", {}).get("proposer") or {}
+        return "" if proposer is None or "known" not in known else proposer.changed(known, counted.keys)
 
     def load(self, folder: Path) -> dict[str, list[Any]]:
         """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the

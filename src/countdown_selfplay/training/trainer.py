@@ -223,40 +223,27 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         for role, learner in self.learners.items():
             settings, rungs = self.roles[role], args.demonstration_rungs
             learner.demonstrations = demonstrations_of(role, settings, self.domain, tokenizer, rungs)
-        turns = Turns(
-            args=args,
-            roles=self.roles,
-            policies=self.policies,
-            processes=self.processes,
-            tokenizer=tokenizer,
-            ends=self.eos_token_ids,
-            stops={role: settings.stops(self.domain) for role, settings in self.roles.items()}.get,
-            key=self.frame.key,
-            record=self.book.record,
-        )
+        stops = {role: settings.stops(self.domain) for role, settings in self.roles.items()}
+        known = (args, self.roles, self.policies, self.processes, tokenizer, self.eos_token_ids, stops.get)
+        turns = Turns(*known, self.frame.key, self.book.record)
         self.sampler = make_sampler(turns, self.engine, source)
-        frame, book = self.frame, self.book
-        self.rollouts = Rollouts(self, turns, self.engine, self.sampler, book, self.domain, self.learners)
-        data, rate, steps = self.train_dataset, self.solve_rate, self.optimizer_steps
-        self.round_loop = RoundLoop(self.game, self.rollouts, frame, book, rate, self.held_out, data, steps)
+        self.rollouts = Rollouts(self, turns, self.engine, self.sampler, self.book, self.domain, self.learners)
+        self.round_loop = RoundLoop(self)
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
-
-    # -- the round ---------------------------------------------------------------------------------------------------
 
     def sampling_as(self, role: str) -> AbstractContextManager[None]:
         """Inside the block the module's forward and generate are those of `role`."""
         return sampling_as(self.engine, role)
 
     def get_train_dataloader(self) -> Any:
-        args, rows, shuffle = self.args, self.train_dataset, bool(self.shuffle_dataset)
-        loader = rounds_loader(args, rows, lambda: self.state.global_step, shuffle)
-        return self.accelerator.prepare(loader)
+        rows, shuffle = self.train_dataset, bool(self.shuffle_dataset)
+        return self.accelerator.prepare(rounds_loader(self.args, rows, lambda: self.state.global_step, shuffle))
 
     def training_step(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
         """A round: play it on its anchors, then take its optimizer steps. The mean of their losses."""
         start = time.perf_counter()
         model.train()
-        loss = self.round_loop.train(model, inputs)
+        loss = self.optimizer_steps.take(model, self.round_loop.play(inputs))
         self.book.record("step_time", time.perf_counter() - start)
         return loss
 
@@ -265,8 +252,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def get_total_train_batch_size(self, args: Any) -> int:
         """Samples of a round, for the Trainer's samples per second."""
-        samples = self.args.samples()
-        return sum(samples[role] for role in self.trained)
+        return sum(self.args.samples()[role] for role in self.trained)
 
     def floating_point_ops(self, inputs: Any) -> int:
         return 0  # as of every batch without tensors; the Trainer counts the model's parameters before it sees that
@@ -275,17 +261,10 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> torch.Tensor:
         """TRL's rewards for completions that are judged, which get the verdict as a column; for others none."""
-        stock = super()._calculate_rewards
-        return self.rollouts.rewards(stock, inputs, prompts, completions, completion_ids_list)
-
-    # -- loss and optimizer ------------------------------------------------------------------------------------------
+        return self.rollouts.rewards(super()._calculate_rewards, inputs, prompts, completions, completion_ids_list)
 
     def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Any = None,
+        self, model: torch.nn.Module, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> torch.Tensor:
         if return_outputs:
             raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
@@ -311,11 +290,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         if self.lr_scheduler is None:
             target: Any = self.optimizer if optimizer is None else optimizer
             steps = num_training_steps * self.args.steps_per_round
-            self.lr_scheduler = role_schedule(self.args, target, steps, self.roles)
-            self._created_lr_scheduler = True
+            self.lr_scheduler, self._created_lr_scheduler = role_schedule(self.args, target, steps, self.roles), True
         return self.lr_scheduler
-
-    # -- loop, log, checkpoints --------------------------------------------------------------------------------------
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; "auto"
