@@ -21,7 +21,7 @@ from ..objectives.base import (
     of_completion,
     truncated_weight,
 )
-from .plan import Counts
+from .plan import Counts, at_least_float32
 
 
 class RoleLoss:
@@ -55,11 +55,10 @@ class RoleLoss:
         self.counts, self.measured = counts, measured
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        logps, entropies = _at_least_float32(logps), _at_least_float32(entropies)
+        logps, entropies = at_least_float32(logps), at_least_float32(entropies)
         inputs = self.inputs(logps, *self._sampled(logps, batch), batch)
-        output = checked_loss(self.objective, inputs)
-        loss = output.loss
-        read, sums = self.measured, output.sums
+        output, read = checked_loss(self.objective, inputs), self.measured
+        loss, sums = output.loss, output.sums
         of_read = replace(inputs, sequences=read.sequences, tokens=read.tokens, groups=read.groups)
         if sums and read != self.counts:
             with torch.no_grad():
@@ -170,11 +169,6 @@ class RoleLoss:
 def _wide(value: torch.Tensor) -> torch.Tensor:
     """A metric is summed over many micro-batches in float64, which Apple's GPUs lack."""
     return value.float() if value.device.type == "mps" else value.double()
-
-
-def _at_least_float32(values: torch.Tensor) -> torch.Tensor:
-    """Sums over a completion and counts of tokens do not fit into 16 bits."""
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor:

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -88,7 +89,7 @@ def _tokens(rollout: Rollout) -> list[tuple[np.ndarray, np.ndarray, dict[str, np
         return []
     tensors = rollout.tensors
     prompts, completions = tensors["prompt_ids"].cpu().numpy(), tensors["completion_ids"].cpu().numpy()
-    columns = {name: _array(tensors[name]) for name in LOGPS if name in tensors}
+    columns = {name: at_least_float32(tensors[name]).cpu().numpy() for name in LOGPS if name in tensors}
     starts = (prompts.shape[1] - tensors["prompt_mask"].sum(1)).tolist()
     ends = tensors["completion_mask"].sum(1).tolist()
     return [
@@ -97,8 +98,9 @@ def _tokens(rollout: Rollout) -> list[tuple[np.ndarray, np.ndarray, dict[str, np
     ]
 
 
-def _array(logps: torch.Tensor) -> np.ndarray:
-    return (logps.float() if logps.dtype in (torch.bfloat16, torch.float16) else logps).cpu().numpy()
+def at_least_float32(values: torch.Tensor) -> torch.Tensor:
+    """Sums over a completion and counts of tokens do not fit into 16 bits, which NumPy lacks in part."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def by_answer(samples: Iterable[Sample]) -> list[list[Sample]]:
@@ -165,10 +167,9 @@ class Counts:
     @classmethod
     def of(cls, samples: Sequence[Sample], world: int = 1) -> Counts:
         trained = [sample for sample in samples if sample.trained]
-        answers, groups = {sample.answer for sample in trained}, {sample.group for sample in trained}
+        answers, groups = len({sample.answer for sample in trained}), len({sample.group for sample in trained})
         imitated = sum(sample.tokens for sample in samples if sample.imitated)
-        tokens = sum(sample.tokens for sample in trained)
-        return cls(len(answers) / world, tokens / world, len(groups) / world, imitated / world)
+        return cls(answers / world, sum(sample.tokens for sample in trained) / world, groups / world, imitated / world)
 
 
 @dataclass(frozen=True)
@@ -210,10 +211,7 @@ def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[S
         return [list(samples)]
     answers = by_answer(samples)
     units = list(map(list, answers)) if len(answers) % steps else _units(answers, len(answers) // steps)
-    order = list(range(len(units)))
-    random.Random(seed).shuffle(order)
-    parts = [sorted(order[len(units) * i // steps : len(units) * (i + 1) // steps]) for i in range(steps)]
-    return [[sample for i in part for sample in units[i]] for part in parts]
+    return _drawn(units, [len(units) * i // steps for i in range(steps + 1)], seed)
 
 
 def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> list[list[Sample]]:
@@ -223,11 +221,15 @@ def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> 
     answers = by_answer(sample for sample in samples if sample.credited)
     size = max(size, -(-len(answers) // most))
     units = _units(answers, size)
+    each = max(size * len(units) // max(len(answers), 1), 1)
+    return _drawn(units, [*range(0, len(units), each), len(units)], seed)
+
+
+def _drawn(units: Sequence[Sequence[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:
+    """The parts of the units, in an order that `seed` draws, between one end and the next."""
     order = list(range(len(units)))
     random.Random(seed).shuffle(order)
-    each = max(size * len(units) // max(len(answers), 1), 1)
-    parts = [sorted(order[i : i + each]) for i in range(0, len(order), each)]
-    return [[sample for i in part for sample in units[i]] for part in parts]
+    return [[sample for i in sorted(order[a:b]) for sample in units[i]] for a, b in pairwise(ends)]
 
 
 def _units(answers: Sequence[Sequence[Sample]], size: int) -> list[list[Sample]]:

@@ -16,8 +16,8 @@ from .._trl import swapped
 from ..data.anchors import planned_rounds
 from ..data.run_files import ROLLBACKS, append_lines, set_run_aside
 from ..errors import CheckpointError, CollapseError, RunFolderError
-from .callbacks.progress import close_bars
-from .callbacks.round_end import Rollback, Terminated, alert
+from .callbacks.progress import alert, close_bars
+from .callbacks.round_end import Rollback, Terminated
 from .callbacks.run_folder import describe_run
 from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of
 from .run_lock import run_lock

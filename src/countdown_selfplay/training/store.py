@@ -1,5 +1,5 @@
 """The store of a run's checkpoints: writes them from the states of its parts, finds the one that a resume means, and
-hands the states back."""
+hands the states back, to a fallen conjecturer alone too."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import TrainerState
 
 from .._trl import swapped
 from ..config import JointSelfPlayConfig
 from ..config.changes import allowed_names, changed_settings
+from ..curriculum import ConjecturerGuard
 from ..data.run_files import disk_was_full, write_atomically
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
-from ..errors import CheckpointError, RunFolderError
+from ..errors import CheckpointError, CollapseError, RunFolderError
+from ..policies import inner_name
+from ..policies.optimization import bare
+from .callbacks.progress import alert
 from .checkpoints import (
     COMPLETE,
     CONJECTURER_HEALTHY,
     FORMAT,
+    checkpoints,
     defect,
     digests,
     finish_going_back,
@@ -36,6 +42,7 @@ from .checkpoints import (
     read_states,
     replace_checkpoint,
     rotate,
+    step_in,
     write_states,
 )
 from .exports import Exports
@@ -217,3 +224,50 @@ class Store:
     def newest(self, healthy_only: bool = False) -> Path | None:
         """The newest complete checkpoint of this run."""
         return newest(self.output, self.processes.world, healthy_only, self.engine.name)
+
+    def take_back(self, guard: ConjecturerGuard, fallen: Mapping[str, float], step: int, optimizer: Any) -> None:
+        """Give the `fallen` players (with their parseable rates) weights and optimizer state of a healthy checkpoint.
+        However often it was done, the run goes on (Allen and Ståblein's guard never ends one). CollapseError without a
+        checkpoint."""
+        engine, policies = self.engine, self.engine.policies
+        seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())
+        seen = f"The conjecturer collapsed at round {step}: {seen}, under {guard.low:g}"
+        found = self.processes.together(lambda: self._healthy_conjecturer(step - 1))
+        if found is None:
+            raise CollapseError(f"{seen}. There is no healthy checkpoint to take it from; set save_steps lower.")
+        guard.rollbacks += 1
+        said = (
+            f"{seen}. Taking it back to {found} (rollback {guard.rollbacks} of it); if it falls again, lower its "
+            "learning rate or raise its beta."
+        )
+        logger.warning(said)
+        alert(self.args, self.processes.main, "Took the conjecturer back", said)
+        names = dict.fromkeys(policies.weights_of[player] for player in fallen)
+        for name in names:
+            policies.restore(name, found / inner_name(name))
+        saved = torch.load(found / engine.optimizer_file, map_location="cpu", weights_only=True)
+        restore_groups(optimizer, saved, {policies.shared_by(name)[0] for name in names})
+        guard.healthy = True  # what a checkpoint of this round holds is known to be good
+
+    def _healthy_conjecturer(self, sampled: int) -> Path | None:
+        """The newest checkpoint with a healthy conjecturer before the weights of step `sampled`, which this round's
+        proposals come from and which were taken for healthy when they were written; those if there is no other. (The
+        authors' code goes two checkpoints back.)"""
+        known = [one for one in reversed(checkpoints(self.output)) if manifest_of(one).get(CONJECTURER_HEALTHY)]
+        known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first
+        good = (one for one in known if defect(one, self.processes.world, self.engine.name) is None)
+        return next(good, None)
+
+
+def restore_groups(optimizer: Any, saved: Mapping[str, Any], roles: set[str]) -> None:
+    """Put the state that `saved` (a state dict of this optimizer) has for the parameters of `roles` in the place of
+    theirs; learning rates stay those of the schedule."""
+    inner = bare(optimizer)
+    now = inner.state_dict()
+    for group in now["param_groups"]:
+        if group["role"] in roles:
+            for index in group["params"]:
+                now["state"].pop(index, None)
+                if index in saved["state"]:  # at round 0 there is none
+                    now["state"][index] = saved["state"][index]
+    inner.load_state_dict(now)

@@ -71,8 +71,6 @@ def test_each_step_draws_other_demonstrations_and_processes_share_them():
     asked = []
     made = [[({"prompt": "1"}, "2")]]
     domain = SimpleNamespace(demonstrations=lambda n, seed, rungs: asked.append((n, seed)) or made)
-        demonstrations=lambda n, seed, rungs: asked.append((n, seed)) or [[({"prompt": "1"}, "2")]]
-    )
     settings = JointSelfPlayConfig(**{**GIVEN, "prover_demonstrations_per_step": 5}).role("prover")
     tokenizer = AutoTokenizer.from_pretrained(TINY_MODEL_PATH)
     draw = demonstrations_of("prover", settings, domain, tokenizer, None)

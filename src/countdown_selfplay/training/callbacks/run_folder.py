@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from transformers import TrainerCallback
@@ -40,7 +39,7 @@ def describe_run(
     metrics: Iterable[Metric],
     resumed: Path | None = None,
     step: int = 0,
-    changed: Mapping[str, Any] = MappingProxyType({}),
+    changed: Mapping[str, Any] | None = None,
 ) -> None:
     """Write run.json. A resume leaves start and command, and adds an entry to `resumes`: from which checkpoint
     (written after round `step`), by which command, and the `changed` settings as [before, now]; `config` is the one
@@ -50,7 +49,7 @@ def describe_run(
     kept = {name: before[name] for name in ("started", "command") if name in before}
     resumes = before.get("resumes", [])
     if resumed is not None:
-        entry = {"at": _now(), "from": str(resumed), "step": step, "changed": dict(changed)}
+        entry = {"at": _now(), "from": str(resumed), "step": step, "changed": changed}
         by = {"command": command} if (command := command_line(sys.argv)) else {}
         resumes = [*resumes, entry | by]
     declared = {metric.name: as_json(metric) for metric in metrics}
@@ -122,7 +121,8 @@ _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
 
 def record_of(step: int, logs: dict[str, Any]) -> dict[str, Any]:
     """A line of metrics.jsonl: what is finite of a log."""
-    return {"step": step, **{k: v for k, v in logs.items() if _finite(v)}}
+    finite = {k: v for k, v in logs.items() if v is not None and not (isinstance(v, float) and not math.isfinite(v))}
+    return {"step": step, **finite}
 
 
 def _now() -> str:
@@ -155,10 +155,6 @@ class RunFolder(TrainerCallback):
         self.exports.write_proposer_files(Path(args.output_dir), run=True)
 
     on_train_end = on_save
-
-
-def _finite(value: Any) -> bool:
-    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
 class ReportEvery(TrainerCallback):
