@@ -293,12 +293,6 @@ def kl_k1(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
 KL_ESTIMATORS = {"k3": kl_k3, "k1": kl_k1}
 
 
-def entropy_bonus(entropy_BT: torch.Tensor, inputs: LossInputs) -> torch.Tensor:
-    """Mean entropy per token over the role's round, in nats, as in TRL (independent of how the policy term is
-    normalised)."""
-    return normalise(entropy_BT, inputs, "token")
-
-
 @dataclass
 class EntropyCoefficient:
     """Adaptive entropy control per role (He et al. 2025, Skywork-OR1), with the settings of TRL's

@@ -42,7 +42,6 @@ class Frame:
 
     @property
     def generations(self) -> int:
-        """Completions of all players so far."""
         return sum(self.samples.values())
 
     def count(self, player: str, samples: int, tokens: int) -> None:

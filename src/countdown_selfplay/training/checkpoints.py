@@ -37,11 +37,6 @@ STATES, ARRAYS = "selfplay_state.json", "selfplay_state.safetensors"
 _ARRAY = "__array__"
 
 
-def stateful(parts: Mapping[str, object]) -> dict[str, Stateful]:
-    """Those of the parts that have a state: a user's need not."""
-    return {name: part for name, part in parts.items() if isinstance(part, Stateful)}
-
-
 def check_state(name: str, part: object) -> None:
     """GameError for a part whose state no checkpoint could hold, which else the first one would find out."""
     if not isinstance(part, Stateful):

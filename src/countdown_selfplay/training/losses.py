@@ -14,7 +14,6 @@ from ..objectives.base import (
     LossInputs,
     Objective,
     checked_loss,
-    entropy_bonus,
     first_B,
     kl_k3,
     normalise,
@@ -56,7 +55,20 @@ class RoleLoss:
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         logps, entropies = at_least_float32(logps), at_least_float32(entropies)
-        inputs = self.inputs(logps, *self._sampled(logps, batch), batch)
+        behavior_BT, correction = self._sampled(logps, batch)
+        inputs = LossInputs(
+            logps_BT=logps,
+            behavior_BT=behavior_BT,
+            advantages_B=batch["advantages"].to(logps.device),
+            mask_BT=batch["completion_mask"].to(logps.dtype),
+            sequences=self.counts.sequences,
+            tokens=self.counts.tokens,
+            groups=self.counts.groups,
+            length_cap=self.settings.max_completion_length * self.most_moves,
+            group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
+            correction=correction,
+            sequence_B=batch.get("sequence"),
+        )
         output, read = checked_loss(self.objective, inputs), self.measured
         loss, sums = output.loss, output.sums
         of_read = replace(inputs, sequences=read.sequences, tokens=read.tokens, groups=read.groups)
@@ -74,37 +86,15 @@ class RoleLoss:
                 loss = loss + self.settings.beta * normalise(kl_BT, inputs, how)
             self._add("kl", normalise(kl_k3(logps.detach(), reference_BT), of_read, "token"))
         if self.entropy.applied:
-            loss = loss - self.entropy.applied * entropy_bonus(entropies, inputs)
+            loss = loss - self.entropy.applied * normalise(entropies, inputs, "token")
         if self.settings.sft_coef:
             marked_BT = batch.get("sft_mask", torch.zeros_like(inputs.mask_BT)).to(logps.dtype)
             supervised = -(logps * marked_BT).sum() / (self.counts.sft_tokens or 1.0)
             loss = loss + self.settings.sft_coef * supervised
             self._add("sft_loss", supervised)
-        self._add("entropy", entropy_bonus(entropies.detach(), of_read))
+        self._add("entropy", normalise(entropies.detach(), of_read, "token"))
         self._add("loss", loss)
         return loss
-
-    def inputs(
-        self,
-        logps: torch.Tensor,
-        behavior_BT: torch.Tensor,
-        correction: torch.Tensor | None,
-        batch: dict[str, torch.Tensor],
-    ) -> LossInputs:
-        """What the objective's loss reads."""
-        return LossInputs(
-            logps_BT=logps,
-            behavior_BT=behavior_BT,
-            advantages_B=batch["advantages"].to(logps.device),
-            mask_BT=batch["completion_mask"].to(logps.dtype),
-            sequences=self.counts.sequences,
-            tokens=self.counts.tokens,
-            groups=self.counts.groups,
-            length_cap=self.settings.max_completion_length * self.most_moves,
-            group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
-            correction=correction,
-            sequence_B=batch.get("sequence"),
-        )
 
     @property
     def imitates(self) -> bool:

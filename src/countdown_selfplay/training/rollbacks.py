@@ -19,7 +19,7 @@ from ..errors import CheckpointError, CollapseError, RunFolderError
 from .callbacks.progress import alert, close_bars
 from .callbacks.round_end import Rollback, Terminated
 from .callbacks.run_folder import describe_run
-from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of
+from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of, step_in
 from .run_lock import run_lock
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Training:
         with run_lock(output), trl.termination.listening():
             start = folder = store.resolve(resume)
             store.changed = {} if folder is None else store.load(folder)
-            step = 0 if folder is None else int(manifest_of(folder)["step"])
+            step = 0 if folder is None else step_in(folder)
             if folder is None:
                 trl.evaluator.probe_format()
                 trl.before_after.start()
@@ -78,8 +78,7 @@ class Training:
 
     def go_back(self, folder: Path) -> None:
         """Bring the output folder to the step of `folder`, and the counts of attempts and generations up to date."""
-        step = int(manifest_of(folder)["step"])  # the folder may have been given another name
-        for record in self.processes.together(lambda: bring(self.store.output, step)):
+        for record in self.processes.together(lambda: bring(self.store.output, step_in(folder))):
             self.frame.attempt = max(self.frame.attempt, record["attempt"])
             self.frame.keep_spent(record["spent"])
 
@@ -90,11 +89,9 @@ class Training:
         close_bars(self.trl.callback_handler.callbacks)
         seen = f"The curriculum collapsed at round {frame.rounds}: {rollback.trip}"
 
-        def last_healthy() -> tuple[str | None, int]:
-            found = self.store.newest(healthy_only=True)
-            if found is None and start is not None and manifest_of(start).get("healthy"):
-                found = start
-            return None if found is None else str(found), len(rollbacks_of(self.store.output))
+        def last_healthy() -> tuple[Path | None, int]:
+            usable = start if start is not None and manifest_of(start).get("healthy") else None
+            return self.store.newest(healthy_only=True) or usable, len(rollbacks_of(self.store.output))
 
         healthy, done = processes.together(last_healthy)
         if healthy is None or done >= args.guard_max_rollbacks:
@@ -110,7 +107,7 @@ class Training:
             )
         logger.warning(f"{seen}. Rolling back to {healthy} (rollback {done + 1} of {args.guard_max_rollbacks}).")
         back = f"{seen}. {rollback.trip.advice}." if rollback.trip.advice else f"{seen}."
-        name = f"checkpoint-{manifest_of(Path(healthy))['step']}"
+        name = f"checkpoint-{step_in(healthy)}"
         alert(args, processes.main, f"Rolled back to {name}", back)
         record = {
             "step": rollback.step,
@@ -128,7 +125,7 @@ class Training:
             clear_device_cache(garbage_collection=True)
         if trl.optimizer_is_ours:
             trl.optimizer = trl.lr_scheduler = None
-        return Path(healthy)
+        return healthy
 
     @contextmanager
     def _telling_how_to_go_on(self) -> Iterator[None]:

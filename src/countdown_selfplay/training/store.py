@@ -19,6 +19,7 @@ from transformers import TrainerState
 from .._trl import swapped
 from ..config import JointSelfPlayConfig
 from ..config.changes import allowed_names, changed_settings
+from ..contract.stateful import Stateful
 from ..curriculum import ConjecturerGuard
 from ..data.run_files import disk_was_full, write_atomically
 from ..distributed.ddp import Engine
@@ -61,7 +62,8 @@ class Store:
     engine: Engine
     processes: Processes
     states: Mapping[str, Any]
-    """By name, with "frame", "guard" and perhaps "guard/conjecturer": the contents beside weights and optimizer."""
+    """By name, with "frame", "guard" and perhaps "guard/conjecturer": the contents beside weights and optimizer. Parts
+    without a state, which a user's may be, are left out."""
     settings: dict[str, Any]
     """Those that a resume must leave as they were."""
     exports: Exports
@@ -72,6 +74,7 @@ class Store:
     _verified: Path | None = None
 
     def __post_init__(self) -> None:
+        self.states = {name: part for name, part in self.states.items() if isinstance(part, Stateful)}
         self.limit = self.args.save_total_limit  # hidden from the stock Trainer while it trains (rollbacks.py)
         self.shape = {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
         """Facts that must be equal at a resume."""

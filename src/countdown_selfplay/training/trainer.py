@@ -45,7 +45,7 @@ from .book import Book, Frame
 from .callbacks.progress import show_rounds
 from .callbacks.round_end import GuardCallback, RoundEnd, RoundExports, Termination
 from .callbacks.run_folder import BeforeAfter, RunFolder, report_of
-from .checkpoints import refuse_class, stateful
+from .checkpoints import refuse_class
 from .evaluation import Evaluator
 from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
@@ -173,7 +173,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.exports = Exports(args, self.engine, self.processes, self.frame, self.domain, proposer, tokenizer)
         parts = {"frame": self.frame, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
-        self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports)
+        self.store = Store(args, self.engine, self.processes, parts, settings, self.exports)
         self.optimizer_steps = OptimizerSteps(self, self.learners, self.engine, self.processes)
         self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.book, self.store)
         self.termination = Termination(self.processes, self._save_now)
