@@ -232,12 +232,10 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
     return None
 
 
-def newest(
-    output: Path, processes: int, healthy_only: bool = False, engine: str | None = None, contents: bool = True
-) -> Path | None:
+def newest(output: Path, processes: int, healthy_only: bool = False, engine: str | None = None) -> Path | None:
     """The newest complete checkpoint in `output`; those that are skipped are named in a warning."""
     for folder in reversed(checkpoints(output)):
-        problem = defect(folder, processes, engine, contents)
+        problem = defect(folder, processes, engine)
         if problem is not None:
             logger.warning("Skipping %s: %s.", folder.name, problem)
         elif not healthy_only or manifest_of(folder)["healthy"]:

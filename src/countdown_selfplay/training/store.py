@@ -166,10 +166,10 @@ class Store:
         return found
 
     def _find(self, resume: str | bool) -> Path | None:
-        output, processes, engine = self.output, self.processes.world, self.engine.name
+        output = self.output
         finish_going_back(output)
         if resume in (True, "auto"):
-            folder = newest(output, processes, engine=engine)
+            folder = self.newest()
             if folder is None and resume is True:
                 raise CheckpointError(
                     f"There is no complete checkpoint in {output} to resume from; start without "
@@ -177,7 +177,8 @@ class Store:
                 )
         else:
             folder = Path(str(resume))
-            problem = defect(folder, processes, engine, contents=folder != self._verified)
+            contents = folder != self._verified
+            problem = defect(folder, self.processes.world, self.engine.name, contents)
             if problem is not None:
                 raise CheckpointError(
                     f"Cannot resume from {folder}: {problem}; pass true to take the newest complete checkpoint."

@@ -1,5 +1,5 @@
-"""The run folder: run.json, metrics.jsonl and samples.jsonl, from which reports are made, and the report of a run that
-is still training."""
+"""The run folder: run.json, metrics.jsonl and samples.jsonl, from which reports are made, evaluation.json, and the
+report of a run that is still training."""
 
 from __future__ import annotations
 
@@ -186,11 +186,8 @@ def report_line(folder: Path) -> str:
     return f"Report: {report_of(folder)}"
 
 
-EVALUATION = "evaluation.json"
-
-
 class BeforeAfter(TrainerCallback):
-    """Takes each evaluation of a trainer. Until `train` begins nothing is written: whether it starts a run, which
+    """Takes each evaluation of a trainer, for its log and, the first and the last one, evaluation.json. Until `train` begins nothing is written: whether it starts a run, which
     moves an earlier one of the folder aside, or resumes that one, is known only then, and trackers have no folder
     yet."""
 
@@ -236,7 +233,7 @@ class BeforeAfter(TrainerCallback):
         if not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
-        written = _before_in(folder / EVALUATION) if state.global_step else {}
+        written = _before_in(folder / "evaluation.json") if state.global_step else {}
         before = next((one for one in (written, self.before) if one and _pairs(one, self.after)), {})
         if before:
             write_evaluation(folder, before, self.after)
