@@ -1,5 +1,5 @@
-"""Which proposals may be played (read, checked by the domain, not held out, novel), and in which order they get slots.
-Pure functions on gathered records."""
+"""Which proposals may be played (read, checked by the domain, not held out, novel), in which order they get slots, and
+what is remembered of those that were. From gathered records: every process holds the same copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The forward pass that scores completions, without the work on tokens that nobody asks about."""
+"""The forward pass that scores completions, without the work on tokens that nobody asks about; and how a causal LM
+reads rows that are laid out together, measured once a model: two rows of unlike lengths and one beginning, in each
+layout that this library makes of rows, against each row alone.
+
+What a layout may get wrong depends on the code of a model and on its config: positions that are learned or are not
+given, masks that are not read, a state besides attention, a cache of another kind. It shows on a few tokens. A window
+counts columns, padding among them, and shows on rows that are longer than it is: the rows are, where the config names
+a span that is shorter than the caller's rows.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Checkpoints as folders that are complete or absent: finding and checking them, and the way back to one (store.py
-writes and reads them)."""
+"""Checkpoints as folders that are complete or absent: the states of a run's parts in them, finding and checking them,
+and the way back to one (store.py writes and reads them)."""
 
 from __future__ import annotations
 

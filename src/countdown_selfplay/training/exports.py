@@ -1,4 +1,5 @@
-"""Policies as plain Hugging Face or PEFT folders with model cards."""
+"""Policies as plain Hugging Face or PEFT folders, and their model cards: base model and licence, evaluation before and
+after, training, and code that loads it. One text for all exported models and for uploads."""
 
 from __future__ import annotations
 

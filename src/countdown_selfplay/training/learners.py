@@ -1,4 +1,5 @@
-"""Trained players: objective, loss, kept samples, and demonstrations beside a step's own answers."""
+"""Trained players: objective, loss, kept answers that an objective trains on (`Replay`, objectives/base.py), and
+demonstrations beside a step's own answers."""
 
 from __future__ import annotations
 

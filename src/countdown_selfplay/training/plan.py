@@ -1,5 +1,5 @@
-"""The optimizer steps of a round: which samples each trains on, and the passes of every process. Pure: all processes
-hold the samples of all of them, and each makes the same plan."""
+"""Samples, the tensors of a micro-batch of them, and the optimizer steps of a round: which samples each trains on, and
+the passes of every process. Pure: all processes hold the samples of all of them, and each makes the same plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Round that a game of a run is handed: the frame's side of contract/round.py."""
+"""The Round that a game of a run is handed, the frame's side of contract/round.py; and the credit of a player's
+samples: selection and advantages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The prover's reward: the verifier's score, as a reward callable for this trainer and for any other of TRL."""
+"""The prover's reward: the verifier's score, as a reward callable for this trainer and for any other of TRL; the
+default functions of a run, and a wrapper that refuses what is not one finite number a row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The end of a round: clip per role before the step, metrics that are known only after it, the legibility of the first
-rounds, exports every few rounds, and SIGTERM, which a scheduler sends before it kills."""
+"""The end of a round: clip per role before the step, metrics that are known only after it, the collapse guard, exports
+every few rounds, and SIGTERM, which a scheduler sends before it kills."""
 
 from __future__ import annotations
 

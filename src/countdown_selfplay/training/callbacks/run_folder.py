@@ -187,9 +187,9 @@ def report_line(folder: Path) -> str:
 
 
 class BeforeAfter(TrainerCallback):
-    """Takes each evaluation of a trainer, for its log and, the first and the last one, evaluation.json. Until `train` begins nothing is written: whether it starts a run, which
-    moves an earlier one of the folder aside, or resumes that one, is known only then, and trackers have no folder
-    yet."""
+    """Takes each evaluation of a trainer, for its log and, the first and the last one, evaluation.json. Until `train`
+    begins nothing is written: whether it starts a run, which moves an earlier one of the folder aside, or resumes that
+    one, is known only then, and trackers have no folder yet."""
 
     def __init__(self, log: Callable[[dict[str, float]], None]) -> None:
         self.log = log
