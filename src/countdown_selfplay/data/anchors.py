@@ -1,5 +1,5 @@
-"""Anchor problems: from a data set (or the exact generator) to rows that the trainer's data loader can repeat, and their
-order, by seed and epoch alone, so that a resumed run goes on where the straight run is."""
+"""Anchor problems: from a data set (or the exact generator) to rows that the trainer's data loader can repeat, and
+their order, by seed and epoch alone, so that a resumed run goes on where the straight run is."""
 
 from __future__ import annotations
 

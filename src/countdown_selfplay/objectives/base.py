@@ -1,5 +1,5 @@
-"""What an objective is: selection, credit per sample, then a loss; the means and weights that losses are made of; and
-the terms that any objective can carry, KL to the reference and entropy. Shapes: P problems (or prompts), G samples each, B rows, T tokens."""
+"""What an objective is: selection, credit per sample, then a loss; the means and weights that losses are made of, and
+the terms that any can carry: KL, entropy. Shapes: P problems (or prompts), G samples each, B rows, T tokens."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ class Rollouts:
     """Problems of the completions that are sampled at the moment."""
     _verdicts: list[Any] | None = None
     """Verdicts on completions that are only scored."""
-    _captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
+    _captured: Any = None
+    """Texts, verdicts and summed rewards of the completions that were sampled or scored last."""
 
     def __post_init__(self) -> None:
         self.in_moves = in_moves(self.domain)
@@ -110,12 +111,6 @@ class Rollouts:
         self._captured = (texts, verdicts, rewards_B.cpu())
         return per_func
 
-    def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]:
-        """Texts, verdicts and summed rewards of the completions that were sampled last; once."""
-        found, self._captured = self._captured, None
-        assert found is not None
-        return found
-
     def roll_out(
         self, role: str, rows: list[dict[str, Any]], n: int, problems: list[Any] | None
     ) -> tuple[Rollout, dict[str, Any]]:
@@ -129,7 +124,7 @@ class Rollouts:
             bare = self.engine.name == "ddp" and self.engine.wrapped() is module
             with _trl.quick_turn(module, bare), nullcontext() if scored_again else self._unscored():
                 tensors = trl._generate_and_score_completions(rows)
-            texts, verdicts, rewards_B = self.captured()
+            texts, verdicts, rewards_B = self._captured
             logs: dict[str, Any] = trl._logs
             for name, values in logs["rewards"].items():
                 scored = 0 if verdicts is None else sum(not math.isnan(value) for value in values)
@@ -182,7 +177,7 @@ class Rollouts:
         ours = {"_metrics": collected, "_logs": logs}
         with _trl.swapped(self.trl, ours), _trl.swapped(self, {"_verdicts": verdicts}):
             per_func = self.trl._calculate_rewards(asked, prompts, completions, [[] for _ in asked])
-        episodes.rewards_B = self.captured()[2][:count]
+        episodes.rewards_B = self._captured[2][:count]
         logs["prompt"], logs["completion"] = processes.gather([str(p) for p in prompts]), processes.gather(texts)
         for i, name in enumerate(self.trl.reward_func_names):
             logs["rewards"][name] = per_func[:, i].tolist()
