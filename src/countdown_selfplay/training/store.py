@@ -68,7 +68,7 @@ class Store:
     """Those that a resume must leave as they were."""
     exports: Exports
     loop: dict[str, Any] = field(default_factory=dict)
-    """State of the Trainer's loop (book.Loop) in the last checkpoint that was written or resumed."""
+    """State of the book in the last checkpoint that was written or resumed."""
     changed: dict[str, list[Any]] = field(default_factory=dict)
     """Settings that a resume has changed: {name: [there, here]}."""
     _verified: Path | None = None
