@@ -284,11 +284,8 @@ def build(name: str, setting: Setting, folder: str) -> tuple[Any, Phases, list[l
         return found
 
     trainer._generate_single_turn = counted
-    for owner, scores in (
-        (trainer, "_get_per_token_logps_and_entropies"),
-        (getattr(trainer, "step_loss", None), "score"),
-    ):
-        phases.wrap(owner, scores, lambda: "forward" if torch.is_grad_enabled() else "log-probs")
+    scores = "_get_per_token_logps_and_entropies"
+    phases.wrap(trainer, scores, lambda: "forward" if torch.is_grad_enabled() else "log-probs")
     phases.wrap(trainer.accelerator, "backward", "backward")
     if getattr(trainer, "vllm_generation", None) is not None:
         phases.wrap(trainer.vllm_generation, "sync_weights", "sync")

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from countdown_selfplay.training.plan import Counts, Pass, Step, group_tokens
-from countdown_selfplay.training.samples import Sample
+from countdown_selfplay.training.plan import Counts, Pass, Sample, Step, group_tokens
 
 
 def random_pass(
@@ -38,6 +37,8 @@ def backward(trainer: Any, model: torch.nn.Module, passes: Sequence[Pass]) -> No
         for role, own in one.parts:
             rows.setdefault(role, []).extend(own)
     counts = {role: Counts.of(own) for role, own in rows.items()}
-    trainer.step_loss.begin(Step(passes, counts, counts, {role: group_tokens(own) for role, own in rows.items()}))
+    trainer.optimizer_steps.begin(
+        Step(passes, counts, counts, {role: group_tokens(own) for role, own in rows.items()})
+    )
     for one in passes:
-        trainer.accelerator.backward(trainer.step_loss.measure(model, one))
+        trainer.accelerator.backward(trainer.optimizer_steps.measure(model, one))

@@ -29,8 +29,7 @@ def instrument(phases: Phases) -> None:
     from countdown_selfplay.training import run
     from countdown_selfplay.training.evaluation import Evaluator
     from countdown_selfplay.training.exports import Exports
-    from countdown_selfplay.training.round_loop import RoundLoop
-    from countdown_selfplay.training.step_loss import StepLoss
+    from countdown_selfplay.training.round_loop import OptimizerSteps, RoundLoop
     from countdown_selfplay.training.store import Store
     from countdown_selfplay.training.trainer import JointConjecturerProverTrainer as Trainer
 
@@ -48,7 +47,7 @@ def instrument(phases: Phases) -> None:
     phases.wrap(Trainer, "train", "rest of training")
     phases.wrap(RoundLoop, "play", "rest of the round: parse, verify, solve, credit, plan")
     phases.wrap(Trainer, "_generate_single_turn", "sampling")
-    phases.wrap(StepLoss, "measure", "forward and loss")
+    phases.wrap(OptimizerSteps, "measure", "forward and loss")
     phases.wrap(Accelerator, "backward", "backward")
     phases.wrap(AdamW, "step", "optimizer")
     phases.wrap(Store, "save", "checkpoints")

@@ -233,15 +233,15 @@ def trl_defaults(args: Any) -> Iterator[None]:
         yield
 
 
-def sampling_overrides(plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any], n: int) -> dict[str, Any]:
+def sampling_overrides(plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes of the trainer that must hold a role's values while that role samples.
 
-    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: how the role is asked. `n`:
-    samples per prompt. Returned as {attribute: value}; the caller swaps them in and back.
+    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: how the role is asked.
+    Returned as {attribute: value}; the caller swaps them in and back.
     """
     kwargs = {**plain, **generation_settings(sampling, ends, plain["pad_token_id"])}
     config = GenerationConfig(**kwargs, disable_compile=True)
-    return {"num_generations": n, "generation_kwargs": kwargs, "generation_config": config}
+    return {"generation_kwargs": kwargs, "generation_config": config}
 
 
 def empty_logs() -> dict[str, Any]:

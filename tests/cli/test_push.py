@@ -1,4 +1,4 @@
-# Tests: cli/push.py, training/callbacks/run_folder.py, training/cards.py, training/upload.py
+# Tests: cli/push.py, training/callbacks/run_folder.py, training/exports.py, training/upload.py
 """`countdown-selfplay push`, and the model cards that it and training write."""
 
 import json
@@ -15,7 +15,7 @@ from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.policies.adapters import name_base
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.training.callbacks.run_folder import command_line, without_tokens
-from countdown_selfplay.training.cards import card, exported_roles, licence_of
+from countdown_selfplay.training.exports import card, exported_roles, licence_of
 from countdown_selfplay.training.upload import finished_run, hub_errors, push_trained, without_paths, written
 
 from ..installed import PAGE

@@ -9,18 +9,18 @@ from transformers import Cache
 from transformers.generation import GenerationMixin
 
 from countdown_selfplay import _transformers
-from countdown_selfplay.policies import reading
+from countdown_selfplay.policies import forward
 from countdown_selfplay.policies.decode import without_idle_rows
 from tests.trainer.test_decode import asked, prompts, tiny
 
 
 @pytest.fixture(autouse=True)
 def nothing_measured(monkeypatch):
-    for memory in (_transformers.moved_names, reading.say_once):
+    for memory in (_transformers.moved_names, forward.say_once):
         memory.cache_clear()
-    monkeypatch.setattr(reading, "_found", {})
+    monkeypatch.setattr(forward, "_found", {})
     yield
-    for memory in (_transformers.moved_names, reading.say_once):
+    for memory in (_transformers.moved_names, forward.say_once):
         memory.cache_clear()
 
 

@@ -1,4 +1,4 @@
-# Tests: _trl.py, training/anchor_order.py
+# Tests: _trl.py, data/anchors.py
 """The pinned TRL has exactly the private names, parameters and output keys that countdown_selfplay/_trl.py relies
 on."""
 
@@ -20,8 +20,8 @@ from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer.utils import RepeatSampler
 
 from countdown_selfplay import JointConjecturerProverTrainer, _trl
+from countdown_selfplay.data.anchors import RoundBatches
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.training.anchor_order import RoundBatches
 
 GRPO_SOURCE, TRAINER_SOURCE = (Path(inspect.getfile(one)).read_text() for one in (GRPOTrainer, Trainer))
 

@@ -2,19 +2,19 @@
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
-from countdown_selfplay.training.step_loss import StepLoss
+from countdown_selfplay.training.round_loop import OptimizerSteps
 from tests.distributed.engine_worker import weights
 from tests.trainer.conftest import digest
 
 LOGGED = ("prover/steps", "prover/new_answers", "round/generations")
 walked = []  # of each pass of the prover: does it hold anything?
-loss_of = StepLoss.__call__
+loss_of = OptimizerSteps.loss
 
 
-def watched(loss, model, one, *more):
+def watched(steps, model, one, **more):
     if one.role == "prover":
         walked.append(any(row.trained or row.imitated for row in one.parts[0][1]))
-    return loss_of(loss, model, one, *more)
+    return loss_of(steps, model, one, **more)
 
 
 def ended(output, config, resume=None):
@@ -34,7 +34,7 @@ def ended(output, config, resume=None):
 
 
 def main(output, resume_at, config):
-    StepLoss.__call__ = watched
+    OptimizerSteps.loss = watched
     straight = ended(f"{output}/straight", config)
     resumed = ended(f"{output}/resumed", config, f"{output}/straight/checkpoint-{resume_at}")
     return {"straight": straight, "resumed": resumed}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from countdown_selfplay.training.samples import Sample
+from countdown_selfplay.training.plan import Sample
 from tests.distributed.engine_worker import weights
 from tests.trainer.conftest import After, digest, make_trainer
 

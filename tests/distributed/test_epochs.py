@@ -1,4 +1,4 @@
-# Tests: training/anchor_order.py, training/store.py
+# Tests: data/anchors.py, training/store.py
 """Resumes in the second epoch and at its edge on two real processes, where accelerate's `set_epoch` does not reach the
 sampler. One launch (epochs_worker.py) plays everything."""
 

@@ -1,4 +1,4 @@
-# Tests: training/plan.py, training/optimizer_steps.py, training/step_loss.py, distributed/deepspeed.py
+# Tests: training/plan.py, training/round_loop.py, distributed/deepspeed.py
 """Optimizer steps of hand-made samples on two and three processes, whose passes differ in number and in roles: the
 gradients are those of one process that reads all rows of a role in one pass, and a role that has none stays."""
 

@@ -1,4 +1,4 @@
-# Tests: distributed/processes.py, proposers/symbolic/refresh.py, training/rollbacks.py, training/callbacks/guard.py
+# Tests: distributed/processes.py, proposers/symbolic/refresh.py, training/rollbacks.py
 """Two real DDP processes over gloo: state that few runs have (kept samples, moving baselines) and resumes. What holds
 for every engine and every way of sharing weights is in test_engines.py."""
 

@@ -1,4 +1,4 @@
-# Tests: rewards/base.py, rewards/composition.py, rewards/prover/checked.py, lab/rewards/solvability_aware.py
+# Tests: rewards/base.py, rewards/composition.py, rewards/prover/verifier.py, lab/rewards/solvability_aware.py
 """What reward functions may return: one finite number per row that fits float32, whatever its type."""
 
 import asyncio
@@ -11,7 +11,7 @@ from countdown_selfplay.countdown import DEFAULT_RULES
 from countdown_selfplay.errors import ConfigError, RewardError
 from countdown_selfplay.lab.rewards.solvability_aware import SolvabilityAware
 from countdown_selfplay.rewards import Clip, RewardContext, Sum, checked_rewards, refused_reward
-from countdown_selfplay.rewards.prover.checked import checked_reward_funcs
+from countdown_selfplay.rewards.prover.verifier import checked_reward_funcs
 
 COMPLETIONS = ["a", "b", "c", "d"]
 

@@ -54,8 +54,8 @@ from countdown_selfplay.rewards.prover.length import make_length_penalty, make_s
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
 from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.tiny import load_tiny_model
-from countdown_selfplay.training.credit import credit
 from countdown_selfplay.training.parts import declared_metrics, guard_of
+from countdown_selfplay.training.round import credit
 from tests.refusals.rows import row
 from tests.refusals.settings import config
 from tests.toy_domain import Sums

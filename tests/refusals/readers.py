@@ -20,7 +20,7 @@ from countdown_selfplay.evaluation.sampling import sample_texts
 from countdown_selfplay.policies.build import load_pretrained
 from countdown_selfplay.registry import Count, Registry, Share
 from countdown_selfplay.statistics.bootstrap import ratio_interval, wilson_interval
-from countdown_selfplay.training import states
+from countdown_selfplay.training import checkpoints
 from tests.refusals.parts import tokenizer
 from tests.refusals.rows import row
 from tests.refusals.settings import joint
@@ -65,7 +65,7 @@ def shaped(read: Callable[[Mapping[str, Any]], Any]) -> None:
 
 def kept(value):
     part = type("Part", (), {"state_dict": lambda self: {"x": value}, "load_state_dict": lambda self, state: None})
-    states.write(Path(), {"proposer": part()}, {})
+    checkpoints.write_states(Path(), {"proposer": part()}, {})
 
 
 def sampled(*prompts, **changes):

@@ -39,7 +39,7 @@ def killing_before(operation, folder):
 
 def killing_in(number, trainer):
     """Count the passes of all optimizer steps; die in the one numbered `number`, when its loss is known."""
-    seen, measure = [], trainer.step_loss.measure
+    seen, measure = [], trainer.optimizer_steps.measure
 
     def measured(*arguments):
         loss = measure(*arguments)
@@ -48,7 +48,7 @@ def killing_in(number, trainer):
             os.kill(os.getpid(), signal.SIGKILL)
         return loss
 
-    trainer.step_loss.measure = measured
+    trainer.optimizer_steps.measure = measured
     return seen
 
 

@@ -53,7 +53,7 @@ def test_rollouts_evaluations_eval_and_ask_are_asked_alike(build, asked, tmp_pat
     settings = dict(temperature=0.7, top_p=0.9, top_k=50, min_p=0.01, prover_stop=["</answer>"])
     settings |= {"chat_template_kwargs": {"enable_thinking": False}, "generation_kwargs": {"suppress_tokens": [5]}}
     trainer = build(model=str(source), num_generations_eval=2, **SMALL, **CHATS, **settings)
-    trainer.evaluator.player("prover", generate_problems(2, DOMAIN.spec), 2)
+    trainer.evaluator.provers(generate_problems(2, DOMAIN.spec), 2, ())
     trainer.train()
     trainer.exports.write(run := Path(trainer.args.output_dir))
     prover = ["--model", str(run / "prover"), "--device", "cpu"]

@@ -1,4 +1,4 @@
-# Tests: training/callbacks/before_after.py, training/evaluation.py, evaluation/findings.py
+# Tests: training/callbacks/run_folder.py, training/evaluation.py, evaluation/findings.py
 """evaluate(), train(), evaluate() of a script: the run's before and after, as of the command."""
 
 import json

@@ -16,7 +16,7 @@ def test_a_run_is_evaluated_in_the_preset_and_proposals_as_in_training(build, mo
     trainer = build(eval_preset="joint_rloo", min_p=0.1, conjecturer_temperature=0.7)
     evaluator = trainer.evaluator
     evaluator.turns = dataclasses.replace(evaluator.turns, stops=lambda role: ["</answer>"])
-    found = evaluator.player("prover", generate_problems(2, TINY_SPEC), 2)
+    found = evaluator.provers(generate_problems(2, TINY_SPEC), 2, ())["prover"]
     said = {name: found.setting[name] for name in ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")}
     assert said == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 16, "stop_strings": []}
     with evaluator.acting_as("conjecturer", None, "proposals") as sampling:

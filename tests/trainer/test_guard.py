@@ -1,4 +1,4 @@
-# Tests: training/rollbacks.py, curriculum/guard.py, training/callbacks/guard.py
+# Tests: training/rollbacks.py, curriculum/guard.py, training/callbacks/round_end.py
 """A collapse in the middle of a run: rolled back to the last healthy checkpoint, a capped number of times."""
 
 import json

@@ -1,4 +1,4 @@
-# Tests: contract/frame_metrics.py, games/metrics.py, training/book.py, training/callbacks/guard.py
+# Tests: contract/frame_metrics.py, games/metrics.py, training/book.py, training/callbacks/round_end.py
 """What a round logs about its texts and its times, checked against numbers counted another way."""
 
 import json
@@ -14,8 +14,7 @@ from datasets import Dataset
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric, declaration_of, for_players
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
-from countdown_selfplay.training.callbacks.guard import alert
-from countdown_selfplay.training.callbacks.progress import RoundProgress
+from countdown_selfplay.training.callbacks.progress import RoundProgress, alert
 
 from .conftest import on_sample, ran, rounds
 

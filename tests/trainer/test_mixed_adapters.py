@@ -1,4 +1,4 @@
-# Tests: policies/mixed_adapters.py, policies/lora.py, training/plan.py, training/step_loss.py
+# Tests: policies/mixed_adapters.py, policies/lora.py, training/plan.py, training/round_loop.py
 """Rows of several players in one pass, each through its own adapter, against a pass per player: same losses, same
 gradients of each player's adapter, none of anybody else's."""
 
@@ -17,8 +17,7 @@ from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.policies.lora import allow_mixed
 from countdown_selfplay.policies.mixed_adapters import MixedRows
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.plan import Pass, side_by_side
-from countdown_selfplay.training.samples import samples_of
+from countdown_selfplay.training.plan import Pass, samples_of, side_by_side
 from tests.probe_games import POOL
 from tests.trainer.conftest import gradients, make_trainer, rounds, weights
 from tests.trainer.test_critic_game import GAME

@@ -1,4 +1,4 @@
-# Tests: training/rollouts.py, training/round.py, training/learners.py, training/replay.py, proposers/targets.py
+# Tests: training/rollouts.py, training/round.py, training/learners.py, proposers/targets.py
 """Answers in moves with the real trainer: the ladder's two models, a few rounds of small problems."""
 
 import json

@@ -1,4 +1,4 @@
-# Tests: policies/reading.py, policies/decode.py, policies/forward.py
+# Tests: policies/forward.py, policies/decode.py
 """Rows that are laid out together are read as each alone, or the library lays them out otherwise."""
 
 import logging
@@ -9,7 +9,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM, Qwen3ForCausalLM
 
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.policies import reading
+from countdown_selfplay.policies import forward
 from countdown_selfplay.policies.decode import looped, without_idle_rows
 from countdown_selfplay.policies.forward import scored_at
 from tests.trainer.test_decode import asked, tiny
@@ -29,13 +29,13 @@ def test_a_window_matters_to_rows_that_are_longer(longest, slower):
     torch.manual_seed(0)
     sizes = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2)
     config = MistralConfig(vocab_size=97, num_key_value_heads=1, sliding_window=24, initializer_range=0.3, **sizes)
-    assert bool(reading.misread(MistralForCausalLM(config), looped, longest)) == slower
+    assert bool(forward.misread(MistralForCausalLM(config), looped, longest)) == slower
 
 
 def test_a_count_of_layers_or_experts_is_no_span():
     config = MistralConfig(vocab_size=97, sliding_window=24, max_position_embeddings=512)
     config.max_window_layers, config.num_local_experts, config.attention_chunk_size = 28, 8, 40
-    assert sorted(reading._spans_of(SimpleNamespace(config=config))) == [24, 40, 512]
+    assert sorted(forward._spans_of(SimpleNamespace(config=config))) == [24, 40, 512]
 
 
 def left_padded(lengths):
@@ -100,24 +100,24 @@ def test_rows_that_cannot_be_padded_go_apart_in_sampling_and_in_the_loss(caplog)
 
 
 def test_a_measurement_leaves_the_model_and_the_generators_as_they_were(monkeypatch):
-    monkeypatch.setattr(reading, "_found", {})
+    monkeypatch.setattr(forward, "_found", {})
     model = tiny(torch.float32).train()
     model.lm_head.eval()
     modes, before, kept = [part.training for part in model.modules()], torch.get_rng_state(), model.generation_config
-    for layout in (looped, reading.padded, reading.placed):
-        assert reading.misread(model, layout) == ""
+    for layout in (looped, forward.padded, forward.placed):
+        assert forward.misread(model, layout) == ""
     assert [part.training for part in model.modules()] == modes and model.generation_config is kept
     assert torch.equal(torch.get_rng_state(), before) and all(p.grad is None for p in model.parameters())
 
 
 def test_a_model_is_measured_once_and_so_are_others_of_its_config(monkeypatch):
-    monkeypatch.setattr(reading, "_found", {})
+    monkeypatch.setattr(forward, "_found", {})
     passes, first, second = [], tiny(), tiny()
     for model in (first, second):
         model.register_forward_hook(lambda *_: passes.append(1))
-    reading.misread(first, looped)
+    forward.misread(first, looped)
     once = len(passes)
-    reading.misread(first, looped), reading.misread(second, looped)
+    forward.misread(first, looped), forward.misread(second, looped)
     assert 0 < once == len(passes)
 
 

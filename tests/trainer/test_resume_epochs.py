@@ -1,4 +1,4 @@
-# Tests: training/store.py, training/anchor_order.py
+# Tests: training/store.py, data/anchors.py
 """Resumes in every epoch and at its edges equal the straight run bit for bit, with everything on that a run remembers:
 kept samples, a novelty window, an adaptive bonus, dropout, evaluation and logs that do not fall on checkpoints."""
 

@@ -1,4 +1,4 @@
-# Tests: policies/shared_prefix.py, training/step_loss.py
+# Tests: policies/shared_prefix.py, training/round_loop.py
 """Passes that read a prompt once for all of its answers, against rows that each read their own: same log-probs, same
 entropies, same gradients. Exact layouts are written by hand."""
 
@@ -36,8 +36,7 @@ from countdown_selfplay.policies.shared_prefix import (
     packed,
     share_prefixes,
 )
-from countdown_selfplay.training.plan import Pass
-from countdown_selfplay.training.samples import samples_of
+from countdown_selfplay.training.plan import Pass, samples_of
 from tests.trainer.conftest import gradients, make_trainer, weights
 from tests.trainer.test_round import LORA
 

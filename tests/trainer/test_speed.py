@@ -1,4 +1,4 @@
-# Tests: objectives/rloo.py, policies/forward.py, training/plan.py, training/step_loss.py
+# Tests: objectives/rloo.py, policies/forward.py, training/plan.py, training/round_loop.py
 """What the trainer leaves out for speed changes no number: each saving against the plain computation."""
 
 import pytest
@@ -10,7 +10,7 @@ from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.policies.forward import allow_padding_free, scored_at
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.training.samples import samples_of
+from countdown_selfplay.training.plan import samples_of
 from tests.trainer.conftest import gradients, make_trainer
 from tests.trainer.test_round import LORA
 

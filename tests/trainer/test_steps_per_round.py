@@ -1,4 +1,4 @@
-# Tests: training/optimizer_steps.py, training/plan.py, training/round_loop.py, training/step_loss.py
+# Tests: training/round_loop.py, training/plan.py
 """A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
 counts, stops and goes on by rounds."""
 
@@ -18,7 +18,7 @@ from countdown_selfplay.config.run_rules import refuse_unsupported
 from countdown_selfplay.errors import CheckpointError, ConfigError
 from countdown_selfplay.tiny import load_tiny_model
 from countdown_selfplay.training.checkpoints import COMPLETE
-from countdown_selfplay.training.samples import samples_of
+from countdown_selfplay.training.plan import samples_of
 from tests.probe_games import probe
 
 from .conftest import equal, goes_on, make_config, make_trainer, ran, results_of, rounds, weights

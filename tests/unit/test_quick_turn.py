@@ -1,4 +1,4 @@
-# Tests: _trl.py, policies/optimization.py
+# Tests: _trl.py, distributed/ddp.py
 """What a round leaves out of TRL's and the Trainer's work changes no number."""
 
 import itertools
@@ -10,7 +10,7 @@ from trl.trainer.utils import pad
 
 from countdown_selfplay import _trl
 from countdown_selfplay.config import JointSelfPlayConfig
-from countdown_selfplay.policies.optimization import clip_roles
+from countdown_selfplay.distributed.ddp import clip_roles
 
 
 class Bare(torch.nn.Linear):

@@ -11,8 +11,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.tiny import LADDER_MODEL_PATHS
+from countdown_selfplay.training.plan import collate
 from countdown_selfplay.training.round_loop import RoundLoop
-from countdown_selfplay.training.samples import collate
 from tests.trainer.conftest import equal, on_sample, ran, rounds, weights
 from tests.trainer.test_moves import SMALL
 

@@ -1,4 +1,4 @@
-# Tests: policies/reading.py
+# Tests: policies/forward.py
 """Families of causal language models that Transformers has, each with the settings that make it tiny: name -> (model
 type, settings over SIZES). Weights are random. Windows, learned, rotary, relative and no positions, caches of keys and
 values, of windows, of a state, and none; encoder-decoders and mixtures of experts, which are refused."""

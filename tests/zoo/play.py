@@ -1,4 +1,4 @@
-# Tests: policies/reading.py
+# Tests: policies/forward.py
 """One family of models through the library: trained a step, sampled and scored against Transformers alone.
 
 `python -m tests.zoo.play` prints one line a family and the counts; names after it choose families."""

@@ -1,4 +1,4 @@
-# Tests: policies/reading.py, policies/decode.py, policies/forward.py
+# Tests: policies/forward.py, policies/decode.py
 """Every family of the zoo is trained, sampled and scored as Transformers alone does, or refused in one sentence."""
 
 import pytest

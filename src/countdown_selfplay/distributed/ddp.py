@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -9,13 +10,13 @@ from typing import Any, cast
 
 import torch
 from torch import nn
+from torch.distributed.tensor import DTensor
 
 from ..config import Role
 from ..errors import ConfigError
 from ..policies import PolicySet
 from ..policies.base import cut_up
 from ..policies.narrow import narrow
-from ..policies.optimization import clip_roles
 
 # (module, batch) -> log-probs and entropies of the batch's completion tokens. The batch holds prompt_ids, prompt_mask,
 # completion_ids and completion_mask; the module is the wrapped one, or a reference.
@@ -111,3 +112,26 @@ class Engine:
         module is of no further use: every reference to it must go, or it keeps its optimizer's state while the new one
         is built."""
         return False
+
+
+def clip_roles(
+    optimizer: torch.optim.Optimizer, settings: Mapping[str, Role], dropped: frozenset[str] = frozenset()
+) -> dict[str, float]:
+    """Clip every role's gradient at its own norm and return the norms before the clip. Roles in `dropped` had no
+    signal: their gradients are set to None, so that the optimizer leaves their parameters and moments alone."""
+    by_role: dict[str, list[torch.nn.Parameter]] = {}
+    for group in optimizer.param_groups:
+        by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)
+    norms = {}
+    for role, parameters in by_role.items():
+        if not parameters:
+            continue
+        limit = settings[role].max_grad_norm or float("inf")
+        norm: Any = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        norms[role] = float(norm.full_tensor() if isinstance(norm, DTensor) else norm)  # FSDP2
+        if not (math.isfinite(norms[role]) and norms[role] + 1e-6 <= limit):  # else torch would multiply by 1
+            torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
+        if role in dropped:
+            for parameter in parameters:
+                parameter.grad = None
+    return norms

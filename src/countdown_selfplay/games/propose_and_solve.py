@@ -14,15 +14,26 @@ import torch
 from ..contract.game import BaseGame, Guide, Outcome, Proposal, Proposer
 from ..contract.round import Rollout, Round, RoundResult, Turn
 from ..contract.stateful import Stateful
-from ..curriculum.admission import Admission, admit, dealt, slots_filled
-from ..curriculum.archive import Archive
+from ..curriculum.admission import Admission, Archive, admit, dealt, slots_filled
 from ..guides import checked_scores, make_guide
 from ..proposers import make_proposer
 from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
 from ..rewards.learning_progress import needs_progress
-from .filters import frontier_of, frontier_share, in_frontier, is_starved, shuffled, unsolvable_share, wanted_answers
-from .health import examples, proposal_health, prover_health, rung_health, solve_rate_health
+from .health import (
+    examples,
+    frontier_of,
+    frontier_share,
+    in_frontier,
+    is_starved,
+    proposal_health,
+    prover_health,
+    rung_health,
+    shuffled,
+    solve_rate_health,
+    unsolvable_share,
+    wanted_answers,
+)
 from .metrics import METRICS
 from .settings import Settings
 
@@ -309,7 +320,7 @@ class ProposeAndSolve(BaseGame):
         guide = None if args.guide is None else make_guide(args.guide, args.guide_arguments)
         if reward is None:
             reward = make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments)
-        return cls(proposer, reward, guide, replace(args.game_settings, samples_per_log=args.samples_per_log))
+        return cls(proposer, reward, guide, args.game_settings)
 
 
 def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:

@@ -18,7 +18,7 @@ from transformers import Cache, GenerationConfig, generation
 from .._transformers import cache_name, moved_names
 from ..errors import GenerationError
 from .base import cut_up
-from .reading import ANSWER, Unfit, alone, bare, left_padded, misread, padding_of, say_once, tokens
+from .forward import ANSWER, Unfit, alone, bare, left_padded, misread, padding_of, say_once, tokens
 
 SHARED_START = 32
 """Tokens from which on a beginning that all prompts share is read in a pass of its own."""

@@ -16,8 +16,7 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from .base import Placing, PolicySet, cut_up, empty_of, gathered, holding, inner_name
 from .decode import without_idle_rows
-from .forward import scored_at
-from .reading import say_once
+from .forward import say_once, scored_at
 
 
 class PolicyModule(PreTrainedModel):

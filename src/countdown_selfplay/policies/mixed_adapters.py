@@ -22,7 +22,7 @@ from peft.utils import AuxiliaryTrainingWrapper
 from torch import nn
 
 from .base import cut_up, inner_name
-from .reading import difference, misread, placed
+from .forward import difference, misread, placed
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from accelerate.optimizer import AcceleratedOptimizer
 from accelerate.scheduler import AcceleratedScheduler
-from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import Trainer, get_scheduler
 
@@ -125,26 +123,3 @@ def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -
         lr = configured["lr"] * factor(schedule.last_epoch)
         group.update({**configured, "initial_lr": configured["lr"], "lr": lr})
     schedule._last_lr = [group["lr"] for group in optimizer.param_groups]
-
-
-def clip_roles(
-    optimizer: torch.optim.Optimizer, settings: Mapping[str, Role], dropped: frozenset[str] = frozenset()
-) -> dict[str, float]:
-    """Clip every role's gradient at its own norm and return the norms before the clip. Roles in `dropped` had no
-    signal: their gradients are set to None, so that the optimizer leaves their parameters and moments alone."""
-    by_role: dict[str, list[torch.nn.Parameter]] = {}
-    for group in optimizer.param_groups:
-        by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)
-    norms = {}
-    for role, parameters in by_role.items():
-        if not parameters:
-            continue
-        limit = settings[role].max_grad_norm or float("inf")
-        norm: Any = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
-        norms[role] = float(norm.full_tensor() if isinstance(norm, DTensor) else norm)  # FSDP2
-        if not (math.isfinite(norms[role]) and norms[role] + 1e-6 <= limit):  # else torch would multiply by 1
-            torch.nn.utils.clip_grads_with_norm_(parameters, limit, norm)
-        if role in dropped:
-            for parameter in parameters:
-                parameter.grad = None
-    return norms

@@ -20,7 +20,7 @@ import torch
 from transformers import PreTrainedModel
 
 from .base import cut_up
-from .reading import ANSWER, alone, misread, padding_of, states, tokens
+from .forward import ANSWER, alone, misread, padding_of, states, tokens
 
 logger = logging.getLogger(__name__)
 

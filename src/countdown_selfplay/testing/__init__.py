@@ -19,7 +19,7 @@ from ..countdown import CountdownDomain
 from ..distributed.processes import Processes
 from ..objectives import make_objective
 from ..random_state import seed_from
-from ..training.credit import credit
+from ..training.round import credit
 
 __all__ = ["CountingDomain", "ScriptedRound", "in_ranks"]
 

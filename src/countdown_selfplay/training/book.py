@@ -42,7 +42,6 @@ class Frame:
 
     @property
     def generations(self) -> int:
-        """Completions of all players so far."""
         return sum(self.samples.values())
 
     def count(self, player: str, samples: int, tokens: int) -> None:
@@ -67,9 +66,14 @@ class Frame:
 
 
 class Book:
-    """Metrics of the rounds since the last log, and samples of the last round."""
+    """Metrics of the rounds since the last log, and samples of the last round. Its state, part of a checkpoint, is
+    what lies between two rounds beside weights and curriculum, so that the logs after a resume are those of the
+    straight run."""
 
-    def __init__(self, roles: Iterable[str]) -> None:
+    def __init__(self, trl: GRPOTrainer, roles: Iterable[str], processes: Processes) -> None:
+        """`trl`: for its counters of a loop (_trl.LOSS_SINCE_LOG)."""
+        self.trl: Any = trl
+        self.processes = processes
         self.rounds: list[dict[str, Any]] = []
         self.samples: list[dict[str, Any]] = []
         """Of the last round, for samples.jsonl."""
@@ -104,34 +108,19 @@ class Book:
         for modes in self.collected.values():
             modes["train"].clear()
 
-
-class Loop:
-    """State of the Trainer's loop between two rounds beside weights and curriculum: rounds that no log covers yet.
-    Part of a checkpoint, so that the logs after a resume are those of the straight run."""
-
-    def __init__(self, trl: GRPOTrainer, book: Book, frame: Frame, processes: Processes) -> None:
-        """`trl`: for its counters of a loop (_trl.LOSS_SINCE_LOG)."""
-        self.trl: Any = trl
-        self.book, self.frame, self.processes = book, frame, processes
-
-    def start(self) -> None:
-        """Forget everything between two rounds that neither the Trainer nor a checkpoint restores."""
-        self.book.clear()
-
     def state_dict(self) -> dict[str, Any]:
         """Plain JSON. Called by all processes: the sum of losses differs between them."""
-        loss, logged_at = float(self.trl._tr_loss), self.trl._globalstep_last_logged
         return {
-            "round_metrics": self.book.rounds,
-            "collected": {role: modes["train"] for role, modes in self.book.collected.items()},
-            "losses": self.processes.gather([loss]),
-            "logged_at": logged_at,
+            "round_metrics": self.rounds,
+            "collected": {role: modes["train"] for role, modes in self.collected.items()},
+            "losses": self.processes.gather([float(self.trl._tr_loss)]),
+            "logged_at": self.trl._globalstep_last_logged,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """After the Trainer has set up its loop, which zeroes its sums, and before the first round."""
-        self.book.rounds = list(state["round_metrics"])
-        for role, modes in self.book.collected.items():
+        self.rounds = list(state["round_metrics"])
+        for role, modes in self.collected.items():
             for name, values in state["collected"][role].items():
                 modes["train"][name] += values
         losses = state["losses"]

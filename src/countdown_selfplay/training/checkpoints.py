@@ -1,5 +1,5 @@
-"""Checkpoints as folders that are complete or absent: finding and checking them, and the way back to one (store.py
-writes and reads them)."""
+"""Checkpoints as folders that are complete or absent: the states of a run's parts in them, finding and checking them,
+and the way back to one (store.py writes and reads them)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import logging
 import math
 import os
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from ..contract.stateful import Stateful
 from ..data.jsonl import json_file
 from ..data.run_files import (
     GOING_BACK,
@@ -24,10 +29,87 @@ from ..data.run_files import (
     step_of,
     write_atomically,
 )
-from ..errors import DataError
-from . import states
+from ..errors import ConfigError, DataError, GameError
 
 logger = logging.getLogger(__name__)
+
+STATES, ARRAYS = "selfplay_state.json", "selfplay_state.safetensors"
+_ARRAY = "__array__"
+
+
+def check_state(name: str, part: object) -> None:
+    """GameError for a part whose state no checkpoint could hold, which else the first one would find out."""
+    if not isinstance(part, Stateful):
+        return
+    try:
+        state = part.state_dict()
+    except Exception as error:  # a user's own code may raise anything
+        raise GameError(
+            f"`state_dict` of {type(part).__name__} raised {type(error).__name__}: {error}; it must have an answer "
+            "before the first round too."
+        ) from error
+    _packed(name, state, {})
+
+
+def refuse_class(name: str, part: object) -> None:
+    """A part of a user's own is an object; a class has the same methods, and none that can be called."""
+    if isinstance(part, type):
+        raise ConfigError(f"`{name}` is the class {part.__name__}; pass an object of it, such as {part.__name__}().")
+
+
+def write_states(folder: Path, states: Mapping[str, Stateful], facts: Mapping[str, Any]) -> None:
+    """Values to one JSON file, arrays to a safetensors file beside it. `facts`: plain JSON that goes along."""
+    arrays: dict[str, np.ndarray] = {}
+    packed = {
+        name: {"class": type(part).__name__, "state": _packed(name, part.state_dict(), arrays)}
+        for name, part in states.items()
+    }
+    (folder / STATES).write_text(json.dumps({**facts, "states": packed}))
+    if arrays:
+        save_file(arrays, folder / ARRAYS)
+
+
+def read_states(folder: Path) -> dict[str, Any]:
+    """What `write_states` was given: the facts, and under "states" the class and state of each part."""
+    found = json.loads((folder / STATES).read_text())
+    arrays = load_file(folder / ARRAYS) if (folder / ARRAYS).is_file() else {}
+    found["states"] = {name: _unpacked(part, arrays) for name, part in found["states"].items()}
+    return found
+
+
+def load_states(states: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
+    """Hand each part its state. One of another class, where that change is allowed, starts anew."""
+    for name, part in states.items():
+        if name in saved and saved[name]["class"] == type(part).__name__:
+            part.load_state_dict(saved[name]["state"])
+
+
+def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """`value` with a name in the place of each array. GameError for what neither file can hold."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        arrays[name] = np.asarray(value, order="C")
+        return {_ARRAY: name}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _packed(f"{name}/{key}", inner, arrays) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_packed(f"{name}/{i}", inner, arrays) for i, inner in enumerate(value)]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise GameError(
+        f"The state of {name} is {str(value)[:60]!r} of type {type(value).__name__}; `state_dict` must return None, "
+        "numbers, texts, lists, dicts with text keys, and NumPy arrays of numbers."
+    )
+
+
+def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {_ARRAY}:
+            return arrays[value[_ARRAY]]
+        return {key: _unpacked(inner, arrays) for key, inner in value.items()}
+    return [_unpacked(inner, arrays) for inner in value] if isinstance(value, list) else value
+
 
 COMPLETE = "complete.json"
 FORMAT = 2
@@ -77,7 +159,7 @@ def restore_replaced(output: Path) -> None:
 
 def rotate(output: Path, limit: int | None, best: str | None) -> None:
     """Keep the newest `limit` checkpoints, and beyond them the best one, the newest healthy one and the two newest
-    with a healthy conjecturer (conjecturer_back.py); of abandoned ones as many."""
+    with a healthy conjecturer; of abandoned ones as many."""
     if not limit or limit <= 0:
         return
     found = checkpoints(output)
@@ -134,7 +216,7 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
             return f"{name} is missing"
         if path.stat().st_size != size:
             return f"{name} has {path.stat().st_size} bytes instead of {size}"
-    for name in (manifest.get("optimizer", "optimizer.pt"), "scheduler.pt", "trainer_state.json", states.FILE):
+    for name in (manifest.get("optimizer", "optimizer.pt"), "scheduler.pt", "trainer_state.json", STATES):
         if name not in manifest["files"]:
             return f"it holds no {name} (save_only_model=True?)"
     if manifest["processes"] != processes:
@@ -150,12 +232,10 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
     return None
 
 
-def newest(
-    output: Path, processes: int, healthy_only: bool = False, engine: str | None = None, contents: bool = True
-) -> Path | None:
+def newest(output: Path, processes: int, healthy_only: bool = False, engine: str | None = None) -> Path | None:
     """The newest complete checkpoint in `output`; those that are skipped are named in a warning."""
     for folder in reversed(checkpoints(output)):
-        problem = defect(folder, processes, engine, contents)
+        problem = defect(folder, processes, engine)
         if problem is not None:
             logger.warning("Skipping %s: %s.", folder.name, problem)
         elif not healthy_only or manifest_of(folder)["healthy"]:

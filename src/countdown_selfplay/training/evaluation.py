@@ -68,23 +68,21 @@ class Evaluator:
             problems = self.held_out_side()
         else:
             problems = [self.domain.problem(row, index) for index, row in enumerate(rows)]
-        n, how = self.answers, dict[str, Any]()
+        how: dict[str, Any] = {}
         if step is not None:
             how = {"batch_size": self.args.per_device_eval_batch_size, "seed": seed_from(self.args.seed, "eval", step)}
         found, figures = self.figures(problems, label="held-out", **how)
-        ks = powers_of_two(min(n, 128))
+        ks = powers_of_two(min(self.answers, 128))
         scores = {k: sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
-        metrics = {f"{prefix}_pass@{k}": score for k, score in scores.items()}
+        metrics = {f"pass@{k}": score for k, score in scores.items()}
         if found.rungs is not None:
-            for name, value in pass_by_rung(found.correct, found.rungs, found.n, sorted({ks[0], ks[-1]})).items():
-                metrics[f"{prefix}_{name}"] = value
-        metrics[f"{prefix}_several_answers_rate"] = found.several_answers_rate
-        metrics[f"{prefix}_truncated_rate"] = found.truncated_rate
-        metrics[f"{prefix}_problems"] = float(len(problems))
-        return metrics, figures
+            metrics |= pass_by_rung(found.correct, found.rungs, found.n, sorted({ks[0], ks[-1]}))
+        metrics |= {"several_answers_rate": found.several_answers_rate, "truncated_rate": found.truncated_rate}
+        metrics["problems"] = float(len(problems))
+        return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures
 
     def figures(self, problems: list[Any], **how: Any) -> tuple[ProverEvaluation, dict[str, Any]]:
-        """The pool of all provers, and {player: its figures} with it as "prover"; `how`: as `provers`."""
+        """The pool of all provers, and {player: its figures} with it as "prover"."""
         ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= self.answers)
         found = self.provers(problems, self.answers, ks, **how)
         pool = pooled([*found.values()], ks)
@@ -115,67 +113,40 @@ class Evaluator:
                 sampling = preset(self.args.eval_preset, sampling)
             yield {**sampling, "processes": self.processes, "progress": bar}
 
-    def player(
-        self,
-        role: str,
-        problems: list[Any],
-        n: int,
-        ks: Sequence[int] = (),
-        *,
-        label: str | None = None,
-        batch_size: int | None = None,
-        seed: int = 0,
-    ) -> ProverEvaluation:
-        """`n` answers of `role`, sampled as `eval_preset` says, to each problem. `batch_size`: None for at least
-        `n`."""
-        size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
-        with self.acting_as(role, label, "answers") as sampling:
-            return evaluate_prover(
-                self.engine.policies.module,
-                self.turns.tokenizer,
-                problems,
-                self.domain,
-                n,
-                ks,
-                batch_size=size,
-                seed=seed,
-                **sampling,
-            )
-
     def provers(
         self,
         problems: list[Any],
         n: int,
-        ks: Sequence[int] = (),
-        *,
+        ks: Sequence[int],
         label: str | None = None,
+        batch_size: int | None = None,
         seed: int = 0,
-        **more: Any,
     ) -> dict[str, ProverEvaluation]:
-        """`n` answers of each prover by its name, as `player`; their seeds differ, or equal provers would give equal
-        answers."""
-        found = {}
+        """`n` answers of each prover, by its name, to each problem, sampled as `eval_preset` says; their seeds differ,
+        or equal provers would give equal answers. `batch_size`: None for at least `n`."""
+        module, tokenizer, found = self.engine.policies.module, self.turns.tokenizer, {}
+        size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
             own = seed_from(seed, one) if i else seed
-            words = None if label is None else f"{one} {label}".strip()
-            found[one] = self.player(one, problems, n, ks, label=words, seed=own, **more)
+            with self.acting_as(one, None if label is None else f"{one} {label}".strip(), "answers") as how:
+                found[one] = evaluate_prover(
+                    module, tokenizer, problems, self.domain, n, ks, batch_size=size, seed=own, **how
+                )
         return found
 
     def proposals(self, n: int, player: str = "conjecturer") -> dict[str, Any]:
         """Rates of `n` proposals, and the provers' mean solve rate on the unique playable ones among them."""
-        with self.acting_as(player, player, "proposals") as sampling:
-            found = evaluate_conjecturer(
-                self.engine.policies.module,
-                self.turns.tokenizer,
-                self.domain,
-                n=n,
-                batch_size=self.args.per_device_eval_batch_size,
-                **sampling,
-            )
+        module, tokenizer, size = (
+            self.engine.policies.module,
+            self.turns.tokenizer,
+            self.args.per_device_eval_batch_size,
+        )
+        with self.acting_as(player, player, "proposals") as how:
+            found = evaluate_conjecturer(module, tokenizer, self.domain, n=n, batch_size=size, **how)
         result = found.to_dict()
         playable = list({self.domain.key(p): p for p in found.problems}.values())[:SOLVE_RATE_PROBLEMS]
         if playable:
-            found_P = self.provers(playable, SOLVE_RATE_ANSWERS, (1,), label="on proposals")
+            found_P = self.provers(playable, SOLVE_RATE_ANSWERS, (1,), "on proposals")
             result["solve_rate"] = pooled([*found_P.values()], (1,)).pass_at[1].to_dict()
         return result
 
@@ -203,18 +174,16 @@ class Evaluator:
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
         """`each` first moves to each problem, side by side; all of them on every process."""
-        sampling = sampling_of(self.args, self.turns.roles[player], self.turns.stops(player))
+        module, tokenizer, size = (
+            self.engine.policies.module,
+            self.turns.tokenizer,
+            self.args.per_device_eval_batch_size,
+        )
+        how = sampling_of(self.args, self.turns.roles[player], self.turns.stops(player))
+        how |= {"processes": self.processes, "seed": seed_from(self.args.seed, "probe", player), "batch_size": size}
+        prompts = [self.domain.prove_row(problem)["prompt"] for problem in problems]
         with sampling_as(self.engine, player), self.engine.whole_weights():
-            texts, _ = sample_texts(
-                self.engine.policies.module,
-                self.turns.tokenizer,
-                [self.domain.prove_row(problem)["prompt"] for problem in problems],
-                each,
-                processes=self.processes,
-                seed=seed_from(self.args.seed, "probe", player),
-                batch_size=self.args.per_device_eval_batch_size,
-                **sampling,
-            )
+            texts, _ = sample_texts(module, tokenizer, prompts, each, **how)
         return [text for group in texts for text in group]
 
 

@@ -1,33 +1,40 @@
-"""Policies as plain Hugging Face or PEFT folders with model cards."""
+"""Policies as plain Hugging Face or PEFT folders, and their model cards: base model and licence, evaluation before and
+after, training, and code that loads it. One text for all exported models and for uploads."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub import ModelCard, ModelCardData, metadata_load, try_to_load_from_cache
 from torch import nn
+from yaml import YAMLError
 
+from ..asking import generation_settings, sampling_of
 from ..config import JointSelfPlayConfig
+from ..countdown import CountdownDomain, Problem
 from ..data.jsonl import json_file
-from ..data.run_files import ROLES_FILE, write_atomically
+from ..data.run_files import ROLES_FILE, holds_model, numbered_folders, write_atomically
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
 from ..errors import CountdownSelfPlayError, ExportError
+from ..evaluation.terminal import before_after_table
 from ..policies import inner_name
 from ..policies.adapters import name_base, uncut
 from ..policies.build import load_pretrained
 from ..tiny import embedded_name
 from .book import Frame
-from .cards import example_prompt, exported_roles, role_card, settings_of
 
 LARGE = 8 << 30
 """Bytes of weights beyond which an export is not loaded again."""
-_LOADED = {"dtype": "float32"}
 
 
 @dataclass(eq=False)
@@ -47,12 +54,11 @@ class Exports:
         self._bases: set[Path] = set()
         """Folders of bases that this run has written: nothing trains them."""
 
-    def write(self, folder: Path) -> list[Path]:
+    def write(self, folder: Path, state: Mapping[str, Any] | None = None) -> list[Path]:
         """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for
-        their weights may have to be gathered; the main one writes and returns the folders."""
-        return self._written(folder, self.engine.full_state())
-
-    def _written(self, folder: Path, state: Mapping[str, Any] | None) -> list[Path]:
+        their weights may have to be gathered (`state`: they have been); the main one writes and returns the
+        folders."""
+        state = self.engine.full_state() if state is None else state
         self._write_bases(folder, state)
         names = self._names if self.processes.main else ()
         return [self._write(name, folder / inner_name(name), folder, state) for name in names]
@@ -65,8 +71,7 @@ class Exports:
         """As `write`, and load each export again. (folder, words about it, does it hold the policy?) of each, on all
         processes."""
         state = self.engine.full_state()
-        written = self._written(folder, state)
-        pairs = zip(self._names, written, strict=False)  # the main process writes
+        pairs = zip(self._names, self.write(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
 
     def _loaded(self, name: str, folder: Path, state: Mapping[str, Any] | None) -> tuple[Path, str, bool]:
@@ -96,11 +101,8 @@ class Exports:
                 continue
             self._bases.add(whole)
             if self.processes.main:
-                staged = whole.with_name(f".{whole.name}.incomplete")
-                for leftover in (staged, whole):
-                    shutil.rmtree(leftover, ignore_errors=True)
-                self.engine.policies.export_base(name, staged, whole, state)
-                staged.rename(whole)
+                with _renamed(whole) as staged:
+                    self.engine.policies.export_base(name, staged, whole, state)
 
     def _write(self, name: str, target: Path, run: Path, state: Mapping[str, Any] | None) -> Path:
         """`run`: the folder in which the base of an adapter without one lies."""
@@ -127,20 +129,15 @@ class Exports:
 
     def write_round(self, folder: Path) -> None:
         """Write every set of weights to `folder/<name>/round_<r>/model`, with the proposer's `files()` beside it
-        (tier_config.json): the layout of Multimodal LLM Self-Play, appendix B. A round is there whole or not at all.
-        All processes call it."""
+        (tier_config.json): the layout of Multimodal LLM Self-Play, appendix B. All processes call it."""
         state = self.engine.full_state()
         self._write_bases(folder, state)
         if not self.processes.main:
             return
-        for name in self.engine.policies.weight_names:
-            whole = folder / inner_name(name) / f"round_{self.frame.rounds}"
-            staged = whole.with_name(f".{whole.name}.incomplete")
-            for leftover in (staged, whole):  # of a process that died here, or of rounds that were given up
-                shutil.rmtree(leftover, ignore_errors=True)
-            self._write(name, staged / "model", folder, state)
-            self.write_proposer_files(staged)
-            staged.rename(whole)
+        for name in self._names:
+            with _renamed(folder / inner_name(name) / f"round_{self.frame.rounds}") as staged:
+                self._write(name, staged / "model", folder, state)
+                self.write_proposer_files(staged)
 
     def write_proposer_files(self, folder: Path, run: bool = False) -> None:
         """Write the proposer's `files()`, or for a run folder `run_files()`, as JSON."""
@@ -149,13 +146,24 @@ class Exports:
                 write_atomically(folder / name, json.dumps(content) + "\n")
 
 
+@contextmanager
+def _renamed(whole: Path) -> Iterator[Path]:
+    """A folder to write into, which becomes `whole` at the end of the block: it is there whole or not at all."""
+    staged = whole.with_name(f".{whole.name}.incomplete")
+    for leftover in (staged, whole):  # of a process that died here, or of rounds that were given up
+        shutil.rmtree(leftover, ignore_errors=True)
+    yield staged
+    staged.rename(whole)
+
+
 def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: bool) -> str:
     """The fault of the model in `folder`; "" if it scores tokens as the trained one does, both in float32 on the
     CPU. `trained`: makes that one."""
     with torch.random.fork_rng(devices=[]):  # PEFT draws an adapter's values before it reads them
         expected = scores(trained())
         try:
-            found = scores(load_pretrained(str(folder), _LOADED | {"trust_remote_code": trust_remote_code}, False))
+            how = {"dtype": "float32", "trust_remote_code": trust_remote_code}
+            found = scores(load_pretrained(str(folder), how, False))
         except CountdownSelfPlayError as error:
             return f"it cannot be loaded again: {error}"
     if torch.allclose(found, expected, rtol=1e-4, atol=1e-4):
@@ -181,11 +189,163 @@ def check_saved(found: Iterable[tuple[Path, str, bool]]) -> None:
 def write_cards(run: Path) -> None:
     """Write the cards of a finished run's roles again, now with its evaluation. `run`: its folder, which holds
     run.json, and evaluation.json if it was measured."""
-    folders = exported_roles(run)
-    if not folders:
-        return
-    described = json_file(run / "run.json", config=dict, domain=dict)
     path = run / "evaluation.json"
-    evaluation = json_file(path) if path.exists() else None
-    for folder in folders:
-        write_atomically(folder / "README.md", role_card(folder, described, evaluation))
+    for folder in exported_roles(run):
+        described = json_file(run / "run.json", config=dict, domain=dict)
+        card_text = role_card(folder, described, json_file(path) if path.exists() else None)
+        write_atomically(folder / "README.md", card_text)
+
+
+_VERSION = version("countdown-selfplay")  # of the metadata: the package's own name would be a circle of imports
+_EXAMPLE = Problem((3, 5, 7), 22)
+_SHOWN = {"objective": "objective", "learning_rate": "learning rate", "beta": "KL coefficient"}
+
+
+def card(
+    title: str,
+    made: str,
+    rows: Mapping[str, object],
+    recorded: Mapping[str, Any],
+    tags: Sequence[str],
+    *,
+    base: str,
+    prompt: Any = None,
+    sampling: Mapping[str, Any] | None = None,
+    library: str = "transformers",
+    **parts: Any,
+) -> str:
+    """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by `recorded`, the
+    domain's own account. `base`: the folder or hub id of the weights before training. `prompt`: one that the model
+    knows, a text or a chat; `sampling`: how it is asked. `parts` of model_card.md: `place` of the weights; `results`,
+    a table as text; `said`, a paragraph behind the settings; `moves`: are answers sequences of them? `command`."""
+    head = ModelCardData(
+        library_name=library,
+        pipeline_tag="text-generation",
+        license=licence_of(base),
+        base_model=base if is_hub_id(base) else None,
+        tags=["trl", "countdown-selfplay", *tags],
+    )
+    # The tokenizer's template holds what the prompts were rendered with, and the model its end tokens.
+    how = {n: v for n, v in generation_settings(sampling or {}, [], 0).items() if not n.endswith("_token_id")}
+    settings = "".join(f", {name}={value!r}" for name, value in how.items() if value is not None)
+    settings += ", tokenizer=tokenizer" if "stop_strings" in how else ""
+    recorded = {name.replace("_", " "): value for name, value in recorded.items()}
+    parts |= {"title": title, "made": made, "rules": recorded.pop("rules", None), "rows": {**rows, **recorded}}
+    parts |= {"base": base, "embedded": embedded_name(base), "version": _VERSION}
+    parts |= {"prompt": prompt, "literal": repr(prompt), "settings": settings}
+    return ModelCard.from_template(head, str(Path(__file__).with_name("model_card.md")), **parts).content + "\n"
+
+
+def is_hub_id(model: str) -> bool:
+    """Is it the name of a model on the hub, and neither of a folder nor of an embedded one?"""
+    named = re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", model) is not None
+    return named and embedded_name(model) is None and not Path(model).is_dir()
+
+
+def licence_of(base: str) -> str | None:
+    """What the base model's own card says, if it is on this machine; the embedded models are Apache-2.0."""
+    if not base:  # Path("") is the current folder
+        return None
+    if embedded_name(base) is not None:
+        return "apache-2.0"
+    readme: Any = Path(base) / "README.md"
+    try:
+        if not Path(base).is_dir():
+            readme = try_to_load_from_cache(base, "README.md")
+        said = (metadata_load(readme) or {}).get("license") if isinstance(readme, str | Path) else None
+    except (OSError, ValueError, YAMLError):  # no name of a repository, no card, or a damaged one
+        return None
+    return said if isinstance(said, str) else None
+
+
+def example_prompt(domain: Any, kind: str) -> Any:
+    """A prompt of Countdown that a prover or a conjecturer knows; None for other roles and domains."""
+    if not isinstance(domain, CountdownDomain) or kind not in ("prover", "conjecturer"):
+        return None
+    if kind == "conjecturer":
+        asked: dict[str, Any] = domain.asks[0]
+        return domain.propose_row(**asked)["prompt"]
+    return domain.prove_row(_EXAMPLE if domain.in_range(_EXAMPLE) else domain.longest)["prompt"]
+
+
+def settings_of(role: Any, args: Any, domain: Any) -> dict[str, Any]:
+    """Of a role's settings those that its card shows, and how it is asked."""
+    return {name: getattr(role, name) for name in _SHOWN} | {"sampling": sampling_of(args, role, role.stops(domain))}
+
+
+def exported_roles(run: Path) -> list[Path]:
+    """The folders of a run's trained roles: those of a joint run, or of the last iteration of each role."""
+    found = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
+    if found:
+        return found
+    last: dict[str, Path] = {}
+    for _, iteration in numbered_folders(run, "iteration"):
+        last |= {path.name: path for path in iteration.iterdir() if holds_model(path)}
+    return [last[role] for role in sorted(last)]
+
+
+def role_card(
+    folder: Path,
+    described: Mapping[str, Any],
+    evaluation: Mapping[str, Any] | None = None,
+    place: str | None = None,
+    base: str = "",
+) -> str:
+    """The card of a trained role. `folder`: of its weights; `described`: run.json, or what it is going to hold;
+    `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`);
+    `base`: what they started from ("": what the run says)."""
+    config, recorded = described["config"], described["domain"]
+    said = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
+    roles, settings = said.get("roles") or [folder.name], said.get("settings", {})
+    rows: dict[str, object] = {"game": config.get("game"), "policy sharing": config.get("policy_sharing", "full")}
+    rows["seed"] = config.get("seed")
+    for role in roles:
+        rows |= {f"{role}: {words}": settings[role][name] for name, words in _SHOWN.items() if role in settings}
+        if role in said.get("samples", {}):
+            rows[f"{role}: samples"] = said["samples"][role]
+    if "conjecturer" in roles:
+        rows["conjecturer reward"] = config.get("conjecturer_reward")
+    if "prover" in roles:
+        rows["anchor fraction"] = config.get("anchor_fraction")
+    start = described.get("start", "")
+    base = base or said.get("from") or (start.get(folder.name, "") if isinstance(start, Mapping) else start)
+    together = " and ".join(roles)
+    domain, by = recorded.get("domain", config.get("domain")), f"trained with countdown-selfplay {_VERSION}"
+    made = f"The {together} of an iterated self-play run on {domain}, {by}."
+    if "rounds" in said:
+        made = (
+            f"The {together} of a joint conjecturer/prover run on {domain}, after {said['rounds']} rounds, {by} on "
+            "TRL's GRPOTrainer."
+        )
+    return card(
+        f"countdown-selfplay {together}",
+        made,
+        {name: value for name, value in rows.items() if value is not None},
+        recorded,
+        ("self-play",),
+        base=base,
+        place=place or str(folder),
+        moves="prover" in roles and recorded.get("answers") == "moves",
+        results=results_of(evaluation, roles) if evaluation else "",
+        command=described.get("command"),
+        prompt=said.get("prompt"),
+        sampling=next((s.get("sampling", {}) for s in settings.values()), {}),
+        library="peft" if (folder / "adapter_config.json").exists() else "transformers",
+    )
+
+
+def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
+    """The table before and after training of those roles, with what it was measured on; "" without one."""
+    lines = before_after_table(dict(evaluation)).splitlines()
+    own = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
+    if not own:
+        return ""
+    after = evaluation["after"]
+    found = after.get("prover") or next(iter(after.values()))
+    size = "held-out problems"
+    if "problems" in found:
+        size = f"{found['problems']} {size} x {found['n']} answers"
+    heat = found.get("setting", {}).get("temperature")
+    how = "" if heat is None else f", temperature {heat:g}"
+    said = f"{size}{how}; 95% intervals, differences paired where there are problems.\n"
+    return "\n".join([said, "```", *lines[:2], *own, "```"])

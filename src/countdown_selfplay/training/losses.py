@@ -8,9 +8,19 @@ from dataclasses import replace
 import torch
 
 from ..config import Role
-from ..objectives.base import LossInputs, Objective, checked_loss, first_B, normalise, of_completion, truncated_weight
-from ..objectives.regularizers import KL_ESTIMATORS, EntropyCoefficient, entropy_bonus, kl_k3
-from .plan import Counts
+from ..objectives.base import (
+    KL_ESTIMATORS,
+    EntropyCoefficient,
+    LossInputs,
+    Objective,
+    checked_loss,
+    first_B,
+    kl_k3,
+    normalise,
+    of_completion,
+    truncated_weight,
+)
+from .plan import Counts, at_least_float32
 
 
 class RoleLoss:
@@ -39,16 +49,28 @@ class RoleLoss:
         return not regularised and self.entropy.target is None and self.entropy.value == 0
 
     def normalise_by(self, counts: Counts, measured: Counts) -> None:
-        """Before an optimizer step. counts: what the role trains on in it. measured: what its passes read of that,
-        which metrics are means over."""
+        """Before an optimizer step: what the role trains on in it, and what its passes read of that, which metrics are
+        means over."""
         self.counts, self.measured = counts, measured
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-        logps, entropies = _at_least_float32(logps), _at_least_float32(entropies)
-        inputs = self.inputs(logps, *self._sampled(logps, batch), batch)
-        output = checked_loss(self.objective, inputs)
-        loss = output.loss
-        read, sums = self.measured, output.sums
+        logps, entropies = at_least_float32(logps), at_least_float32(entropies)
+        behavior_BT, correction = self._sampled(logps, batch)
+        inputs = LossInputs(
+            logps_BT=logps,
+            behavior_BT=behavior_BT,
+            advantages_B=batch["advantages"].to(logps.device),
+            mask_BT=batch["completion_mask"].to(logps.dtype),
+            sequences=self.counts.sequences,
+            tokens=self.counts.tokens,
+            groups=self.counts.groups,
+            length_cap=self.settings.max_completion_length * self.most_moves,
+            group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
+            correction=correction,
+            sequence_B=batch.get("sequence"),
+        )
+        output, read = checked_loss(self.objective, inputs), self.measured
+        loss, sums = output.loss, output.sums
         of_read = replace(inputs, sequences=read.sequences, tokens=read.tokens, groups=read.groups)
         if sums and read != self.counts:
             with torch.no_grad():
@@ -64,37 +86,15 @@ class RoleLoss:
                 loss = loss + self.settings.beta * normalise(kl_BT, inputs, how)
             self._add("kl", normalise(kl_k3(logps.detach(), reference_BT), of_read, "token"))
         if self.entropy.applied:
-            loss = loss - self.entropy.applied * entropy_bonus(entropies, inputs)
+            loss = loss - self.entropy.applied * normalise(entropies, inputs, "token")
         if self.settings.sft_coef:
             marked_BT = batch.get("sft_mask", torch.zeros_like(inputs.mask_BT)).to(logps.dtype)
             supervised = -(logps * marked_BT).sum() / (self.counts.sft_tokens or 1.0)
             loss = loss + self.settings.sft_coef * supervised
             self._add("sft_loss", supervised)
-        self._add("entropy", entropy_bonus(entropies.detach(), of_read))
+        self._add("entropy", normalise(entropies.detach(), of_read, "token"))
         self._add("loss", loss)
         return loss
-
-    def inputs(
-        self,
-        logps: torch.Tensor,
-        behavior_BT: torch.Tensor,
-        correction: torch.Tensor | None,
-        batch: dict[str, torch.Tensor],
-    ) -> LossInputs:
-        """What the objective's loss reads."""
-        return LossInputs(
-            logps_BT=logps,
-            behavior_BT=behavior_BT,
-            advantages_B=batch["advantages"].to(logps.device),
-            mask_BT=batch["completion_mask"].to(logps.dtype),
-            sequences=self.counts.sequences,
-            tokens=self.counts.tokens,
-            groups=self.counts.groups,
-            length_cap=self.settings.max_completion_length * self.most_moves,
-            group_tokens_B=batch["group_tokens"].to(logps.dtype) if "group_tokens" in batch else None,
-            correction=correction,
-            sequence_B=batch.get("sequence"),
-        )
 
     @property
     def imitates(self) -> bool:
@@ -103,8 +103,8 @@ class RoleLoss:
 
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
         """Add a micro-batch's share of the tokens that are the likeliest ones."""
-        mask = batch["completion_mask"]
-        self._add("token_accuracy", (top1_BT.to(mask.device) * mask).sum() / (self.measured.tokens or 1.0))
+        right = (top1_BT.to(batch["completion_mask"].device) * batch["completion_mask"]).sum()
+        self._add("token_accuracy", right / (self.measured.tokens or 1.0))
 
     def _sampled(
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
@@ -159,11 +159,6 @@ class RoleLoss:
 def _wide(value: torch.Tensor) -> torch.Tensor:
     """A metric is summed over many micro-batches in float64, which Apple's GPUs lack."""
     return value.float() if value.device.type == "mps" else value.double()
-
-
-def _at_least_float32(values: torch.Tensor) -> torch.Tensor:
-    """Sums over a completion and counts of tokens do not fit into 16 bits."""
-    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor:

@@ -34,8 +34,8 @@ from ..proposers import check_proposer
 from ..registry import suggestion
 from ..rewards import ConjecturerReward, make_conjecturer_reward
 from ..rewards.base import takes_context
-from ..rewards.prover.checked import default_reward_funcs
-from .states import check_state, refuse_class
+from ..rewards.prover.verifier import default_reward_funcs
+from .checkpoints import check_state, refuse_class
 
 logger = logging.getLogger(__name__)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,14 @@ from transformers import TrainerState
 from transformers.trainer_utils import TrainOutput
 
 from .._trl import swapped
-from ..contract.metric import Metric
+from ..data.anchors import planned_rounds
 from ..data.run_files import ROLLBACKS, append_lines, set_run_aside
 from ..errors import CheckpointError, CollapseError, RunFolderError
-from .anchor_order import planned_rounds
-from .book import Loop
-from .callbacks.guard import Rollback, alert
-from .callbacks.progress import close_bars
-from .callbacks.round_end import Terminated, Termination
+from .callbacks.progress import alert, close_bars
+from .callbacks.round_end import Rollback, Terminated
 from .callbacks.run_folder import describe_run
-from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of
-from .evaluation import Evaluator
+from .checkpoints import bring, how_to_go_on, manifest_of, rollbacks_of, step_in
 from .run_lock import run_lock
-from .store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -36,22 +30,13 @@ _DONE_BY_US = {"max_grad_norm": 0.0, "save_total_limit": None, "load_best_model_
 healthy one too; load_best_model_at_end, for it would read a single adapter."""
 
 
-@dataclass(eq=False)
 class Training:
     """The stock Trainer's loop, played again from a checkpoint where the guard trips."""
 
-    store: Store
-    loop: Loop
-    termination: Termination
-    evaluator: Evaluator
-    metrics: Sequence[Metric]
-    """Declared ones, for run.json."""
-    forget_optimizer: Callable[[], None]
-    """A resume builds it again."""
-
-    def __post_init__(self) -> None:
-        self.trl, self.frame, self.processes = self.loop.trl, self.loop.frame, self.loop.processes
-        self.args = self.store.args
+    def __init__(self, trl: Any) -> None:
+        """`trl`: the JointConjecturerProverTrainer."""
+        self.trl, self.args, self.store = trl, trl.args, trl.store
+        self.frame, self.processes = trl.frame, trl.processes
 
     def train(
         self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any
@@ -59,29 +44,29 @@ class Training:
         """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
         times. The attempt counter is part of every sampling seed, or the same samples would lead to the same
         collapse."""
-        store, args, together = self.store, self.args, self.processes.together
+        trl, store, args, together = self.trl, self.store, self.args, self.processes.together
         output = store.output
-        with run_lock(output), self.termination.listening():
+        with run_lock(output), trl.termination.listening():
             start = folder = store.resolve(resume)
             store.changed = {} if folder is None else store.load(folder)
-            step = 0 if folder is None else int(manifest_of(folder)["step"])
+            step = 0 if folder is None else step_in(folder)
             if folder is None:
-                self.evaluator.probe_format()
-                self.trl.before_after.start()
-            rounds = planned_rounds(args, self.trl.train_dataset)
+                trl.evaluator.probe_format()
+                trl.before_after.start()
+            rounds = planned_rounds(args, trl.train_dataset)
             if folder is not None and rounds <= step:
                 return self._already_done(folder, step, rounds)
             if folder is None or folder.parent.resolve() != output.resolve():
                 aside = together(lambda: set_run_aside(output))
                 if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
                     start = folder = aside / folder.resolve().relative_to(output.resolve())
-            told = (args, self.evaluator.domain, self.metrics, folder, step, store.changed)
+            told = (args, trl.domain, trl.guard.metrics, folder, step, store.changed)
             together(lambda: describe_run(*told))
             with self._telling_how_to_go_on():
                 while True:
                     if folder is not None:
                         self.go_back(folder)
-                    self.loop.start()
+                    trl.book.clear()  # of what neither the Trainer nor a checkpoint restores
                     try:
                         with swapped(args, _DONE_BY_US):
                             done = stock_train(None if folder is None else str(folder), *arguments, **keywords)
@@ -93,8 +78,7 @@ class Training:
 
     def go_back(self, folder: Path) -> None:
         """Bring the output folder to the step of `folder`, and the counts of attempts and generations up to date."""
-        step = int(manifest_of(folder)["step"])  # the folder may have been given another name
-        for record in self.processes.together(lambda: bring(self.store.output, step)):
+        for record in self.processes.together(lambda: bring(self.store.output, step_in(folder))):
             self.frame.attempt = max(self.frame.attempt, record["attempt"])
             self.frame.keep_spent(record["spent"])
 
@@ -105,11 +89,9 @@ class Training:
         close_bars(self.trl.callback_handler.callbacks)
         seen = f"The curriculum collapsed at round {frame.rounds}: {rollback.trip}"
 
-        def last_healthy() -> tuple[str | None, int]:
-            found = self.store.newest(healthy_only=True)
-            if found is None and start is not None and manifest_of(start).get("healthy"):
-                found = start
-            return None if found is None else str(found), len(rollbacks_of(self.store.output))
+        def last_healthy() -> tuple[Path | None, int]:
+            usable = start if start is not None and manifest_of(start).get("healthy") else None
+            return self.store.newest(healthy_only=True) or usable, len(rollbacks_of(self.store.output))
 
         healthy, done = processes.together(last_healthy)
         if healthy is None or done >= args.guard_max_rollbacks:
@@ -123,10 +105,9 @@ class Training:
                 f"{seen}. {done} rollbacks did not help; the last healthy checkpoint is {healthy}. "
                 f"{rollback.trip.advice}, or raise guard_max_rollbacks."
             )
-        most = args.guard_max_rollbacks
-        logger.warning("%s. Rolling back to %s (rollback %d of %d).", seen, healthy, done + 1, most)
+        logger.warning(f"{seen}. Rolling back to {healthy} (rollback {done + 1} of {args.guard_max_rollbacks}).")
         back = f"{seen}. {rollback.trip.advice}." if rollback.trip.advice else f"{seen}."
-        name = f"checkpoint-{manifest_of(Path(healthy))['step']}"
+        name = f"checkpoint-{step_in(healthy)}"
         alert(args, processes.main, f"Rolled back to {name}", back)
         record = {
             "step": rollback.step,
@@ -136,16 +117,15 @@ class Training:
             "spent": frame.spent(),  # a resume after a kill must count it too
         }
         processes.together(lambda: append_lines(self.store.output / ROLLBACKS, [record]))
-        self._let_go()
-        return Path(healthy)
-
-    def _let_go(self) -> None:
-        """Of the wrapped model and the optimizer, which the resume builds again."""
+        # Let go of the wrapped model and of our optimizer and schedule, which the resume builds again and loads.
+        trl = self.trl
         if self.store.engine.release():
-            self.trl.model_wrapped = self.trl.model
-            self.trl.deepspeed = self.trl.callback_handler.optimizer = None
+            trl.model_wrapped = trl.model
+            trl.deepspeed = trl.callback_handler.optimizer = None
             clear_device_cache(garbage_collection=True)
-        self.forget_optimizer()
+        if trl.optimizer_is_ours:
+            trl.optimizer = trl.lr_scheduler = None
+        return healthy
 
     @contextmanager
     def _telling_how_to_go_on(self) -> Iterator[None]:

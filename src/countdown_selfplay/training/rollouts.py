@@ -3,6 +3,7 @@ episodes, and the table of `log_completions`."""
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ import torch
 
 from .. import _trl
 from ..asking import sampling_of
+from ..contract.domain import in_moves
 from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
 from ..distributed.ddp import Engine
@@ -50,16 +52,28 @@ class Rollouts:
     """Problems of the completions that are sampled at the moment."""
     _verdicts: list[Any] | None = None
     """Verdicts on completions that are only scored."""
-    _captured: tuple[list[str], list[Any] | None, torch.Tensor] | None = None
+    _captured: Any = None
+    """Texts, verdicts and summed rewards of the completions that were sampled or scored last."""
+
+    def __post_init__(self) -> None:
+        self.in_moves = in_moves(self.domain)
+
+    @functools.cached_property
+    def overrides(self) -> dict[str, dict[str, Any]]:
+        """By role, the attributes of TRL's trainer that hold its settings while it samples."""
+        trl, turns = self.trl, self.turns
+        asked = {role: sampling_of(turns.args, own, turns.stops(role)) for role, own in turns.roles.items()}
+        plain, ends = trl.generation_kwargs, trl.eos_token_ids
+        return {role: _trl.sampling_overrides(plain, ends, how) for role, how in asked.items()}
 
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
         samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
-        trl, turns = self.trl, self.turns
-        sampling = sampling_of(turns.args, turns.roles[role], turns.stops(role))
+        trl = self.trl
         swapped = {
-            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling, n),
+            "num_generations": n,
+            **self.overrides[role],
             **self.sampler.begin(role, trl.state.global_step),
             "_metrics": self.book.collected[role],
             "_logs": _trl.empty_logs(),
@@ -78,22 +92,24 @@ class Rollouts:
         """TRL's rewards (`stock`) for completions that are judged, which get the verdict as a column; for others none,
         since a game knows them later. Keeps the texts."""
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
-        verdicts = self._verdicts if self._judged is None else _checked_verdicts(self.domain, texts, self._judged)
-        processes = self.turns.processes
+        verdicts, processes = self._verdicts, self.turns.processes
+        if self._judged is not None:
+            verdicts = list(self.domain.verify(texts, self._judged))
+            if len(verdicts) != len(texts):
+                raise GameError(
+                    f"`verify` of {type(self.domain).__name__} returned {len(verdicts)} verdicts for {len(texts)} "
+                    "completions; it must return one for each, in their order."
+                )
         if verdicts is None:
             per_func = torch.zeros(len(prompts) * processes.world, len(self.trl.reward_funcs)).to(processes.device)
         else:
             inputs = [row | {"verdict": verdict} for row, verdict in zip(inputs, verdicts, strict=True)]
             per_func = stock(inputs, prompts, completions, completion_ids)
         mine = per_func[processes.rank * len(prompts) :][: len(prompts)]
-        self._captured = (texts, verdicts, _summed_rewards(mine, self.trl.reward_weights))
+        rewards_B = (mine * self.trl.reward_weights.to(mine.device)).nansum(1)
+        rewards_B[torch.isnan(mine).all(1)] = torch.nan  # every function returned None
+        self._captured = (texts, verdicts, rewards_B.cpu())
         return per_func
-
-    def captured(self) -> tuple[list[str], list[Any] | None, torch.Tensor]:
-        """Texts, verdicts and summed rewards of the completions that were sampled last; once."""
-        found, self._captured = self._captured, None
-        assert found is not None
-        return found
 
     def roll_out(
         self, role: str, rows: list[dict[str, Any]], n: int, problems: list[Any] | None
@@ -108,7 +124,7 @@ class Rollouts:
             bare = self.engine.name == "ddp" and self.engine.wrapped() is module
             with _trl.quick_turn(module, bare), nullcontext() if scored_again else self._unscored():
                 tensors = trl._generate_and_score_completions(rows)
-            texts, verdicts, rewards_B = self.captured()
+            texts, verdicts, rewards_B = self._captured
             logs: dict[str, Any] = trl._logs
             for name, values in logs["rewards"].items():
                 scored = 0 if verdicts is None else sum(not math.isnan(value) for value in values)
@@ -133,15 +149,12 @@ class Rollouts:
     @contextmanager
     def _unscored(self) -> Iterator[None]:
         """Sampling without TRL's second pass over the samples, where a round has several steps."""
-
-        def unknown(model: Any, input_ids: torch.Tensor, mask: torch.Tensor, count: int, **_: Any) -> tuple[Any, ...]:
-            return input_ids.new_full((len(input_ids), count), torch.nan, dtype=torch.float32), None, None
-
-        vars(self.trl)["_get_per_token_logps_and_entropies"] = unknown
+        name, own = "_get_per_token_logps_and_entropies", vars(self.trl)
+        own[name] = lambda _, ids, mask, n, **kw: (torch.full((len(ids), n), torch.nan, device=ids.device), None, None)
         try:
             yield
         finally:
-            del vars(self.trl)["_get_per_token_logps_and_entropies"]
+            del own[name]
 
     def score_episodes(self, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Give episodes of this process the rewards of TRL's reward functions, which see a transcript as the
@@ -164,7 +177,7 @@ class Rollouts:
         ours = {"_metrics": collected, "_logs": logs}
         with _trl.swapped(self.trl, ours), _trl.swapped(self, {"_verdicts": verdicts}):
             per_func = self.trl._calculate_rewards(asked, prompts, completions, [[] for _ in asked])
-        episodes.rewards_B = self.captured()[2][:count]
+        episodes.rewards_B = self._captured[2][:count]
         logs["prompt"], logs["completion"] = processes.gather([str(p) for p in prompts]), processes.gather(texts)
         for i, name in enumerate(self.trl.reward_func_names):
             logs["rewards"][name] = per_func[:, i].tolist()
@@ -228,7 +241,8 @@ def completion_table(
         counts = gather([len(turn.rollout.texts)])
         own = len(log["prompt"]) // len(counts)  # rows of each process in the log
         rows = [rank * own + i for rank, count in enumerate(counts) for i in range(count)]
-        table["rewards"]["reward"] += gather(_known(turn))
+        unknown = [math.nan] * len(turn.rollout.texts)
+        table["rewards"]["reward"] += gather(unknown if turn.rewards_B is None else turn.rewards_B.tolist())
         table["advantages"] += gather(turn.advantages_B.tolist())
         table["extra"]["role"] += [turn.rollout.role] * len(rows)
         judged = {} if turn.rollout.verdicts is None else log["rewards"]
@@ -238,25 +252,3 @@ def completion_table(
         for column, values in columns:
             column += [values[row] for row in rows]
     return table
-
-
-def _known(turn: Turn) -> list[float]:
-    return [math.nan] * len(turn.rollout.texts) if turn.rewards_B is None else turn.rewards_B.tolist()
-
-
-def _checked_verdicts(domain: Any, texts: list[str], problems: list[Any]) -> list[Any]:
-    """One verdict per completion; GameError if the domain returns another number."""
-    found = list(domain.verify(texts, problems))
-    if len(found) != len(texts):
-        raise GameError(
-            f"`verify` of {type(domain).__name__} returned {len(found)} verdicts for {len(texts)} completions; it "
-            "must return one for each, in their order."
-        )
-    return found
-
-
-def _summed_rewards(per_func: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """(B, functions) -> (B) weighted sums on the CPU; NaN where every function returned None."""
-    rewards_B = (per_func * weights.to(per_func.device)).nansum(1)
-    rewards_B[torch.isnan(per_func).all(1)] = torch.nan
-    return rewards_B.cpu()

@@ -1,23 +1,24 @@
-"""The Round that a game of a run is handed: the frame's side of contract/round.py."""
+"""The Round that a game of a run is handed, the frame's side of contract/round.py; and the credit of a player's
+samples: selection and advantages."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import torch
 from datasets import Dataset
 
-from ..contract.domain import Row, in_moves
+from ..contract.domain import Row
 from ..contract.episodes import Episodes, play_out
 from ..contract.round import Rollout, RoundResult, Turn
-from ..data.anchors import blank_columns, widened
-from ..errors import GameError
+from ..data.anchors import NO_EXTRA
+from ..errors import ConfigError, GameError, RewardError
+from ..objectives.base import Objective, checked_advantages, selected
 from ..random_state import seed_from
 from ..rewards.prover.length import overlong_charges
 from .book import Frame, truncated_rows
-from .credit import credit, one_per_sample, token_counts
 from .progress import progress_along
 from .rollouts import Rollouts
 
@@ -35,7 +36,9 @@ class PlayedRound:
         self.args, self.roles, self.domain, self.index = turns.args, turns.roles, rollouts.domain, frame.rounds
         self.rank, self.world = turns.processes.rank, turns.processes.world
         self.gather, self.share = turns.processes.gather, turns.processes.share
-        self.columns = blank_columns(rows, self.domain)
+        own = NO_EXTRA.union(self.domain.prove_row(self.domain.problem(rows[0])) if rows else ())
+        self.columns = dict.fromkeys(name for row in rows for name in row if name not in own)
+        """The extra columns of the data set, empty: what a problem that is not of it has there."""
         known = reversed(rows) if self.columns else ()
         self.anchors = {self.domain.key(self.domain.problem(row)): row for row in known}
         frame.turn = 0
@@ -48,7 +51,7 @@ class PlayedRound:
         return [name for name, settings in self.roles.items() if settings.kind == kind]
 
     def slots(self, kind: str) -> int:
-        return int(self.args.slots(kind))
+        return self.args.proposals_per_round if kind == "conjecturer" else self.args.problems_per_round
 
     def group(self, role: str) -> int:
         return self._settings(role).num_generations
@@ -78,7 +81,7 @@ class PlayedRound:
         rows = list(rows)
         self.frame.turn += 1  # on every process, also for a turn without rows
         self.frame.move = 0
-        if problems is not None and in_moves(self.domain):
+        if problems is not None and self.sampler.in_moves:
             return self._play_out(role, rows, n, list(problems))
         return self._sampled(role, rows, n, problems)
 
@@ -97,10 +100,7 @@ class PlayedRound:
             return found
 
         played = play_out(self.domain, role, rows, problems, n, sample, lambda mine: any(self.gather([mine])))
-        judged = [problem for problem in problems for _ in range(n)]
-        asked = _repeated(rows, n)
-        if self.columns:
-            asked = widened(asked, [self.anchors.get(self.domain.key(p), {}) for p in judged], self.columns)
+        asked = self._widened(_repeated(rows, n), _repeated(problems, n))
         self.logs[id(played)] = self.sampler.score_episodes(played, asked)
         for charge, own in zip((move.penalty_B for move in played.moves), played.episode_of, strict=True):
             if charge is not None:  # KL as a reward penalty: an episode pays for all its moves
@@ -120,8 +120,7 @@ class PlayedRound:
             fill = next(one for one in self.gather([(rows[:1], (judged or [])[:1])]) if one[0])
             asked = rows + fill[0] * (most - len(rows))
             judged = None if judged is None else judged + fill[1] * (most - len(judged))
-        if self.columns and judged is not None:
-            asked = widened(asked, [self.anchors.get(self.domain.key(p), {}) for p in judged], self.columns)
+        asked = asked if judged is None else self._widened(asked, judged)
         rollout, logs = self.sampler.roll_out(role, _repeated(asked, n), n, _repeated(judged, n))
         rollout.rows = rows
         if len(asked) > len(rows):
@@ -129,6 +128,13 @@ class PlayedRound:
         self.rollouts[role].append(rollout)
         self.logs[id(rollout)] = logs
         return rollout
+
+    def _widened(self, rows: list[Row], problems: Sequence[Any]) -> list[Row]:
+        """Rows with the extra columns of their anchors, which TRL hands to the reward functions."""
+        if not self.columns:
+            return rows
+        found = [self.anchors.get(self.domain.key(problem), {}) for problem in problems]
+        return [{**self.columns, **anchor, **row} for anchor, row in zip(found, rows, strict=True)]
 
     def credit(
         self,
@@ -160,10 +166,9 @@ class PlayedRound:
     def generated(self, role: str) -> dict[str, Any]:
         """Completions and tokens that a player sampled, their lengths, and how many the token limit cut. All moves of
         an episode are one completion, each of which may be cut."""
-        answers, moves, tokens, truncated, longest = 0.0, 0.0, 0.0, 0.0, 0
+        answers = moves = tokens = truncated = longest = 0.0
         turns, limit = self.sampler.turns, self.roles[role].max_completion_length
-        stops = tuple(turns.stops(role) or ())
-        ends = frozenset(self.sampler.trl.eos_token_ids)
+        stops, ends = turns.stops(role) or (), frozenset(self.sampler.trl.eos_token_ids)
         for rollout in self.rollouts[role]:
             if not rollout.texts:
                 continue
@@ -211,3 +216,97 @@ def _cut(rollout: Rollout, count: int) -> None:
     rollout.verdicts = None if rollout.verdicts is None else rollout.verdicts[:count]
     rollout.tensors = {name: value[:count] for name, value in rollout.tensors.items()}
     rollout.penalty_B = None if rollout.penalty_B is None else rollout.penalty_B[:count]
+
+
+def credit(
+    objective: Objective | None,
+    gather: Callable[[list[Any]], list[Any]],
+    rollout: Rollout,
+    rewards_B: Any = None,
+    correct_B: Any = None,
+    kept_B: Any = None,
+    group: int | None = None,
+    overlong_B: Any = None,
+    overlong_on: str = "all",
+) -> Turn:
+    """As `Round.credit`. objective: None for a player that is not trained. overlong_B: charges at most 0; where one is
+    below, it stands in the place of what a sample earned: of its reward (and its bit) before the baseline, or of the
+    credit of a selected sample, as the objective's `overlong_replaces` says. overlong_on: `correct` drops the charges
+    of samples whose bit, or without bits whose reward, is not above 0. Called by all processes."""
+    group = rollout.n if group is None else group
+    count = len(rollout.texts)
+    rewards_B = one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)
+    correct_B = rollout.correct_B if correct_B is None else correct_B
+    charged_B = rewards_B if rollout.penalty_B is None else rewards_B - rollout.penalty_B.to(rewards_B)
+    if torch.isinf(charged_B).any():
+        row = int(torch.isinf(charged_B).nonzero()[0])
+        raise RewardError(
+            f"The game's reward of the {rollout.role}'s sample {row} is {float(charged_B[row])}; a reward must be a "
+            "finite number, or NaN for a sample that was not measured."
+        )
+    if count % group:
+        raise ConfigError(
+            f"The game credits {count} samples of the {rollout.role} in groups of {group}; pass a `group` that "
+            "divides them."
+        )
+    if objective is None:
+        return Turn(rollout, torch.zeros(count), rewards_B, group=group)
+    needed = objective.needs_samples
+    if group < needed:
+        raise ConfigError(
+            f"The {rollout.role}'s objective ({type(objective).__name__}) needs groups of at least {needed} samples, "
+            f"and the game credits it in groups of {group}; sample more per row, pass credit(..., group=...), or use "
+            "an objective without a baseline, such as reinforce or rest."
+        )
+    rewards_PG = charged_B.reshape(-1, group)
+    correct_PG = None
+    if correct_B is not None:
+        correct_PG = one_per_sample(rollout, "correct", correct_B, torch.float).reshape(-1, group).to(rewards_PG)
+    selected_PG = selected(objective, rollout.role, rewards_PG, correct_PG)
+    earlier, charge_PG = objective.overlong_replaces == "reward", None
+    if overlong_B is not None:
+        charge_PG = one_per_sample(rollout, "charges", overlong_B, torch.float).reshape(-1, group).to(rewards_PG)
+        if overlong_on == "correct":
+            charge_PG = charge_PG * ((rewards_PG if correct_PG is None else correct_PG) > 0)
+    if charge_PG is not None and earlier:
+        rewards_PG = torch.where(charge_PG < 0, charge_PG, rewards_PG)
+        correct_PG = None if correct_PG is None else torch.where(charge_PG < 0, charge_PG, correct_PG)
+    advantages_PG = checked_advantages(objective, rollout.role, rewards_PG, correct_PG)
+    if kept_B is not None:
+        selected_PG = selected_PG & one_per_sample(rollout, "kept", kept_B, torch.bool).reshape(-1, group)
+    if charge_PG is not None and not earlier:
+        advantages_PG = torch.where(charge_PG < 0, charge_PG.to(advantages_PG), advantages_PG)
+    advantages_PG = advantages_PG * selected_PG
+    known = ~torch.isnan(rewards_PG)
+    sums, counts = zip(*gather([(float(rewards_PG[known].double().sum()), int(known.sum()))]), strict=True)
+    return Turn(
+        rollout,
+        advantages_PG.reshape(-1),
+        rewards_B,
+        selected_B=None if bool(selected_PG.all()) else selected_PG.reshape(-1),
+        group=group,
+        reward_sum=sum(sums),
+        reward_count=sum(counts),
+    )
+
+
+def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
+    """(B) `values` of a game as `dtype`, also where this process has no sample; RewardError for another number."""
+    found = torch.as_tensor(values).to(dtype)
+    if found.shape != (len(rollout.texts),):
+        raise RewardError(
+            f"The game credits the {rollout.role} with {what} of shape {tuple(found.shape)} for "
+            f"{len(rollout.texts)} samples; pass one per sample, in the order of rollout.texts."
+        )
+    return found
+
+
+def token_counts(rollout: Rollout) -> list[int]:
+    """(B) tokens of each sample; of an episode those of its longest move, for the bound of a length is a move's."""
+    if not isinstance(rollout, Episodes):
+        return rollout.tensors["completion_mask"].sum(1).tolist()
+    found = [0] * len(rollout.texts)
+    for move, own in zip(rollout.moves, rollout.episode_of, strict=True):
+        for episode, count in zip(own, token_counts(move) if own else [], strict=True):
+            found[episode] = max(found[episode], count)
+    return found

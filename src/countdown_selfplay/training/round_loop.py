@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from datasets import Dataset
+from transformers import Trainer
+from transformers.optimization import GreedyLR
 
 from ..contract.domain import Row
 from ..contract.game import Game
 from ..contract.round import RoundResult, Turn, mean_reward
+from ..distributed.ddp import Engine
+from ..distributed.processes import Processes
+from ..policies.forward import Watched
+from ..policies.mixed_adapters import MixedRows
 from ..random_state import seed_from
-from ..statistics.solved import CumulativeSolveRate
-from .book import Book, Frame
-from .optimizer_steps import OptimizerSteps
-from .plan import Planner, Room, Step, equal_steps, filled_steps
-from .rollouts import Rollouts, completion_table
+from .learners import Learner
+from .plan import Pass, Planner, Room, Sample, Step, collate, equal_steps, filled_steps, samples_of
+from .rollouts import completion_table
 from .round import PlayedRound
-from .samples import Sample, samples_of
 
 
-@dataclass(eq=False)
 class RoundLoop:
-    """Plays the rounds of a run and trains on them, with its game, its counts and its book."""
+    """Plays the rounds of a run and cuts each into optimizer steps."""
 
-    game: Game
-    rollouts: Rollouts
-    frame: Frame
-    book: Book
-    solve_rate: CumulativeSolveRate
-    """Of the data set's problems."""
-    held_out: frozenset[str]
-    data: Dataset
-    """Both: see PlayedRound."""
-    optimizer_steps: OptimizerSteps
-
-    def __post_init__(self) -> None:
-        turns, engine = self.rollouts.turns, self.rollouts.engine
-        self.args, self.roles, self.processes = turns.args, turns.roles, turns.processes
-        self.learners, policies, args = self.rollouts.learners, engine.policies, self.args
-        in_step = engine.name != "ddp"
+    def __init__(self, trl: Any) -> None:
+        """`trl`: the trainer, for the parts of the run."""
+        self.trl, self.args, self.roles, self.learners = trl, trl.args, trl.roles, trl.learners
+        self.frame, self.book, self.processes = trl.frame, trl.book, trl.processes
+        args, policies, in_step = self.args, trl.policies, trl.engine.name != "ddp"
         rows, tokens = args.per_device_train_batch_size, args.max_tokens_per_micro_batch
-        room = Room(rows, tokens, policies.shares_prompts, self.processes.world, in_step)
         self.planner = Planner(
-            room,
+            Room(rows, tokens, policies.shares_prompts, self.processes.world, in_step),
             self.processes.rank,
             {r: frozenset(policies.shared_by(policies.weights_of[r])) & self.learners.keys() for r in self.learners},
             lambda role: self.learners[role].loss.proportional,
@@ -57,26 +48,23 @@ class RoundLoop:
 
     def begin(self, rows: list[Row]) -> PlayedRound:
         """The next round, with its anchors."""
-        return PlayedRound(rows, self.rollouts, self.frame, self.held_out, self.data)
-
-    def train(self, model: torch.nn.Module, rows: list[Row]) -> torch.Tensor:
-        """Play one round on the anchors in `rows`, the same on all processes, which all call, and train on it; the
-        mean loss of its optimizer steps."""
-        return self.optimizer_steps.take(model, self.play(rows))
+        return PlayedRound(rows, self.trl.rollouts, self.frame, self.trl.held_out, self.trl.train_dataset)
 
     def play(self, rows: list[Row]) -> list[Step]:
-        """Play one round; its optimizer steps, of which there is at least one."""
+        """Play one round on the anchors in `rows`, the same on all processes, which all call; its optimizer steps, of
+        which there is at least one."""
         start = time.perf_counter()
         played = self.begin(rows)
         # Propose, admit, solve, reward, credit: games/propose_and_solve.py, or another game.
-        result = self.game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
-        played.check(result, self.game)
+        game: Game = self.trl.game
+        result = game.play(played, [played.domain.problem(row, i) for i, row in enumerate(rows)])
+        played.check(result, game)
         metrics = result.metrics
         for role in played.rollouts:
             metrics |= played.generated(role)
         if self.args.log_completions:
             logs = completion_table(result.turns, played.logs, list(self.roles), self.processes.gather)
-            self.rollouts.trl._logs = logs
+            self.trl._logs = logs
         # What each player's optimizer steps train on, then the passes of each step.
         cut: dict[str, list[list[Sample]]] = {}
         for role in self.learners:
@@ -106,15 +94,14 @@ class RoundLoop:
             cut = filled_steps(samples, size, steps, seed_from(*key, "sequences"))
         elif replay is None:
             cut = equal_steps(samples, steps, seed_from(*key, "windows", 0))
-        if learner.objective.observe is not None:
-            learner.objective.observe(mean_reward(turns))
+        learner.objective.observe(mean_reward(turns))
         return cut, metrics | ({f"{role}/steps": len(cut)} if size else {})
 
     def _step(self, index: int, cut: dict[str, list[list[Sample]]]) -> Step:
         """Step `index` of the round. A role that has no more steps has none of its samples in it."""
         here = {role: own[index] if index < len(own) else [] for role, own in cut.items()}
         beside = {
-            role: learner.demonstrations.drawn((*self._key(role), index))
+            role: learner.demonstrations((*self._key(role), index))
             for role, learner in self.learners.items()
             if learner.demonstrations is not None and index < len(cut[role])
         }
@@ -131,5 +118,130 @@ class RoundLoop:
         result.metrics["round/tokens"] = sum(self.frame.tokens.values())
         if result.solved:
             keys, correct, answers = zip(*result.solved, strict=True)
-            self.solve_rate.observe(keys, correct, answers[0], self.frame.rounds + 1)
-            result.metrics["round/cumulative_solve_rate"] = self.solve_rate.rate
+            self.trl.solve_rate.observe(keys, correct, answers[0], self.frame.rounds + 1)
+            result.metrics["round/cumulative_solve_rate"] = self.trl.solve_rate.rate
+
+
+@dataclass(eq=False)
+class OptimizerSteps:
+    """The optimizer steps of a round, inside one step of the Trainer: the losses of their passes are accumulated, and
+    all steps but the last are taken here, which the Trainer's loop takes. It knows the step at hand."""
+
+    trl: Any
+    """The trainer."""
+    learners: Mapping[str, Learner]
+    engine: Engine
+    processes: Processes
+    step: Step = field(default_factory=lambda: Step((), {}, {}, {}))
+    skipped: int = 0
+    """Steps that the schedule of the round has and the data did not fill."""
+
+    def take(self, model: torch.nn.Module, steps: Sequence[Step]) -> torch.Tensor:
+        """The mean loss of the optimizer steps."""
+        losses = []
+        for number, step in enumerate(steps):
+            if number:
+                self._step(model)
+            losses.append(self.accumulate(model, step))
+        self.skipped = self.trl.args.steps_per_round - len(steps)
+        return torch.stack(losses).mean()
+
+    def begin(self, step: Step) -> None:
+        """Before the passes of an optimizer step."""
+        self.step = step
+        for role, counts in step.counts.items():
+            self.learners[role].loss.normalise_by(counts, step.measured[role])
+
+    def accumulate(self, model: torch.nn.Module, step: Step) -> torch.Tensor:
+        """Run the passes of an optimizer step; the sum of their losses. Processes exchange gradients in the last
+        backward pass, which DeepSpeed, whose optimizer steps inside it, knows by the flag of accelerate."""
+        accelerator, engine = self.trl.accelerator, self.engine
+        self.begin(step)
+        loss = torch.zeros((), device=accelerator.device)
+        with torch.no_grad():
+            for one in step.passes:
+                if not one.graph:  # on the bare module, for their number differs between processes
+                    loss = loss + self.measure(engine.policies.module, one)
+        passes = [one for one in step.passes if one.graph]
+        for i, one in enumerate(passes):
+            last = i == len(passes) - 1
+            alone = contextlib.nullcontext() if last else engine.no_sync(model)
+            accelerator.gradient_state._set_sync_gradients(last)
+            try:
+                with alone:
+                    # Not TRL's, which counts micro-batches of equal steps.
+                    inputs = {"one": one, "first": i == 0, "last": last}
+                    loss = loss + Trainer.training_step(self.trl, model, inputs, None)
+            finally:
+                accelerator.gradient_state._set_sync_gradients(True)
+        return loss
+
+    @property
+    def held_roles(self) -> frozenset[str]:
+        """The roles whose weights this step must not move: a blank pass leaves a gradient of 0, by which momentum
+        would."""
+        return self.engine.policies.without_signal(self.step.still)
+
+    def loss(self, model: torch.nn.Module, one: Pass, first: bool, last: bool) -> torch.Tensor:
+        """The loss of a pass, with what the engine adds to the step's `first` and `last` one. model: the wrapped
+        one."""
+        loss = self.measure(model, one)
+        if last:
+            self.engine.before_last_backward(self.trl.optimizer, self.held_roles)
+        return self.engine.before_backward(loss, one.role, self._log_probs, model, first)
+
+    def measure(self, model: torch.nn.Module, one: Pass) -> torch.Tensor:
+        """The sum of the losses of the players' rows."""
+        policies, device = self.engine.policies, self.trl.accelerator.device
+        batches = [collate(samples, device, self.step.group_tokens.get(role, {})) for role, samples in one.parts]
+        whole = batches[0] if len(batches) == 1 else collate([s for _, samples in one.parts for s in samples], device)
+        policies.activate(one.role)
+        if len(batches) > 1:
+            width = whole["prompt_ids"].size(1)
+            owners = [policies.mixed.number(policies.weights_of[role]) for role, _ in one.parts]
+            sizes = [batch["prompt_ids"].shape for batch in batches]
+            policies.mixed.begin(MixedRows.of([(i, n, width - w) for i, (n, w) in zip(owners, sizes, strict=True)]))
+        imitates = any(self.learners[role].loss.imitates for role, _ in one.parts)
+        watched = Watched(model) if imitates else None
+        found = list(self._log_probs(watched or model, whole))
+        if watched is not None:
+            found.append(watched.top1_BT(found[0].size(1)))
+        losses, row = [], 0
+        for (role, samples), batch in zip(one.parts, batches, strict=True):
+            loss, length = self.learners[role].loss, batch["completion_ids"].size(1)
+            logps_BT, entropies_BT, *top1 = [value[row : row + len(samples), :length] for value in found]
+            if loss.imitates:
+                loss.count_accuracy(top1[0], batch)
+            losses.append(loss(logps_BT, entropies_BT, batch))
+            row += len(samples)
+        return functools.reduce(torch.add, losses)
+
+    def _log_probs(self, model: Any, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        """(B, T) log-probs and entropies of the completions' tokens under `model`."""
+        ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+        answers = batch["completion_mask"]
+        if "sft_mask" in batch:  # the supervised term also reads rows that the objective did not select
+            answers = torch.maximum(answers, batch["sft_mask"])
+        mask, length = torch.cat([batch["prompt_mask"], answers], 1), batch["completion_ids"].size(1)
+        score = self.trl._get_per_token_logps_and_entropies
+        logps, entropies, *_ = score(model, ids, mask, length, compute_entropy=True)
+        return logps, entropies
+
+    def _step(self, model: torch.nn.Module) -> None:
+        """As the Trainer's loop ends a step."""
+        trl, callbacks = self.trl, self.trl.callback_handler
+        trl.control = callbacks.on_pre_optimizer_step(trl.args, trl.state, trl.control)
+        trl.optimizer.step()
+        trl.control = callbacks.on_optimizer_step(trl.args, trl.state, trl.control)
+        if not trl.accelerator.optimizer_step_was_skipped:
+            self._schedule()
+        model.zero_grad()
+
+    def _schedule(self) -> None:
+        if not isinstance(self.trl.lr_scheduler, (torch.optim.lr_scheduler.ReduceLROnPlateau, GreedyLR)):
+            self.trl.lr_scheduler.step()
+
+    def finish(self) -> None:
+        """After the last step of a round: bring the schedule to the round's end."""
+        for _ in range(self.skipped):
+            self._schedule()

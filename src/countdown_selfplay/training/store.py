@@ -1,5 +1,5 @@
 """The store of a run's checkpoints: writes them from the states of its parts, finds the one that a resume means, and
-hands the states back."""
+hands the states back, to a fallen conjecturer alone too."""
 
 from __future__ import annotations
 
@@ -13,29 +13,38 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import TrainerState
 
 from .._trl import swapped
 from ..config import JointSelfPlayConfig
 from ..config.changes import allowed_names, changed_settings
 from ..contract.stateful import Stateful
+from ..curriculum import ConjecturerGuard
 from ..data.run_files import disk_was_full, write_atomically
 from ..distributed.ddp import Engine
 from ..distributed.processes import Processes
-from ..errors import CheckpointError, RunFolderError
-from . import states
+from ..errors import CheckpointError, CollapseError, RunFolderError
+from ..policies import inner_name
+from ..policies.optimization import bare
+from .callbacks.progress import alert
 from .checkpoints import (
     COMPLETE,
     CONJECTURER_HEALTHY,
     FORMAT,
+    checkpoints,
     defect,
     digests,
     finish_going_back,
     how_to_go_on,
+    load_states,
     manifest_of,
     newest,
+    read_states,
     replace_checkpoint,
     rotate,
+    step_in,
+    write_states,
 )
 from .exports import Exports
 
@@ -52,19 +61,23 @@ class Store:
     args: JointSelfPlayConfig
     engine: Engine
     processes: Processes
-    states: Mapping[str, Stateful]
-    """By name, with "frame", "guard" and perhaps "guard/conjecturer": the contents beside weights and optimizer."""
+    states: Mapping[str, Any]
+    """By name, with "frame", "guard" and perhaps "guard/conjecturer": the contents beside weights and optimizer. Parts
+    without a state, which a user's may be, are left out."""
     settings: dict[str, Any]
     """Those that a resume must leave as they were."""
     exports: Exports
     loop: dict[str, Any] = field(default_factory=dict)
-    """State of the Trainer's loop (book.Loop) in the last checkpoint that was written or resumed."""
+    """State of the book in the last checkpoint that was written or resumed."""
     changed: dict[str, list[Any]] = field(default_factory=dict)
     """Settings that a resume has changed: {name: [there, here]}."""
     _verified: Path | None = None
 
     def __post_init__(self) -> None:
+        self.states = {name: part for name, part in self.states.items() if isinstance(part, Stateful)}
         self.limit = self.args.save_total_limit  # hidden from the stock Trainer while it trains (rollbacks.py)
+        self.shape = {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
+        """Facts that must be equal at a resume."""
 
     @property
     def output(self) -> Path:
@@ -117,10 +130,10 @@ class Store:
                 state.save_to_json(str(staged / "trainer_state.json"))
 
     def _finish(self, folder: Path, step: int) -> None:
-        parts: Mapping[str, Any] = self.states
+        parts = self.states
         alone = parts.get("guard/conjecturer")
-        facts = {"loop": self.loop, **self._shape(), "settings": self.settings}
-        states.write(folder, self.states, facts)
+        facts = {"loop": self.loop, **self.shape, "settings": self.settings}
+        write_states(folder, self.states, facts)
         self.exports.write_proposer_files(folder)
         manifest = {
             "step": step,
@@ -136,10 +149,6 @@ class Store:
         }
         write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
 
-    def _shape(self) -> dict[str, Any]:
-        """Facts that must be equal at a resume."""
-        return {"roles": list(self.args.all_roles), "policy_sharing": self.args.policy_sharing}
-
     def resolve(self, resume: str | bool | None) -> Path | None:
         """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto"
         for that or, without one, a fresh start (None). CheckpointError if it is absent, damaged or of another run."""
@@ -152,16 +161,15 @@ class Store:
         if not resume:
             return None
         found = self.processes.together(lambda: self._find(resume))
-        if found is None:
-            return None
-        self.changes(Path(found))
-        return Path(found)
+        if found is not None:
+            self.changes(found)
+        return found
 
-    def _find(self, resume: str | bool) -> str | None:
-        output, processes, engine = self.output, self.processes.world, self.engine.name
+    def _find(self, resume: str | bool) -> Path | None:
+        output = self.output
         finish_going_back(output)
         if resume in (True, "auto"):
-            folder = newest(output, processes, engine=engine)
+            folder = self.newest()
             if folder is None and resume is True:
                 raise CheckpointError(
                     f"There is no complete checkpoint in {output} to resume from; start without "
@@ -169,18 +177,19 @@ class Store:
                 )
         else:
             folder = Path(str(resume))
-            problem = defect(folder, processes, engine, contents=folder != self._verified)
+            contents = folder != self._verified
+            problem = defect(folder, self.processes.world, self.engine.name, contents)
             if problem is not None:
                 raise CheckpointError(
                     f"Cannot resume from {folder}: {problem}; pass true to take the newest complete checkpoint."
                 )
         self._verified = folder
-        return None if folder is None else str(folder)
+        return folder
 
     def changes(self, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
         """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]};
         CheckpointError if one must not. `state`: of the checkpoint, where it has been read."""
-        state = states.read(folder) if state is None else state
+        state = read_states(folder) if state is None else state
         known = state.get("settings") or {"problems_per_round": None}
         if "problems_per_round" not in known or manifest_of(folder).get("counts") != "rounds":
             raise CheckpointError(
@@ -188,7 +197,7 @@ class Store:
                 "steps may be optimizer steps; go on with that version, or start from the checkpoint's policies "
                 "(--model_name_or_path)."
             )
-        for name, value in self._shape().items():
+        for name, value in self.shape.items():
             if state[name] != value:
                 raise CheckpointError(
                     f"Cannot resume from {folder}: its {name} is {state[name]} and this run's is {value}."
@@ -200,26 +209,69 @@ class Store:
     def _changed_targets(self, state: dict[str, Any]) -> str:
         """The words of a proposer with targets, whose state holds their keys, on a data set that changed; "" where
         this run's proposer or that of the checkpoint is another."""
-        proposer = self.exports.proposer
-        known = state["states"].get("game", {}).get("state", {}).get("proposer")
-        counted: Any = self.states.get("solve_rate")
-        keys = None if counted is None else counted.keys
-        return (
-            "" if proposer is None or keys is None or "known" not in (known or {}) else proposer.changed(known, keys)
-        )
+        proposer, counted = self.exports.proposer, self.states["solve_rate"]
+        known = state["states"].get("game", {}).get("state", {}).get("proposer") or {}
+        return "" if proposer is None or "known" not in known else proposer.changed(known, counted.keys)
 
     def load(self, folder: Path) -> dict[str, list[Any]]:
         """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
         settings that differ from those of the run that wrote it and may, as {name: [there, here]}."""
-        state = states.read(folder)
+        state = read_states(folder)
         changed = self.changes(folder, state)
         parts = dict(self.states)
         if "train_dataset" in changed:
             parts.pop("solve_rate", None)  # it counts the problems of another data set
-        states.load(parts, state["states"])
+        load_states(parts, state["states"])
         self.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
         return changed
 
     def newest(self, healthy_only: bool = False) -> Path | None:
         """The newest complete checkpoint of this run."""
         return newest(self.output, self.processes.world, healthy_only, self.engine.name)
+
+    def take_back(self, guard: ConjecturerGuard, fallen: Mapping[str, float], step: int, optimizer: Any) -> None:
+        """Give the `fallen` players (with their parseable rates) weights and optimizer state of a healthy checkpoint.
+        However often it was done, the run goes on (Allen and Ståblein's guard never ends one). CollapseError without a
+        checkpoint."""
+        engine, policies = self.engine, self.engine.policies
+        seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())
+        seen = f"The conjecturer collapsed at round {step}: {seen}, under {guard.low:g}"
+        found = self.processes.together(lambda: self._healthy_conjecturer(step - 1))
+        if found is None:
+            raise CollapseError(f"{seen}. There is no healthy checkpoint to take it from; set save_steps lower.")
+        guard.rollbacks += 1
+        said = (
+            f"{seen}. Taking it back to {found} (rollback {guard.rollbacks} of it); if it falls again, lower its "
+            "learning rate or raise its beta."
+        )
+        logger.warning(said)
+        alert(self.args, self.processes.main, "Took the conjecturer back", said)
+        names = dict.fromkeys(policies.weights_of[player] for player in fallen)
+        for name in names:
+            policies.restore(name, found / inner_name(name))
+        saved = torch.load(found / engine.optimizer_file, map_location="cpu", weights_only=True)
+        restore_groups(optimizer, saved, {policies.shared_by(name)[0] for name in names})
+        guard.healthy = True  # what a checkpoint of this round holds is known to be good
+
+    def _healthy_conjecturer(self, sampled: int) -> Path | None:
+        """The newest checkpoint with a healthy conjecturer before the weights of step `sampled`, which this round's
+        proposals come from and which were taken for healthy when they were written; those if there is no other. (The
+        authors' code goes two checkpoints back.)"""
+        known = [one for one in reversed(checkpoints(self.output)) if manifest_of(one).get(CONJECTURER_HEALTHY)]
+        known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first
+        good = (one for one in known if defect(one, self.processes.world, self.engine.name) is None)
+        return next(good, None)
+
+
+def restore_groups(optimizer: Any, saved: Mapping[str, Any], roles: set[str]) -> None:
+    """Put the state that `saved` (a state dict of this optimizer) has for the parameters of `roles` in the place of
+    theirs; learning rates stay those of the schedule."""
+    inner = bare(optimizer)
+    now = inner.state_dict()
+    for group in now["param_groups"]:
+        if group["role"] in roles:
+            for index in group["params"]:
+                now["state"].pop(index, None)
+                if index in saved["state"]:  # at round 0 there is none
+                    now["state"][index] = saved["state"][index]
+    inner.load_state_dict(now)

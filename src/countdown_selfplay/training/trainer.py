@@ -23,7 +23,7 @@ from ..config.rules import check_domain
 from ..config.run_rules import check_progress, refuse_unsupported
 from ..contract.domain import OpenDomain
 from ..contract.game import Game
-from ..data.anchors import run_anchors
+from ..data.anchors import rounds_loader, run_anchors
 from ..data.run_files import check_run
 from ..distributed.choose import choose_engine
 from ..distributed.processes import advise_threads, processes_of
@@ -39,19 +39,16 @@ from ..policies.optimization import group_settings, optimizer_class, parameter_g
 from ..policies.shared_prefix import share_prefixes
 from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
-from ..rewards.prover.checked import checked_reward_funcs
+from ..rewards.prover.verifier import checked_reward_funcs
 from ..statistics.solved import CumulativeSolveRate
-from .anchor_order import rounds_loader
-from .book import Book, Frame, Loop
-from .callbacks.before_after import BeforeAfter
-from .callbacks.guard import GuardCallback
+from .book import Book, Frame
 from .callbacks.progress import show_rounds
-from .callbacks.round_end import FirstRounds, RoundEnd, RoundExports, Termination
-from .callbacks.run_folder import RunFolder, report_of
+from .callbacks.round_end import GuardCallback, RoundEnd, RoundExports, Termination
+from .callbacks.run_folder import BeforeAfter, RunFolder, report_of
+from .checkpoints import refuse_class
 from .evaluation import Evaluator
 from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
-from .optimizer_steps import OptimizerSteps
 from .parts import (
     check_ids,
     conjecturer_guard_of,
@@ -67,10 +64,8 @@ from .parts import (
 from .progress import check_scored_twice
 from .rollbacks import Training
 from .rollouts import Rollouts, sampling_as
-from .round_loop import RoundLoop
+from .round_loop import OptimizerSteps, RoundLoop
 from .run_lock import make_folder
-from .states import refuse_class, stateful
-from .step_loss import StepLoss
 from .store import Store
 from .upload import push_trained
 
@@ -174,21 +169,17 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """The parts that need nothing of the Trainer's machinery before training; the callbacks among them, in this
         order: the round is closed before it is judged, by the guard last, and exported after that."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
-        self.frame, self.book = Frame(), Book(self.roles)
-        self.loop = Loop(self, self.book, self.frame, self.processes)
+        self.frame, self.book = Frame(), Book(self, self.roles, self.processes)
         self.exports = Exports(args, self.engine, self.processes, self.frame, self.domain, proposer, tokenizer)
         parts = {"frame": self.frame, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
-        self.store = Store(args, self.engine, self.processes, stateful(parts), settings, self.exports)
-        score = self._get_per_token_logps_and_entropies
-        self.step_loss = StepLoss(self.learners, self.engine, self.processes, score)
-        self.optimizer_steps = OptimizerSteps(self, self.step_loss)
-        self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.book, self.store, self.loop)
+        self.store = Store(args, self.engine, self.processes, parts, settings, self.exports)
+        self.optimizer_steps = OptimizerSteps(self, self.learners, self.engine, self.processes)
+        self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.book, self.store)
         self.termination = Termination(self.processes, self._save_now)
         self.before_after = BeforeAfter(self._log_evaluation)
         return [
             self.round_end,
-            FirstRounds(self.guard.metrics, self.book),
             GuardCallback(self.guard, self.conjecturer_guard, self.book, self.store, self._save_now),
             RoundExports(self.exports),
             RunFolder(self.book, self.exports, self.solve_rate),
@@ -198,7 +189,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _bind(self, source: object) -> None:
         """Join the parts to the Trainer's machinery, once that is built. `source`: the model as it was passed."""
         args, tokenizer, optimizer = self.args, self.processing_class, self.optimizer
-        self._optimizer_is_ours = optimizer is None
+        self.optimizer_is_ours = optimizer is None
         if args.device.type == "cpu":
             advise_threads()
         self.eos_token_ids = end_tokens(args, self.domain, self.train_dataset, self.policies, tokenizer)
@@ -232,42 +223,27 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         for role, learner in self.learners.items():
             settings, rungs = self.roles[role], args.demonstration_rungs
             learner.demonstrations = demonstrations_of(role, settings, self.domain, tokenizer, rungs)
-        turns = Turns(
-            args=args,
-            roles=self.roles,
-            policies=self.policies,
-            processes=self.processes,
-            tokenizer=tokenizer,
-            ends=self.eos_token_ids,
-            stops=lambda role: self.roles[role].stops(self.domain),
-            key=self.frame.key,
-            record=self.book.record,
-        )
+        stops = {role: settings.stops(self.domain) for role, settings in self.roles.items()}
+        known = (args, self.roles, self.policies, self.processes, tokenizer, self.eos_token_ids, stops.get)
+        turns = Turns(*known, self.frame.key, self.book.record)
         self.sampler = make_sampler(turns, self.engine, source)
-        frame, book, forget = self.frame, self.book, self._forget_optimizer
-        self.rollouts = Rollouts(self, turns, self.engine, self.sampler, book, self.domain, self.learners)
-        data, rate, steps = self.train_dataset, self.solve_rate, self.optimizer_steps
-        self.round_loop = RoundLoop(self.game, self.rollouts, frame, book, rate, self.held_out, data, steps)
+        self.rollouts = Rollouts(self, turns, self.engine, self.sampler, self.book, self.domain, self.learners)
+        self.round_loop = RoundLoop(self)
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
-        metrics = self.guard.metrics
-        self.training = Training(self.store, self.loop, self.termination, self.evaluator, metrics, forget)
-
-    # -- the round ---------------------------------------------------------------------------------------------------
 
     def sampling_as(self, role: str) -> AbstractContextManager[None]:
         """Inside the block the module's forward and generate are those of `role`."""
         return sampling_as(self.engine, role)
 
     def get_train_dataloader(self) -> Any:
-        args, rows, shuffle = self.args, self.train_dataset, bool(self.shuffle_dataset)
-        loader = rounds_loader(args, rows, lambda: self.state.global_step, shuffle)
-        return self.accelerator.prepare(loader)
+        rows, shuffle = self.train_dataset, bool(self.shuffle_dataset)
+        return self.accelerator.prepare(rounds_loader(self.args, rows, lambda: self.state.global_step, shuffle))
 
     def training_step(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
         """A round: play it on its anchors, then take its optimizer steps. The mean of their losses."""
         start = time.perf_counter()
         model.train()
-        loss = self.round_loop.train(model, inputs)
+        loss = self.optimizer_steps.take(model, self.round_loop.play(inputs))
         self.book.record("step_time", time.perf_counter() - start)
         return loss
 
@@ -276,8 +252,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def get_total_train_batch_size(self, args: Any) -> int:
         """Samples of a round, for the Trainer's samples per second."""
-        samples = self.args.samples()
-        return sum(samples[role] for role in self.trained)
+        return sum(self.args.samples()[role] for role in self.trained)
 
     def floating_point_ops(self, inputs: Any) -> int:
         return 0  # as of every batch without tensors; the Trainer counts the model's parameters before it sees that
@@ -286,21 +261,14 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> torch.Tensor:
         """TRL's rewards for completions that are judged, which get the verdict as a column; for others none."""
-        stock = super()._calculate_rewards
-        return self.rollouts.rewards(stock, inputs, prompts, completions, completion_ids_list)
-
-    # -- loss and optimizer ------------------------------------------------------------------------------------------
+        return self.rollouts.rewards(super()._calculate_rewards, inputs, prompts, completions, completion_ids_list)
 
     def compute_loss(
-        self,
-        model: torch.nn.Module,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Any = None,
+        self, model: torch.nn.Module, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> torch.Tensor:
         if return_outputs:
             raise ValueError("The joint trainer's losses return no model outputs; call it with return_outputs=False.")
-        return self.step_loss(model, inputs["pass"], self.optimizer, inputs["first"], inputs["last"])
+        return self.optimizer_steps.loss(model, **inputs)
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
         """The norm in the log, without the clip at infinity, by which the Trainer multiplies all gradients by 1."""
@@ -322,22 +290,14 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         if self.lr_scheduler is None:
             target: Any = self.optimizer if optimizer is None else optimizer
             steps = num_training_steps * self.args.steps_per_round
-            self.lr_scheduler = role_schedule(self.args, target, steps, self.roles)
-            self._created_lr_scheduler = True
+            self.lr_scheduler, self._created_lr_scheduler = role_schedule(self.args, target, steps, self.roles), True
         return self.lr_scheduler
-
-    # -- loop, log, checkpoints --------------------------------------------------------------------------------------
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; "auto"
         does so if there is one and else starts; the collapse guard's rollbacks are resumes from the last healthy one.
         SIGTERM ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
-        return self.training.train(super().train, resume_from_checkpoint, *args, **kwargs)
-
-    def _forget_optimizer(self) -> None:
-        """Before a rollback: the resume builds optimizer and schedule again and loads their state."""
-        if self._optimizer_is_ours:
-            self.optimizer = self.lr_scheduler = None
+        return Training(self).train(super().train, resume_from_checkpoint, *args, **kwargs)
 
     def evaluate(
         self,
@@ -375,7 +335,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
         stock = super()._save_checkpoint
-        self.store.loop = self.loop.state_dict()
+        self.store.loop = self.book.state_dict()
         self.store.save(lambda: stock(model, trial), self.state, self.optimizer)
 
     def _save_now(self) -> None:

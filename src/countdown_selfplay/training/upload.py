@@ -22,7 +22,7 @@ from ..policies.adapters import base_of, name_base
 from ..policies.build import load_pretrained
 from ..tiny import embedded_name
 from .callbacks.run_folder import report_of
-from .cards import exported_roles, is_hub_id, results_of, role_card
+from .exports import exported_roles, is_hub_id, results_of, role_card
 
 FOLDER = "push"
 
@@ -116,29 +116,26 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: s
     hub id of what it started from, "" for what the run says."""
     target = run / FOLDER / (role.name if role != run else "model")
     shutil.rmtree(target, ignore_errors=True)
-    beside = shutil.ignore_patterns(*_NOT_PUSHED)
-    shutil.copytree(role, target, ignore=beside)
+    shutil.copytree(role, target, ignore=shutil.ignore_patterns(*_NOT_PUSHED))
     if (role / _ADAPTER[0]).is_file():
         base = place_adapter(role, target, base)
-    path = run / "evaluation.json"
-    evaluation: dict[str, Any] | None = None
-    if path.exists() and role != run:
-        with json_shape(path, "the measurements before and after training", "move it away to push without") as found:
-            results_of(found, [role.name])
-        evaluation = found
+    path, report, readme = run / "evaluation.json", run / "report.html", target / "README.md"
     if role == run:
         here = described["config"].get("output_dir")  # as the snippet of the card names it
         text = (run / "README.md").read_text(encoding="utf-8").replace(f'"{here}"', f'"{repo}"')
+        readme.write_text(text, encoding="utf-8")
+        if base:
+            metadata_save(readme, {"base_model": base} | (metadata_load(readme) or {}))
     else:
-        text = role_card(target, described, evaluation, repo, base)
-    readme = target / "README.md"
-    readme.write_text(text, encoding="utf-8")
-    if base and role == run:
-        metadata_save(readme, {"base_model": base} | (metadata_load(readme) or {}))
-    report = run / "report.html"
-    drawn = (run / "metrics.jsonl").exists() and role != run and absent_package(CALLED["write_report"]) is None
-    if drawn and not report.exists():
-        report_of(run)
+        found: dict[str, Any] | None = None
+        if path.exists():
+            words = "the measurements before and after training"
+            with json_shape(path, words, "move it away to push without") as found:
+                results_of(found, [role.name])
+        readme.write_text(role_card(target, described, found, repo, base), encoding="utf-8")
+        drawn = (run / "metrics.jsonl").exists() and absent_package(CALLED["write_report"]) is None
+        if drawn and not report.exists():
+            report_of(run)
     for file in (run / "run.json", path, report):
         if file.exists():
             shutil.copy(file, target)

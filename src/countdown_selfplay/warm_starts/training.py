@@ -34,7 +34,7 @@ from ..evaluation.terminal import ProgressLine, before_after_table
 from ..policies.build import model_arguments, read_tokenizer
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import command_line, record_of, write_description
-from ..training.cards import card, example_prompt
+from ..training.exports import card, example_prompt
 from ..training.run import quiet_loading
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments

@@ -1,10 +1,10 @@
-# Tests: curriculum/archive.py
+# Tests: curriculum/admission.py
 """Rounds, novelty, and the rolling list of played problems and mean solve rates that rewards look back at."""
 
 import json
 
 from countdown_selfplay.curriculum import Archive
-from countdown_selfplay.curriculum.archive import PLAYED_LIMIT, RATES_LIMIT
+from countdown_selfplay.curriculum.admission import PLAYED_LIMIT, RATES_LIMIT
 
 
 def test_a_problem_is_not_novel_for_exactly_the_window():

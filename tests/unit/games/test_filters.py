@@ -1,4 +1,4 @@
-# Tests: games/filters.py, games/propose_and_solve.py
+# Tests: games/health.py, games/propose_and_solve.py
 """Data filters by solve rate (seed 000, algorithm 1, steps 3 to 6), in the round and by themselves."""
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from countdown_selfplay.contract.game import Proposal, solve_rates
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.games import ProposeAndSolve
-from countdown_selfplay.games.filters import frontier_of, in_frontier, is_starved, unsolvable_share, wanted_answers
+from countdown_selfplay.games.health import frontier_of, in_frontier, is_starved, unsolvable_share, wanted_answers
 from countdown_selfplay.games.propose_and_solve import Settings
 from countdown_selfplay.proposers.tiers import Tiers
 from countdown_selfplay.testing import ScriptedRound

@@ -1,4 +1,4 @@
-# Tests: games/filters.py, games/propose_and_solve.py
+# Tests: games/health.py, games/propose_and_solve.py
 """Shuffled rewards: the same rewards, on other proposals, and everything else as it was."""
 
 import math
@@ -8,7 +8,7 @@ import pytest
 
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.games.filters import shuffled
+from countdown_selfplay.games.health import shuffled
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers.policies import Policies
 from countdown_selfplay.testing import ScriptedRound, in_ranks

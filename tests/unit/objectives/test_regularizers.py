@@ -1,4 +1,4 @@
-# Tests: objectives/regularizers.py
+# Tests: objectives/base.py
 """KL estimate, entropy bonus and how a role's loss puts them together."""
 
 import math
@@ -8,7 +8,7 @@ import torch
 
 from countdown_selfplay.config import Role
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.regularizers import kl_k1, kl_k3
+from countdown_selfplay.objectives.base import kl_k1, kl_k3
 from countdown_selfplay.training.losses import RoleLoss
 from countdown_selfplay.training.plan import Counts
 

@@ -12,10 +12,11 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.distributed.ddp import clip_roles
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.policies import build_policies
 from countdown_selfplay.policies.build import load_tokenizer
-from countdown_selfplay.policies.optimization import clip_roles, parameter_groups
+from countdown_selfplay.policies.optimization import parameter_groups
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 
 TINY = str(TINY_MODEL_PATH)

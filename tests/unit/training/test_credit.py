@@ -1,4 +1,4 @@
-# Tests: training/credit.py
+# Tests: training/round.py
 """Credit of a role: the KL penalty comes off the reward, selection and what is kept decide who is trained on."""
 
 import pytest
@@ -6,7 +6,7 @@ import torch
 
 from countdown_selfplay.contract.round import Rollout, mean_reward
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.training.credit import credit
+from countdown_selfplay.training.round import credit
 
 
 def rollout(penalty=None, count=4, n=2):

@@ -1,4 +1,4 @@
-# Tests: training/plan.py, training/samples.py, training/replay.py, training/losses.py
+# Tests: training/plan.py, training/learners.py, training/losses.py
 """The gradient of a step does not depend on how it is cut: that of all passes of all processes, averaged over these as
 DDP does, is that of one pass over all rows, whose batch and counts are written out here."""
 
@@ -11,10 +11,9 @@ from tests.joint_config import joint_config
 
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
 from countdown_selfplay.objectives.base import LossInputs, normalise
+from countdown_selfplay.training.learners import ReplayQueue
 from countdown_selfplay.training.losses import RoleLoss
-from countdown_selfplay.training.plan import Counts, Planner, Room, equal_steps
-from countdown_selfplay.training.replay import ReplayQueue
-from countdown_selfplay.training.samples import REFERENCE, Sample, collate
+from countdown_selfplay.training.plan import REFERENCE, Counts, Planner, Room, Sample, collate, equal_steps
 
 from .test_samples import sample
 

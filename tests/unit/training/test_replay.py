@@ -1,4 +1,4 @@
-# Tests: training/replay.py, training/states.py
+# Tests: training/learners.py, training/checkpoints.py
 """Kept answers: what comes in, what each step trains on, and what a checkpoint holds of them."""
 
 from collections import Counter
@@ -11,9 +11,9 @@ from countdown_selfplay.contract.frame_metrics import FRAME_METRICS
 from countdown_selfplay.contract.metric import declaration_of, for_players
 from countdown_selfplay.errors import CheckpointError, ConfigError
 from countdown_selfplay.objectives.base import Replay
-from countdown_selfplay.training import states
-from countdown_selfplay.training.replay import ReplayQueue
-from countdown_selfplay.training.samples import by_answer
+from countdown_selfplay.training import checkpoints
+from countdown_selfplay.training.learners import ReplayQueue
+from countdown_selfplay.training.plan import by_answer
 
 from .test_plan import numbers
 from .test_samples import episode_samples, sample
@@ -168,8 +168,8 @@ def states_equal(one, other):
 def test_what_is_saved_is_read_back_to_the_last_bit(made, tmp_path):
     kept, again = queue(), queue()
     kept.steps(made, 3, 1, KEY)
-    states.write(tmp_path, {"replay/prover": kept}, {})
-    states.load({"replay/prover": again}, states.read(tmp_path)["states"])
+    checkpoints.write_states(tmp_path, {"replay/prover": kept}, {})
+    checkpoints.load_states({"replay/prover": again}, checkpoints.read_states(tmp_path)["states"])
     assert states_equal(kept, again) and len(kept.kept) == len(by_answer(s for s in made if s.trained))
     for one, other in zip(kept.kept, again.kept, strict=True):
         assert [repr(vars(row) | {"answer": 0, "group": 0}) for row in one] == [repr(vars(row)) for row in other]
@@ -199,7 +199,7 @@ def test_kept_samples_take_eight_bytes_a_number(tmp_path):
     kept = queue()
     for round_ in range(64):
         kept.steps(played([512] * 2, round_=round_), round_, 1, KEY)
-    states.write(tmp_path, {"replay/prover": kept}, {})
+    checkpoints.write_states(tmp_path, {"replay/prover": kept}, {})
     # 128 samples of 1 + 512 tokens and 512 log-probs; 6 more numbers a sample and a header of less than 2 kB
     count = 128 * (1 + 512 + 512 + 6)
-    assert count * 8 <= (tmp_path / states.ARRAYS).stat().st_size <= count * 8 + 2048
+    assert count * 8 <= (tmp_path / checkpoints.ARRAYS).stat().st_size <= count * 8 + 2048

@@ -1,4 +1,4 @@
-# Tests: training/samples.py, training/rollouts.py, contract/round.py
+# Tests: training/plan.py, training/rollouts.py, contract/round.py
 """From turns to samples, and from samples to a micro-batch: nothing is padded twice, counted twice or lost."""
 
 import numpy as np
@@ -7,9 +7,9 @@ import torch
 
 from countdown_selfplay.contract.episodes import Episodes
 from countdown_selfplay.contract.round import Rollout, Turn
-from countdown_selfplay.training.credit import token_counts
+from countdown_selfplay.training.plan import Sample, by_answer, collate, samples_of
 from countdown_selfplay.training.rollouts import mask_after_stops
-from countdown_selfplay.training.samples import Sample, by_answer, collate, samples_of
+from countdown_selfplay.training.round import token_counts
 
 
 def sample(number, tokens=1, advantage=1.0, group=0, prompt=1, **more):

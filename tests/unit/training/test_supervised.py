@@ -3,17 +3,19 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from tests.joint_config import joint_config
+from transformers import AutoTokenizer
 
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.training.learners import Demonstrations
+from countdown_selfplay.tiny import TINY_MODEL_PATH
+from countdown_selfplay.training.learners import demonstrations_of
 from countdown_selfplay.training.losses import RoleLoss
-from countdown_selfplay.training.plan import Planner, Room
-from countdown_selfplay.training.samples import Sample, collate
+from countdown_selfplay.training.plan import Planner, Room, Sample, collate
 
 from .test_samples import samples_of, turn
 
@@ -67,9 +69,13 @@ def test_the_gradient_is_rloos_plus_that_of_the_mean_token_of_the_demonstrations
 
 def test_each_step_draws_other_demonstrations_and_processes_share_them():
     asked = []
-    shown = Demonstrations(5, lambda n, seed: asked.append((n, seed)) or demonstrations([[5]]))
-    assert [len(shown.drawn(key)) for key in (("k", 0), ("k", 0), ("k", 1))] == [1, 1, 1]
-    assert asked[0] == asked[1] != asked[2] and asked[0][0] == 5
+    made = [[({"prompt": "1"}, "2")]]
+    domain = SimpleNamespace(demonstrations=lambda n, seed, rungs: asked.append((n, seed)) or made)
+    settings = joint_config(**{**GIVEN, "prover_demonstrations_per_step": 5}).role("prover")
+    tokenizer = AutoTokenizer.from_pretrained(TINY_MODEL_PATH)
+    draw = demonstrations_of("prover", settings, domain, tokenizer, None)
+    assert [len(draw(key)) for key in (("k", 0), ("k", 0), ("k", 1))] == [1, 1, 1]
+    assert asked[1] == asked[2] != asked[3] and asked[1][0] == 5
 
 
 def test_rows_that_no_policy_sampled_are_in_no_term_that_reads_a_sampler_or_a_reference():

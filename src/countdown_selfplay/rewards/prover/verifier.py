@@ -1,12 +1,19 @@
-"""The prover's reward: the verifier's score, as a reward callable for this trainer and for any other of TRL."""
+"""The prover's reward: the verifier's score, as a reward callable for this trainer and for any other of TRL; the
+default functions of a run, and a wrapper that refuses what is not one finite number a row."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
+
+from ...contract.game import LARGEST_REWARD
 from ...countdown import DEFAULT_RULES, Rules, problem_from_row, verify
-from ...errors import DataError
+from ...errors import DataError, RewardError
+from .length import make_length_penalty, make_soft_overlong
 
 _COLUMNS = ("numbers", "nums", "target", "ground_truth")
 
@@ -58,3 +65,84 @@ def make_verdict_reward(name: str) -> Callable[..., list[float]]:
 
     verdict_reward.__name__ = name
     return verdict_reward
+
+
+RewardFunc = Callable[..., Any]
+
+
+def default_reward_funcs(
+    name: str,
+    length_penalty: float,
+    soft_overlong: float,
+    max_completion_length: int,
+    length_penalty_floor: float | None = None,
+) -> list[RewardFunc]:
+    """The verdict's score, logged under `name`; Allen and Ståblein's length penalty if its alpha is not 0, and SGS's
+    soft overlong charge if its share is not 0."""
+    rewards: list[RewardFunc] = [make_verdict_reward(name)]
+    if length_penalty:
+        rewards.append(make_length_penalty(length_penalty, max_completion_length, length_penalty_floor))
+    if soft_overlong:
+        rewards.append(make_soft_overlong(soft_overlong, max_completion_length))
+    return rewards
+
+
+def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rules | None) -> list[Any]:
+    """The same functions, with an error for what is not one finite number per row. Reward models (ids, modules) pass
+    unchanged; the plain `countdown_reward` scores by the run's rules (by its own, which want answer tags, it would
+    give every bare answer 0). rules: None if the domain has none."""
+    functions = list(reward_funcs) if isinstance(reward_funcs, list | tuple) else [reward_funcs]
+    functions = [make_countdown_reward(rules) if f is countdown_reward and rules else f for f in functions]
+    return [_checked(f) if callable(f) and not isinstance(f, torch.nn.Module) else f for f in functions]
+
+
+def _checked(function: RewardFunc) -> RewardFunc:
+    """In TRL one +inf gives loss 0 now and a crash one step later, and NaN means "no reward": here None means that
+    alone."""
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def checked_async(*args: Any, **kwargs: Any) -> Any:
+            return _one_per_row(function, await function(*args, **kwargs), kwargs)
+
+        return _named(checked_async, function)
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        return _one_per_row(function, function(*args, **kwargs), kwargs)
+
+    return _named(checked, function)
+
+
+def _named(wrapper: RewardFunc, function: Any) -> RewardFunc:
+    """TRL logs a reward under its `__name__`, which objects and partials lack."""
+    inner = getattr(function, "func", function)
+    wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
+    return wrapper
+
+
+def _one_per_row(function: RewardFunc, rewards: Any, given: dict[str, Any]) -> list[float | None]:
+    """The rewards as plain floats; bools, NumPy's numbers and tensors of one row each are numbers too."""
+    name = f"Reward function '{getattr(function, '__name__', type(function).__name__)}'"
+    rule = f"one number per completion, finite and at most {LARGEST_REWARD:g} in size, or None for a row without one"
+    if not hasattr(rewards, "__iter__") or isinstance(rewards, str | bytes | dict) or getattr(rewards, "ndim", 1) == 0:
+        raise RewardError(f"{name} returned {_short(rewards)} for the whole batch; it must return {rule}.")
+    found = [_unpacked(reward) for reward in rewards]
+    rows = len(given["completions"]) if "completions" in given else len(found)
+    if len(found) != rows:
+        raise RewardError(f"{name} returned {len(found)} rewards for {rows} rows; it must return {rule}.")
+    for row, reward in enumerate(found):
+        if reward is not None and not (isinstance(reward, int | float) and abs(reward) <= LARGEST_REWARD):
+            raise RewardError(f"{name} returned {_short(reward)} for row {row} of the batch; it must return {rule}.")
+    return [None if reward is None else float(reward) for reward in found]
+
+
+def _unpacked(reward: Any) -> Any:
+    """A number of NumPy or torch as Python's own."""
+    return reward.item() if getattr(reward, "ndim", None) == 0 else reward
+
+
+def _short(value: Any) -> str:
+    shape = f" of shape {tuple(value.shape)}" if getattr(value, "shape", ()) else ""
+    text = f"{value:g}" if isinstance(value, float) else repr(value)
+    return f"{type(value).__name__}{shape}" if shape or len(text) > 40 else text

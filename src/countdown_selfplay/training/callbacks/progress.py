@@ -1,8 +1,9 @@
 """How a run is watched while it trains: a bar that shows the curriculum at a glance, columns in a notebook, or a line
-a round where there is no bar."""
+a round where there is no bar; and alerts of a tracker that has them."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,8 @@ from ...evaluation.terminal import duration
 
 if TYPE_CHECKING:
     from transformers.utils.notebook import NotebookProgressCallback
+
+logger = logging.getLogger(__name__)
 
 _NARROW = 110  # columns below which the bar leaves out its rate and the time that is over
 _SHORT = "{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
@@ -159,3 +162,16 @@ def scores_text(logs: Mapping[str, Any]) -> str:
     """ "pass@1 0.350, pass@4 0.620" of an evaluation, else ""; of its rungs the ladder alone."""
     scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_pass@")}
     return ", ".join(f"{name} {value:.3f}" for name, value in scores.items() if "/rung_" not in name)
+
+
+def alert(args: Any, main: bool, title: str, text: str, level: str = "warn") -> None:
+    """On the main process, where `report_to` names trackio and its run has begun: an alert beside its curves (level:
+    info, warn or error). Nothing elsewhere: wandb and tensorboard have the metrics, and the warning is in the log."""
+    trackio = sys.modules.get("trackio")  # the tracker's callback has imported it
+    if trackio is None or "trackio" not in args.report_to or not main:
+        return
+    try:
+        if trackio.context_vars.current_run.get() is not None:
+            trackio.alert(title=title, text=text, level=trackio.AlertLevel(level))
+    except Exception as error:  # an old version without alerts, a lost server: neither may stop a rollback
+        logger.warning("trackio took no alert (%s: %s).", type(error).__name__, error)

@@ -1,5 +1,5 @@
-"""The run folder: run.json, metrics.jsonl and samples.jsonl, from which reports are made, and the report of a run that
-is still training."""
+"""The run folder: run.json, metrics.jsonl and samples.jsonl, from which reports are made, evaluation.json, and the
+report of a run that is still training."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import platform
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from transformers import TrainerCallback
@@ -23,6 +22,7 @@ from ...contract.metric import Metric, as_json
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, read_lines, write_atomically
 from ...errors import DataError
+from ...evaluation.summary import write_evaluation
 from ...packages import CALLED, absent_package, attribute_of
 from ...statistics.solved import CumulativeSolveRate
 from ..book import HISTOGRAM, Book
@@ -39,7 +39,7 @@ def describe_run(
     metrics: Iterable[Metric],
     resumed: Path | None = None,
     step: int = 0,
-    changed: Mapping[str, Any] = MappingProxyType({}),
+    changed: Mapping[str, Any] | None = None,
 ) -> None:
     """Write run.json. A resume leaves start and command, and adds an entry to `resumes`: from which checkpoint
     (written after round `step`), by which command, and the `changed` settings as [before, now]; `config` is the one
@@ -49,7 +49,7 @@ def describe_run(
     kept = {name: before[name] for name in ("started", "command") if name in before}
     resumes = before.get("resumes", [])
     if resumed is not None:
-        entry = {"at": _now(), "from": str(resumed), "step": step, "changed": dict(changed)}
+        entry = {"at": _now(), "from": str(resumed), "step": step, "changed": changed}
         by = {"command": command} if (command := command_line(sys.argv)) else {}
         resumes = [*resumes, entry | by]
     declared = {metric.name: as_json(metric) for metric in metrics}
@@ -121,7 +121,8 @@ _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
 
 def record_of(step: int, logs: dict[str, Any]) -> dict[str, Any]:
     """A line of metrics.jsonl: what is finite of a log."""
-    return {"step": step, **{k: v for k, v in logs.items() if _finite(v)}}
+    finite = {k: v for k, v in logs.items() if v is not None and not (isinstance(v, float) and not math.isfinite(v))}
+    return {"step": step, **finite}
 
 
 def _now() -> str:
@@ -156,10 +157,6 @@ class RunFolder(TrainerCallback):
     on_train_end = on_save
 
 
-def _finite(value: Any) -> bool:
-    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
-
-
 class ReportEvery(TrainerCallback):
     """Rewrites report.html at the first log after every `rounds` rounds. It samples nothing: the trajectory stays."""
 
@@ -187,3 +184,69 @@ def report_line(folder: Path) -> str:
     if (package := absent_package(CALLED["write_report"])) is not None:
         return f"No report.html: the package countdown_selfplay.{package}, which writes it, is not installed."
     return f"Report: {report_of(folder)}"
+
+
+class BeforeAfter(TrainerCallback):
+    """Takes each evaluation of a trainer, for its log and, the first and the last one, evaluation.json. Until `train`
+    begins nothing is written: whether it starts a run, which moves an earlier one of the folder aside, or resumes that
+    one, is known only then, and trackers have no folder yet."""
+
+    def __init__(self, log: Callable[[dict[str, float]], None]) -> None:
+        self.log = log
+        self.begun = False
+        self.waiting: list[dict[str, float]] = []
+        self.before: dict[str, Any] = {}
+        self.after: dict[str, Any] = {}
+
+    def take(self, args: Any, state: Any, metrics: dict[str, float], figures: dict[str, Any] | None) -> None:
+        """`figures`: the provers', as evaluation.json holds them; None of problems that are not the run's own."""
+        start = state.global_step == 0
+        if start and not self.begun:
+            self.waiting.append(metrics)
+        else:
+            self.log(metrics)
+        if figures is None:
+            return
+        if start:
+            self.before = self.before or figures
+        else:
+            self.after = figures
+        if self.begun or not start:
+            self._write(args, state)
+
+    def start(self) -> None:
+        """A run begins; of a trainer that has played one before from weights that were not measured."""
+        if self.begun:
+            self.before = {}
+        self.after = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        waiting, self.waiting, self.begun = self.waiting, [], True
+        if state.global_step == 0:  # a resume has the line of step 0 in its log
+            for metrics in waiting:
+                self.log(metrics)
+            self._write(args, state)
+
+    def _write(self, args: Any, state: Any) -> None:
+        """The run's first evaluation is that of its file, if this process resumed it; figures of other problems, or of
+        another number of answers, are not paired with these."""
+        if not state.is_world_process_zero:
+            return
+        folder = Path(args.output_dir)
+        written = _before_in(folder / "evaluation.json") if state.global_step else {}
+        before = next((one for one in (written, self.before) if one and _pairs(one, self.after)), {})
+        if before:
+            write_evaluation(folder, before, self.after)
+
+
+def _before_in(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json_file(path, before=dict)["before"]) if path.is_file() else {}
+    except DataError:
+        return {}
+
+
+def _pairs(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether the provers answered the same problems as often."""
+    a, b = before.get("prover", {}), after.get("prover", {})
+    return not b or all(a.get(name) == b[name] for name in ("keys", "n"))

@@ -223,7 +223,7 @@ def of_iteration(values: Sequence[Any], iteration: int) -> Any:
 def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
     """ConfigError unless the settings are for this game and domain: each of the game's roles plays or is left out, and
     those that it cannot do without play."""
-    from ...training.states import check_state
+    from ...training.checkpoints import check_state
 
     kinds, algorithm, roles = settings.kinds, settings.algorithm, list(game.roles)
     if set(kinds) - set(roles):
