@@ -1,4 +1,4 @@
-# Tests: config/rules.py, config/run_rules.py, config/ranges.py, config/fields.py, config/settled.py, config/flat.py
+# Tests: config/rules.py, config/run_rules.py, config/ranges.py, config/fields.py, config/settled.py
 """Every cross-field rule: the message names field, value, rule and cure, before any model is loaded."""
 
 import copy
