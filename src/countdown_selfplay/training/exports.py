@@ -54,11 +54,12 @@ class Exports:
         self._bases: set[Path] = set()
         """Folders of bases that this run has written: nothing trains them."""
 
-    def write(self, folder: Path, state: Mapping[str, Any] | None = None) -> list[Path]:
+    def write(self, folder: Path) -> list[Path]:
         """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for
-        their weights may have to be gathered (`state`: they have been); the main one writes and returns the
-        folders."""
-        state = self.engine.full_state() if state is None else state
+        their weights may have to be gathered; the main one writes and returns the folders."""
+        return self._written(folder, self.engine.full_state())
+
+    def _written(self, folder: Path, state: Mapping[str, Any] | None) -> list[Path]:
         self._write_bases(folder, state)
         names = self._names if self.processes.main else ()
         return [self._write(name, folder / inner_name(name), folder, state) for name in names]
@@ -71,7 +72,7 @@ class Exports:
         """As `write`, and load each export again. (folder, words about it, does it hold the policy?) of each, on all
         processes."""
         state = self.engine.full_state()
-        pairs = zip(self._names, self.write(folder, state), strict=False)  # the main process writes
+        pairs = zip(self._names, self._written(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
 
     def _loaded(self, name: str, folder: Path, state: Mapping[str, Any] | None) -> tuple[Path, str, bool]:
