@@ -54,6 +54,8 @@ class Run:
     start: str | None = None
 
 
+NEW_NAMES = {"conjecturer_model_name_or_path": "conjecturer_model"}
+"""Settings that recipes had before the settings of roles were fields."""
 ANCHORS, FEW, LABELS, GAME = (f"data/{name}.jsonl" for name in ("anchors", "few", "labels", "game"))
 LADDER = {"operands": [3, 4, 5, 6], "eval_problems": 16, "eval_rungs": [3, 4], "eval_dataset_name": None}
 NO_CONJECTURER = {"conjecturer_players": 0, "conjecturer_sequences_per_step": None, "conjecturer_model": None}
@@ -101,7 +103,7 @@ RUNS = {
         "pool",
         {
             "model_name_or_path": "tiny",
-            "conjecturer_model": "tiny",
+            "conjecturer_model_name_or_path": "tiny",
             "dataset_name": ANCHORS,
             "proposer_kwargs": {"start": [3, 3], "low": 0.2, "high": 0.7, "floor": 2, "ceiling": 4, "min_valid": 6},
         },
@@ -358,6 +360,8 @@ def main() -> int:
                 tree = base if side == "base" else head
                 if renamed and side == "head":
                     settings = convert(settings)
+                if not (tree / "src" / "countdown_selfplay" / "config" / "flat.py").exists():
+                    settings = {NEW_NAMES.get(name, name): value for name, value in settings.items()}
                 found = before if "error" in before else play(tree, RUNS[run], settings, place)
                 played[side, run] = found, time.perf_counter() - begin
             return played[side, run]
