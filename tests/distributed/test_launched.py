@@ -17,7 +17,7 @@ def test_one_process_in_the_place_of_two_is_refused_before_anything_is_written(t
     launch = ["-m", "accelerate.commands.accelerate_cli", "launch", "--num_processes", "2", "--cpu"]
     done = started([*launch, PROGRAM, "--output_dir", str(tmp_path / "run"), "--max_steps", "1"])
     assert done.returncode != 0
-    said = [line for line in done.stderr.splitlines() if "countdown_selfplay.errors.ConfigError: " in line]
+    said = [line for line in done.stderr.splitlines() if "joint_rloo.py: error: " in line]
     assert len(said) == 1 and "was asked for 2 processes and has started one" in said[0]
     assert f"ACCELERATE_USE_CPU=true accelerate launch --multi_gpu --num_processes 2 {PROGRAM}" in said[0]
     assert not (tmp_path / "run").exists()
