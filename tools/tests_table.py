@@ -3,7 +3,7 @@
     python -m tools.tests_table training/round.py tools/readme.py    # a line a test file, for pytest
     python -m tools.tests_table                                      # all
 
-The first line of tests/.../test_X.py reads `# Tests: training/round.py, training/round.py`: files of the package, or
+The first line of tests/.../test_X.py reads `# Tests: training/round.py, training/plan.py`: files of the package, or
 of the repository (`tools/readme.py`, `README.md`), that the file is there for. What a test only uses is not named.
 """
 

@@ -1,4 +1,4 @@
-"""Optimizer groups, schedules and clips per role."""
+"""Optimizer groups and schedules per role."""
 
 from __future__ import annotations
 

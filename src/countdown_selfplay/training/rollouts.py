@@ -3,7 +3,6 @@ episodes, and the table of `log_completions`."""
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,22 +57,15 @@ class Rollouts:
     def __post_init__(self) -> None:
         self.in_moves = in_moves(self.domain)
 
-    @functools.cached_property
-    def overrides(self) -> dict[str, dict[str, Any]]:
-        """By role, the attributes of TRL's trainer that hold its settings while it samples."""
-        trl, turns = self.trl, self.turns
-        asked = {role: sampling_of(turns.args, own, turns.stops(role)) for role, own in turns.roles.items()}
-        plain, ends = trl.generation_kwargs, trl.eos_token_ids
-        return {role: _trl.sampling_overrides(plain, ends, how) for role, how in asked.items()}
-
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
         samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
-        trl = self.trl
+        trl, turns = self.trl, self.turns
+        sampling = sampling_of(turns.args, turns.roles[role], turns.stops(role))
         swapped = {
             "num_generations": n,
-            **self.overrides[role],
+            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling),
             **self.sampler.begin(role, trl.state.global_step),
             "_metrics": self.book.collected[role],
             "_logs": _trl.empty_logs(),

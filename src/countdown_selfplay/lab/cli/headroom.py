@@ -39,7 +39,7 @@ def parse(argv: list[str]) -> tuple[HeadroomArguments, JointSelfPlayConfig, Mode
 def main(argv: list[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     asked, training, model = parse(argv)
-    check_starts(model.model_name_or_path, training.role("conjecturer").model)
+    check_starts(model.model_name_or_path, *(player.model for player in training.all_roles.values()))
     domain_from(training)  # what it refuses is said before a folder is made
     from ...training.run import quiet_loading
     from ...training.run_lock import run_lock

@@ -8,8 +8,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
-
 from ...contract.game import LARGEST_REWARD
 from ...countdown import DEFAULT_RULES, Rules, problem_from_row, verify
 from ...errors import DataError, RewardError
@@ -93,7 +91,9 @@ def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rul
     give every bare answer 0). rules: None if the domain has none."""
     functions = list(reward_funcs) if isinstance(reward_funcs, list | tuple) else [reward_funcs]
     functions = [make_countdown_reward(rules) if f is countdown_reward and rules else f for f in functions]
-    return [_checked(f) if callable(f) and not isinstance(f, torch.nn.Module) else f for f in functions]
+    from torch.nn import Module  # the reward itself needs no torch
+
+    return [_checked(f) if callable(f) and not isinstance(f, Module) else f for f in functions]
 
 
 def _checked(function: RewardFunc) -> RewardFunc:
