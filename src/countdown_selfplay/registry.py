@@ -52,6 +52,7 @@ REPLACED = {
     "samples_per_round": "problems_per_round and proposals_per_round",
     **{f"{kind}_{old}": new for kind, new in _SIZES.items() for old in ("micro_batches", "samples_per_round")},
     "questions": "problems_per_round",
+    "conjecturer_model_name_or_path": "conjecturer_model",
 }
 """Settings of earlier versions, and those that say the same."""
 

@@ -15,7 +15,7 @@ from tests.cli.test_recipes_played import ROOT
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli import solve_rates
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipe_fields
+from countdown_selfplay.config.recipes import recipe_fields, spread
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
 from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
@@ -74,7 +74,7 @@ def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_a
     shutil.copytree(TINY_MODEL_PATH, run / "prover")
     args = JointSelfPlayConfig.from_recipe("tiny/rloo", output_dir=str(run), use_cpu=True)
     domain = domain_from(args)
-    config = {**args.to_dict(), "temperature": 0.7, "eval_preset": "joint_rloo"}
+    config = {**spread(args.to_dict()), "temperature": 0.7, "eval_preset": "joint_rloo"}
     (run / "run.json").write_text(json.dumps({"name": "run", "config": config, "rules": domain.rules.to_dict()}))
     seen = {}
     monkeypatch.setattr(solve_rates, "collect", lambda *given, **sampling: seen.update(given=given, **sampling) or 0.5)

@@ -135,6 +135,8 @@ ROWS = [
     row("operands=[1]", config, operands=[1]),
     row("target_low=50 target_high=20", config, target_low=50, target_high=20),
     row("frontier_low=0.8 frontier_high", config, frontier_low=0.8, frontier_high=0.7),
+    row("game=3", config, game=3),
+    row("=conjecturer_model_name_or_path =conjecturer_model.", config, conjecturer_model_name_or_path="x"),
     row("anchor_fraction=half", config, anchor_fraction="half"),
     row("shuffled_rewards=yes", config, shuffled_rewards="yes"),
     # a value in a list of them

@@ -54,6 +54,11 @@ def test_a_recipe_is_named_by_config_or_recipe_and_a_file_lies_over_it(tmp_path,
     assert read("--model_name_or_path", "some/model")[1].operands == [3, 4]  # no recipe
     (tmp_path / "own.yaml").write_text("recipe: tiny/ladder\nprover_beta: 0.5\n")
     assert read("--config", str(tmp_path / "own.yaml"), "--beta", "0.25")[2].role("prover").beta == 0.25
+    nothing = '{"prover": {"learning_rate": null}}'  # of the recipe, 1e-4
+    assert read("--roles", nothing)[2].role("prover").learning_rate == args.learning_rate == 1e-6
+    with pytest.raises(SystemExit, match="2"):
+        read("--recipe", "--dry_run")  # the next flag is not its name
+    assert "`--recipe` needs the name of a recipe" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         read("--prover_top_k", "3")
     assert ended.value.code == 2

@@ -11,6 +11,7 @@ from trl import GRPOConfig
 
 from ..games import check_game, game_class
 from . import rules
+from .ranges import check_numbers
 from .recipes import check_names, recipe_fields
 from .roles import FLAT, FLAT_FIELDS, parsed_roles, typed_setting
 from .settings import SelfPlaySettings
@@ -32,6 +33,7 @@ class JointSelfPlayConfig(SelfPlaySettings):
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         self._join_roles()
         self._set_kinds()
         rules.before_trl(self)
@@ -52,6 +54,7 @@ class JointSelfPlayConfig(SelfPlaySettings):
         """Put the settings of roles that were given as fields into `roles`, and remember how they were written."""
         given = parsed_roles(self.roles)
         self.asked = tuple(given)
+        given = {kind: {s: value for s, value in own.items() if value is not None} for kind, own in given.items()}
         self.written = {(kind, s): f"roles.{kind}.{s}" for kind, own in given.items() for s in own}
         for name, (kind, setting) in FLAT_FIELDS.items():
             if (value := getattr(self, name)) is not None:

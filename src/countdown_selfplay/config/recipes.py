@@ -90,6 +90,8 @@ def chain(
 ) -> list[tuple[Path, dict[str, Any]]]:
     """The files of a recipe and of those that it begins with (`recipe:`), each with its settings, its own first.
     `known`: by name; `read`: the settings of a file. ConfigError where the last begins with an earlier one."""
+    if not isinstance(name, str):
+        raise ConfigError(f"`recipe` ({name}) must be a text.")
     names: list[str] = []
     found: list[tuple[Path, dict[str, Any]]] = []
     base: str | None = name

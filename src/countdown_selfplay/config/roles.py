@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from ..options import help_of, hints_of, option, typed
+from ..options import Range, help_of, hints_of, option, typed
 from ..registry import nearest
-from .ranges import check_number
+from .ranges import RANGES, check_number
 
 FLAT = ("prover", "conjecturer")
 """Kinds of roles whose common settings are fields too (`prover_learning_rate`)."""
@@ -139,7 +139,7 @@ def role_option(kind: str, setting: str) -> Any:
     """The field of the configuration for a role's setting; None: it is not given."""
     text = help_of(FIELDS[setting])
     usual = f" Default: {FIELDS[setting].default}." if setting == "objective" else ""
-    return option(None, text.replace("{role}", kind) + usual, free=text.free)
+    return option(None, text.replace("{role}", kind) + usual, RANGES.get(setting, Range()), free=text.free)
 
 
 @dataclass
@@ -205,7 +205,7 @@ def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
     for kind, settings in found.items():
         if not isinstance(settings, Mapping | None):
             raise ConfigError(f"`roles.{kind}` ({settings!r}) must map settings to values, such as {{players: 4}}.")
-        roles[str(kind)] = {name: value for name, value in (settings or {}).items() if value is not None}
+        roles[str(kind)] = dict(settings or {})
         for name in settings or {}:
             if name not in FIELDS:
                 raise ConfigError(

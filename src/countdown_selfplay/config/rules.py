@@ -19,7 +19,6 @@ from .changes import NEVER, PARTS, allowed_names, plain_name
 from .countdown_fields import CountdownArguments
 from .generation_rules import check_generation, outlast_servers
 from .part_rules import check_fill, check_parts, check_placebo, check_problems, check_stops
-from .ranges import check_numbers
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS
 from .settings import SelfPlaySettings
@@ -167,7 +166,6 @@ _UNSUPPORTED = ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "r
 
 def before_trl(config: SelfPlaySettings) -> None:
     """Rules that must hold before TRL derives its batch sizes from the fields."""
-    check_numbers(config)
     check_reporters(config)
     check_kinds(config)
     check_players(config)

@@ -272,8 +272,8 @@ class SelfPlaySettings(
         return json_object("game_kwargs", self.game_kwargs, '{"eta": 0.25}')
 
     def to_dict(self) -> dict[str, Any]:
-        """As TrainingArguments, with Countdown's arguments by their names, a role's settings under their field where
-        they have one, and without those of roles and games that the run does not have."""
+        """As TrainingArguments, with all of Countdown's `domain_kwargs`, a role's settings under the field that they
+        have, and without those of roles and games that the run does not have."""
         absent = {name for name, (kind, _) in FLAT_FIELDS.items() if kind not in self.kinds}
         absent |= frozenset() if self.from_settings else GAME
         found = {name: value for name, value in super().to_dict().items() if name not in absent}
@@ -285,5 +285,5 @@ class SelfPlaySettings(
             roles |= {kind: own} if own else {}
         found["roles"] = roles or None
         if self.domain == "countdown":
-            found |= {**vars(self.countdown), "domain_kwargs": None}
+            found["domain_kwargs"] = vars(self.countdown)
         return found

@@ -70,13 +70,13 @@ def read_sources(
             flags["recipe"] = [named]
         else:
             found.path, found.written = named, read_settings(named, list(known))
+    if flags.get("recipe") == []:
+        raise ConfigError("`--recipe` needs the name of a recipe, such as tiny/default.")
     asked, found.argv = flags.pop("recipe", None), without(found.argv, "--recipe")
     found.recipe = asked[0] if asked else found.written.pop("recipe", None)
     if found.recipe is None and found.path is None and (with_model or "model_name_or_path" not in flags):
         found.recipe = usual
     if found.recipe is not None:
-        if not isinstance(found.recipe, str):
-            raise ConfigError(f"`recipe` ({found.recipe}) must be a text.")
         read = chain(found.recipe, known, lambda path: read_settings(str(path), list(known)))
         found.shipped = [(str(path), settings) for path, settings in reversed(read)]
     return found
@@ -100,7 +100,7 @@ def without(argv: list[str], flag: str) -> list[str]:
     kept, skip = [], False
     for argument in argv:
         name, equals, _ = argument.partition("=")
-        if name != flag and not skip:
+        if name != flag and (not skip or argument.startswith("--")):
             kept.append(argument)
         skip = name == flag and not equals
     return kept

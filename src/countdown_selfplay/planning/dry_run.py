@@ -15,8 +15,8 @@ from trl import ModelConfig, get_peft_config
 from ..asking import prompt_ids
 from ..config import JointSelfPlayConfig, Role
 from ..config.countdown_fields import CountdownArguments
-from ..config.recipes import COUNTDOWN
-from ..config.roles import FLAT_FIELDS
+from ..config.recipes import COUNTDOWN, spread
+from ..config.roles import FLAT_FIELDS, usual
 from ..config.run_rules import refusal
 from ..config.script import JointScriptArguments
 from ..config.starts import check_starts
@@ -219,8 +219,9 @@ def changed(settings: Any) -> list[tuple[str, str]]:
     }
     values = vars(settings)
     if isinstance(settings, JointSelfPlayConfig):
-        written = settings.to_dict()
+        written = spread(settings.to_dict())
         values = values | {name: written.get(name) for name in (*FLAT_FIELDS, *COUNTDOWN, "domain_kwargs", "roles")}
+        defaults |= {name: usual(setting) for name, (_, setting) in FLAT_FIELDS.items() if setting == "objective"}
     for name, default in defaults.items():
         value, default = values.get(name), None if default is MISSING else default
         shown = value is None or isinstance(value, str | int | float | bool | list | tuple | dict)

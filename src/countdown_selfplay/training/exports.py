@@ -20,6 +20,7 @@ from yaml import YAMLError
 
 from ..asking import generation_settings, sampling_of
 from ..config import JointSelfPlayConfig
+from ..config.recipes import spread
 from ..countdown import CountdownDomain, Problem
 from ..data.jsonl import json_file
 from ..data.run_files import ROLES_FILE, holds_model, numbered_folders, write_atomically
@@ -124,7 +125,7 @@ class Exports:
         if base := policies.base_beside(name):
             name_base(target, str(run / base))
         self.tokenizer.save_pretrained(target)
-        described = {"config": self.args.to_dict(), "domain": self.domain.to_dict()}
+        described = {"config": spread(self.args.to_dict()), "domain": self.domain.to_dict()}
         (target / "README.md").write_text(role_card(target, described), encoding="utf-8")
         return target
 

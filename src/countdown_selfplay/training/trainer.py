@@ -19,6 +19,7 @@ from trl import GRPOTrainer
 from .. import _trl
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
+from ..config.recipes import spread
 from ..config.rules import check_domain
 from ..config.run_rules import check_progress, refuse_unsupported
 from ..contract.domain import OpenDomain
@@ -140,7 +141,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.solve_rate = CumulativeSolveRate(sorted(set(listed)))
         given = dict(domain=None if domain is None and args.domain == "countdown" else self.domain)
         given |= dict(reward_funcs=reward_funcs, objectives=objectives, conjecturer_reward=conjecturer_reward)
-        config = {name: value for name, value in args.to_dict().items() if name != "domain"}
+        config = {name: value for name, value in spread(args.to_dict()).items() if name != "domain"}
         settings = run_settings(config, listed, self.held_out, given | dict(peft_config=peft_config))
         tokenizer = load_tokenizer(model, args.trust_remote_code) if processing_class is None else processing_class
         tokenizer = ready_tokenizer(args, self.domain, anchors.rows, tokenizer)

@@ -44,8 +44,9 @@ def test_fields_and_roles_are_two_ways_to_write_the_same():
     assert one.role("prover").beta == other.role("prover").beta == 0.25
     assert (one.field_of("prover", "beta"), other.field_of("prover", "beta")) == ("prover_beta", "roles.prover.beta")
     assert dataclasses.replace(other, prover_beta=0.5).role("prover").beta == 0.5
-    rare = config(roles={"prover": {"top_k": 5}}).to_dict()
-    assert rare["roles"] == {"prover": {"top_k": 5}} and joint_config(**rare).role("prover").top_k == 5
+    rare = config(roles={"prover": {"top_k": 5}}, operands=[3]).to_dict()
+    assert rare["roles"] == {"prover": {"top_k": 5}} and JointSelfPlayConfig(**rare).role("prover").top_k == 5
+    assert JointSelfPlayConfig(**rare).to_dict() == rare and rare["domain_kwargs"]["operands"] == [3]
 
 
 def test_countdowns_arguments_have_their_names_in_recipes_and_their_mapping_in_the_config():

@@ -18,6 +18,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from ...config.recipes import spread
 from ...contract.metric import Metric, as_json
 from ...data.jsonl import json_file
 from ...data.run_files import append_lines, read_lines, write_atomically
@@ -53,7 +54,7 @@ def describe_run(
         by = {"command": command} if (command := command_line(sys.argv)) else {}
         resumes = [*resumes, entry | by]
     declared = {metric.name: as_json(metric) for metric in metrics}
-    write_description(args, args.to_dict(), domain, **kept, counts="rounds", metrics=declared, resumes=resumes)
+    write_description(args, spread(args.to_dict()), domain, **kept, counts="rounds", metrics=declared, resumes=resumes)
 
 
 def _before(path: Path) -> dict[str, Any]:
