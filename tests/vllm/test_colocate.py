@@ -125,7 +125,7 @@ def test_stop_strings_end_tokens_and_the_length_are_the_roles_own(tmp_path):
     trainer = build(tmp_path, max_steps=1, conjecturer_max_completion_length=3)
     domain = trainer.domain
     stops = {"prover": ["*"], "conjecturer": None}
-    object.__setattr__(domain, "stop_strings", stops.get)
+    object.__setattr__(trainer.sampler.turns, "stops", stops.get)
     problems = trainer_problems(trainer)
     played = trainer.round_loop.begin([])
     result = played.sample("prover", [domain.prove_row(p) for p in problems], 4, problems)
