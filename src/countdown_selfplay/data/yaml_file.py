@@ -21,8 +21,8 @@ def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
     whose names are no files."""
     if not Path(path).is_file():
         raise ConfigError(
-            f"There is no config file '{path}'; pass a YAML file, or --recipe with a name that `countdown-selfplay "
-            f"recipes` lists.{suggestion(path, list(recipes))}"
+            f"There is no config file '{path}'; pass a YAML file, or a name that `countdown-selfplay recipes` "
+            f"lists.{suggestion(path, list(recipes))}"
         )
     content = read_yaml(path)
     if not isinstance(content, dict):

@@ -51,7 +51,7 @@ class PlayedRound:
         return [name for name, settings in self.roles.items() if settings.kind == kind]
 
     def slots(self, kind: str) -> int:
-        return self.args.proposals_per_round if kind == "conjecturer" else self.args.problems_per_round
+        return self.args.slots(kind)
 
     def group(self, role: str) -> int:
         return self._settings(role).num_generations
