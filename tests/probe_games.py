@@ -79,7 +79,7 @@ class Symbolic(BaseProposer):
     def propose(self, round, anchors):
         self.arm = (self.pulled + int(np.argmax(self.rate_3))) % 3
         problems = round.domain.random(2 + self.arm, round.seed("symbolic"), round.held_out)
-        return [Proposal(problem, asked=self.arm) for problem in problems]
+        return [Proposal(problem, request=self.arm) for problem in problems]
 
     def learn(self, round, outcome):
         rates = [outcome.solve_rate_P[i] for i in outcome.problem_of if i is not None]

@@ -43,20 +43,20 @@ def cache_name() -> str:
 def moved_names() -> tuple[str, ...]:
     """What of the tables is not where it should be, a phrase each."""
     named = {"GenerationMixin": GenerationMixin, "Cache": transformers.Cache}
-    found = []
+    missing = []
     for path, wanted in TAKEN.items():
         owner, _, name = path.partition(".")
         called = getattr(named[owner], name, None) if name else StopStringCriteria
         lost = [] if called is None else [p for p in wanted if p not in inspect.signature(called).parameters]
-        found += [f"`{path}` is gone"] * (called is None) + [f"`{path}` takes no {p}" for p in lost]
-    own = getattr(GenerationMixin, "_sample", None)
-    if own is None or tuple(inspect.signature(own).parameters)[1 : 1 + len(LOOP)] != LOOP:
-        found.append(f"`GenerationMixin._sample` does not take ({', '.join(LOOP)})")
+        missing += [f"`{path}` is gone"] * (called is None) + [f"`{path}` takes no {p}" for p in lost]
+    sample_loop = getattr(GenerationMixin, "_sample", None)
+    if sample_loop is None or tuple(inspect.signature(sample_loop).parameters)[1 : 1 + len(LOOP)] != LOOP:
+        missing.append(f"`GenerationMixin._sample` does not take ({', '.join(LOOP)})")
     if not cache_name():
-        found.append(f"`GenerationMixin.prepare_inputs_for_generation` takes no {' or '.join(CACHE_NAMES)}")
+        missing.append(f"`GenerationMixin.prepare_inputs_for_generation` takes no {' or '.join(CACHE_NAMES)}")
     source = inspect.getsource(GenerationMixin._prepare_special_tokens)
-    found += [f"`generate` sets no `{name}`" for name in SET_BY_GENERATE if f".{name} =" not in source]
+    missing += [f"`generate` sets no `{name}`" for name in SET_BY_GENERATE if f".{name} =" not in source]
     for one, names in ((PreTrainedModel, OF_MODELS), (PreTrainedConfig, OF_CONFIGS)):
         text = inspect.getsource(one)
-        found += [f"`{one.__name__}.{name}` is gone" for name in names if name not in text]
-    return tuple(found)
+        missing += [f"`{one.__name__}.{name}` is gone" for name in names if name not in text]
+    return tuple(missing)

@@ -76,12 +76,12 @@ RESUMED_BY = "_load_from_checkpoint"
 def check_seam() -> None:
     """ConfigError, in one sentence that names what moved, if the TRL or the Transformers at hand is not one that this
     library can drive; of an older TRL whose names all stand where they should, the version."""
-    found = moved_names(GRPOTrainer, _source(GRPOTrainer), _source(Trainer))
+    lost = moved_names(GRPOTrainer, _source(GRPOTrainer), _source(Trainer))
     old = tuple(map(int, re.findall(r"\d+", trl.__version__)[:2])) < OLDEST
-    if found or old:
+    if lost or old:
         floor = ".".join(map(str, OLDEST))
-        shown = found[:3] + ([f"and {len(found) - 3} more"] if len(found) > 3 else [])
-        why = "; ".join(shown) if found else f"it is older than {floor}, the first one that is tested"
+        shown = lost[:3] + ([f"and {len(lost) - 3} more"] if len(lost) > 3 else [])
+        why = "; ".join(shown) if lost else f"it is older than {floor}, the first one that is tested"
         raise ConfigError(
             f"TRL {trl.__version__} does not fit this version of countdown-selfplay: {why}; install another one, such "
             f'as `pip install "trl=={floor}.*"`.'
@@ -91,26 +91,28 @@ def check_seam() -> None:
 def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
     """What of the seam is not where it should be, a phrase each. `trainer`: GRPOTrainer, whose file is `source`;
     `base_source`: that of the Trainer. Without a source ("") nothing is said of what only it can show."""
-    found = [phrase for path, wanted in IMPORTED.items() if (phrase := _moved_import(path, wanted))]
+    missing = [phrase for path, wanted in IMPORTED.items() if (phrase := _moved_import(path, wanted))]
     for wanted_by, exact in ((OVERRIDDEN, True), (CALLED, False)):
         for name, wanted in wanted_by.items():
             taken = _parameters(getattr(trainer, name, None))
             if taken is None:
-                found.append(f"`GRPOTrainer.{name}` is gone")
+                missing.append(f"`GRPOTrainer.{name}` is gone")
             elif (taken if exact else taken[: len(wanted)]) != wanted:
-                found.append(f"`GRPOTrainer.{name}` takes ({', '.join(taken[1:])}) and not ({', '.join(wanted[1:])})")
+                missing.append(
+                    f"`GRPOTrainer.{name}` takes ({', '.join(taken[1:])}) and not ({', '.join(wanted[1:])})"
+                )
     if source:
         attributes = [name for name in (*ATTRIBUTES, *SAMPLING_SWITCHES) if f"self.{name}" not in source]
-        found += [f"`GRPOTrainer.{name}` is gone" for name in attributes]
+        missing += [f"`GRPOTrainer.{name}` is gone" for name in attributes]
         logs = [name for name in COMPLETION_LOGS if f'self._logs["{name}"]' not in source]
-        found += [f"`GRPOTrainer._logs` has no '{name}'" for name in logs]
+        missing += [f"`GRPOTrainer._logs` has no '{name}'" for name in logs]
         keys = [key for key in ROLLOUT_KEYS if f'"{key}"' not in source]
-        found += [f"`_generate_and_score_completions` returns no '{key}'" for key in keys]
+        missing += [f"`_generate_and_score_completions` returns no '{key}'" for key in keys]
     if base_source:
         lost = [name for name in LOSS_SINCE_LOG if f"self.{name} = " not in base_source]
         lost += [] if f"def {RESUMED_BY}(" in base_source else [RESUMED_BY]
-        found += [f"`Trainer.{name}` of Transformers is gone" for name in lost]
-    return found
+        missing += [f"`Trainer.{name}` of Transformers is gone" for name in lost]
+    return missing
 
 
 def _moved_import(path: str, wanted: tuple[str, ...]) -> str:

@@ -95,9 +95,9 @@ def shared_of(config: Mapping[str, Any]) -> dict[str, Any]:
 def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, Any]:
     """`generation_kwargs` as a dict. ConfigError unless all of it acts in every sampling loop of a run, with the field
     for what has one: a name there overrides no field, for a role, an evaluation and a record would not know of it."""
-    found = json_object("generation_kwargs", given, '{"suppress_tokens": [5]}')
+    parsed = json_object("generation_kwargs", given, '{"suppress_tokens": [5]}')
     known = UNDER_VLLM if backend in ("vllm", "vllm_server") else tuple(GENERATION_KWARGS)
-    for name, value in found.items():
+    for name, value in parsed.items():
         if name in _FIELD_OF:
             raise ConfigError(
                 f"`generation_kwargs` must not hold {name} ({value}): it follows from {_FIELD_OF[name]}; set that."
@@ -113,7 +113,7 @@ def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, 
         except Exception as error:  # whatever a processor of Transformers makes of a wrong value
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise ConfigError(f"`generation_kwargs` holds {name} ({value!r}), which cannot be: {first}") from None
-    return found
+    return parsed
 
 
 def check_token_ids(given: Mapping[str, Any], count: int) -> None:
@@ -133,9 +133,9 @@ def check_token_ids(given: Mapping[str, Any], count: int) -> None:
 def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, Any]:
     """How a run asks a player: values for all names of asking.DEFAULTS. `role`: its Role; `stops`: the texts that end
     its samples."""
-    own = {name: getattr(role, name) for name in ("temperature", "top_p", "top_k")}
-    own |= {"max_new_tokens": role.max_completion_length, "stop_strings": list(stops or [])}
-    return own | shared_of({name: getattr(args, name) for name in SHARED})
+    sampling = {name: getattr(role, name) for name in ("temperature", "top_p", "top_k")}
+    sampling |= {"max_new_tokens": role.max_completion_length, "stop_strings": list(stops or [])}
+    return sampling | shared_of({name: getattr(args, name) for name in SHARED})
 
 
 def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: int | None) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
         raise ConfigError(
             f"`min_new_tokens` ({least}) of `generation_kwargs` must be at most the tokens of an answer, {most}."
         )
-    found = {
+    settings = {
         "do_sample": drawn,
         "max_new_tokens": how["max_new_tokens"],
         "repetition_penalty": float(how["repetition_penalty"]),
@@ -158,9 +158,13 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
         **{n: v for n, v in how["generation_kwargs"].items() if drawn or n not in _DRAWING},
     }
     if drawn:
-        found |= {"temperature": float(how["temperature"]), "top_p": float(how["top_p"]), "top_k": int(how["top_k"])}
-        found["min_p"] = float(how["min_p"]) or None  # 0 would make a processor that does nothing
-    return found
+        settings |= {
+            "temperature": float(how["temperature"]),
+            "top_p": float(how["top_p"]),
+            "top_k": int(how["top_k"]),
+        }
+        settings["min_p"] = float(how["min_p"]) or None  # 0 would make a processor that does nothing
+    return settings
 
 
 def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = None) -> Any:
@@ -172,15 +176,15 @@ def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = No
     if not chats:
         return tokenizer
     _check_template(tokenizer)
-    asked = _with_preamble(tokenizer, _defaults(tokenizer, chat_template_kwargs))
-    fault = _fault(asked, chats.values())
+    tokenizer_ready = _with_preamble(tokenizer, _defaults(tokenizer, chat_template_kwargs))
+    fault = _fault(tokenizer_ready, chats.values())
     if fault is not None:
-        asked = _with_preamble(asked, _FOLD)
-        if not any("system" in roles for roles in chats) or _fault(asked, chats.values()) is not None:
+        tokenizer_ready = _with_preamble(tokenizer_ready, _FOLD)
+        if not any("system" in roles for roles in chats) or _fault(tokenizer_ready, chats.values()) is not None:
             raise fault
         _say("The chat template takes no system message: its text is put at the beginning of the user's message.")
-    end_of_turn(asked)
-    return asked
+    end_of_turn(tokenizer_ready)
+    return tokenizer_ready
 
 
 _FOLD = (
@@ -199,11 +203,13 @@ def _say(text: str) -> None:
 def _defaults(tokenizer: Any, given: Any) -> str:
     """The preamble that sets variables which are not passed. ConfigError for a name that cannot be one."""
     kwargs = json_object("chat_template_kwargs", given, '{"enable_thinking": false}')
-    own = {"messages", *inspect.signature(tokenizer.apply_chat_template).parameters} - {"kwargs"} if kwargs else set()
+    accepted = (
+        {"messages", *inspect.signature(tokenizer.apply_chat_template).parameters} - {"kwargs"} if kwargs else set()
+    )
     templates = tokenizer.chat_template
     text = "".join(templates.values()) if isinstance(templates, Mapping) else templates
     for name in kwargs:
-        if name in own or not name.isidentifier():
+        if name in accepted or not name.isidentifier():
             raise ConfigError(
                 f"`chat_template_kwargs` ({given}) must hold variables of the chat template, such as "
                 f'{{"enable_thinking": false}}, and {name} is none; leave it out.'
@@ -220,9 +226,9 @@ def _with_preamble(tokenizer: Any, preamble: str) -> Any:
     named = template if isinstance(template, Mapping) else {"": template}
     if all(preamble in one for one in named.values()):
         return tokenizer
-    found, changed = copy.copy(tokenizer), {name: preamble + one for name, one in named.items()}
-    found.chat_template = changed if isinstance(template, Mapping) else changed[""]
-    return found
+    copied, changed = copy.copy(tokenizer), {name: preamble + one for name, one in named.items()}
+    copied.chat_template = changed if isinstance(template, Mapping) else changed[""]
+    return copied
 
 
 def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:

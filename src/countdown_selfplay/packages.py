@@ -105,5 +105,5 @@ def attribute_of(place: str, what: str) -> Any:
     AbsentPackageError as `need`."""
     need(place, what)
     module, _, name = place.partition(":")
-    found = import_module(f"{__package__}.{module}")
-    return getattr(found, name) if name else found
+    loaded = import_module(f"{__package__}.{module}")
+    return getattr(loaded, name) if name else loaded

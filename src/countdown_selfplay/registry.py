@@ -63,8 +63,8 @@ def suggestion(name: str, known: list[str]) -> str:
     dashes, plain = name[: len(name) - len(name.lstrip("-"))], name.lstrip("-")
     if plain in REPLACED:
         return f" Set {REPLACED[plain]}."
-    other = [plain[: -len(word)] + own for word, own in ELSEWHERE.items() if f"_{plain}".endswith(f"_{word}")]
-    close = [f"{dashes}{own}" for own in other if f"{dashes}{own}" in known]
+    other = [plain[: -len(word)] + ours for word, ours in ELSEWHERE.items() if f"_{plain}".endswith(f"_{word}")]
+    close = [f"{dashes}{ours}" for ours in other if f"{dashes}{ours}" in known]
     if not close and plain not in ELSEWHERE:
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""
@@ -103,7 +103,7 @@ class Registry(dict[str, T]):
         if name in self:
             need(module, f"The {self.kind} '{name}'")
         try:
-            found = import_module(module)
+            loaded = import_module(module)
         except Exception as error:  # a module of a user's own may raise anything
             if name in self:
                 raise
@@ -111,22 +111,22 @@ class Registry(dict[str, T]):
                 f"The {self.kind} '{name}' cannot be imported ({type(error).__name__}: {error}); the module "
                 f"'{module}' must lie in the current folder or be installed."
             ) from error
-        if not hasattr(found, attribute):
-            close = suggestion(attribute, [known for known in dir(found) if not known.startswith("_")])
+        if not hasattr(loaded, attribute):
+            close = suggestion(attribute, [known for known in dir(loaded) if not known.startswith("_")])
             raise UnknownNameError(f"The {self.kind} '{name}' does not exist: '{module}' has no '{attribute}'.{close}")
-        return getattr(found, attribute)
+        return getattr(loaded, attribute)
 
     def parameters(self, name: str, entry: Any) -> dict[str, inspect.Parameter]:
         """What the entry called `name` takes by name; ConfigError if it cannot be called."""
         try:
-            found = inspect.signature(entry).parameters
+            accepted = inspect.signature(entry).parameters
         except (TypeError, ValueError):
             raise ConfigError(
                 f"The {self.kind} '{name}' is {entry!r:.60}, which cannot be built; name a class or function of a "
                 "module, as in my_module:MyClass."
             ) from None
         several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        return {n: p for n, p in found.items() if p.kind not in several}
+        return {n: p for n, p in accepted.items() if p.kind not in several}
 
     def make(self, name: str, arguments: Mapping[str, Any] | None = None, **defaults: Any) -> Any:
         """The entry called `name`, built with `arguments`; of `defaults` it gets those that it takes.
@@ -159,13 +159,13 @@ class Registry(dict[str, T]):
 
 def annotations_of(entry: Any) -> dict[str, Any]:
     """Annotations by argument, evaluated; {} where that fails, as for names of `if TYPE_CHECKING`."""
-    found: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     for owner in (entry, entry.__init__) if isinstance(entry, type) else (entry,):  # type: ignore[misc]
         try:
-            found |= get_type_hints(owner, include_extras=True)
+            hints |= get_type_hints(owner, include_extras=True)
         except (NameError, AttributeError, TypeError):
             continue
-    return found
+    return hints
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -210,14 +210,18 @@ def described(hint: Any) -> str:
     return str(getattr(origin, "__name__", origin))
 
 
-def _limits(found: Sequence[Any]) -> str:
-    low = next((one.ge for one in found if isinstance(one, Ge)), None)
-    high = next((one.le for one in found if isinstance(one, Le)), None)
+def _limits(limits: Sequence[Any]) -> str:
+    low = next((one.ge for one in limits if isinstance(one, Ge)), None)
+    high = next((one.le for one in limits if isinstance(one, Le)), None)
     if low is not None and high is not None:
         return f" from {low:g} to {high:g}"  # type: ignore[str-format]
     words = {Ge: "of at least", Gt: "above", Le: "of at most", Lt: "below"}
-    said = [f"{words[type(one)]} {getattr(one, type(one).__name__.lower()):g}" for one in found if type(one) in words]
-    return " " + " and ".join(said) if said else ", that is not empty" * any(isinstance(one, MinLen) for one in found)
+    texts = [
+        f"{words[type(one)]} {getattr(one, type(one).__name__.lower()):g}" for one in limits if type(one) in words
+    ]
+    return (
+        " " + " and ".join(texts) if texts else ", that is not empty" * any(isinstance(one, MinLen) for one in limits)
+    )
 
 
 def in_yaml(value: Any) -> str:

@@ -15,7 +15,7 @@ GAINS = {"0": {"3": 0.2, "4": 0.1, "5": 0.0}, "2": {"3": 0.0, "4": 0.1, "5": 0.3
 
 
 def counted(proposals):
-    return Counter(p.asked["rung"] for p in proposals)
+    return Counter(p.request["rung"] for p in proposals)
 
 
 def test_gain_plays_the_two_rungs_of_the_latest_entry_of_a_table_or_a_file(tmp_path):

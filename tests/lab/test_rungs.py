@@ -17,7 +17,7 @@ from countdown_selfplay.testing import in_ranks
 
 
 def rungs_of(proposals):
-    return [p.asked["rung"] for p in proposals]
+    return [p.request["rung"] for p in proposals]
 
 
 def outcome_of(proposals, rates, answers=4):
@@ -30,7 +30,7 @@ def outcome_of(proposals, rates, answers=4):
 def test_every_slot_gets_a_problem_of_a_uniform_rung_that_has_one_left():
     round = scripted({}, slots=30)
     proposals = make_proposer("uniform_rungs").propose(round, [])
-    assert len(proposals) == 30 and all(p.problem[0] == p.asked["rung"] and p.by is None for p in proposals)
+    assert len(proposals) == 30 and all(p.problem[0] == p.request["rung"] and p.by is None for p in proposals)
     assert len({p.problem for p in proposals}) == 30 and set(rungs_of(proposals)) == {3, 4, 5}
     # each rung is asked once, for as many as it has slots, with a seed of its own
     counts = Counter(rungs_of(proposals))

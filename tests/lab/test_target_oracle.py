@@ -97,7 +97,7 @@ def test_a_step_that_was_solved_at_the_rate_gives_way_to_the_one_before_it(tmp_p
         return proposals, [tuple(sorted(p.problem.numbers)) for p in proposals]
 
     proposals, first = steps()
-    assert first == [(6, 7, 17), (2, 3, 14)] and [p.asked["target"] for p in proposals] == [TARGET, OTHER]
+    assert first == [(6, 7, 17), (2, 3, 14)] and [p.request["target"] for p in proposals] == [TARGET, OTHER]
     learned(oracle, round, proposals, [1, None])  # a quarter; the other found no slot
     assert oracle.solved_steps == {} and steps()[1] == first
     learned(oracle, round, proposals, [2, 4])  # a half, and all

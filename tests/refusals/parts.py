@@ -148,7 +148,7 @@ def scored(scores):
     """Of a guide with a scale from 0 to 8, which was shown two problems."""
     guide = type("Fixed", (BaseGuide,), {"scale": (0.0, 8.0), "score": lambda *_: scores})()
     problems = [Problem((4, 9), 13), Problem((6, 7), 13)]
-    proposals = [Proposal(problem, asked={"target": problem}) for problem in problems]
+    proposals = [Proposal(problem, request={"target": problem}) for problem in problems]
     outcome = Outcome(proposals, np.full(2, nan), problems, [0, 1], np.ones((1, 2, 4)), ["1", "1"])
     return checked_scores(guide, ScriptedRound(lambda *_: "", {"prover": (2, 4)}, TIERED), proposals, outcome)
 

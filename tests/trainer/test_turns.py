@@ -82,8 +82,8 @@ def test_the_domain_is_asked_once_per_answer_and_reward_functions_get_the_verdic
         assert turn.rewards_B.tolist() == [1.0 if v.correct else -0.5 for v in verdicts]
         problems = [domain.key(domain.problem(row)) for row in turn.rollout.rows for _ in range(turn.rollout.n)]
         played.update(zip(turn.rollout.texts, problems, strict=True))
-    assert [len(verdicts) for verdicts in seen] == [32, 32] and sum(domain.asked.values()) == 64
-    assert domain.asked == played
+    assert [len(verdicts) for verdicts in seen] == [32, 32] and sum(domain.verified.values()) == 64
+    assert domain.verified == played
     for verdicts, line in zip(seen, rounds(trainer.args.output_dir), strict=True):
         assert line["prover/correct_rate"] == sum(v.correct for v in verdicts) / 32
 

@@ -70,7 +70,7 @@ def test_at_first_every_kind_and_level_is_as_likely_and_a_domain_without_levels_
     assert {x for x, _ in levels} == {0, 1, 2} and {y for _, y in levels} == {1, 2}
     for x in range(3):  # of some 300, a third: a standard deviation is sqrt(300 x 2/9) = 8.2
         assert abs(sum(one[0] == x for one in levels) - len(levels) / 3) < 4 * 8.2
-    assert all(p.asked == {"rung": sum(p.problem[1])} for p in proposals)
+    assert all(p.request == {"rung": sum(p.problem[1])} for p in proposals)
     with pytest.raises(ConfigError, match="chooses levels of settings, and the domain BaseDomain has none"):
         make_proposer("factorized_levels").check({"prover": ["prover"]}, BaseDomain())
 

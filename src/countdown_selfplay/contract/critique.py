@@ -118,5 +118,5 @@ def first_error_prompt(question: str, steps: Sequence[str]) -> list[Message]:
 
 def recheck_prompt(question: list[Message], answer: str, answer_in: str = "\\boxed{}") -> list[Message]:
     """Figure 10."""
-    asked = f"Please check your answer step by step again. Put your final answer within {answer_in}."
-    return [*question, {"role": "assistant", "content": answer}, {"role": "user", "content": asked}]
+    request = f"Please check your answer step by step again. Put your final answer within {answer_in}."
+    return [*question, {"role": "assistant", "content": answer}, {"role": "user", "content": request}]

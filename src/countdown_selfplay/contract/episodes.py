@@ -26,11 +26,11 @@ class Episodes(Rollout):
     @property
     def lengths(self) -> list[int]:
         """(B) moves of each episode."""
-        found = [0] * len(self.texts)
-        for own in self.episode_of:
-            for episode in own:
-                found[episode] += 1
-        return found
+        counts = [0] * len(self.texts)
+        for index in self.episode_of:
+            for episode in index:
+                counts[episode] += 1
+        return counts
 
 
 @dataclass(frozen=True)
@@ -57,24 +57,24 @@ def play_out(
     sample: (move, rows, samples per row) -> what was sampled. anyone: whether a bool holds on any process; all of them
     ask for equally many moves, some for no row. GameError for a domain that does not judge each move once.
     """
-    asked = [problem for problem in problems for _ in range(n)]
-    states = [domain.begin(problem) for problem in asked]
-    steps: list[list[tuple[Any, str]]] = [[] for _ in asked]
-    verdicts: list[Any] = [None] * len(asked)
+    repeated = [problem for problem in problems for _ in range(n)]
+    states = [domain.begin(problem) for problem in repeated]
+    steps: list[list[tuple[Any, str]]] = [[] for _ in repeated]
+    verdicts: list[Any] = [None] * len(repeated)
     played = Episodes(role, list(rows), [], n, steps=steps)
-    live, todo = list(range(len(asked))), list(rows)
+    live, todo = list(range(len(repeated))), list(rows)
     for move in range(domain.most_moves):
         rollout = sample(move, todo, n if move == 0 else 1)
-        found = domain.moved(rollout.texts, [asked[i] for i in live], [states[i] for i in live])
-        if len(found) != len(live):
+        outcomes = domain.moved(rollout.texts, [repeated[i] for i in live], [states[i] for i in live])
+        if len(outcomes) != len(live):
             raise GameError(
-                f"`moved` of {type(domain).__name__} returned {len(found)} results for {len(live)} moves; it must "
+                f"`moved` of {type(domain).__name__} returned {len(outcomes)} results for {len(live)} moves; it must "
                 "return one state or verdict a move."
             )
         played.moves.append(rollout)
         played.episode_of.append(live)
         going = []
-        for i, text, result in zip(live, rollout.texts, found, strict=True):
+        for i, text, result in zip(live, rollout.texts, outcomes, strict=True):
             steps[i].append((states[i], text.strip()))
             if ended(result):
                 verdicts[i] = result
@@ -84,7 +84,7 @@ def play_out(
         live = going
         if not anyone(bool(live)):
             break
-        todo = [domain.move_row(asked[i], states[i]) for i in live]
-    played.texts = ["\n".join(text for _, text in own) for own in steps]
+        todo = [domain.move_row(repeated[i], states[i]) for i in live]
+    played.texts = ["\n".join(text for _, text in moves) for moves in steps]
     played.verdicts = [Unfinished() if verdict is None else verdict for verdict in verdicts]
     return played

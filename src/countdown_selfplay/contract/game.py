@@ -68,7 +68,7 @@ class Proposal:
     """Why it may not be played, or "ok"."""
     by: str | None = None
     """The player that wrote it; None for a symbolic proposer."""
-    asked: Any = None
+    request: Any = None
     """What it was asked for, or whatever a proposer wants back with the reward: a target, an arm."""
     facts: Mapping[str, bool] = field(default_factory=dict)
     """What the domain found out about it."""

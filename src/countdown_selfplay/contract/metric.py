@@ -79,16 +79,16 @@ def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]])
     """One declaration per player for names with `{kind}` or `{role}` in them. `players`: kind -> its players; a kind
     that is not in it has none."""
     everyone = [player for names in players.values() for player in names]
-    found = []
+    result = []
     for metric in metrics:
         kind = next(iter(re.findall(r"\{(\w+)\}", metric.name)), None)
         if kind is None:
-            found.append(metric)
+            result.append(metric)
             continue
         names = everyone if kind == "role" else players.get(kind, ())
         word = metric.word if len(names) == 1 else ""  # one word for several would say nothing
-        found += [replace(_filled(metric, {kind: name}), word=word) for name in names]
-    return found
+        result += [replace(_filled(metric, {kind: name}), word=word) for name in names]
+    return result
 
 
 def declaration_of(name: str, metrics: Iterable[Metric]) -> Metric | None:
@@ -144,14 +144,14 @@ def range_text(bounds: Range) -> str:
 
 def as_json(metric: Metric) -> dict[str, Any]:
     """The fields of a declaration that a reader of the run folder needs, without the empty ones; null: no bound."""
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         name: getattr(metric, name) for name in ("help", "in_a_row", "word", "subject", "cure", "legible")
     }
     for name, bounds in (("healthy", metric.healthy), ("trip", metric.trip or UNBOUNDED)):
-        found[name] = None if bounds == UNBOUNDED else [None if isinf(end) else end for end in bounds]
+        result[name] = None if bounds == UNBOUNDED else [None if isinf(end) else end for end in bounds]
     if metric.panel is not None:
-        found["panel"] = {name: value for name, value in asdict(metric.panel).items() if value or name == "title"}
-    return {name: value for name, value in found.items() if value}
+        result["panel"] = {name: value for name, value in asdict(metric.panel).items() if value or name == "title"}
+    return {name: value for name, value in result.items() if value}
 
 
 def from_json(name: str, written: Mapping[str, Any]) -> Metric:
@@ -163,8 +163,8 @@ def from_json(name: str, written: Mapping[str, Any]) -> Metric:
         if not all(isinstance(one, str) for one in (panel.title, panel.section, panel.label)):
             raise TypeError("a panel without a title")
         panel = replace(panel, view=tuple(map(float, panel.view)))
-    found = Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word, cure=cure)
-    return replace(found, subject=subject, panel=panel, legible=bool(written.get("legible")))
+    metric = Metric(name, text, healthy or UNBOUNDED, trip, written.get("in_a_row"), word=word, cure=cure)
+    return replace(metric, subject=subject, panel=panel, legible=bool(written.get("legible")))
 
 
 def read_range(value: object) -> Range:

@@ -42,12 +42,12 @@ def check_part(what: str, part: Any, base: type, methods: Sequence[str]) -> None
             f"has the defaults of all optional methods; {cls.__name__} is not."
         )
     states = {"state_dict", "load_state_dict"}
-    own = {name for name in (*methods, *states) if _written(cls, name) is not _written(base, name)}
+    overridden = {name for name in (*methods, *states) if _written(cls, name) is not _written(base, name)}
     for name in methods:
-        if name not in own:
+        if name not in overridden:
             raise ConfigError(f"{what} must have a method `{name}`; {base.__module__} describes it ({base.__name__}).")
-    if len(own & states) == 1:
-        (missing,) = states - own
+    if len(overridden & states) == 1:
+        (missing,) = states - overridden
         raise ConfigError(
             f"{what} has no method `{missing}`, so that its state would be in no checkpoint; add it, or remove the "
             "other one."

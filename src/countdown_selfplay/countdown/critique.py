@@ -46,7 +46,7 @@ def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
     """Each step with the results that stand there after it: its own and earlier ones that nothing has used yet."""
     read = to_postfix(expression)
     stack: list[tuple[Written, Step | int]] = []
-    found: list[tuple[Step, tuple[Step, ...]]] = []
+    computed: list[tuple[Step, tuple[Step, ...]]] = []
     for token in read[0] if read else ():
         if token not in "+-*/":
             stack.append((Written(Fraction(int(token)), str(int(token)), ""), int(token)))
@@ -58,8 +58,8 @@ def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
         numbers = (n for of in (of_left, of_right) for n in (of.numbers if isinstance(of, Step) else (of,)))
         step = Step(made.text, tuple(sorted(numbers)), made.value)
         stack.append((made, step))
-        found.append((step, tuple(of for _, of in stack if isinstance(of, Step))))
-    return found
+        computed.append((step, tuple(of for _, of in stack if isinstance(of, Step))))
+    return computed
 
 
 def _wrong_from(problem: Problem, expression: str, rules: Rules) -> int | None:
@@ -123,14 +123,14 @@ def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
             closed.append(numbers)
         else:
             numbers += 1
-    found: list[tuple[str, list[Step]]] = []
+    pieces: list[tuple[str, list[Step]]] = []
     places = [match.end() for match in _NUMBER_AND_CLOSING.finditer(expression)]
     start = 0
     for count in sorted(set(closed)):
         end = places[count - 1]
-        found.append((expression[start:end], [s for s, c in zip(steps, closed, strict=True) if c == count]))
+        pieces.append((expression[start:end], [s for s, c in zip(steps, closed, strict=True) if c == count]))
         start = end
-    return found
+    return pieces
 
 
 def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
@@ -165,7 +165,7 @@ class CountdownCritique(Critique):
 
     def revise_row(self, problem: Problem, answer: str, critique: str) -> dict[str, Any]:
         return self._row(
-            problem, "again", answer, lambda asked: paper.revise_prompt(asked, answer, critique, TAGS),
+            problem, "again", answer, lambda question: paper.revise_prompt(question, answer, critique, TAGS),
             f" {critique} :",
         )  # fmt: skip
 
@@ -176,21 +176,21 @@ class CountdownCritique(Critique):
         """Compact: the game's revision after a critique of this step, the only turn in which that model says
         "right"."""
         return self._row(
-            problem, "again", answer, lambda asked: paper.step_prompt(_text(asked), answer, step), f" {step} :"
+            problem, "again", answer, lambda question: paper.step_prompt(_text(question), answer, step), f" {step} :"
         )
 
-    def _row(self, problem: Problem, word: str, answer: str, asked: Asked, more: str = "") -> dict[str, Any]:
+    def _row(self, problem: Problem, word: str, answer: str, question: Asked, more: str = "") -> dict[str, Any]:
         """word, more: of the compact form. Of a text prompt a question of one turn stays a text, and one that goes on
         from the answer becomes the two parts of a dialogue."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
         if isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :"):
             prompt = f"{word} {prompt} {answer} :{more}"
         elif isinstance(prompt, str):
-            *before, last = asked([{"role": "user", "content": prompt}])
-            said = last["content"]
-            prompt = f"{prompt}{answer}\nUser: {said}\nAssistant:" if before else f"{said}\n"
+            *before, last = question([{"role": "user", "content": prompt}])
+            text = last["content"]
+            prompt = f"{prompt}{answer}\nUser: {text}\nAssistant:" if before else f"{text}\n"
         else:
-            prompt = asked(prompt)
+            prompt = question(prompt)
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def read_critique(self, text: str, answer: str) -> str | None:
@@ -221,8 +221,8 @@ class CountdownCritique(Critique):
 
     def first_wrong(self, problem: Problem, answer: str) -> int | None:
         """The place of the first step that lies on no solution path; None if there is none."""
-        found = first_wrong_step(problem, answer, self.rules)
-        return None if found is None else found[0]
+        step = first_wrong_step(problem, answer, self.rules)
+        return None if step is None else step[0]
 
     def cut_at_mistake(self, problem: Problem, answer: str) -> tuple[str, str] | None:
         return cut_at_mistake(problem, answer, self.rules)

@@ -119,9 +119,9 @@ class CountdownMovesEnvironment(_Environment):
         """
         if self._verdict is not None:
             return OVER
-        found = play(str(move), self._state, self._asked().target, self._rules, self._value_high)
-        if isinstance(found, Verdict):
-            self._verdict = found
-            return str(found.reason)
-        self._state = found
-        return self._left(Problem(tuple(found), self._asked().target))
+        state = play(str(move), self._state, self._asked().target, self._rules, self._value_high)
+        if isinstance(state, Verdict):
+            self._verdict = state
+            return str(state.reason)
+        self._state = state
+        return self._left(Problem(tuple(state), self._asked().target))

@@ -77,8 +77,8 @@ def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, wo
     matrix = np.full((len(listed), len(FEATURES)), np.nan)
     for members, numbers_PK, target_P in by_operands(listed):
         numbers_PK.sort(axis=1)
-        found = [part for _, part in solutions_between(numbers_PK, target_P, target_P, rules, workers)]
-        columns = solution_columns(numbers_PK, target_P, found, rules, workers)
+        parts = [part for _, part in solutions_between(numbers_PK, target_P, target_P, rules, workers)]
+        columns = solution_columns(numbers_PK, target_P, parts, rules, workers)
         matrix[members] = feature_columns(columns | number_columns(numbers_PK, target_P))
     return matrix
 

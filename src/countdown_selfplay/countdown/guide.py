@@ -109,11 +109,11 @@ def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
 @lru_cache(maxsize=8192)
 def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, ...] | None:
     """Nested three deep, through a fraction, and the four operators that every solution needs; None: no solution."""
-    found = features(Problem(numbers, target), rules)
-    if not found["solutions"]:
+    shape = features(Problem(numbers, target), rules)
+    if not shape["solutions"]:
         return None
-    needs = (found[f"needs_{name}"] == 1 for name in ("fraction", "add", "sub", "mul", "div"))
-    return (found["depth_min"] >= 3, *needs)
+    needs = (shape[f"needs_{name}"] == 1 for name in ("fraction", "add", "sub", "mul", "div"))
+    return (shape["depth_min"] >= 3, *needs)
 
 
 def _steps(expression: str) -> tuple[bool, Fraction]:

@@ -63,26 +63,26 @@ def values(numbers: Numbers, value_high: int) -> frozenset[int]:
     `value_high`."""
     if len(numbers) == 1:
         return frozenset(numbers)
-    found: set[int] = set()
+    reachable: set[int] = set()
     for part, rest in _splits(numbers):
-        a, b = (np.array(sorted(values(own, value_high))) for own in (part, rest))
+        a, b = (np.array(sorted(values(subset, value_high))) for subset in (part, rest))
         if not a.size or not b.size:
             continue
         more, less = np.maximum.outer(a, b).ravel(), np.minimum.outer(a, b).ravel()
         whole = more % less == 0
         results = np.concatenate([more + less, more - less, more * less, more[whole] // less[whole]])
-        found.update(np.unique(results[(results >= 1) & (results <= value_high)]).tolist())
-    return frozenset(found)
+        reachable.update(np.unique(results[(results >= 1) & (results <= value_high)]).tolist())
+    return frozenset(reachable)
 
 
 def _splits(numbers: Numbers) -> set[tuple[Numbers, Numbers]]:
     """In two parts, neither of them empty; the first number is in the first."""
-    found = set()
+    splits = set()
     for size in range(len(numbers) - 1):
         for chosen in combinations(range(1, len(numbers)), size):
             rest = tuple(numbers[i] for i in range(1, len(numbers)) if i not in chosen)
-            found.add(((numbers[0], *(numbers[i] for i in chosen)), rest))
-    return found
+            splits.add(((numbers[0], *(numbers[i] for i in chosen)), rest))
+    return splits
 
 
 def _covered(left: Numbers, made: Numbers, kept: Numbers, value_high: int) -> bool:

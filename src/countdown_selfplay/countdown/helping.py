@@ -59,14 +59,14 @@ def _limits(spec: ProblemSpec) -> str:
 
 def help_json(target: Problem | None, spec: ProblemSpec) -> Prompt:
     """Chat and JSON, for a target problem (SGS 2026, appendix E.1) or for none (E.2)."""
-    asked = f"Please generate a countdown arithmetic problem. {_limits(spec)} {_FREE}\n"
+    question = f"Please generate a countdown arithmetic problem. {_limits(spec)} {_FREE}\n"
     if target is not None:
-        asked = (
+        question = (
             f"Here is a countdown arithmetic problem:\n{problem_json(target)}\n"
             "Please generate a problem that is a step of it or a related problem and that is useful for solving the "
             f"above problem. {_limits(spec)} {_HELPFUL}\n"
         )
-    return chat(f"{asked}{_AS_JSON}")
+    return chat(f"{question}{_AS_JSON}")
 
 
 def help_completion(target: Problem | None, spec: ProblemSpec) -> Prompt:
@@ -197,8 +197,8 @@ def read_review(text: object, style: str) -> Review | None:
         if style.startswith("compact"):
             scores = [int(word) for word in content.split()] if re.fullmatch(r"[ 0-9]{5,9}", content.strip()) else []
         else:
-            found = json.loads(tagged_answers(content)[-1])
-            scores = [found[name] for name in ("relevance", "redundancy", "complexity")]
+            review = json.loads(tagged_answers(content)[-1])
+            scores = [review[name] for name in ("relevance", "redundancy", "complexity")]
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
     whole = len(scores) == 3 and all(map(is_whole, scores))
@@ -250,15 +250,15 @@ def helping_problem(
     generator = random.Random(f"help|{seed}")
     kind = generator.choice(kinds)
     for _ in range(_TRIES if kind != FAR else 0):
-        found = _part(target, spec, rules, generator) if kind == STEP else _neighbour(target, spec, rules, generator)
-        if found is not None and spec.admits(found) and not heldout_key(found.key) and found.key != target.key:
-            return found
+        helping = _part(target, spec, rules, generator) if kind == STEP else _neighbour(target, spec, rules, generator)
+        if helping is not None and spec.admits(helping) and not heldout_key(helping.key) and helping.key != target.key:
+            return helping
     if (spec, rules) not in _POOL:
         _POOL[spec, rules] = generate_problems(512, spec, seed=0, rules=rules)
-    found = generator.choice(_POOL[spec, rules])
-    while found.key == target.key:
-        found = generator.choice(_POOL[spec, rules])
-    return found
+    helping = generator.choice(_POOL[spec, rules])
+    while helping.key == target.key:
+        helping = generator.choice(_POOL[spec, rules])
+    return helping
 
 
 def _part(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:

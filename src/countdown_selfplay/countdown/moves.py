@@ -50,11 +50,11 @@ def play(completion: object, state: Sequence[int], target: int, rules: Rules, va
         return Verdict(rules.score_invalid, Reason.NOT_TEXT)
     count = 1
     if rules.answer_format == "tags":
-        found = answers_in(text)
-        if isinstance(found, Reason):
-            score = rules.score_invalid if found is Reason.NO_ANSWER else rules.score_of_tags
-            return Verdict(score, found)
-        text, count = found[0 if rules.answer_rule == "first" else -1], len(found)
+        answers = answers_in(text)
+        if isinstance(answers, Reason):
+            score = rules.score_invalid if answers is Reason.NO_ANSWER else rules.score_of_tags
+            return Verdict(score, answers)
+        text, count = answers[0 if rules.answer_rule == "first" else -1], len(answers)
     move = text.strip(WHITE_SPACE)
     if len(move) > rules.max_chars:
         return Verdict(rules.score_of_tags, Reason.TOO_LONG, None, None, count)
@@ -70,9 +70,9 @@ def solving_moves(transcript: str, problem: Problem, rules: Rules, value_high: i
     """The moves of an episode that solve the problem, checked one by one; None if there are none. transcript: as the
     player wrote it, a move a line, or one in each pair of answer tags. What cannot be played where it is written is
     passed over; a text that drafts another legal move first can hide a solution, and never invent one."""
-    found = transcript.splitlines() if rules.answer_format == "bare" else answers_in(transcript)
+    moves = transcript.splitlines() if rules.answer_format == "bare" else answers_in(transcript)
     state, made = list(problem.numbers), list[Move]()
-    for move in [] if isinstance(found, Reason) else found:
+    for move in [] if isinstance(moves, Reason) else moves:
         after_it = play(move_text(move, rules), state, problem.target, rules, value_high)
         match = _MOVE.fullmatch(plain(move).strip(WHITE_SPACE))
         if match is None or (isinstance(after_it, Verdict) and not after_it.correct):
@@ -176,8 +176,8 @@ class Moving:
 
     def judged_move(self, text: object, problem: Problem) -> Verdict:
         """The verdict on a text that is the whole episode: one move, which ends it for two numbers alone."""
-        found = play(text, self.begin(problem), problem.target, self.rules, self.value_high)
-        return found if isinstance(found, Verdict) else Verdict(self.rules.score_wrong, MoveReason.UNFINISHED)
+        state = play(text, self.begin(problem), problem.target, self.rules, self.value_high)
+        return state if isinstance(state, Verdict) else Verdict(self.rules.score_wrong, MoveReason.UNFINISHED)
 
     @cached_property
     def rungs(self) -> tuple[int, ...]:
@@ -230,12 +230,12 @@ class Moving:
         ConfigError where there are fewer."""
         spec, draws = self.spec, Random(f"texts|{seed}")
         target_high = min(spec.target_high, self.value_high) if self.answers == "moves" else spec.target_high
-        seen, found, misses = set(exclude), list[Problem](), 0
+        seen, problems, misses = set(exclude), list[Problem](), 0
 
         def within(low: int, high: int) -> int:
             return low + int(draws.random() * (high - low + 1))
 
-        while len(found) < n:
+        while len(problems) < n:
             size = spec.operands[within(0, len(spec.operands) - 1)]
             numbers = tuple(within(spec.number_low, spec.number_high) for _ in range(size))
             problem = Problem(numbers, within(spec.target_low, target_high))
@@ -244,14 +244,14 @@ class Moving:
                 misses += 1
                 if misses > PATIENCE:
                     raise ConfigError(
-                        f"Only {len(found)} of {n} problems of the training side were found in {spec}; ask for fewer "
-                        "or widen the ranges."
+                        f"Only {len(problems)} of {n} problems of the training side were found in {spec}; ask for "
+                        "fewer or widen the ranges."
                     )
                 continue
             seen.add(key)
-            found.append(problem)
+            problems.append(problem)
             misses = 0
-        return found
+        return problems
 
     def repaired(self, problem: Problem, seed: int) -> Problem | None:
         """The problem with the target of a random derivation from its own numbers, in range and of the training side:
@@ -259,10 +259,10 @@ class Moving:
         spec, draws = self.spec, Random(f"repaired|{seed}|{problem.key}")
         high = self.value_high if self.answers == "moves" else max(spec.target_high, spec.number_high, self.value_high)
         for _ in range(_DERIVATIONS):
-            found = derive(list(problem.numbers), high, draws)
-            if found is None or not spec.target_low <= found[1] <= spec.target_high:
+            derivation = derive(list(problem.numbers), high, draws)
+            if derivation is None or not spec.target_low <= derivation[1] <= spec.target_high:
                 continue
-            made = Problem(problem.numbers, found[1])
+            made = Problem(problem.numbers, derivation[1])
             if not heldout_key(made.key):
                 return made
         return None

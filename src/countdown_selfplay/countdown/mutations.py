@@ -108,16 +108,16 @@ def _targets(
     """(P,) a target for each problem's kind of expression, and whether there is one."""
     width = spec.target_high - spec.target_low + 1
     of_kind = {kind: np.zeros(problems * width) for kind in ("solutions", *EXPRESSION_ACTIONS)}
-    for _, found in parts:
-        cells = found.problems * width + (found.targets - spec.target_low)
+    for _, hits in parts:
+        cells = hits.problems * width + (hits.targets - spec.target_low)
         masks: dict[str, Array | None] = {
             "solutions": None,
-            "add_sub": found.operators & (MUL_BIT | DIV_BIT) == 0,
-            "multiply": found.operators & MUL_BIT > 0,
-            "divide": found.operators & DIV_BIT > 0,
-            "multi_step": (found.depth > 1)
-            & (found.operators & (ADD_BIT | SUB_BIT) > 0)
-            & (found.operators & (MUL_BIT | DIV_BIT) > 0),
+            "add_sub": hits.operators & (MUL_BIT | DIV_BIT) == 0,
+            "multiply": hits.operators & MUL_BIT > 0,
+            "divide": hits.operators & DIV_BIT > 0,
+            "multi_step": (hits.depth > 1)
+            & (hits.operators & (ADD_BIT | SUB_BIT) > 0)
+            & (hits.operators & (MUL_BIT | DIV_BIT) > 0),
         }
         for name, mask in masks.items():
             of_kind[name] += np.bincount(cells, mask, minlength=problems * width)
@@ -138,14 +138,14 @@ def _features(
     """(good, features) of the rows `good`, from the solutions that are known already."""
     place_P = np.full(len(target_P), -1)
     place_P[good] = np.arange(len(good))
-    own = []
-    for _, found in parts:
-        kept = (found.targets == target_P[found.problems]) & (place_P[found.problems] >= 0)
-        part = Found(*(column[kept] for column in found))
-        own.append(part._replace(problems=place_P[part.problems]))
+    rows = []
+    for _, hits in parts:
+        kept = (hits.targets == target_P[hits.problems]) & (place_P[hits.problems] >= 0)
+        part = Found(*(column[kept] for column in hits))
+        rows.append(part._replace(problems=place_P[part.problems]))
     ordered_PK, target_P = ordered_PK[good], target_P[good]
     columns = number_columns(ordered_PK, target_P)
-    return feature_columns(columns | solution_columns(ordered_PK, target_P, own, rules, workers=1))
+    return feature_columns(columns | solution_columns(ordered_PK, target_P, rows, rules, workers=1))
 
 
 @dataclass(frozen=True)

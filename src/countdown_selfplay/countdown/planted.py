@@ -71,19 +71,19 @@ def derivations(
     width = spec.number_high - spec.number_low + 1
     while True:
         numbers = [spec.number_low + _below(draws, width) for _ in range(k)]
-        found = derive(numbers, value_high, draws)
-        good = found is not None and spec.target_low <= found[1] <= spec.target_high
-        yield (Problem(tuple(numbers), found[1]), found[0]) if found is not None and good else None
+        derivation = derive(numbers, value_high, draws)
+        good = derivation is not None and spec.target_low <= derivation[1] <= spec.target_high
+        yield (Problem(tuple(numbers), derivation[1]), derivation[0]) if derivation is not None and good else None
 
 
 def _next_new(draws: Iterator[Derivation | None], seen: set[str], split: Split) -> Derivation | None:
     """The next with a key that was not seen, on this side of the split; None after PATIENCE draws without one."""
     for _ in range(PATIENCE):
-        found = next(draws)
-        key = found[0].key if found else None
+        derivation = next(draws)
+        key = derivation[0].key if derivation else None
         if key is not None and key not in seen and heldout_key(key) == (split == "heldout"):
             seen.add(key)
-            return found
+            return derivation
     return None
 
 
@@ -107,21 +107,21 @@ def planted_problems(
     seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
     draws = {k: derivations(k, spec, seed, value_high) for k in sorted(set(spec.operands))}
     sizes, mix = Random(f"sizes|{seed}"), list(spec.operands)
-    found: list[Problem] = []
-    while len(found) < n and draws:
-        k = sorted(draws)[len(found) % len(draws)] if in_turn else mix[_below(sizes, len(mix))]
+    problems: list[Problem] = []
+    while len(problems) < n and draws:
+        k = sorted(draws)[len(problems) % len(draws)] if in_turn else mix[_below(sizes, len(mix))]
         one = _next_new(draws[k], seen, split)
         if one is None:  # exhausted: the other sizes go on
             del draws[k]
             mix = [size for size in mix if size != k]
             continue
-        found.append(one[0])
-    if len(found) < n:
+        problems.append(one[0])
+    if len(problems) < n:
         raise ConfigError(
-            f"Only {len(found)} of {n} problems were found in the '{split}' split of {spec} with values up to "
+            f"Only {len(problems)} of {n} problems were found in the '{split}' split of {spec} with values up to "
             f"{value_high}; ask for fewer or widen the ranges."
         )
-    return found
+    return problems
 
 
 def check_values(spec: ProblemSpec, value_high: int) -> None:
@@ -151,9 +151,9 @@ def demonstrated(
             "of `operands` and `demonstration_rungs`."
         )
     sizes = Random(f"shown sizes|{seed}")
-    found: list[Derivation] = []
+    demonstrations: list[Derivation] = []
     misses = 0
-    while len(found) < n:
+    while len(demonstrations) < n:
         one = next(draws[spec.operands[_below(sizes, len(spec.operands))]])
         keys = [Problem(tuple(state), one[0].target).key for state in states_of(one)] if one else []
         if one is None or any(heldout_key(key) or key in exclude for key in keys):
@@ -161,9 +161,9 @@ def demonstrated(
             if misses > PATIENCE:
                 raise ConfigError(f"No demonstration was found in {spec} in {PATIENCE} draws; widen the ranges.")
             continue
-        found.append(one)
+        demonstrations.append(one)
         misses = 0
-    return found
+    return demonstrations
 
 
 def states_of(derivation: Derivation) -> list[list[int]]:

@@ -91,10 +91,10 @@ _ASKED = re.compile(r"numbers\s*\[([0-9,\s]+)\][^\[\]]*?equals\s+(-?[0-9]+)")
 def problem_in_prompt(text: str) -> Problem | None:
     """The problem that a prompt of the public data asks for (`... numbers [44 19 35], create an equation that equals
     98 ...`, with commas or without); None if there is none that is legal."""
-    found = _ASKED.search(text[:4096])
-    numbers = re.findall("[0-9]+", found[1]) if found else []
+    match = _ASKED.search(text[:4096])
+    numbers = re.findall("[0-9]+", match[1]) if match else []
     try:
-        return Problem(tuple(map(int, numbers)), int(found[2])) if found else None
+        return Problem(tuple(map(int, numbers)), int(match[2])) if match else None
     except DataError:
         return None
 
@@ -156,15 +156,15 @@ def _request(operands: int, spec: ProblemSpec, or_more: bool = False, operators:
 # Each takes what is asked for (`CountdownDomain.propose_row`): ranges that were asked for are those of `spec` already.
 
 
-def propose_json(operands: int, spec: ProblemSpec, **asked: Any) -> Prompt:
+def propose_json(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
     """Chat and JSON (Multimodal LLM Self-Play, section 3.3), all of it the user's turn."""
-    return chat(_request(operands, spec, **asked))
+    return chat(_request(operands, spec, **request))
 
 
-def propose_tier(operands: int, spec: ProblemSpec, **asked: Any) -> Prompt:
+def propose_tier(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
     """The same as a tier-specific system prompt, as Multimodal LLM Self-Play, section 3.3 has it. The paper does not
     print the user's turn."""
-    system = _request(operands, spec, **asked)
+    system = _request(operands, spec, **request)
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
 
@@ -193,7 +193,7 @@ _FIXED_SHOTS = (
 """Solvable, of three and four numbers, on the training side of the split."""
 
 
-def propose_six_shots(operands: int, spec: ProblemSpec, **asked: object) -> Prompt:
+def propose_six_shots(operands: int, spec: ProblemSpec, **request: object) -> Prompt:
     """Six fixed shots of three and four numbers, the same prompt whatever is asked for, as Allen and Ståblein have it
     (their numbers and header are others)."""
     return (
@@ -212,7 +212,7 @@ def propose_compact(
     return f"{' '.join(words)} :"
 
 
-def propose_any(operands: int | None = None, spec: ProblemSpec | None = None, **asked: object) -> Prompt:
+def propose_any(operands: int | None = None, spec: ProblemSpec | None = None, **request: object) -> Prompt:
     """The tiny model's prompt `propose :`, whatever is asked for: the conjecturer chooses the size itself."""
     return "propose :"
 
@@ -226,8 +226,8 @@ CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 
 def by_style(json: T, completion: T, compact: T, compact_any: T | None = None) -> dict[str, T]:
     """The same things under the names of CONJECTURER_PROMPTS."""
-    found = {"json": json, "tier": json, "completion": completion, "six_shots": completion, "compact": compact}
-    return {**found, "compact_any": compact_any or compact}
+    styles = {"json": json, "tier": json, "completion": completion, "six_shots": completion, "compact": compact}
+    return {**styles, "compact_any": compact_any or compact}
 
 
 def _completed(problem: Problem) -> str:

@@ -82,27 +82,27 @@ def helping_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] 
     """`prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer that is to help with `problem`;
     the columns hold the problem that helps. One in five does not show `problem`, so that a conjecturer knows the
     prompt without a target too, and answers it with problems of the same kinds. kinds: of help, `KINDS` or `STEPS`."""
-    found = _helping(problem, domain, kinds)
+    helping = _helping(problem, domain, kinds)
     hidden = random.Random(f"no target|{problem.numbers}{problem.target}").random() < WITHOUT_TARGET
     prompt = domain.propose_row(target=None if hidden else problem)["prompt"]
-    return {"prompt": prompt, "completion": _reply(prompt, _proposed(found, domain)), **nums_of(found)}
+    return {"prompt": prompt, "completion": _reply(prompt, _proposed(helping, domain)), **nums_of(helping)}
 
 
 def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
     """The same for a conjecturer that is shown `problem` with its solution (STP)."""
-    found = _helping(problem, domain, kinds)
+    helping = _helping(problem, domain, kinds)
     text = compact_solution(problem, domain.rules)
     given = text if domain.prover_prompt == "compact" else f"{OPEN} {text} {CLOSE}"
     prompt = domain.propose_row(variant_of=problem, solution=given)["prompt"]
-    return {"prompt": prompt, "completion": _reply(prompt, _proposed(found, domain)), **nums_of(found)}
+    return {"prompt": prompt, "completion": _reply(prompt, _proposed(helping, domain)), **nums_of(helping)}
 
 
 def reviewed_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
     """The same for a guide: the rubric's review of a problem that may help with `problem`."""
-    found = _helping(problem, domain, kinds)
-    prompt = domain.helping.review_row(problem, found)["prompt"]
-    text = review_text(domain.helping.review(problem, found), domain.conjecturer_prompt)
-    return {"prompt": prompt, "completion": _reply(prompt, text), **nums_of(found)}
+    helping = _helping(problem, domain, kinds)
+    prompt = domain.helping.review_row(problem, helping)["prompt"]
+    text = review_text(domain.helping.review(problem, helping), domain.conjecturer_prompt)
+    return {"prompt": prompt, "completion": _reply(prompt, text), **nums_of(helping)}
 
 
 def _helping(problem: Problem, domain: CountdownDomain, kinds: Sequence[str]) -> Problem:

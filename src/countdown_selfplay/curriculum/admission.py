@@ -77,18 +77,18 @@ class Archive:
 
 
 def examine(
-    domain: OpenDomain[Any], texts: Sequence[str], asked: Sequence[Mapping[str, Any]], by: str | None = None
+    domain: OpenDomain[Any], texts: Sequence[str], requests: Sequence[Mapping[str, Any]], by: str | None = None
 ) -> list[Proposal]:
     """Read proposals and have the domain check them; a process examines its own share, in one batch."""
     parsed = domain.parse(texts)
-    readable = [i for i, found in enumerate(parsed) if found.problem is not None]
-    checked = domain.check([parsed[i].problem for i in readable], [asked[i] for i in readable])
+    readable = [i for i, proposal in enumerate(parsed) if proposal.problem is not None]
+    checked = domain.check([parsed[i].problem for i in readable], [requests[i] for i in readable])
     known = dict(zip(readable, checked, strict=True))
     return [
-        Proposal(found.problem, known[i].reason, by, asked[i], known[i].facts)
+        Proposal(proposal.problem, known[i].reason, by, requests[i], known[i].facts)
         if i in known
-        else Proposal(None, str(found.reason), by, asked[i])
-        for i, found in enumerate(parsed)
+        else Proposal(None, str(proposal.reason), by, requests[i])
+        for i, proposal in enumerate(parsed)
     ]
 
 
@@ -143,14 +143,14 @@ def dealt(
     what was asked for beside `asks` takes turns after them. Within a kind the players take turns, another one first
     each round. With a single kind and player the order is that of the rows."""
     order = [repr(ask) for ask in asks]
-    order += dict.fromkeys(repr(p.asked) for p in proposals if repr(p.asked) not in order)
+    order += dict.fromkeys(repr(p.request) for p in proposals if repr(p.request) not in order)
     players = list(dict.fromkeys(p.by for p in proposals))
     first = turn % max(len(players), 1)
     lines: dict[str, list[list[int]]] = {kind: [[] for _ in players] for kind in order}
     for proposal, index, reason in zip(proposals, admission.problem_of, admission.reasons, strict=True):
         if reason == "ok" and index is not None:
-            lines[repr(proposal.asked)][players.index(proposal.by)].append(index)
-    waiting = {kind: _in_turn([*own[first:], *own[:first]]) for kind, own in lines.items()}
+            lines[repr(proposal.request)][players.index(proposal.by)].append(index)
+    waiting = {kind: _in_turn([*members[first:], *members[:first]]) for kind, members in lines.items()}
     places: list[int] = []
     while len(places) < len(admission.problems):
         line = waiting[order[turn % len(order)]]
@@ -181,12 +181,12 @@ def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, m
     half and 8, n proposals get max(n, 8) anchors, rounded up.
     none: the proposals and nothing else; with a fraction of 0 only.
     """
-    own = round(anchor_fraction * slots)
-    kept = min(admitted, slots - own)
+    anchor_slots = round(anchor_fraction * slots)
+    kept = min(admitted, slots - anchor_slots)
     if fill == "none":
         return kept, 0
     if fill == "truncate":
-        return kept - kept % multiple, own
+        return kept - kept % multiple, anchor_slots
     if fill == "keep_all":
         sizes = [batch_of_all(k, anchor_fraction, multiple) for k in range(min(admitted, slots) + 1)]
         kept = max(k for k, size in enumerate(sizes) if k == 0 or size <= slots)

@@ -72,7 +72,7 @@ class CollapseGuard:
                 self.healthy = False
                 return Trip(declared.name, value, "and must be finite")
         alone = any(self.in_a_row.values())
-        found: list[Trip] = []
+        trips: list[Trip] = []
         for declared in self.metrics:
             value = metrics.get(declared.name)
             if declared.trip in (None, UNBOUNDED) or not isinstance(value, int | float):
@@ -83,13 +83,13 @@ class CollapseGuard:
             mean = sum(seen) / len(seen)
             if len(seen) == self.window:
                 rounds = f"over the last {self.window} rounds"
-                found += [Trip(declared.name, mean, f"{rule} {rounds}") for rule in _broken(mean, declared.trip)]
+                trips += [Trip(declared.name, mean, f"{rule} {rounds}") for rule in _broken(mean, declared.trip)]
         for declared in self.metrics:
             if declared.in_a_row is not None and self.in_a_row[declared.name] >= declared.in_a_row:
                 rule = f"above 0 in {self.in_a_row[declared.name]} rounds in a row"
-                found.append(Trip(declared.name, metrics[declared.name], rule))
-        self.healthy = not found and not alone
-        return found[0] if found else None
+                trips.append(Trip(declared.name, metrics[declared.name], rule))
+        self.healthy = not trips and not alone
+        return trips[0] if trips else None
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -117,9 +117,9 @@ class ConjecturerGuard:
     def fallen(self, metrics: Mapping[str, Any]) -> dict[str, float]:
         """The players that fell under the threshold, with their rates."""
         rates = {player: metrics.get(f"{player}/parseable_rate", 1.0) for player in self.players}
-        found = {player: rate for player, rate in rates.items() if rate < self.low}
-        self.healthy = not found
-        return found
+        low_rates = {player: rate for player, rate in rates.items() if rate < self.low}
+        self.healthy = not low_rates
+        return low_rates
 
     def state_dict(self) -> dict[str, Any]:
         return {"rollbacks": self.rollbacks, "healthy": self.healthy}
@@ -164,12 +164,12 @@ class Legibility:
         """One sentence about what can hardly be read in the rounds so far, with the cure; None where all is well, and
         after the first call."""
         means = {name: math.fsum(values) / len(values) for name, values in self.seen.items() if values}
-        found = [metric for metric in self.metrics if means.get(metric.name, 1.0) < LEAST]
+        below = [metric for metric in self.metrics if means.get(metric.name, 1.0) < LEAST]
         known, self.judged = self.judged, True
-        if known or not found:
+        if known or not below:
             return None
-        rates = ", ".join(f"{metric.name} {means[metric.name]:.2g}" for metric in found)
-        cures = "; ".join(dict.fromkeys(_clause(metric.cure) for metric in found if metric.cure))
+        rates = ", ".join(f"{metric.name} {means[metric.name]:.2g}" for metric in below)
+        cures = "; ".join(dict.fromkeys(_clause(metric.cure) for metric in below if metric.cure))
         return f"Hardly anything can be read in the first rounds ({rates}): {cures or 'look at samples.jsonl'}."
 
 

@@ -88,19 +88,19 @@ def anchor_dataset(
     return Dataset.from_list(list(_rendered(dataset, domain, held_out is None)))
 
 
-def _rendered(rows: Any, domain: Domain[Any], said: bool) -> Iterator[dict[str, Any]]:
+def _rendered(rows: Any, domain: Domain[Any], rendered: bool) -> Iterator[dict[str, Any]]:
     """Says which row is the first out of range, unless that is `said`. It is played: a data set may be harder than
     what the conjecturer is to write (--number_high of the study)."""
-    own = domain.columns
+    columns = domain.columns
     for index, row in enumerate(rows):
         problem = domain.problem(row, index)
-        if not said and (beyond := domain.outside(problem)) is not None:
-            said = True
+        if not rendered and (beyond := domain.outside(problem)) is not None:
+            rendered = True
             logger.warning(
                 f"Row {index} of train_dataset ({domain.key(problem)}) is out of range: {beyond}. Such rows are "
                 "played as they are, and the conjecturer is held to the range; widen it if it is to follow them."
             )
-        extra = {name: value for name, value in row.items() if name not in NO_EXTRA and name not in own}
+        extra = {name: value for name, value in row.items() if name not in NO_EXTRA and name not in columns}
         yield extra | domain.prove_row(problem)
 
 

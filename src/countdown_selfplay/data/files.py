@@ -59,12 +59,12 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
 
 def _saved(folder: Path, split: str) -> Dataset:
     """What `save_to_disk` of a data set, or of several splits, wrote."""
-    found = load_from_disk(str(folder))
-    if isinstance(found, Dataset):
-        return found
-    if split not in found:
-        raise DataError(f"'{folder}' has no split '{split}'; its splits are {', '.join(map(str, found))}.")
-    return found[split]
+    dataset = load_from_disk(str(folder))
+    if isinstance(dataset, Dataset):
+        return dataset
+    if split not in dataset:
+        raise DataError(f"'{folder}' has no split '{split}'; its splits are {', '.join(map(str, dataset))}.")
+    return dataset[split]
 
 
 def _local(path: Path) -> Dataset:

@@ -29,12 +29,12 @@ def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]
 def json_file(path: Path, cure: str = "", **fields: type) -> dict[str, Any]:
     """The one object that a file holds, on any number of lines, with `fields` of these types."""
     try:
-        found = _object(path.read_bytes(), fields)
+        fields_read = _object(path.read_bytes(), fields)
     except OSError as error:
         raise DataError(f"'{path}' cannot be read: {error.strerror}{cure and '; ' + cure}.") from None
-    if isinstance(found, str):
-        raise DataError(f"'{path}' does not hold {_wanted(fields)} ({found}){cure and '; ' + cure}.")
-    return found
+    if isinstance(fields_read, str):
+        raise DataError(f"'{path}' does not hold {_wanted(fields)} ({fields_read}){cure and '; ' + cure}.")
+    return fields_read
 
 
 def json_rows(path: Path, cure: str = "") -> list[dict[str, Any]]:
@@ -43,17 +43,17 @@ def json_rows(path: Path, cure: str = "") -> list[dict[str, Any]]:
         with path.open("rb") as file:
             is_list = file.read(1 << 16).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
             file.seek(0)
-            found = _parsed(file.read()) if is_list else None
+            rows = _parsed(file.read()) if is_list else None
     except OSError as error:
         raise DataError(f"'{path}' cannot be read: {error.strerror}{cure and '; ' + cure}.") from None
-    if isinstance(found, str):
-        raise DataError(f"'{path}' does not hold a list of JSON objects ({found}){cure and '; ' + cure}.")
-    if found is not None:
-        for number, row in enumerate(found):
+    if isinstance(rows, str):
+        raise DataError(f"'{path}' does not hold a list of JSON objects ({rows}){cure and '; ' + cure}.")
+    if rows is not None:
+        for number, row in enumerate(rows):
             if not isinstance(row, dict):
                 what = f"row {number}: this is not a JSON object (it is {_WORDS[type(row)]})"
                 raise DataError(f"'{path}', {what}{cure and '; ' + cure}.")
-        return found
+        return rows
     try:
         return [row for _, row in json_lines(path, cure)]
     except DataError:
@@ -64,19 +64,19 @@ def json_rows(path: Path, cure: str = "") -> list[dict[str, Any]]:
 
 def json_object(line: str | bytes, path: Path, number: int, cure: str = "", **fields: type) -> dict[str, Any]:
     """The object of one line, with `fields` of these types."""
-    found = _object(line.strip(), fields)
-    if isinstance(found, str):
-        raise DataError(f"'{path}', line {number}: this is not {_wanted(fields)} ({found}){cure and '; ' + cure}.")
-    return found
+    row = _object(line.strip(), fields)
+    if isinstance(row, str):
+        raise DataError(f"'{path}', line {number}: this is not {_wanted(fields)} ({row}){cure and '; ' + cure}.")
+    return row
 
 
 @contextmanager
 def json_shape(path: Path, what: str, cure: str, **fields: type) -> Iterator[dict[str, Any]]:
     """The object of a file. A value in it that is missing or of another type where the block reads it is a DataError
     too. `what`: the file should say, such as "the round in which each problem was solved"."""
-    found = json_file(path, cure, **fields)
+    content = json_file(path, cure, **fields)
     try:
-        yield found
+        yield content
     except CountdownSelfPlayError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -90,16 +90,16 @@ def _wanted(fields: Mapping[str, type]) -> str:
 
 def _object(text: str | bytes, fields: Mapping[str, type]) -> dict[str, Any] | str:
     """The object that a text is, or why it is not."""
-    found = _parsed(text)
-    if isinstance(found, str):
-        return found
-    return lacking(found, fields) or found if isinstance(found, dict) else f"it is {_WORDS[type(found)]}"
+    value = _parsed(text)
+    if isinstance(value, str):
+        return value
+    return lacking(value, fields) or value if isinstance(value, dict) else f"it is {_WORDS[type(value)]}"
 
 
 def _parsed(text: str | bytes) -> Any:
     """The value that a JSON text is; why it is none, or is a text, in words."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except RecursionError:
         return "it is nested too deeply"
     except UnicodeDecodeError:
@@ -109,16 +109,16 @@ def _parsed(text: str | bytes) -> Any:
         return f"{error.msg}, {where}column {error.colno}" if text.strip() else "it is empty"
     except ValueError:
         return "a number has too many digits"
-    return "it is a text" if isinstance(found, str) else found
+    return "it is a text" if isinstance(value, str) else value
 
 
-def lacking(found: Mapping[str, Any], fields: Mapping[str, type]) -> str | None:
+def lacking(row: Mapping[str, Any], fields: Mapping[str, type]) -> str | None:
     """What an object has not, or has of another type, in words; None if it has `fields`."""
     for name, kind in fields.items():
-        if name not in found:
+        if name not in row:
             return f"there is no `{name}`"
-        if not isinstance(found[name], kind) or isinstance(found[name], bool) is not (kind is bool):
-            return f"`{name}` is {found[name]!r:.40}, not {_WORDS[kind]}"
+        if not isinstance(row[name], kind) or isinstance(row[name], bool) is not (kind is bool):
+            return f"`{name}` is {row[name]!r:.40}, not {_WORDS[kind]}"
     return None
 
 

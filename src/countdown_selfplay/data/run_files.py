@@ -106,20 +106,20 @@ def read_lines(path: Path, **fields: type) -> list[dict[str, Any]]:
 
 
 def _records(path: Path, lines: Iterable[bytes], fields: Mapping[str, type]) -> list[dict[str, Any]]:
-    found = [json_object(line, path, number, _DAMAGED, **fields) for number, line in enumerate(lines, start=1)]
-    for number, record in enumerate(found, start=1):
+    records = [json_object(line, path, number, _DAMAGED, **fields) for number, line in enumerate(lines, start=1)]
+    for number, record in enumerate(records, start=1):
         if "to" in fields and not re.fullmatch(r"checkpoint-\d+", record["to"]):
             raise DataError(f"'{path}', line {number}: `to` is {record['to']!r}, not a checkpoint's name; {_DAMAGED}.")
-    return found
+    return records
 
 
 def read_phases(path: Path) -> list[dict[str, Any]]:
     """The log of an iterated run: the phases that were finished."""
-    found = read_lines(path, iteration=int, phase=str)
-    for number, line in enumerate(found, start=1):
+    phases = read_lines(path, iteration=int, phase=str)
+    for number, line in enumerate(phases, start=1):
         if fault := lacking(line, _PHASES.get(line["phase"], {})):
             raise DataError(f"'{path}', line {number}: {fault}; {_DAMAGED}.")
-    return found
+    return phases
 
 
 def discard_lines(path: Path, step: int, field: str = "step") -> None:
@@ -144,14 +144,14 @@ def discard_logs(output: Path, step: int) -> None:
     discard_lines(output / ROLLBACKS, step, field="to")
 
 
-def set_aside(output: Path, found: Iterable[Path], name: str) -> Path | None:
+def set_aside(output: Path, paths: Iterable[Path], name: str) -> Path | None:
     """Move `found` to `<output>/<name>-<n>`, a new folder; None if there is nothing to move."""
-    found = [path for path in dict.fromkeys(found) if path.exists()]
-    if not found:
+    paths = [path for path in dict.fromkeys(paths) if path.exists()]
+    if not paths:
         return None
     aside = output / f"{name}-{1 + max((n for n, _ in numbered_folders(output, name)), default=0)}"
     aside.mkdir()
-    for path in found:
+    for path in paths:
         path.rename(aside / path.name)
     return aside
 
@@ -159,12 +159,12 @@ def set_aside(output: Path, found: Iterable[Path], name: str) -> Path | None:
 def set_run_aside(output: Path) -> Path | None:
     """Move all files of an earlier run to previous-<n>, if there are any: a fresh run must not roll back to, or resume
     from, another one's checkpoints. They go first, for a kill in between must not leave them without their logs."""
-    found = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
-    found += output.glob(f"{BASE}*")
+    paths = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
+    paths += output.glob(f"{BASE}*")
     files = [output / name for name in _OF_A_RUN]
-    if any(path.exists() for path in (*found, *files)):  # else they are the user's, such as what the run starts from
-        found += [p for p in output.glob("*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]
-    aside = set_aside(output, [*found, *files], "previous")
+    if any(path.exists() for path in (*paths, *files)):  # else they are the user's, such as what the run starts from
+        paths += [p for p in output.glob("*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]
+    aside = set_aside(output, [*paths, *files], "previous")
     if aside is not None:
         logger.warning("%s holds an earlier run; its files were moved to %s.", output, aside.name)
     return aside

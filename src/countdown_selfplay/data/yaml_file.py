@@ -93,8 +93,8 @@ def _measured(value: Any, path: str, known: dict[int, tuple[float, float]]) -> t
     if id(value) not in known:
         known[id(value)] = math.inf, math.inf
         held = [*value, *value.values()] if isinstance(value, dict) else value
-        found = [_measured(one, path, known) for one in held]
-        known[id(value)] = 1 + sum(size for size, _ in found), 1 + max((deep for _, deep in found), default=0)
+        values = [_measured(one, path, known) for one in held]
+        known[id(value)] = 1 + sum(size for size, _ in values), 1 + max((deep for _, deep in values), default=0)
     size, deep = known[id(value)]
     if math.isinf(size):
         raise ConfigError(f"{path}: a list or mapping holds itself, by an alias of its anchor; write it out.")

@@ -33,12 +33,12 @@ def refuse_lone_process() -> None:
     world = max(int(os.environ.get(name, "1")) for name in _WORLD)
     if world > 1 or "ACCELERATE_MIXED_PRECISION" not in os.environ:  # which the launcher always sets
         return
-    asked = asked_for(_parents_line())
-    if asked > 1:
+    options = asked_for(_parents_line())
+    if options > 1:
         raise ConfigError(
-            f"`accelerate launch` was asked for {asked} processes and has started one: with --cpu, and without "
-            f"--multi_gpu on fewer than {asked} GPUs, it reads no number. For {asked} processes on a CPU: "
-            f"ACCELERATE_USE_CPU=true accelerate launch --multi_gpu --num_processes {asked} "
+            f"`accelerate launch` was asked for {options} processes and has started one: with --cpu, and without "
+            f"--multi_gpu on fewer than {options} GPUs, it reads no number. For {options} processes on a CPU: "
+            f"ACCELERATE_USE_CPU=true accelerate launch --multi_gpu --num_processes {options} "
             f"{shlex.join(sys.orig_argv[1:])}; for one pass --num_processes 1."
         )
 

@@ -53,17 +53,17 @@ class Processes:
 
     def together(self, action: Callable[[], T]) -> T:
         """Run `action` on the main process; its result, or its error, on all of them: none is left waiting."""
-        found: list[Any] = [None, None]
+        outcome: list[Any] = [None, None]
         if self.main:
             try:
-                found[0] = action()
+                outcome[0] = action()
             except Exception as error:
-                found[1] = error
+                outcome[1] = error
         if self.world > 1:
-            broadcast_object_list(found)
-        if found[1] is not None:
-            raise found[1]
-        return found[0]
+            broadcast_object_list(outcome)
+        if outcome[1] is not None:
+            raise outcome[1]
+        return outcome[0]
 
     def share(self, items: Sequence[T]) -> list[T]:
         """This process's contiguous part: the parts in rank order are `items`, and differ by one in length at most."""
@@ -79,9 +79,9 @@ class Processes:
 
     def collect(self, mine: list[T], total: int) -> list[T]:
         """What all processes made of what they were dealt, in the order of the `total` items, on every process."""
-        found = self.gather(mine)
+        parts = self.gather(mine)
         each = -(-total // self.world)
-        return [found[(i % self.world) * each + i // self.world] for i in range(total)]
+        return [parts[(i % self.world) * each + i // self.world] for i in range(total)]
 
     def seed(self, seed: int) -> int:
         """A seed of this process's own, so that no two of them draw the same numbers; with one process `seed`."""

@@ -60,9 +60,9 @@ def name_of(domain: Any) -> str:
 def verdicts_of(domain: Any, groups: Sequence[Sequence[str]], problems: Sequence[Any]) -> list[list[Any]]:
     """The verdicts on a group of answers to each problem, asked for in one call: a domain may have several workers."""
     texts = [text for group in groups for text in group]
-    asked = [problem for group, problem in zip(groups, problems, strict=True) for _ in group]
-    found = iter(domain.verify(texts, asked))
-    return [[next(found) for _ in group] for group in groups]
+    repeated = [problem for group, problem in zip(groups, problems, strict=True) for _ in group]
+    verdicts = iter(domain.verify(texts, repeated))
+    return [[next(verdicts) for _ in group] for group in groups]
 
 
 def held_out_of(domain: Any, n: int) -> list[Any]:
@@ -123,17 +123,17 @@ def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]]
             f"The domain '{name_of(domain)}' asks for no proposals (`asks`, `propose_row`), and the run has a "
             "conjecturer; set conjecturer_players to 0, or play another domain."
         )
-    found = {"prover": domain.prove_row(longest_problem(domain, rows))}
-    return found | ({"conjecturer": domain.propose_row(**asked_of(domain)[0])} if proposals else {})
+    examples = {"prover": domain.prove_row(longest_problem(domain, rows))}
+    return examples | ({"conjecturer": domain.propose_row(**asked_of(domain)[0])} if proposals else {})
 
 
 def example_prompts(domain: Any, rows: Mapping[str, Mapping[str, Any]], dialogues: bool) -> list[Any]:
     """The prompts of `example_rows`; with `dialogues` also one that goes on from an answer, as critics and their
     provers are asked, of a domain that has such."""
-    found = [row["prompt"] for row in rows.values()]
+    prompts = [row["prompt"] for row in rows.values()]
     if dialogues and domain.critique is not None:
-        found.append(domain.critique.revise_row(domain.problem(rows["prover"], 0), "1", "1")["prompt"])
-    return found
+        prompts.append(domain.critique.revise_row(domain.problem(rows["prover"], 0), "1", "1")["prompt"])
+    return prompts
 
 
 def held_out_by_rung(domain: Any, rungs: Sequence[int] | None, each: int, asked_by: str = "`--rungs`") -> list[Any]:
@@ -144,11 +144,11 @@ def held_out_by_rung(domain: Any, rungs: Sequence[int] | None, each: int, asked_
             f"The domain '{type(domain).__name__}' has no problems by rung (`held_out_of_rung`); leave {asked_by} out."
         )
     known = list(domain.rungs)
-    asked = known if rungs is None else list(dict.fromkeys(rungs))
-    for rung in asked:
+    requested = known if rungs is None else list(dict.fromkeys(rungs))
+    for rung in requested:
         if rung not in known:
             raise ConfigError(
                 f"{asked_by} has {rung}, and the rungs of this domain are {', '.join(map(str, known))}; leave it out, "
                 "or widen the problems (Countdown: --operands)."
             )
-    return [problem for rung in asked for problem in domain.held_out_of_rung(each, rung)]
+    return [problem for rung in requested for problem in domain.held_out_of_rung(each, rung)]

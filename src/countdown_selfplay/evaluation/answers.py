@@ -101,11 +101,11 @@ def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tu
 def times_before(items: Sequence[Hashable]) -> list[int]:
     """How often each item occurs before its place."""
     seen: Counter[Hashable] = Counter()
-    found = []
+    times = []
     for one in items:
-        found.append(seen[one])
+        times.append(seen[one])
         seen[one] += 1
-    return found
+    return times
 
 
 def answer_batches(
@@ -134,16 +134,18 @@ def answer_batches(
     identities, rungs = [identity(domain, problem) for problem in problems], rungs_of(domain, problems)
     drawn: dict[str, Any] = {"batch_size": batch_size, **with_stops(sampling, domain, "prover")}
     for batch in batches_of(prompts, n, answers_at_once(domain, batch_size))[skip:]:
-        own = seed_from("answers", seed, *batch_key(identities, batch))
-        asked = [problems[i] for i in batch]
+        batch_seed = seed_from("answers", seed, *batch_key(identities, batch))
+        asked_problems = [problems[i] for i in batch]
         if in_moves(domain):
-            episodes = sample_episodes(model, tokenizer, asked, domain, n, seed=own, **drawn)
+            episodes = sample_episodes(model, tokenizer, asked_problems, domain, n, seed=batch_seed, **drawn)
         else:
-            found = sample_completions(model, tokenizer, [prompts[i] for i in batch], n, seed=own, **drawn)
-            verdicts = verdicts_of(domain, [[c.text for c in row] for row in found], asked)
+            completions = sample_completions(
+                model, tokenizer, [prompts[i] for i in batch], n, seed=batch_seed, **drawn
+            )
+            verdicts = verdicts_of(domain, [[c.text for c in row] for row in completions], asked_problems)
             episodes = [
                 [Played(c.text, verdict, c.tokens, c.truncated) for c, verdict in zip(*pair, strict=True)]
-                for pair in zip(found, verdicts, strict=True)
+                for pair in zip(completions, verdicts, strict=True)
             ]
         rows = []
         for index, played in zip(batch, episodes, strict=True):
@@ -192,16 +194,16 @@ def header_line(setting: Mapping[str, Any]) -> str:
 
 def read_answers(path: Path) -> AnswerSet:
     """A finished file. DataError if it is none, is damaged, or is not finished."""
-    setting, found, _ = scan(path)
+    setting, answers, _ = scan(path)
     if setting is None:
         raise DataError(f"'{path}' holds no evaluation yet: it has no complete first line.")
     wanted = int(setting["n"]) * int(setting["n_problems"])
-    if len(found) < wanted:
+    if len(answers) < wanted:
         raise DataError(
-            f"'{path}' holds {len(found)} of {wanted} answers: the evaluation is not finished; give the same `eval` "
+            f"'{path}' holds {len(answers)} of {wanted} answers: the evaluation is not finished; give the same `eval` "
             "command again to go on."
         )
-    rows = sorted((row for row, _ in found), key=lambda row: (row.index, row.sample))
+    rows = sorted((row for row, _ in answers), key=lambda row: (row.index, row.sample))
     places = [(i, j) for i in range(int(setting["n_problems"])) for j in range(int(setting["n"]))]
     if [(row.index, row.sample) for row in rows] != places:
         raise DataError(f"'{path}' is damaged: its rows are not {setting['n']} answers to each problem, once each.")
@@ -243,9 +245,9 @@ def first_difference(old: Any, new: Any, name: str = "") -> tuple[str, Any, Any]
     """The first field in which two settings differ, as (dotted name, old, new); None if they are equal."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*new, *old]):
-            found = first_difference(old.get(key), new.get(key), f"{name}.{key}" if name else str(key))
-            if found is not None:
-                return found
+            difference = first_difference(old.get(key), new.get(key), f"{name}.{key}" if name else str(key))
+            if difference is not None:
+                return difference
         return None
     return None if old == new else (name, old, new)
 
@@ -285,7 +287,7 @@ class AnswerFile(AbstractContextManager["AnswerFile"]):
         self.rows += rows
 
     def _resume(self, setting: dict[str, Any], batches: Sequence[Sequence[int]]) -> int:
-        old, found, start = scan(self.path)
+        old, answers, start = scan(self.path)
         if old is None:
             self._file.truncate(0)
             self._write(header_line(setting) + "\n")
@@ -299,7 +301,7 @@ class AnswerFile(AbstractContextManager["AnswerFile"]):
             )
         n, done, position = int(setting["n"]), 0, 0
         for batch in batches:
-            rows = [row for row, _ in found[position : position + n * len(batch)]]
+            rows = [row for row, _ in answers[position : position + n * len(batch)]]
             places = [(index, sample) for index in batch for sample in range(n)]
             if [(row.index, row.sample) for row in rows] != places[: len(rows)]:
                 raise DataError(f"'{self.path}' is damaged: its rows are not in the order they are written in.")
@@ -307,7 +309,7 @@ class AnswerFile(AbstractContextManager["AnswerFile"]):
                 break
             self.rows += rows
             position += len(rows)
-            start = found[position - 1][1]
+            start = answers[position - 1][1]
             done += 1
         self._file.truncate(start)
         return done

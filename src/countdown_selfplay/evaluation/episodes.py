@@ -60,11 +60,11 @@ def sample_episodes(
     kept: list[list[Completion]] = []
 
     def sample(move: int, rows: list[Row], each: int) -> Rollout:
-        asked = rows
+        padded = rows
         if processes.in_step:
             most = max(processes.gather([len(rows)]))
             spare = next(row for row in processes.gather([rows[:1]]) if row)
-            asked = rows + spare * (most - len(rows))
+            padded = rows + spare * (most - len(rows))
         total, live = len(problems) * n, len(rows) * each
 
         def told(done: int, of: int) -> None:
@@ -75,16 +75,16 @@ def sample_episodes(
         drawn = sample_completions(
             model,
             tokenizer,
-            [row["prompt"] for row in asked],
+            [row["prompt"] for row in padded],
             each,
             seed=seed_from(seed, "move", move),
             in_step=processes.in_step,
             progress=told,
             **sampling,
         )
-        found = [completion for group in drawn[: len(rows)] for completion in group]
-        kept.append(found)
-        return Rollout("prover", rows, [c.text for c in found], each)
+        completions = [completion for group in drawn[: len(rows)] for completion in group]
+        kept.append(completions)
+        return Rollout("prover", rows, [c.text for c in completions], each)
 
     def anyone(mine: bool) -> bool:
         return any(processes.gather([mine])) if processes.in_step else mine
@@ -92,14 +92,14 @@ def sample_episodes(
     rows = [domain.prove_row(problem) for problem in problems]
     episodes = play_out(domain, "prover", rows, problems, n, sample, anyone)
     tokens, cut = [0] * len(episodes.texts), [False] * len(episodes.texts)
-    for completions, own in zip(kept, episodes.episode_of, strict=True):
-        for completion, i in zip(completions, own, strict=True):
+    for completions, episode in zip(kept, episodes.episode_of, strict=True):
+        for completion, i in zip(completions, episode, strict=True):
             tokens[i] += completion.tokens
             cut[i] |= completion.truncated
     if progress is not None and episodes.texts:
         progress(len(episodes.texts), len(episodes.texts))
-    found = [*map(Played, episodes.texts, episodes.verdicts or [], tokens, cut)]
-    return [found[i : i + n] for i in range(0, len(found), n)]
+    played = [*map(Played, episodes.texts, episodes.verdicts or [], tokens, cut)]
+    return [played[i : i + n] for i in range(0, len(played), n)]
 
 
 @dataclass
@@ -158,8 +158,8 @@ class CollectingRound:
             return self._play_out(role, rows, n, problems)
         rollout, cut = self._sampled(role, rows, n, seed_from(*self.key, self.index, role, self.turns))
         if problems is not None:
-            asked = [problem for problem in problems for _ in range(n)]
-            rollout.verdicts = self.domain.verify(rollout.texts, asked)
+            repeated = [problem for problem in problems for _ in range(n)]
+            rollout.verdicts = self.domain.verify(rollout.texts, repeated)
             rollout.rewards_B = _scores(rollout)
         self.truncated[id(rollout)] = cut
         return rollout
@@ -168,16 +168,18 @@ class CollectingRound:
         """Episodes; one is truncated if one of its moves is."""
         cuts: list[list[bool]] = []
 
-        def sample(move: int, asked: list[Any], each: int) -> Rollout:
-            found, cut = self._sampled(role, asked, each, seed_from(*self.key, self.index, role, self.turns, move))
+        def sample(move: int, rows: list[Any], each: int) -> Rollout:
+            completions, cut = self._sampled(
+                role, rows, each, seed_from(*self.key, self.index, role, self.turns, move)
+            )
             cuts.append(cut)
-            return found
+            return completions
 
         played = play_out(self.domain, role, rows, problems, n, sample)
         played.rewards_B = _scores(played)
         truncated = [False] * len(played.texts)
-        for cut, own in zip(cuts, played.episode_of, strict=True):
-            for i, one in zip(own, cut, strict=True):
+        for cut, episode in zip(cuts, played.episode_of, strict=True):
+            for i, one in zip(episode, cut, strict=True):
                 truncated[i] |= one
         self.truncated[id(played)] = truncated
         return played
@@ -221,5 +223,5 @@ def _scores(rollout: Rollout) -> torch.Tensor:
 def rungs_of(domain: Any, problems: Sequence[Any]) -> list[int] | None:
     """The rung of each problem; None for a domain without rungs, and where all problems are of one."""
     rung = domain.rung
-    found = None if rung is None else [int(rung(problem)) for problem in problems]
-    return found if found is not None and len(set(found)) > 1 else None
+    rungs = None if rung is None else [int(rung(problem)) for problem in problems]
+    return rungs if rungs is not None and len(set(rungs)) > 1 else None

@@ -56,21 +56,21 @@ class AttemptFile:
     """Right answers to each problem that was tried, in a JSONL file, so that a search that was ended goes on; it is
     removed once the set is written. The first line says what was asked: another call is refused."""
 
-    def __init__(self, path: Path, asked: dict[str, Any]) -> None:
+    def __init__(self, path: Path, setting: dict[str, Any]) -> None:
         """ConfigError if the file is there and was begun by another call; DataError if it is no such file."""
         self.path = path
         self.counts: dict[tuple[str, bool], int] = {}
-        asked = json.loads(json.dumps(asked))
+        setting = json.loads(json.dumps(setting))
         written = path.read_bytes() if path.exists() else b""
         whole = written[: written.rfind(b"\n") + 1]
         if whole != written:  # a kill has cut the last line
             path.write_bytes(whole)
         if not whole:
-            self._append([asked])
+            self._append([setting])
             return
         begun, *rows = [row for _, row in json_lines(path, "delete it to begin again")]
-        if begun != asked:
-            other = [name for name in asked if begun.get(name) != asked[name]]
+        if begun != setting:
+            other = [name for name in setting if begun.get(name) != setting[name]]
             raise ConfigError(
                 f"'{path}' holds the attempts of another call (it differs in {', '.join(other) or 'its settings'}); "
                 "call as then to go on, or delete it."
@@ -82,8 +82,8 @@ class AttemptFile:
 
     def known(self, keys: Sequence[str], again: bool) -> list[int] | None:
         """The right answers to all of these problems; None if they were not all tried."""
-        found = [self.counts.get((key, again)) for key in keys]
-        return None if None in found else found  # type: ignore[return-value]
+        counts = [self.counts.get((key, again)) for key in keys]
+        return None if None in counts else counts  # type: ignore[return-value]
 
     def add(self, keys: Sequence[str], again: bool, correct: Sequence[int]) -> None:
         self.counts |= {(key, again): count for key, count in zip(keys, correct, strict=True)}
@@ -124,13 +124,13 @@ def hard_problems(
 
     def solved(problems: Sequence[P], again: bool) -> list[int]:
         keys = [domain.key(problem) for problem in problems]
-        found = None if file is None else file.known(keys, again)
-        if found is None:
-            own: dict[str, Any] = {"n": attempts, "ks": (attempts,), "seed": seed + again, "resamples": 1}
-            found = [int(c) for c in evaluate_prover(model, tokenizer, problems, domain, **own, **sampling).correct]
+        counts = None if file is None else file.known(keys, again)
+        if counts is None:
+            how: dict[str, Any] = {"n": attempts, "ks": (attempts,), "seed": seed + again, "resamples": 1}
+            counts = [int(c) for c in evaluate_prover(model, tokenizer, problems, domain, **how, **sampling).correct]
             if file is not None:
-                file.add(keys, again, found)
-        return found
+                file.add(keys, again, counts)
+        return counts
 
     kept: list[Any] = []
     correct: list[int] = []

@@ -34,29 +34,29 @@ SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 def iterations_of(folder: Path) -> list[dict[str, Any]]:
     """Per iteration `iteration`, and each metric of SHARES that has samples as an Estimate with a 95% interval over
     problems. Texts that the token budget cut are not among an iterated run's samples. DataError for a damaged file."""
-    found = []
+    iterations = []
     for number, place in numbered_folders(folder, "iteration"):
         rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
         one: dict[str, Any] = {"iteration": number}
         for metric, (won, of) in SHARES.items():
             role = metric.partition("/")[0]
-            own = rows if "win_rate" in metric else [row for row in rows if row["role"] == role]
+            relevant = rows if "win_rate" in metric else [row for row in rows if row["role"] == role]
             estimate = ratio_interval(
-                [float(row["label"] in won) for row in own],
-                [float(row["label"] in of) for row in own],
-                [row["problem"] for row in own],
+                [float(row["label"] in won) for row in relevant],
+                [float(row["label"] in of) for row in relevant],
+                [row["problem"] for row in relevant],
             )
             if estimate is not None:
                 one[metric] = estimate
         if rows:  # iteration 0, the imitation of another run, plays nothing
-            found.append(one)
-    return found
+            iterations.append(one)
+    return iterations
 
 
 def samples_of(folder: Path) -> list[dict[str, Any]]:
     """Lines as in samples.jsonl: of each iteration a revision of every outcome, and two first answers and critiques of
     each kind, from the first chunks that have them."""
-    found: list[dict[str, Any]] = []
+    samples: list[dict[str, Any]] = []
     for _, place in numbered_folders(folder, "iteration"):
         wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
         wanted |= {("prover", label): 2 for label in ("right", "wrong")}
@@ -67,12 +67,12 @@ def samples_of(folder: Path) -> list[dict[str, Any]]:
             for row in parquet_rows(path, cure=DAMAGED):
                 if wanted.get((row["role"], row["label"]), 0):
                     wanted[row["role"], row["label"]] -= 1
-                    found.append({
+                    samples.append({
                         "step": row["iteration"], "role": row["role"], "prompt": json.loads(row["prompt"]),
                         "completion": row["completion"], "reward": row["reward"], "problem": row["problem"],
                         "reason": row["label"],
                     })  # fmt: skip
-    return found
+    return samples
 
 
 def _played(place: Path) -> list[Path]:

@@ -42,10 +42,10 @@ _ANY_REWARD = (
 def shipped() -> list[Metric]:
     """The metrics that the library declares: for runs of older releases, which wrote no panels or no declarations, and
     for those that are no part of run.json (times, evaluations)."""
-    own = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
+    declared = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
     proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
-    found = (*own, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
-    return list({metric.name: metric for metric in found}.values())
+    metrics = (*declared, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
+    return list({metric.name: metric for metric in metrics}.values())
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,16 @@ class Run:
         known = [*self.metrics, *others]
         places = {metric.name: i for i, metric in reversed(list(enumerate(known)))}
         patterns = [i for i, metric in enumerate(known) if re.search(r"[{<]", metric.name)]
-        found: list[tuple[int, list[tuple[int, str]], Metric]] = []
+        changes: list[tuple[int, list[tuple[int, str]], Metric]] = []
         for name in self.names.union(*self.others) - {"step"}:
             fits = [places[name]] if name in places else [i for i in patterns if declaration_of(name, [known[i]])]
             metric = declaration_of(name, [known[fits[0]]]) if fits else None
             if metric is not None:
                 template = known[fits[0]].name
-                own = fits[0] < len(self.metrics)
-                found.append((fits[0], _natural(name), _completed(metric, template) if own else metric))
+                current = fits[0] < len(self.metrics)
+                changes.append((fits[0], _natural(name), _completed(metric, template) if current else metric))
         players = {one.removesuffix("/completion_length") for one in self.names if one.endswith("/completion_length")}
-        return {metric.name: _with_panel(metric, players) for *_, metric in sorted(found, key=lambda one: one[:2])}
+        return {metric.name: _with_panel(metric, players) for *_, metric in sorted(changes, key=lambda one: one[:2])}
 
     def series(self, metric: str) -> list[tuple[int, float]]:
         """(round, value) wherever the run has the metric, by rising round."""
@@ -138,7 +138,7 @@ def load_run(folder: Path) -> Run:
     iterations = iterated.iterations_of(folder) if iterated_run else []
     rounds, others, histograms = ([], [], {}) if iterations else _metrics(folder / "metrics.jsonl")
     for one in iterations:  # an iteration as a round
-        rates = {name: found.value for name, found in one.items() if isinstance(found, Estimate)}
+        rates = {name: metric.value for name, metric in one.items() if isinstance(metric, Estimate)}
         rounds.append({"step": one["iteration"], **rates})
     samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
     environment, rollbacks = description.get("environment"), _rows(folder / "rollbacks.jsonl")
@@ -175,9 +175,9 @@ def steps_counted(description: Mapping[str, Any]) -> int:
 
 def _runs_in(folder: Path) -> str:
     """The run folders in it, as a cure; "" without one."""
-    found = sorted(path.parent for path in folder.glob("*/run.json")) if os.path.isdir(folder) else []  # noqa: PTH112
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return f" Runs that are there: {', '.join(map(str, found[:3]))}{more}." if found else ""
+    folders = sorted(path.parent for path in folder.glob("*/run.json")) if os.path.isdir(folder) else []  # noqa: PTH112
+    more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
+    return f" Runs that are there: {', '.join(map(str, folders[:3]))}{more}." if folders else ""
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -260,8 +260,8 @@ def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str
 
 def _evaluation(raw: Mapping[str, Any]) -> dict[str, Any]:
     """evaluation.json with its intervals read."""
-    found: dict[str, Any] = {when: _side(raw.get(when) or {}) for when in ("before", "after")}
-    return {**found, "difference": _changes(raw), "rows": before_after_rows(raw)}
+    evaluation: dict[str, Any] = {when: _side(raw.get(when) or {}) for when in ("before", "after")}
+    return {**evaluation, "difference": _changes(raw), "rows": before_after_rows(raw)}
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,11 +269,11 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
     about the answers."""
     prover = side.get("prover") or {}
     figures: dict[str, Any] = {"prover": {}, "conjecturer": {}}
-    for role, own in side.items():
+    for role, of_role in side.items():
         if role.startswith("prover"):
-            figures[role] = _pass_at(own)
+            figures[role] = _pass_at(of_role)
         elif role.startswith("conjecturer"):
-            figures[role] = {name: estimate(own[name]) for name in rates(own)}
+            figures[role] = {name: estimate(of_role[name]) for name in rates(of_role)}
     rungs = {rung: one["pass_at"] for rung, one in prover.get("by_rung", {}).items()}
     facts: dict[str, Any] = {name: prover.get(name) for name in ("n", "truncated_rate")}
     correct = prover.get("correct", [])

@@ -56,11 +56,11 @@ def folder_of(name: str) -> Path | None:
 
     for file in ("config.json", "adapter_config.json"):
         try:
-            found = try_to_load_from_cache(name, file)
+            cached = try_to_load_from_cache(name, file)
         except HFValidationError:
             return None
-        if isinstance(found, str):
-            return Path(found).parent
+        if isinstance(cached, str):
+            return Path(cached).parent
     return None
 
 
@@ -87,8 +87,8 @@ def dtype_on(place: str, folder: Path | None) -> str:
     if place.startswith("cpu"):
         return "float32"
     config = None if folder is None else folder / "config.json"
-    said = json_file(config) if config is not None and config.is_file() else {}
-    return str(said.get("dtype") or said.get("torch_dtype") or "auto")
+    config_values = json_file(config) if config is not None and config.is_file() else {}
+    return str(config_values.get("dtype") or config_values.get("torch_dtype") or "auto")
 
 
 def weights_digest(folder: Path) -> str:
@@ -110,5 +110,5 @@ def weights_digest(folder: Path) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of what can change a sampled token."""
-    found = {"countdown-selfplay": __version__, "python": platform.python_version()}
-    return found | {name: version(name) for name in _PACKAGES}
+    installed = {"countdown-selfplay": __version__, "python": platform.python_version()}
+    return installed | {name: version(name) for name in _PACKAGES}

@@ -45,15 +45,15 @@ class ProverEvaluation:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; the keys of `pass_at` become strings. With rungs also `by_rung` and `ladder`
         for the same k."""
-        found = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
-        found |= {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
+        values = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
+        values |= {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
         if self.rungs is None:
-            del found["rungs"]
-            return found
+            del values["rungs"]
+            return values
         ks, seed = [*self.pass_at], int(self.setting["seed"])
-        found["by_rung"] = by_rung(self.correct, self.rungs, self.n, ks, seed=seed)
-        score = ladder(found["by_rung"], ks, seed=seed)
-        return found if score is None else {**found, "ladder": score}
+        values["by_rung"] = by_rung(self.correct, self.rungs, self.n, ks, seed=seed)
+        score = ladder(values["by_rung"], ks, seed=seed)
+        return values if score is None else {**values, "ladder": score}
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class ConjecturerEvaluation:
         return {"n": self.n, **known, "truncated_rate": self.truncated_rate, **_plain(self)}
 
 
-def _plain(found: ProverEvaluation | ConjecturerEvaluation) -> dict[str, Any]:
-    seconds = round(found.seconds, 3)
-    return {"reasons": dict(found.reasons.most_common()), "seconds": seconds, "setting": found.setting}
+def _plain(evaluation: ProverEvaluation | ConjecturerEvaluation) -> dict[str, Any]:
+    seconds = round(evaluation.seconds, 3)
+    return {"reasons": dict(evaluation.reasons.most_common()), "seconds": seconds, "setting": evaluation.setting}
 
 
 def evaluate_prover(
@@ -120,8 +120,8 @@ def evaluate_prover(
     drawn: dict[str, Any] = {"batch_size": batch_size, **sampling}
     if in_moves(domain):
         mine = processes.deal(problems)
-        own = processes.seed(seed)
-        played = sample_episodes(model, tokenizer, mine, domain, n, seed=own, processes=processes, **drawn)
+        process_seed = processes.seed(seed)
+        played = sample_episodes(model, tokenizer, mine, domain, n, seed=process_seed, processes=processes, **drawn)
         episodes: list[list[Played]] = processes.collect(played, len(problems))
         verdicts = [[one.verdict for one in row] for row in episodes]
         truncated = [[one.truncated for one in row] for row in episodes]
@@ -235,7 +235,9 @@ def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) ->
     return {**given, "dtype": dtype_of(model), "seed": seed, "domain": domain.to_dict()}
 
 
-def pooled(found: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000) -> ProverEvaluation:
+def pooled(
+    evaluations: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000
+) -> ProverEvaluation:
     """All provers' answers to each problem put together: n is their sum, and pass@k is that of k answers drawn from
     all of them, so that it compares with the pass@k of one prover at equal samples. One prover: itself.
 
@@ -243,22 +245,24 @@ def pooled(found: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples:
     the first one's. The interval of `score` has the mean of the provers' ends, which is not narrower than that of the
     mean.
     """
-    if len(found) == 1:
-        return found[0]
-    correct = [sum(counts) for counts in zip(*(one.correct for one in found), strict=True)]
-    n, count = sum(one.n for one in found), len(found)
-    scores = [one.score for one in found]
+    if len(evaluations) == 1:
+        return evaluations[0]
+    correct = [sum(counts) for counts in zip(*(one.correct for one in evaluations), strict=True)]
+    n, count = sum(one.n for one in evaluations), len(evaluations)
+    scores = [one.score for one in evaluations]
     return replace(
-        found[0],
+        evaluations[0],
         correct=correct,
         n=n,
         pass_at={k: share_interval(pass_at_k_array(correct, n, k), resamples, 0) for k in ks},
         score=Estimate(*(sum(getattr(s, end) for s in scores) / count for end in ("value", "low", "high"))),
-        reasons=sum((one.reasons for one in found), Counter()),
-        truncated_rate=sum(one.truncated_rate for one in found) / count,
-        several_answers_rate=sum(one.several_answers_rate for one in found) / count,
-        seconds=sum(one.seconds for one in found),
-        setting={name: _of_all(name, [one.setting.get(name) for one in found]) for name in found[0].setting},
+        reasons=sum((one.reasons for one in evaluations), Counter()),
+        truncated_rate=sum(one.truncated_rate for one in evaluations) / count,
+        several_answers_rate=sum(one.several_answers_rate for one in evaluations) / count,
+        seconds=sum(one.seconds for one in evaluations),
+        setting={
+            name: _of_all(name, [one.setting.get(name) for one in evaluations]) for name in evaluations[0].setting
+        },
     )
 
 
@@ -283,10 +287,10 @@ def evaluate_guide(
     texts, _ = sample_texts(
         model, tokenizer, [row["prompt"] for row in rows], 1, processes=processes, seed=seed, **sampling
     )
-    found = [domain.helping.read_review(text) for (text,) in texts]
+    reviews = [domain.helping.read_review(text) for (text,) in texts]
     wanted = [domain.helping.read_review(text_of(row["completion"])) for row in rows]
-    same = sum(a is not None and b is not None and a.score == b.score for a, b in zip(found, wanted, strict=True))
-    readable = len(found) - found.count(None)
+    same = sum(a is not None and b is not None and a.score == b.score for a, b in zip(reviews, wanted, strict=True))
+    readable = len(reviews) - reviews.count(None)
     shares = {"readable": readable, "as the rubric": same}
-    figures = {name: wilson_interval(count, len(found)) for name, count in shares.items()}
-    return {"n": len(found), **{name: one.to_dict() for name, one in figures.items()}}
+    figures = {name: wilson_interval(count, len(reviews)) for name, count in shares.items()}
+    return {"n": len(reviews), **{name: one.to_dict() for name, one in figures.items()}}

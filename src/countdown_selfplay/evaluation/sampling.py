@@ -107,7 +107,7 @@ def sample_completions(
     extra |= {"synced_gpus": True} if in_step else {}
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     rows = [i for i in order for _ in range(n)]
-    found: list[list[Completion]] = [[] for _ in ids]
+    answers: list[list[Completion]] = [[] for _ in ids]
     mine: list[tuple[int, list[Completion]]] = []
     if progress is not None and rows:
         progress(0, len(rows))  # the first batch may take a minute
@@ -119,18 +119,18 @@ def sample_completions(
             width = max(len(ids[i]) for i in batch)
             input_ids = torch.tensor([[config.pad_token_id] * (width - len(ids[i])) + ids[i] for i in batch])
             mask = torch.tensor([[0] * (width - len(ids[i])) + [1] * len(ids[i]) for i in batch])
-            asked = dict(input_ids=input_ids.to(device), attention_mask=mask.to(device), **extra)
+            model_inputs = dict(input_ids=input_ids.to(device), attention_mask=mask.to(device), **extra)
             with private_generator(device, "evaluation", seed, number):
                 # a set of policies does it itself
-                own = isinstance(model, PreTrainedModel)
-                output = model.generate(**(without_idle_rows(model, asked) if own else asked))
+                pretrained = isinstance(model, PreTrainedModel)
+                output = model.generate(**(without_idle_rows(model, model_inputs) if pretrained else model_inputs))
             mine.append((start, decoded(tokenizer, output[:, width:].tolist(), config)))
             if progress is not None:
                 progress(start + len(batch), len(rows))
     for start, completions in sorted(spread.gather(mine)):
         for i, completion in zip(rows[start : start + len(completions)], completions, strict=True):
-            found[i].append(completion)
-    return found
+            answers[i].append(completion)
+    return answers
 
 
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
@@ -149,8 +149,8 @@ def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
 
 def with_stops(sampling: Any, domain: Any, role: str) -> Any:
     """`sampling` with the domain's stop strings for the role, unless it has some of its own ([]: none)."""
-    own = sampling.get("stop_strings")
-    return {**sampling, "stop_strings": list((domain.stop_strings(role) if own is None else own) or [])}
+    given = sampling.get("stop_strings")
+    return {**sampling, "stop_strings": list((domain.stop_strings(role) if given is None else given) or [])}
 
 
 def dtype_of(model: Any) -> str:
@@ -206,9 +206,9 @@ def _check(n: int, batch_size: int, sampling: Mapping[str, Any]) -> None:
         "min_p": (lambda p: 0 <= p <= 1, "lie between 0 and 1 (0 switches it off)"),
         "repetition_penalty": (lambda r: math.isfinite(r) and r > 0, "be a finite number above 0 (1 switches it off)"),
     }
-    for name, (fits, said) in ranges.items():
+    for name, (fits, allowed) in ranges.items():
         if not fits(how[name]):
-            raise ConfigError(f"`{name}` ({how[name]}) must {said}.")
+            raise ConfigError(f"`{name}` ({how[name]}) must {allowed}.")
 
 
 def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: GenerationConfig) -> list[Completion]:
@@ -219,14 +219,14 @@ def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: Genera
     kept = [row[:length] for row, length in zip(completions, lengths, strict=True)]
     # A row that met a stop string is padded while others go on; skip_special_tokens takes the padding off.
     texts = tokenizer.batch_decode(kept, skip_special_tokens=True)
-    found = []
+    decoded_texts = []
     for row, text in zip(kept, texts, strict=True):
         stopped = any(stop in text for stop in config.stop_strings or ())
         tokens = len(row)
         while stopped and tokens and row[tokens - 1] == config.pad_token_id:
             tokens -= 1
-        found.append(Completion(text, tokens, len(row) >= config.max_new_tokens and not stopped))
-    return found
+        decoded_texts.append(Completion(text, tokens, len(row) >= config.max_new_tokens and not stopped))
+    return decoded_texts
 
 
 def id_list(ids: int | list[int] | None) -> list[int]:
@@ -261,7 +261,7 @@ def many_ids(tokenizer: Any, prompts: Sequence[Any], completions: Sequence[str])
     if not all(first):
         raise DataError(f"The prompt {prompts[[bool(ids) for ids in first].index(False)][:60]!r} has no token.")
     second = tokenizer([text_of(text) for text in completions], add_special_tokens=False)["input_ids"]
-    return [(list(asked), _ended(ids, end)) for asked, ids in zip(first, second, strict=True)]
+    return [(list(prompt_tokens), _ended(ids, end)) for prompt_tokens, ids in zip(first, second, strict=True)]
 
 
 def text_of(completion: Any) -> str:

@@ -93,15 +93,15 @@ def setting_of(options: argparse.Namespace) -> Setting:
     else:
         base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}
-    own = {**DEFAULTS, "stop_strings": None, **preset(given.get("eval_preset", TRAINING), base.sampling)}
+    settings = {**DEFAULTS, "stop_strings": None, **preset(given.get("eval_preset", TRAINING), base.sampling)}
     if options.role != "prover":  # a preset's are of answers
-        own["stop_strings"] = base.sampling.get("stop_strings")
-    own |= {name: given[name] for name in DEFAULTS if name in given}
-    own["generation_kwargs"] = check_generation_kwargs(own["generation_kwargs"])
-    own["chat_template_kwargs"] = json_object("chat_template_kwargs", own["chat_template_kwargs"])
+        settings["stop_strings"] = base.sampling.get("stop_strings")
+    settings |= {name: given[name] for name in DEFAULTS if name in given}
+    settings["generation_kwargs"] = check_generation_kwargs(settings["generation_kwargs"])
+    settings["chat_template_kwargs"] = json_object("chat_template_kwargs", settings["chat_template_kwargs"])
     domain = _changed(base.domain, given)
-    stops = domain.stop_strings(options.role) if own["stop_strings"] is None else own["stop_strings"]
-    return Setting(base.source, domain, {**own, "stop_strings": list(stops or [])})
+    stops = domain.stop_strings(options.role) if settings["stop_strings"] is None else settings["stop_strings"]
+    return Setting(base.source, domain, {**settings, "stop_strings": list(stops or [])})
 
 
 def roles_of(model: str) -> list[str]:
@@ -111,22 +111,22 @@ def roles_of(model: str) -> list[str]:
         if (Path(model) / ROLES_FILE).is_file():
             return [str(role) for role in json_file(Path(model) / ROLES_FILE, roles=list)["roles"]]
         if run is not None and run.parent == Path(model).resolve():
-            own = json_file(run, config=dict)["config"].get("role")  # sft and ipo train one
-            return [] if own is None else [str(own)]
+            trained_role = json_file(run, config=dict)["config"].get("role")  # sft and ipo train one
+            return [] if trained_role is None else [str(trained_role)]
         if run is not None:  # an adapter in a checkpoint has no file of ours, and is named after its role
             return [Path(model).resolve().name]
     return []
 
 
-def role_of(model: str, asked: str | None) -> str:
+def role_of(model: str, requested: str | None) -> str:
     """The role to score: what is asked for, else prover. ConfigError where the model's folder says that it played the
     other role alone and none is asked for: its answers would be scored as a prover's, which it never learned to be."""
-    if asked is None and roles_of(model) == ["conjecturer"]:
+    if requested is None and roles_of(model) == ["conjecturer"]:
         raise ConfigError(
             f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover to score its "
             "answers all the same."
         )
-    return asked or "prover"
+    return requested or "prover"
 
 
 def find_run(model: str) -> Path | None:
@@ -145,8 +145,8 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
     with json_shape(path, "the setting of a run", "move the model elsewhere to score it without", config=dict) as run:
         config = run["config"]
         name = options.domain or config.get("domain", "countdown")
-        own = config.get("domain_kwargs") if name == config.get("domain") else None
-        kwargs = options.domain_kwargs if options.domain_kwargs is not None else own
+        value_of_run = config.get("domain_kwargs") if name == config.get("domain") else None
+        kwargs = options.domain_kwargs if options.domain_kwargs is not None else value_of_run
         if name == "countdown":
             spec = ProblemSpec(tuple(dict.fromkeys(config["operands"])), *(config[name] for name in _RANGES))
             prompts = (config["prover_prompt"], config["conjecturer_prompt"])
@@ -157,8 +157,8 @@ def _of_run(path: Path, options: argparse.Namespace) -> Setting:
         sampling = shared_of(config)
         for name in _OF_ROLE:
             field = _FIELD.get(name, name)
-            own = config.get(f"{role}_{field}")
-            sampling[name] = config[field] if own is None and field != "stop" else own
+            value_of_run = config.get(f"{role}_{field}")
+            sampling[name] = config[field] if value_of_run is None and field != "stop" else value_of_run
         if role == "prover" and options.eval_preset is None:
             sampling = preset(config.get("eval_preset", TRAINING), sampling)
     return Setting(f"run '{run.get('name', path.parent.name)}'", domain, sampling)
@@ -225,15 +225,15 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
         return ProblemSet(source, held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.problems == HELDOUT and isinstance(domain, CountdownDomain):
         kept = [p for p in heldout_problems() if not options.operands or len(p.numbers) in options.operands]
-        found = ProblemSet(HELDOUT, kept[: options.n_problems])
+        heldout_set = ProblemSet(HELDOUT, kept[: options.n_problems])
     else:
-        found = _from_file(domain, options)
+        heldout_set = _from_file(domain, options)
     if options.rungs or options.problems_per_rung:
-        found = _some_rungs(found, domain, options)
-    if not found.problems:
+        heldout_set = _some_rungs(heldout_set, domain, options)
+    if not heldout_set.problems:
         chosen = " of these operand counts or rungs" if options.operands or options.rungs else ""
         raise DataError(f"'{options.problems}' has no problem{chosen}.")
-    return found
+    return heldout_set
 
 
 def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
@@ -250,7 +250,7 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
     return ProblemSet("the held-out side, by rung", held_out_by_rung(domain, options.rungs, each))
 
 
-def _some_rungs(found: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
+def _some_rungs(problem_set: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
     """Those of a file that are of the rungs asked for, the first ones of each. ConfigError for a domain without."""
     if domain.rung is None:
         raise ConfigError(
@@ -259,14 +259,14 @@ def _some_rungs(found: ProblemSet, domain: Any, options: argparse.Namespace) -> 
         )
     kept: list[int] = []
     seen: Counter[int] = Counter()
-    for i, problem in enumerate(found.problems):
+    for i, problem in enumerate(problem_set.problems):
         rung = domain.rung(problem)
         if (options.rungs and rung not in options.rungs) or seen[rung] == (options.problems_per_rung or -1):
             continue
         seen[rung] += 1
         kept.append(i)
-    strata = None if found.strata is None else [found.strata[i] for i in kept]
-    return ProblemSet(found.name, [found.problems[i] for i in kept], strata)
+    strata = None if problem_set.strata is None else [problem_set.strata[i] for i in kept]
+    return ProblemSet(problem_set.name, [problem_set.problems[i] for i in kept], strata)
 
 
 def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
@@ -281,6 +281,6 @@ def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
     return ProblemSet(options.problems, problems, strata if any(label is not None for label in strata) else None)
 
 
-def preset(name: str, own: dict[str, Any]) -> dict[str, Any]:
+def preset(name: str, trained: dict[str, Any]) -> dict[str, Any]:
     """`own`, a setting, with what the preset fixes; of the training setting that is nothing."""
-    return {**own, **PRESETS.get(name, {})}
+    return {**trained, **PRESETS.get(name, {})}

@@ -39,25 +39,25 @@ def by_rung(
 ) -> dict[str, dict[str, Any]]:
     """Plain JSON values by rung, ascending: {"problems", "n", "correct", "pass_at"}. correct: right answers to each
     problem, of `n`; those of a rung in the problems' order. pass_at: with the intervals of `share_interval`."""
-    found = {}
+    tables = {}
     for rung in sorted(set(rungs)):
-        own = [count for count, one in zip(correct, rungs, strict=True) if one == rung]
-        pass_at = {str(k): share_interval(pass_at_k_array(own, n, k), resamples, seed).to_dict() for k in ks}
-        found[str(rung)] = {"problems": len(own), "n": n, "correct": own, "pass_at": pass_at}
-    return found
+        counts = [count for count, one in zip(correct, rungs, strict=True) if one == rung]
+        pass_at = {str(k): share_interval(pass_at_k_array(counts, n, k), resamples, seed).to_dict() for k in ks}
+        tables[str(rung)] = {"problems": len(counts), "n": n, "correct": counts, "pass_at": pass_at}
+    return tables
 
 
 def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int]) -> dict[str, float]:
     """{"pass@1/rung_4": value}, and "pass@1/ladder" where there are two rungs of LADDER: what a training log holds."""
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for k in ks:
         values_P = pass_at_k_array(correct, n, k)
         means = {rung: float(values_P[np.asarray(rungs) == rung].mean()) for rung in sorted(set(rungs))}
-        found |= {f"pass@{k}/rung_{rung}": mean for rung, mean in means.items()}
+        rates |= {f"pass@{k}/rung_{rung}": mean for rung, mean in means.items()}
         known = [means[rung] for rung in LADDER if rung in means]
         if len(known) > 1:
-            found[f"pass@{k}/ladder"] = float(np.mean(known))
-    return found
+            rates[f"pass@{k}/ladder"] = float(np.mean(known))
+    return rates
 
 
 def ladder(
@@ -84,29 +84,29 @@ def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
     """after - before by rung, and of the "ladder", for each k, paired over problems: [difference, low, high] of the
     95% percentile interval. Before and after: plain JSON values with `by_rung`; {} where they have none."""
     a, b = before.get("by_rung", {}), after.get("by_rung", {})
-    found: dict[str, dict[str, list[float]]] = {}
+    differences: dict[str, dict[str, list[float]]] = {}
     for rung in a:
         counts, n = (a[rung]["correct"], b[rung]["correct"]), a[rung]["n"]
         changes = {k: paired_bootstrap(*counts, n, k=int(k)) for k in a[rung]["pass_at"]}
-        found[rung] = {k: [one.difference, one.low, one.high] for k, one in changes.items()}
+        differences[rung] = {k: [one.difference, one.low, one.high] for k, one in changes.items()}
     if "ladder" in before:
-        score = found["ladder"] = {}
+        score = differences["ladder"] = {}
         for k in before["ladder"]["pass_at"]:
-            own = [(a[str(r)], b[str(r)]) for r in before["ladder"]["rungs"]]
-            groups = [paired_differences(x["correct"], y["correct"], x["n"], int(k)) for x, y in own]
+            pairs = [(a[str(r)], b[str(r)]) for r in before["ladder"]["rungs"]]
+            groups = [paired_differences(x["correct"], y["correct"], x["n"], int(k)) for x, y in pairs]
             change = stratified(groups, bounds=CHANGE)
             score[k] = [change.value, change.low, change.high]
-    return found
+    return differences
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
     """after - before of the prover's pass@k, paired over problems, with 95% percentile intervals."""
     a, b = before["prover"], after["prover"]
-    found = {}
+    result = {}
     for k in a["pass_at"]:
         interval = paired_bootstrap(a["correct"], b["correct"], a["n"], k=int(k))
-        found[f"pass@{k}"] = [interval.difference, interval.low, interval.high]
-    return found
+        result[f"pass@{k}"] = [interval.difference, interval.low, interval.high]
+    return result
 
 
 def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
@@ -177,9 +177,9 @@ def summarise(
                 )
                 for one in sorted(labels, key=lambda one: (isinstance(one, str), one or 0))
             }
-    for rung, found in result.get("by_rung", {}).items():
-        own = [rows for rows in by_problem if str(rows[0].rung) == rung]
-        found["correct"] = [sum(row.correct for row in rows) for rows in own]
+    for rung, table in result.get("by_rung", {}).items():
+        members = [rows for rows in by_problem if str(rows[0].rung) == rung]
+        table["correct"] = [sum(row.correct for row in rows) for rows in members]
     score = ladder(result.get("by_rung", {}), powers_of_two(answers.n), ladder_rungs, resamples, seed)
     return result if score is None else {**result, "ladder": score}
 
@@ -193,8 +193,8 @@ def figures(
     verdicts = [[row.correct for row in rows] for rows in by_problem]
 
     def share(of: Callable[[Answer], float], over_problems: Any = share_interval) -> dict[str, float]:
-        found = over_problems([sum(map(of, rows)) / n for rows in by_problem], resamples, seed)
-        return dict(found.to_dict())
+        interval = over_problems([sum(map(of, rows)) / n for rows in by_problem], resamples, seed)
+        return dict(interval.to_dict())
 
     majorities = {
         str(k): share_interval(majority_at_k(votes, verdicts, k), resamples, seed).to_dict()

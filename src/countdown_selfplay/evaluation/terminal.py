@@ -48,7 +48,7 @@ def before_after_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, 
     for role in (*(single_players(sides[1], "conjecturer") or ["conjecturer"]), "guide") if sides[1] else ():
         figures = [side.get(role, {}) for side in sides]
         for name in rates(*figures):
-            a, b = (None if found.get(name) is None else estimate(found[name]) for found in figures)
+            a, b = (None if figure.get(name) is None else estimate(figure[name]) for figure in figures)
             change = None if a is None or b is None else independent_difference(a, b)
             rows[f"{role} {name.replace('_', ' ')}"] = (a, b, change)
     return rows
@@ -92,7 +92,7 @@ def _rung_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
 
 def rates(*figures: Mapping[str, Any]) -> list[str]:
     """Names of the estimates in conjecturers' figures, in their order."""
-    return list(dict.fromkeys(n for found in figures for n, v in found.items() if isinstance(v, dict) and "low" in v))
+    return list(dict.fromkeys(n for side in figures for n, v in side.items() if isinstance(v, dict) and "low" in v))
 
 
 def aligned(rows: list[tuple[str, ...]]) -> str:
@@ -113,8 +113,8 @@ def estimate(value: Any) -> Estimate:
 
 def interval(value: Any) -> Interval:
     """A difference, as `estimate` reads a value."""
-    found = estimate(value)
-    return Interval(found.value, found.low, found.high)
+    interval_read = estimate(value)
+    return Interval(interval_read.value, interval_read.low, interval_read.high)
 
 
 def single_players(side: Mapping[str, Any], kind: str) -> list[str]:
@@ -126,17 +126,17 @@ def changes_of_players(result: Mapping[str, Any]) -> dict[str, dict[str, Interva
     """Prover -> pass@k -> after minus before with a 95% interval, paired over problems, for the least and the greatest
     k; {} where one prover was measured. `result`: as in evaluation.json."""
     before, after = result.get("before") or {}, result.get("after") or {}
-    found: dict[str, dict[str, Interval]] = {}
+    changes: dict[str, dict[str, Interval]] = {}
     for player in single_players(after, "prover"):
         if player not in before:
             continue
         a, b = before[player], after[player]
         ks = sorted(map(int, b["pass_at"]))
-        found[player] = {
+        changes[player] = {
             f"pass@{k}": paired_bootstrap(a["correct"], b["correct"], a["n"], k=k, resamples=RESAMPLES)
             for k in dict.fromkeys((ks[0], ks[-1]))
         }
-    return found
+    return changes
 
 
 def duration(seconds: float) -> str:
@@ -187,8 +187,8 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
             self.drawn = False
 
 
-def cells(found: dict[str, float] | None) -> tuple[str, str]:
+def cells(figures: dict[str, float] | None) -> tuple[str, str]:
     """An estimate and its interval, as a table shows them."""
-    if found is None:
+    if figures is None:
         return "-", ""
-    return f"{found['value']:.4f}", f"[{found['low']:.4f}, {found['high']:.4f}]"
+    return f"{figures['value']:.4f}", f"[{figures['low']:.4f}, {figures['high']:.4f}]"

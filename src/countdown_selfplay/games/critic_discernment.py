@@ -65,8 +65,8 @@ def critique_of(domain: Any) -> Critique:
             f"The game critic_discernment needs a domain whose answers can be criticised (`critique`, "
             f"contract/domain.py), and {type(domain).__name__} has none; play countdown or math_qa."
         )
-    found: Critique = domain.critique
-    return found
+    critique: Critique = domain.critique
+    return critique
 
 
 class CriticDiscernment(BaseGame):
@@ -161,41 +161,45 @@ class CriticDiscernment(BaseGame):
         critics = {kind: players[0] for kind in CRITICS if (players := round.players(kind))}
 
         # Solve.
-        own = round.share(anchors[: round.slots("prover")])
-        first = round.sample(prover, [domain.prove_row(problem) for problem in own], problems=own)
-        asked = [problem for problem in own for _ in range(first.n)]
+        problems = round.share(anchors[: round.slots("prover")])
+        first = round.sample(prover, [domain.prove_row(problem) for problem in problems], problems=problems)
+        repeated = [problem for problem in problems for _ in range(first.n)]
         right = [verdict.correct for verdict in first.verdicts or []]
 
         # Criticise: wrong answers by the helpful critic, right ones by the misleading one.
         spoken: dict[str, tuple[list[int], Rollout]] = {}
         for kind, player in critics.items():
             about = [i for i, good in enumerate(right) if good == (kind == "misleading")]
-            rows = [critique_of(domain).critique_row(asked[i], first.texts[i]) for i in about]
+            rows = [critique_of(domain).critique_row(repeated[i], first.texts[i]) for i in about]
             spoken[kind] = about, round.sample(player, rows)
 
-        second, episodes, critiques = self._revise(round, first, asked, right, spoken)
+        second, episodes, critiques = self._revise(round, first, repeated, right, spoken)
 
         # Credit.
         first_B, second_B = self._prover_rewards(right, episodes)
         turns = [round.credit(first, first_B, imitate_B=right)]
         turns.append(round.credit(second, second_B, correct_B=[float(e.success) for e in episodes]))
-        rewards_of = {kind: _critic_rewards(kind, len(said.texts), episodes) for kind, (_, said) in spoken.items()}
-        turns += [round.credit(said, rewards_of[kind]) for kind, (_, said) in spoken.items()]
+        rewards_of = {
+            kind: _critic_rewards(kind, len(rollout.texts), episodes) for kind, (_, rollout) in spoken.items()
+        }
+        turns += [round.credit(rollout, rewards_of[kind]) for kind, (_, rollout) in spoken.items()]
 
         # What became of each sample, in a word; and which problem each is about.
         read = {kind: {e.critique for e in episodes if e.critic == kind} for kind in spoken}
         labels = [["right" if good else "wrong" for good in right], [episode.outcome for episode in episodes]]
-        about_of = [asked, [asked[episode.first] for episode in episodes]]
-        for kind, (about, said) in spoken.items():
-            labels.append(["shown" if j in read[kind] else "unreadable" for j in range(len(said.texts))])
-            about_of.append([asked[i] for i in about for _ in range(said.n)])
+        about_of = [repeated, [repeated[episode.first] for episode in episodes]]
+        for kind, (about, rollout) in spoken.items():
+            labels.append(["shown" if j in read[kind] else "unreadable" for j in range(len(rollout.texts))])
+            about_of.append([repeated[i] for i in about for _ in range(rollout.n)])
         for turn, own_labels in zip(turns, labels, strict=True):
             turn.labels = own_labels
         for turn, kind in zip(turns[2:], spoken, strict=True):
             turn.shown = critiques[kind]
 
         metrics = prover_health(round, first, turns[0].advantages_B) | self._health(round, right, spoken, episodes)
-        known = round.gather([(domain.key(p), sum(right[k * first.n : (k + 1) * first.n])) for k, p in enumerate(own)])
+        known = round.gather(
+            [(domain.key(p), sum(right[k * first.n : (k + 1) * first.n])) for k, p in enumerate(problems)]
+        )
         samples = [
             sample
             for turn, on in zip(turns, about_of, strict=True)
@@ -207,7 +211,7 @@ class CriticDiscernment(BaseGame):
         self,
         round: Round,
         first: Rollout,
-        asked: Sequence[Any],
+        problems: Sequence[Any],
         right: Sequence[bool],
         spoken: Mapping[str, tuple[list[int], Rollout]],
     ) -> tuple[Rollout, list[Episode], dict[str, list[str | None]]]:
@@ -215,14 +219,14 @@ class CriticDiscernment(BaseGame):
         critic = critique_of(round.domain)
         shown: list[tuple[int, str, int]] = []
         rows, critiques = [], dict[str, list[str | None]]()
-        for kind, (about, said) in spoken.items():
-            of = [about[j // said.n] for j in range(len(said.texts))]
-            critiques[kind] = [critic.read_critique(t, first.texts[i]) for t, i in zip(said.texts, of, strict=True)]
+        for kind, (about, rollout) in spoken.items():
+            of = [about[j // rollout.n] for j in range(len(rollout.texts))]
+            critiques[kind] = [critic.read_critique(t, first.texts[i]) for t, i in zip(rollout.texts, of, strict=True)]
             for j, (i, critique) in enumerate(zip(of, critiques[kind], strict=True)):
                 if critique is not None:
                     shown.append((i, kind, j))
-                    rows.append(critic.revise_row(asked[i], first.texts[i], critique))
-        second = round.sample(first.role, rows, n=self.revisions, problems=[asked[i] for i, _, _ in shown])
+                    rows.append(critic.revise_row(problems[i], first.texts[i], critique))
+        second = round.sample(first.role, rows, n=self.revisions, problems=[problems[i] for i, _, _ in shown])
         about_of = [about for about in shown for _ in range(second.n)]
         episodes = []
         for (i, kind, j), text, verdict in zip(about_of, second.texts, second.verdicts or [], strict=True):
@@ -234,7 +238,7 @@ class CriticDiscernment(BaseGame):
         """A critic's if all answers are of its kind, the prover's if they are of the kind whose critic says most."""
         prover = next(player for player in group if player.split("/")[0] == "prover")
         answers = problems * group[prover]
-        most = {player: answers * said for player, said in group.items() if player != prover}
+        most = {player: answers * samples for player, samples in group.items() if player != prover}
         return {prover: answers + self.revisions * max(most.values(), default=0), **most}
 
     def _prover_rewards(self, right: Sequence[bool], episodes: Sequence[Episode]) -> tuple[list[float], list[float]]:
@@ -243,8 +247,8 @@ class CriticDiscernment(BaseGame):
         for episode in episodes:
             ends[episode.first].append(episode.success)
         first = [
-            (sum(own) / len(own) if own else float(good)) + self.eta * good
-            for own, good in zip(ends, right, strict=True)
+            (sum(end) / len(end) if end else float(good)) + self.eta * good
+            for end, good in zip(ends, right, strict=True)
         ]
         if self.first_credit == "answer":
             first = [float(good) for good in right]
@@ -260,8 +264,8 @@ class CriticDiscernment(BaseGame):
         """Rates over all processes; the counts travel in one gather."""
         counts = Counter(episode.outcome for episode in episodes)
         counts |= {"answers": len(right), "right": sum(right)}
-        for kind, (_, said) in spoken.items():
-            counts[f"{kind} said"] = len(said.texts)
+        for kind, (_, rollout) in spoken.items():
+            counts[f"{kind} said"] = len(rollout.texts)
             counts[f"{kind} shown"] = len({e.critique for e in episodes if e.critic == kind})
         total: Counter[str] = sum(round.gather([counts]), Counter())
         wrong_turns = total["corrected"] + total["not_corrected"]
@@ -287,8 +291,8 @@ class CriticDiscernment(BaseGame):
         holds question, answer and critique (figures 11 to 17)."""
         labels, count = turn.labels or [], len(about) if every_label else self.samples_per_log
         rewards = torch.as_tensor(turn.rewards_B).tolist()
-        found = examples(round, turn, count, rewards, labels, about)
-        return [found[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else found
+        shown = examples(round, turn, count, rewards, labels, about)
+        return [shown[labels.index(label)] for label in dict.fromkeys(labels)] if every_label else shown
 
 
 def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[float]:
@@ -298,4 +302,4 @@ def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[
     for episode in episodes:
         if episode.critic == kind:
             ends[episode.critique].append(episode.outcome == won)
-    return [sum(own) / len(own) if own else 0.0 for own in ends]
+    return [sum(end) / len(end) if end else 0.0 for end in ends]

@@ -23,14 +23,14 @@ def proposal_health(
     no player did. Problems that a rule adds to those of players are not counted."""
     metrics: dict[str, Any] = {}
     for by in dict.fromkeys(p.by for p in proposals if p.by is not None) or [None]:
-        own = [i for i, p in enumerate(proposals) if p.by == by]
+        indices = [i for i, p in enumerate(proposals) if p.by == by]
         metrics |= _health(
             round,
             by or "proposer",
-            [proposals[i] for i in own],
-            [reasons[i] for i in own],
-            [played[i] for i in own],
-            reward_N[own],
+            [proposals[i] for i in indices],
+            [reasons[i] for i in indices],
+            [played[i] for i in indices],
+            reward_N[indices],
         )
     return metrics
 
@@ -57,10 +57,10 @@ def _health(
     }
     asks = {_said(ask): ask for ask in domain.asks}
     if len(asks) > 1:
-        for said, ask in sorted(asks.items()):
-            own = [got for got, p in zip(played, proposals, strict=True) if _holds(p.asked, ask)]
-            if own:
-                metrics[f"{name}/played_rate_{said}"] = sum(own) / len(own)
+        for request, ask in sorted(asks.items()):
+            rates = [got for got, p in zip(played, proposals, strict=True) if _holds(p.request, ask)]
+            if rates:
+                metrics[f"{name}/played_rate_{request}"] = sum(rates) / len(rates)
     if keys:
         metrics[f"{name}/unique_rate"] = len(set(keys)) / len(keys)
     if known.size:
@@ -69,10 +69,12 @@ def _health(
     return metrics
 
 
-def _holds(asked: Any, ask: Mapping[str, Any]) -> bool:
+def _holds(request: Any, ask: Mapping[str, Any]) -> bool:
     """Was `ask` among the things that were asked for? A tier may ask for "4 or more". Any value but a mapping, such as
     the arm of a bandit, is not a request."""
-    return isinstance(asked, Mapping) and all(name in asked and asked[name] == value for name, value in ask.items())
+    return isinstance(request, Mapping) and all(
+        name in request and request[name] == value for name, value in ask.items()
+    )
 
 
 def _said(ask: Any) -> str:
@@ -157,11 +159,11 @@ def prover_health(
 def _surprisal(answers: Rollout, of_data: Sequence[bool] | None) -> tuple[float, int]:
     """Minus the summed log-probs of the tokens sampled for those problems, under the policy that sampled, and how
     many tokens; 0 and 0 where no log-probs were taken when they were sampled, or a sampler knows none."""
-    found = answers.tensors
-    logps = found.get("sampling_per_token_logps", found.get("old_per_token_logps"))
+    tensors = answers.tensors
+    logps = tensors.get("sampling_per_token_logps", tensors.get("old_per_token_logps"))
     if logps is None:
         return 0.0, 0
-    counted = found["completion_mask"].bool() & ~torch.isnan(logps)
+    counted = tensors["completion_mask"].bool() & ~torch.isnan(logps)
     if of_data is not None:
         wanted_B = torch.tensor(of_data, dtype=torch.bool).repeat_interleave(answers.n)
         counted &= wanted_B[:, None].to(counted.device)
@@ -220,14 +222,14 @@ def rung_health(
         return {}
     of_played = np.asarray([domain.rung(problem) for problem in problems], dtype=int)
     proposed = Counter(domain.rung(p.problem) for p in proposals if p.problem is not None)
-    found: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     for rung in sorted({*(domain.rungs or proposed), *of_played.tolist()}):
         own_P = solve_rate_P[of_played == rung]
-        found[f"round/rung_{rung}_proposed"] = proposed[rung]
-        found[f"round/rung_{rung}_played"] = int(own_P.size)
+        metrics[f"round/rung_{rung}_proposed"] = proposed[rung]
+        metrics[f"round/rung_{rung}_played"] = int(own_P.size)
         if own_P.size:
-            found[f"round/rung_{rung}_solve_rate"] = float(own_P.mean())
-    return found
+            metrics[f"round/rung_{rung}_solve_rate"] = float(own_P.mean())
+    return metrics
 
 
 Frontier = tuple[float, float]

@@ -157,10 +157,10 @@ class ProposeAndSolve(BaseGame):
 
     def _solve(self, round: Round, slots: Slots) -> tuple[list[Rollout], Outcome]:
         """Every prover attempts every problem; the solve rate comes from the verifier's bit, never a reward."""
-        provers, own = round.players("prover"), round.share(slots.problems)
-        rows = [round.domain.prove_row(problem) for problem in own]
-        answers = [round.sample(prover, rows, problems=own) for prover in provers]
-        judged = [round.gather(_judged(found)) for found in answers]
+        provers, problems = round.players("prover"), round.share(slots.problems)
+        rows = [round.domain.prove_row(problem) for problem in problems]
+        answers = [round.sample(prover, rows, problems=problems) for prover in provers]
+        judged = [round.gather(_judged(answer)) for answer in answers]
         correct_MPG = np.asarray([[bits for bits, _ in one] for one in judged], dtype=float)
         correct_MPG = correct_MPG.reshape(len(provers), len(slots.problems), answers[0].n)  # also without a problem
         right = [[text for _, text in one if text is not None] for one in zip(*judged, strict=True)]
@@ -230,7 +230,7 @@ class ProposeAndSolve(BaseGame):
             both = zip(slots.keys, wanted or [True] * len(slots.keys), strict=True)
             wanted = [key not in slots.mastered and good for key, good in both]
         kept_B = wanted and torch.tensor([good for good in round.share(wanted) for _ in range(answers[0].n)])
-        turns, metrics = [round.credit(found, kept_B=kept_B) for found in answers], dict[str, Any]()
+        turns, metrics = [round.credit(answer, kept_B=kept_B) for answer in answers], dict[str, Any]()
         if self.proposer is None:
             return turns, metrics
         inside = None if frontier is None else in_frontier(frontier, slots.problem_of, solve_rate_P)
@@ -252,17 +252,17 @@ class ProposeAndSolve(BaseGame):
         metrics = solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
         metrics |= rung_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
         of_data = round.share([i >= kept for i in range(len(slots.problems))])
-        for found, turn in zip(answers, turns, strict=False):
-            metrics |= prover_health(round, found, turn.advantages_B, of_data)
+        for answer, turn in zip(answers, turns, strict=False):
+            metrics |= prover_health(round, answer, turn.advantages_B, of_data)
         limit = round.solved_limit(answers[0].role)
         if limit is not None:
             correct_P = outcome.correct_MPG.sum((0, 2)).astype(int).tolist()
             self.archive.record_solved(zip(slots.keys, correct_P, strict=True), limit)
             metrics["round/mastered_problems"] = len(self.archive.mastered(limit))
         # One that chooses its targets has nothing to propose once they are solved: that is no starvation.
-        asked = self.proposer is not None and (bool(slots.proposals) or slots.targets is None)
-        starved = asked and is_starved(slots.proposals, slots.played)
-        if asked:
+        proposing = self.proposer is not None and (bool(slots.proposals) or slots.targets is None)
+        starved = proposing and is_starved(slots.proposals, slots.played)
+        if proposing:
             metrics |= {"round/starved": int(starved), "round/conjectured_slots": kept}
             self.archive.record_played(slots.keys[:kept], solve_rate_P[:kept].tolist())
         self.archive.record_round(slots.keys[:kept], rules.novelty_window, starved)
@@ -273,13 +273,13 @@ class ProposeAndSolve(BaseGame):
     ) -> list[dict[str, Any]]:
         """Rows for samples.jsonl: of each prover's answers, with where the problem is from, and of each turn of
         proposals, with the solve rate of those that were played."""
-        found, limit, own = [], self.settings.samples_per_log, round.share(slots.problems)
+        samples, limit, problems_here = [], self.settings.samples_per_log, round.share(slots.problems)
         sources = round.share(slots.sources)
         for rollout, turn in zip(answers, turns, strict=False):
-            mine = [problem for problem in own for _ in range(rollout.n)]
+            mine = [problem for problem in problems_here for _ in range(rollout.n)]
             reasons = [verdict.reason for verdict in rollout.verdicts or []]
             more = [{"source": source} for source in sources for _ in range(rollout.n)]
-            found += examples(round, turn, limit, rollout.rewards_B.tolist(), reasons, mine, more)
+            samples += examples(round, turn, limit, rollout.rewards_B.tolist(), reasons, mine, more)
         for turn in turns[len(answers) :]:
             written = round.share([i for i, p in enumerate(slots.proposals) if p.by == turn.rollout.role])
             if len(written) == len(turn.rollout.texts):  # else a guide's, or of a proposer that samples more
@@ -289,20 +289,20 @@ class ProposeAndSolve(BaseGame):
                 places, rates = slots.problem_of, outcome.solve_rate_P
                 played = [places[i] for i in written]
                 paid = [{} if k is None else {"solve_rate": float(f"{rates[k]:.6f}")} for k in played]
-                found += examples(round, turn, limit, rewards, reasons, problems, paid)
-        return found
+                samples += examples(round, turn, limit, rewards, reasons, problems, paid)
+        return samples
 
     def state_dict(self) -> dict[str, Any]:
         parts = self._parts()
-        own = {name: part.state_dict() for name, part in parts.items()}
-        return {**own, "classes": {name: type(part).__name__ for name, part in parts.items()}}
+        states = {name: part.state_dict() for name, part in parts.items()}
+        return {**states, "classes": {name: type(part).__name__ for name, part in parts.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """A part that is of another class than the saved one starts anew (a resume may change proposer and guide)."""
         classes = state.get("classes", {})
         for name, part in self._parts().items():
-            own = type(part).__name__
-            if state.get(name) and classes.get(name, own) == own:
+            class_name = type(part).__name__
+            if state.get(name) and classes.get(name, class_name) == class_name:
                 part.load_state_dict(state[name])
 
     def _parts(self) -> dict[str, Stateful]:
@@ -340,9 +340,11 @@ def progress_of(round: Round, answers: Sequence[Rollout], kept: int) -> np.ndarr
     """(kept) mean over right answers, then over provers, of `Round.progress`, in nats; 0 where no prover has a right
     answer or has taken a step. answers: one per prover, of this process's share of the problems."""
     known_MP = []
-    for found in answers:
-        moved_B = round.progress(found)
-        own = [math.nan] * len(found.rows) if moved_B is None else moved_B.view(-1, found.n).nanmean(1).tolist()
-        known_MP.append(round.gather(own)[:kept])
+    for rollout in answers:
+        moved_B = round.progress(rollout)
+        progress = (
+            [math.nan] * len(rollout.rows) if moved_B is None else moved_B.view(-1, rollout.n).nanmean(1).tolist()
+        )
+        known_MP.append(round.gather(progress)[:kept])
     known = np.asarray(known_MP, dtype=float)
     return np.asarray(np.nansum(known, 0) / np.maximum(np.isfinite(known).sum(0), 1))

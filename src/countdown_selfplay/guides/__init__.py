@@ -73,13 +73,13 @@ def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], ou
 
 def targets_of(proposals: Sequence[Proposal]) -> list[Any]:
     """The problem that each proposal is to help with; ConfigError if one was asked for none."""
-    found = [(p.asked or {}).get("target") if isinstance(p.asked, Mapping) else None for p in proposals]
-    if any(target is None for target in found):
+    targets = [(p.request or {}).get("target") if isinstance(p.request, Mapping) else None for p in proposals]
+    if any(target is None for target in targets):
         raise ConfigError(
             "A guide compares a proposal with the problem that it is to help with, and these were asked for none; "
             "use proposer=targets with {conditioned: true}, or guide=none."
         )
-    return found
+    return targets
 
 
 __all__ = ["GUIDES", "BaseGuide", "Guide", "check_guide", "checked_scores", "make_guide", "targets_of"]

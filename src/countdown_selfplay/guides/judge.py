@@ -53,20 +53,22 @@ class Judge(BaseGuide):
                 "none; use a guide of your own."
             )
         targets, self.values = targets_of(proposals), {}
-        asked = [i for i, text in enumerate(outcome.solution_P[: len(proposals)]) if text is not None]
-        mine = round.share(asked)
+        with_solution = [i for i, text in enumerate(outcome.solution_P[: len(proposals)]) if text is not None]
+        mine = round.share(with_solution)
         rows = [domain.helping.review_row(targets[i], proposals[i].problem, outcome.solution_P[i]) for i in mine]
         players = round.players("guide")
         scores_GP = np.full((len(players), len(proposals)), np.nan)
         for player, scores_P in zip(players, scores_GP, strict=True):
             texts = round.sample(player, rows, n=1).texts
-            found = [domain.helping.read_review(text) for text in texts]
-            own = [(i, None if review is None else float(review.score)) for i, review in zip(mine, found, strict=True)]
-            for i, score in round.gather(own):
+            reviews = [domain.helping.read_review(text) for text in texts]
+            scores = [
+                (i, None if review is None else float(review.score)) for i, review in zip(mine, reviews, strict=True)
+            ]
+            for i, score in round.gather(scores):
                 scores_P[i] = np.nan if score is None else score
-            self.values[f"{player}/reviews"] = len(asked)
-            if asked:
-                self.values[f"{player}/format_rate"] = float(np.isfinite(scores_P[asked]).mean())
+            self.values[f"{player}/reviews"] = len(with_solution)
+            if with_solution:
+                self.values[f"{player}/format_rate"] = float(np.isfinite(scores_P[with_solution]).mean())
         known_P = np.isfinite(scores_GP).any(0)
         score_P = np.full(len(proposals), np.nan)
         score_P[known_P] = np.nanmean(scores_GP[:, known_P], axis=0)

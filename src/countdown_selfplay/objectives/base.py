@@ -157,27 +157,31 @@ def checked_advantages(
 ) -> torch.Tensor:
     """What `objective.advantages` returns; ConfigError unless it is one finite number per sample. (One number for all
     of them would be spread over the round, and trained on.)"""
-    found = objective.advantages(rewards_PG, correct_PG)
+    advantages_PG = objective.advantages(rewards_PG, correct_PG)
     rule = f"must return a tensor of one finite number per sample, shape {tuple(rewards_PG.shape)}"
-    if not isinstance(found, torch.Tensor) or found.shape != rewards_PG.shape:
-        shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+    if not isinstance(advantages_PG, torch.Tensor) or advantages_PG.shape != rewards_PG.shape:
+        shape = tuple(advantages_PG.shape) if isinstance(advantages_PG, torch.Tensor) else type(advantages_PG).__name__
         raise ConfigError(f"`advantages` of the {role}'s objective {rule}, and returned {shape}.")
-    if not bool(torch.isfinite(found).all()):
+    if not bool(torch.isfinite(advantages_PG).all()):
         raise ConfigError(f"`advantages` of the {role}'s objective {rule}; NaN or infinity is among them.")
-    return found
+    return advantages_PG
 
 
 def selected(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
     """The bools that `objective.select` returns, one per sample."""
-    found = objective.select(rewards_PG, correct_PG)
-    if not isinstance(found, torch.Tensor) or found.shape != rewards_PG.shape or found.dtype != torch.bool:
+    selected_PG = objective.select(rewards_PG, correct_PG)
+    if (
+        not isinstance(selected_PG, torch.Tensor)
+        or selected_PG.shape != rewards_PG.shape
+        or selected_PG.dtype != torch.bool
+    ):
         raise ConfigError(
             f"`select` of the {role}'s objective must return a tensor of one bool per sample, shape "
             f"{tuple(rewards_PG.shape)}."
         )
-    return found
+    return selected_PG
 
 
 def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:

@@ -83,12 +83,12 @@ def unreadable(path: str, error: Exception) -> str:
     check_starts(path)
     whole, _ = whole_below(path)
     named = f"'{path}'" if whole == path else f"'{whole}', the base of the adapter '{path}',"
-    said = " ".join(str(error).split()) or type(error).__name__
+    message = " ".join(str(error).split()) or type(error).__name__
     there = Path(whole).exists()
     if there or whole.count("/") > 1 or whole.startswith((".", "/", "~")):
-        said = said if there else "there is no such folder, and the hub has no such names."
-        raise ConfigError(f"The model {named} cannot be read: {said}") from error
-    return f"No figures: the config of {named} cannot be read here:\n{textwrap.fill(said, 80)}"
+        message = message if there else "there is no such folder, and the hub has no such names."
+        raise ConfigError(f"The model {named} cannot be read: {message}") from error
+    return f"No figures: the config of {named} cannot be read here:\n{textwrap.fill(message, 80)}"
 
 
 def print_settings(*parts: Any) -> None:
@@ -124,9 +124,9 @@ def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
 def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """A row for each setting, without those that are at their default in all roles."""
     usual = {f.name: f.default for f in fields(Role)}
-    own = [name for name in roles[0] if any(role[name] != usual.get(name, MISSING) for role in roles)]
-    own = [name for name in own if any(role[name] not in (None, {}) for role in roles)]
-    return [(name, *(plain(role[name]) for role in roles)) for name in own]
+    differing = [name for name in roles[0] if any(role[name] != usual.get(name, MISSING) for role in roles)]
+    differing = [name for name in differing if any(role[name] not in (None, {}) for role in roles)]
+    return [(name, *(plain(role[name]) for role in roles)) for name in differing]
 
 
 def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> None:
@@ -136,9 +136,9 @@ def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer
 
     rows = None if script.dataset_name is None else load_problem_rows(script.dataset_name, script.dataset_train_split)
     launch = launch_of(args)
-    found = probe(args, {"train_dataset": rows, "domain": domain_from(args), **trainer_arguments})
+    measured = probe(args, {"train_dataset": rows, "domain": domain_from(args), **trainer_arguments})
     if args.process_index == 0:
-        print(f"# Memory of the main process in GiB ({launch.sentence})\n{probe_table(found)}")
+        print(f"# Memory of the main process in GiB ({launch.sentence})\n{probe_table(measured)}")
 
 
 def memory_of(
@@ -171,8 +171,8 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
         s, players = args.role(kind), len(args.players_of(kind))
         name, most, group = f"{kind}, each of {players}" if players > 1 else kind, samples[s.role], s.num_generations
         unit, made = ("prompt", "proposals") if kind == "conjecturer" else ("problem", "answers")
-        said = f"{most // group} {unit}{'s' * (most != group)} x {group} = {most} {made}"
-        lines.append(f"{name}: {f'at most {most} samples' if args.planned_by_game else said}")
+        size = f"{most // group} {unit}{'s' * (most != group)} x {group} = {most} {made}"
+        lines.append(f"{name}: {f'at most {most} samples' if args.planned_by_game else size}")
     steps = args.steps_per_round
     sizes = sorted({s.sequences_per_step for s in args.all_roles.values() if s.trained and s.sequences_per_step})
     if sizes:
@@ -188,7 +188,7 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
     elif args.proposer is None:
         fill = "anchor"
     padded = f"a multiple of {settings.truncate_multiple}"
-    said = {
+    size = {
         "anchor": f"{slots}, at least {anchors} anchors, up to {slots - anchors} proposals",
         "truncate": f"at most {slots}, {anchors} anchors, proposals cut to {padded}",
         "keep_all": f"at most {slots}, every proposal, at least a share of {settings.anchor_fraction:g} anchors, "
@@ -196,7 +196,7 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
         "none": f"at most {slots}, proposals alone",
         "made": f"at most {slots}, chosen by the proposer {args.proposer}",
     }[fill]
-    lines.append(f"problems per round: {slots if args.planned_by_game else said}")
+    lines.append(f"problems per round: {slots if args.planned_by_game else size}")
     if args.max_steps <= 0:
         epochs = f"{args.num_train_epochs:g} epoch(s) of anchor problems fill"
         return [*lines, f"rounds: as many as {epochs} (max_steps is not set)"]
@@ -261,8 +261,8 @@ def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]
         "conjecturer": [domain.propose_row(**ask) for ask in asked_of(domain)],
     }
 
-    found = {}
+    tokens = {}
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
-        found[kind] = max(len(prompt_ids(tokenizer, row["prompt"])) for row in rows.get(kind, rows["prover"]))
-        found[kind] += 0 if kind in rows else args.solver.max_completion_length
-    return found
+        tokens[kind] = max(len(prompt_ids(tokenizer, row["prompt"])) for row in rows.get(kind, rows["prover"]))
+        tokens[kind] += 0 if kind in rows else args.solver.max_completion_length
+    return tokens

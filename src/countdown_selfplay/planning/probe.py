@@ -51,11 +51,11 @@ class Meter:
     def take(self) -> int:
         """The peak since the last call."""
         if self.cuda:
-            found = torch.cuda.max_memory_allocated()
+            peak = torch.cuda.max_memory_allocated()
             torch.cuda.reset_peak_memory_stats()
         else:
-            found, self.highest = self.highest - self.base, self._anonymous()
-        return found
+            peak, self.highest = self.highest - self.base, self._anonymous()
+        return peak
 
 
 class _Halves(TrainerCallback):
@@ -86,9 +86,9 @@ class _Probed(JointConjecturerProverTrainer):
     halves: _Halves
 
     def _prepare_inputs(self, generation_batch: Any) -> dict[str, Any]:
-        found = super()._prepare_inputs(generation_batch)
+        inputs = super()._prepare_inputs(generation_batch)
         self.halves.prepared()
-        return found
+        return inputs
 
 
 def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[str, Any]:
@@ -135,12 +135,12 @@ def _give_entropy(args: JointSelfPlayConfig) -> None:
         args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
 
 
-def probe_table(found: dict[str, Any]) -> str:
+def probe_table(measured: dict[str, Any]) -> str:
     """Measured peaks, in GiB."""
     rows: list[tuple[str, ...]] = [("half of a round", "measured")]
-    rows += [(half, f"{found[half]:.3f}") for half in ("sampling", "training")]
-    longest = {key: n for key, n in sorted(found["log"].items()) if key.endswith("/completion_length_max")}
-    said = ", ".join(f"{key.split('/')[0]} {n:g}" for key, n in longest.items())
-    said = f"; longest texts: {said} tokens" if said else ""
+    rows += [(half, f"{measured[half]:.3f}") for half in ("sampling", "training")]
+    longest = {key: n for key, n in sorted(measured["log"].items()) if key.endswith("/completion_length_max")}
+    longest_texts = ", ".join(f"{key.split('/')[0]} {n:g}" for key, n in longest.items())
+    longest_texts = f"; longest texts: {longest_texts} tokens" if longest_texts else ""
     place = "max_memory_allocated" if torch.cuda.is_available() else "resident pages of no file"
-    return f"{aligned(rows)}\nMeasured in round {ROUNDS}, above what was there after imports ({place}){said}."
+    return f"{aligned(rows)}\nMeasured in round {ROUNDS}, above what was there after imports ({place}){longest_texts}."

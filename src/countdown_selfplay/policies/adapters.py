@@ -30,8 +30,8 @@ CONFIG = "adapter_config.json"
 def adapter_file(path: str, kwargs: Mapping[str, Any]) -> Path | None:
     """The adapter_config.json of an adapter's folder or hub repository; None for a model of whole weights. `kwargs`:
     the arguments of `from_pretrained`."""
-    found = find_adapter_config_file(path, revision=kwargs.get("revision"), token=kwargs.get("token"))
-    return None if found is None else Path(found)
+    file = find_adapter_config_file(path, revision=kwargs.get("revision"), token=kwargs.get("token"))
+    return None if file is None else Path(file)
 
 
 def base_of(file: Path, over: Sequence[str] = ()) -> tuple[str, str | None]:
@@ -84,9 +84,9 @@ def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, 
     base = base.float()
     if tokenizer_length > base.get_input_embeddings().num_embeddings:  # the adapter was trained with added tokens
         base.resize_token_embeddings(tokenizer_length)
-    said = {name: kwargs[name] for name in ("revision", "token") if kwargs.get(name) is not None}
+    hub = {name: kwargs[name] for name in ("revision", "token") if kwargs.get(name) is not None}
     try:
-        model = PeftModel.from_pretrained(base, path, **said)
+        model = PeftModel.from_pretrained(base, path, **hub)
     except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:  # of its file, its kind, its shapes
         first = " ".join(str(error).split())[:200]
         raise DataError(f"The adapter '{path}' does not fit '{base.name_or_path}': {first}") from error
@@ -149,8 +149,8 @@ def as_named(model: PreTrainedModel) -> bool:
     name, left = str(model.name_or_path), dict(model.named_parameters())
     try:
         revision = getattr(model.config, "_commit_hash", None)
-        asked: Any = dict(revision=revision, allow_patterns="*.safetensors", local_files_only=True)
-        folder = Path(name) if name and Path(name).is_dir() else Path(snapshot_download(name, **asked))
+        options: Any = dict(revision=revision, allow_patterns="*.safetensors", local_files_only=True)
+        folder = Path(name) if name and Path(name).is_dir() else Path(snapshot_download(name, **options))
     except (OSError, ValueError):
         return False
     for file in sorted(folder.glob("*.safetensors")):

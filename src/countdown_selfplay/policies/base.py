@@ -146,10 +146,10 @@ def empty_of(model: Any) -> Any:
     """A model of the kind of `model`, in float32 on the CPU, whose weights are NaN."""
     config = copy.deepcopy(model.config)
     config._attn_implementation = None  # that of a CPU
-    found = type(model)(config).float()
-    for weight in found.parameters():
+    empty = type(model)(config).float()
+    for weight in empty.parameters():
         weight.data.fill_(torch.nan)
-    return found
+    return empty
 
 
 def holding(model: Any, state: Mapping[str, Any]) -> Any:

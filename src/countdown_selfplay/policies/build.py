@@ -76,21 +76,21 @@ def build_policies(
     _check_vocabularies({} if alike else {str(distinct[i])[:80]: base for i, base in bases.items()})
     adapted, bare = [], {}
     for i, base in bases.items():
-        own = {player: name for player, name in weights_of.items() if starts[name] == i}
-        if set(own.values()) <= frozen:
-            bare[next(iter(own.values()))] = base
+        players_here = {player: name for player, name in weights_of.items() if starts[name] == i}
+        if set(players_here.values()) <= frozen:
+            bare[next(iter(players_here.values()))] = base
         else:
             config = copy.deepcopy(peft_config)  # PEFT writes the base's path in it
             config.task_type = TaskType.CAUSAL_LM  # or PEFT would not know what to load an export with
             named, config.revision = _name_of(distinct[i], whole[i] is distinct[i], base, init_kwargs or {})
             try:
-                adapted.append(LoraPolicies(base, config, own, frozen & set(own.values()), named))
+                adapted.append(LoraPolicies(base, config, players_here, frozen & set(players_here.values()), named))
             except ConfigError:
                 raise
             except ValueError as error:  # PEFT's words on ranks, target modules and the like
                 raise ConfigError(f"PEFT refuses this adapter: {error}") from error
-    found = adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
-    return _from(found, starts, distinct)
+    policies = adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
+    return _from(policies, starts, distinct)
 
 
 def _name_of(
@@ -186,13 +186,13 @@ def _no_tokenizer(path: str) -> DataError:
 def _sources(model: ModelSource | Mapping[str, ModelSource], players: Mapping[str, Role]) -> dict[str, ModelSource]:
     if not isinstance(model, Mapping):
         return {player: _named(s.model or model) for player, s in players.items()}
-    found = {player: _named(model.get(player, model.get(s.kind, s.model))) for player, s in players.items()}
-    missing = [player for player, source in found.items() if source is None]
+    sources = {player: _named(model.get(player, model.get(s.kind, s.model))) for player, s in players.items()}
+    missing = [player for player, source in sources.items() if source is None]
     if missing:
         raise ConfigError(
             f"`model` has no entry for {' and '.join(missing)}; it needs one for each of {', '.join(players)}."
         )
-    return found  # type: ignore[return-value]
+    return sources  # type: ignore[return-value]
 
 
 def _named(source: Any) -> Any:
@@ -212,7 +212,7 @@ def model_arguments(options: Any, args: Any) -> dict[str, Any]:
     }
 
 
-def load_pretrained(path: str, kwargs: Mapping[str, Any], told: bool = True, over: Sequence[str] = ()) -> Any:
+def load_pretrained(path: str, kwargs: Mapping[str, Any], show: bool = True, over: Sequence[str] = ()) -> Any:
     """A causal language model; of an adapter's folder or hub id the base with the adapter merged into it, which is
     `told` in a line. `over`: the adapters whose base it is. DataError if `path` leads to no model or the arguments do
     not fit it, or its weights are damaged or of other shapes: transformers raises a TypeError for an argument that it
@@ -220,7 +220,7 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], told: bool = True, ove
     try:
         if (file := adapter_file(path, kwargs)) is not None:
             with uncut():
-                return _merged(path, file, kwargs, told, (*over, path))
+                return _merged(path, file, kwargs, show, (*over, path))
         return AutoModelForCausalLM.from_pretrained(path, **kwargs)
     except CountdownSelfPlayError:
         raise
@@ -241,16 +241,16 @@ def load_pretrained(path: str, kwargs: Mapping[str, Any], told: bool = True, ove
         raise DataError(f"The model '{path}' cannot be loaded: it is {what} ({first})") from error
 
 
-def _merged(path: str, file: Path, kwargs: Mapping[str, Any], told: bool, over: Sequence[str]) -> Any:
+def _merged(path: str, file: Path, kwargs: Mapping[str, Any], show: bool, over: Sequence[str]) -> Any:
     base, revision = base_of(file, over)
     try:
-        model = load_pretrained(base, {**kwargs, "revision": revision, "dtype": "auto"}, told, over)
+        model = load_pretrained(base, {**kwargs, "revision": revision, "dtype": "auto"}, show, over)
     except DataError as error:
         raise DataError(f"'{path}' is an adapter over '{base}'. {error}") from error
-    own = _tokenizer_place(path, kwargs.get("revision")) != _tokenizer_place(base, revision)
+    differs = _tokenizer_place(path, kwargs.get("revision")) != _tokenizer_place(base, revision)
     trusted = bool(kwargs.get("trust_remote_code"))
-    length = len(read_tokenizer(path, kwargs.get("revision"), trust_remote_code=trusted)) if own else 0
-    if told and os.environ.get("RANK", "0") == "0":
+    length = len(read_tokenizer(path, kwargs.get("revision"), trust_remote_code=trusted)) if differs else 0
+    if show and os.environ.get("RANK", "0") == "0":
         logger.warning("'%s' is an adapter; it is merged into its base, '%s'.", path, base)
     return over_base(model, path, length, kwargs)
 
@@ -299,8 +299,8 @@ def _one_tokenizer(sources: Sequence[ModelSource], trust_remote_code: bool) -> b
         except (ConfigError, DataError):  # an object without a path; a model that cannot be read says so as it loads
             return False
     (first, words), *others = known.items() or [("", {})]
-    for path, own in others:
-        differ = [word for word in {**words, **own} if words.get(word) != own.get(word)]
+    for path, tokenizer_source in others:
+        differ = [word for word in {**words, **tokenizer_source} if words.get(word) != tokenizer_source.get(word)]
         if differ:
             raise ConfigError(
                 f"The roles' models must share one tokenizer, but {first} and {path} give {len(differ)} tokens "

@@ -62,7 +62,7 @@ def compile_layers(
             f"`torch_compile_backend` ({backend}) must be one of {', '.join(known)}.{suggestion(backend, known)}"
         )
     options = torch._inductor.list_mode_options()
-    modes = [name for name, own in options.items() if not own.get("triton.cudagraphs")]
+    modes = [name for name, set_options in options.items() if not set_options.get("triton.cudagraphs")]
     if mode is not None and backend == "inductor" and mode not in modes:
         why = ": it records a CUDA graph for each shape, of which a round has many" if mode in options else ""
         raise ConfigError(
@@ -80,7 +80,7 @@ def compile_layers(
     if why:
         logger.warning("`torch_compile` is not used: %s.", why)
         return None
-    found = CompiledLayers(backend, mode)
+    compiled = CompiledLayers(backend, mode)
     for layer in layers:
-        found.add(layer)
-    return found
+        compiled.add(layer)
+    return compiled

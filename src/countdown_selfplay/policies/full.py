@@ -193,14 +193,14 @@ class FullPolicies(PolicySet):
             policy.save_pretrained(folder)
             return
         second = set(self.module._keys_to_ignore_on_save or ())
-        own = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix) and k not in second}
-        policy.save_pretrained(folder, state_dict={key: _own_storage(value) for key, value in own.items()})
+        weights = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix) and k not in second}
+        policy.save_pretrained(folder, state_dict={key: _own_storage(value) for key, value in weights.items()})
 
     def rebuilt(self, name: str, state: Mapping[str, Any] | None = None) -> nn.Module:
         prefix = f"policies.{inner_name(name)}."
         state = self.module.state_dict() if state is None else state
-        own = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-        return holding(empty_of(self._model(name)), own)
+        weights = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+        return holding(empty_of(self._model(name)), weights)
 
     def restore(self, name: str, folder: Path) -> None:
         load_torch_model(self._model(name), folder)  # tied embeddings stand in it once

@@ -134,8 +134,8 @@ class LoraPolicies(PolicySet):
         base, adapter = self.module.get_base_model(), inner_name(name)
         config = copy.deepcopy(self.module.peft_config[adapter])
         config.base_model_name_or_path = None  # PEFT says so if it differs from the base's
-        found = get_peft_model(empty_of(base), config, adapter_name=adapter)
-        return holding(found, self.module.state_dict() if state is None else state)
+        model = get_peft_model(empty_of(base), config, adapter_name=adapter)
+        return holding(model, self.module.state_dict() if state is None else state)
 
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         state = self.module.state_dict() if state is None else state

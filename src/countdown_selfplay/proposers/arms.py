@@ -41,8 +41,8 @@ class Arms:
             if len(self.past) > self.window:
                 self.past.popleft()
             for name in self.sums:  # added up anew: what was taken off again would leave rounding errors
-                own = [value for at, value in self.past if at == name]
-                self.sums[name] = [float(len(own)), math.fsum(own)]
+                values = [value for at, value in self.past if at == name]
+                self.sums[name] = [float(len(values)), math.fsum(values)]
 
     def means(self) -> dict[str, float]:
         """Mean reward of the arms that were pulled, as far as pulls still count."""

@@ -54,25 +54,25 @@ class Policies(BaseProposer):
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         self.rollouts, self.own, self.repaired_rate = {}, {}, None
-        found: list[Proposal] = []
+        proposals: list[Proposal] = []
         for player in round.players("conjecturer"):
             asks = self.asks(round, player, round.slots("conjecturer") // round.group(player), anchors)
             mine = round.share(range(len(asks)))
-            asked = [asks[group] for group in mine]
-            rollout = round.sample(player, [round.domain.propose_row(**ask) for ask in asked])
+            requests = [asks[group] for group in mine]
+            rollout = round.sample(player, [round.domain.propose_row(**ask) for ask in requests])
             self.rollouts[player] = rollout
             self.own[player] = [group * rollout.n + i for group in mine for i in range(rollout.n)]
-            own = [ask for ask in asked for _ in range(rollout.n)]
-            examined = drawn(round, examine(round.domain, rollout.texts, own, player), player)
+            repeated = [ask for ask in requests for _ in range(rollout.n)]
+            examined = drawn(round, examine(round.domain, rollout.texts, repeated, player), player)
             if self.repair:
                 examined = [
                     _repaired(round, proposal, place)
                     for proposal, place in zip(examined, self.own[player], strict=True)
                 ]
-            found += round.gather(examined)
-        if self.repair and found:
-            self.repaired_rate = sum(bool(p.facts.get("repaired")) for p in found) / len(found)
-        return found
+            proposals += round.gather(examined)
+        if self.repair and proposals:
+            self.repaired_rate = sum(bool(p.facts.get("repaired")) for p in proposals) / len(proposals)
+        return proposals
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         """Players in the order in which they proposed; each is credited with its own proposals' rewards."""
@@ -96,13 +96,13 @@ def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal
         return list(proposals)
     seed = round.seed("drawn", by, round.rank)
     made = round.domain.drawn([proposals[i].problem for i in good], seed, round.held_out)
-    found = dict(zip(good, made, strict=True))
+    by_index = dict(zip(good, made, strict=True))
     return [
         proposal
-        if i not in found
+        if i not in by_index
         else replace(proposal, reason="not_made")
-        if found[i] is None
-        else replace(proposal, problem=found[i])
+        if by_index[i] is None
+        else replace(proposal, problem=by_index[i])
         for i, proposal in enumerate(proposals)
     ]
 

@@ -47,7 +47,7 @@ class Heard(NamedTuple):
 
 class Rungs(BaseProposer):
     """Base. A round's slots, all of them, get problems of rungs that a subclass chooses, made by
-    `domain.random_of_rung`; asked={"rung": r}. What the provers solved of each rung is told to `hear`.
+    `domain.random_of_rung`; request={"rung": r}. What the provers solved of each rung is told to `hear`.
 
     rungs: those that are played; None: all of the domain. share: of the slots that it fills; the data set's problems
     take the others. Give the game an `anchor_fraction` of 0, for slots are dealt to what was asked for in turn: where
@@ -75,7 +75,7 @@ class Rungs(BaseProposer):
         """How likely each rung is, up to a factor."""
         raise NotImplementedError
 
-    def hear(self, found: Sequence[Heard], answers: int) -> None:
+    def hear(self, heard: Sequence[Heard], answers: int) -> None:
         """The proposals that were played, each with so many answers."""
 
     def values(self) -> Mapping[int, float]:
@@ -119,19 +119,19 @@ class Rungs(BaseProposer):
             rung: iter(round.domain.random_of_rung(count, rung, round.seed("problems", rung), round.held_out))
             for rung, count in sorted(Counter(chosen).items())
         }
-        found = [next(made[rung], None) for rung in chosen]  # a small rung may have fewer problems
-        self.slot_of = [slot for slot, problem in enumerate(found) if problem is not None]
+        problems = [next(made[rung], None) for rung in chosen]  # a small rung may have fewer problems
+        self.slot_of = [slot for slot, problem in enumerate(problems) if problem is not None]
         self.played = {"proposer/rung_mean": float(np.mean([chosen[i] for i in self.slot_of]))} if self.slot_of else {}
-        return [Proposal(found[slot], asked={"rung": chosen[slot]}) for slot in self.slot_of]
+        return [Proposal(problems[slot], request={"rung": chosen[slot]}) for slot in self.slot_of]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         rate_P = outcome.correct_MPG.mean((0, 2))
-        found = [
-            Heard(slot, proposal.asked["rung"], float(rate_P[index]))
+        heard = [
+            Heard(slot, proposal.request["rung"], float(rate_P[index]))
             for slot, proposal, index in zip(self.slot_of, outcome.proposals, outcome.problem_of, strict=True)
             if index is not None
         ]
-        self.hear(found, outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2])
+        self.hear(heard, outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2])
         return []
 
     def logged(self) -> dict[str, float]:
@@ -181,11 +181,11 @@ class BanditRungs(Rungs):
             return [1.0] * len(rungs)
         return [self.eps / len(rungs) + (1 - self.eps) * one / total for one in worth]
 
-    def hear(self, found: Sequence[Heard], answers: int) -> None:
-        for rung in sorted({one.rung for one in found}):
-            own = [one.rate for one in found if one.rung == rung]
-            kept = self.decay ** (len(own) / DECAY_PROBLEMS)
-            variance = sum(p * (1 - p) for p in own) / len(own) * answers / (answers - 1)
+    def hear(self, heard: Sequence[Heard], answers: int) -> None:
+        for rung in sorted({one.rung for one in heard}):
+            rates = [one.rate for one in heard if one.rung == rung]
+            kept = self.decay ** (len(rates) / DECAY_PROBLEMS)
+            variance = sum(p * (1 - p) for p in rates) / len(rates) * answers / (answers - 1)
             self.mean[rung] = kept * self.mean.get(rung, self.start) + (1 - kept) * variance
 
     def values(self) -> Mapping[int, float]:
@@ -224,4 +224,4 @@ class UniformTexts(Rungs):
         rungs = [round.domain.rung(problem) for problem in problems]
         self.slot_of = list(range(len(problems)))
         self.played = {"proposer/rung_mean": float(np.mean(rungs))} if rungs else {}
-        return [Proposal(problem, asked={"rung": rung}) for problem, rung in zip(problems, rungs, strict=True)]
+        return [Proposal(problem, request={"rung": rung}) for problem, rung in zip(problems, rungs, strict=True)]

@@ -110,29 +110,33 @@ class Targets(Policies):
         """One for each unsolved target of the round; several players take turns."""
         players = round.players("conjecturer")
         unsolved = [key for key in self.chosen if key not in self.solved]
-        own = unsolved[players.index(player) :: len(players)]
-        return [{"target": self.problems[key] if self.conditioned else None} for key in own]
+        targets = unsolved[players.index(player) :: len(players)]
+        return [{"target": self.problems[key] if self.conditioned else None} for key in targets]
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
-        found = super().propose(round, anchors)
-        copied = [p.reason == "ok" and round.domain.key(p.problem) in self.problems for p in found]
-        self.copied = sum(copied) / len(found) if found else None
-        return [replace(p, reason=COPY) if copy else p for p, copy in zip(found, copied, strict=True)]
+        proposals = super().propose(round, anchors)
+        copied = [p.reason == "ok" and round.domain.key(p.problem) in self.problems for p in proposals]
+        self.copied = sum(copied) / len(proposals) if proposals else None
+        return [replace(p, reason=COPY) if copy else p for p, copy in zip(proposals, copied, strict=True)]
 
     def _begin(self, round: Round) -> None:
         """Read the set; of a resumed run it may have changed, if the user allowed that."""
-        found = {round.domain.key(problem): problem for problem in round.dataset()}
+        problems = {round.domain.key(problem): problem for problem in round.dataset()}
         check = round.domain.check  # a domain without proposals need not have it
-        checked = [] if check is None else check(list(found.values()), [None] * len(found))
-        bad = [key for key, one in zip(found, checked, strict=False) if one.reason == "unsolvable"]
-        self.problems = {key: problem for key, problem in found.items() if key not in set(bad)}
+        checked = [] if check is None else check(list(problems.values()), [None] * len(problems))
+        bad = [key for key, one in zip(problems, checked, strict=False) if one.reason == "unsolvable"]
+        self.problems = {key: problem for key, problem in problems.items() if key not in set(bad)}
         self.aside = bad
         if not self.problems:
-            raise DataError(f"The target set is empty: none of the {len(found)} problems of the data set is solvable.")
+            raise DataError(
+                f"The target set is empty: none of the {len(problems)} problems of the data set is solvable."
+            )
         if bad and round.rank == 0:
-            logger.warning("%d of %d targets have no solution and are set aside: %s", len(bad), len(found), _few(bad))
-        if self.known and round.rank == 0 and (said := _difference(self.known, list(self.problems))):
-            logger.warning("The target set has changed: %s", said)
+            logger.warning(
+                "%d of %d targets have no solution and are set aside: %s", len(bad), len(problems), _few(bad)
+            )
+        if self.known and round.rank == 0 and (difference := _difference(self.known, list(self.problems))):
+            logger.warning("The target set has changed: %s", difference)
         self.known, self.form = list(self.problems), forms(round.domain, list(self.problems.values()), "targets/set")
         self.waiting = [key for key in self.waiting if key in self.problems]
         self.solved = {key: at for key, at in self.solved.items() if key in self.problems}
@@ -187,15 +191,15 @@ class Targets(Policies):
                 self.presolve.append([float(part.mean()) for part in np.array_split(history, BINS)])
         self.presolve = self.presolve[-LAST_SOLVED:]
         if new and len(self.solved) == len(self.known) and round.rank == 0:
-            said = "All %d targets are solved after %d rounds: nothing more is proposed; take harder ones to go on."
-            logger.warning(said, len(self.known), round.index + 1)
-        own = {key: rate for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
-        self._report_mastered(round, {key: rate for key, rate in own.items() if key in self.problems})
-        attempted = {key: rate > 0 for key, rate in own.items()}
-        asked = len(outcome.proposals)
+            message = "All %d targets are solved after %d rounds: nothing more is proposed; take harder ones to go on."
+            logger.warning(message, len(self.known), round.index + 1)
+        rates = {key: rate for i, (key, rate) in enumerate(zip(keys, rate_P, strict=True)) if i not in played}
+        self._report_mastered(round, {key: rate for key, rate in rates.items() if key in self.problems})
+        attempted = {key: rate > 0 for key, rate in rates.items()}
+        proposed = len(outcome.proposals)
         trainable = int(trainable_P[sorted(played)].sum()) if self.per_target(round) else None
         hits = [attempted[key] for key in [*self.chosen, *self.added] if key in attempted]
-        self.values = self._measured(len(new), hits, trainable, asked)
+        self.values = self._measured(len(new), hits, trainable, proposed)
         made = [problem for i, problem in enumerate(outcome.problems) if i in played]
         self.values |= self.form | forms(round.domain, made, "targets/problem") if made else {}
         return turns
@@ -207,14 +211,14 @@ class Targets(Policies):
         self.attempted |= first.keys()
         self.mastered += mastered
         if mastered and round.rank == 0:
-            said = (
+            message = (
                 "%d of %d targets that were attempted first in round %d were solved by every answer (a pass@1 of 1): "
                 "%s. They get no synthetic problems and teach next to nothing; `evaluation.hard.hard_problems` finds "
                 "harder ones."
             )
-            logger.warning(said, len(mastered), len(first), round.index + 1, _few(mastered))
+            logger.warning(message, len(mastered), len(first), round.index + 1, _few(mastered))
 
-    def _measured(self, new: int, hits: list[bool], trainable: int | None, asked: int) -> dict[str, float]:
+    def _measured(self, new: int, hits: list[bool], trainable: int | None, proposed: int) -> dict[str, float]:
         """What is logged. hits: of the targets that were attempted, whether one answer was right. asked: proposals."""
         values: dict[str, float] = {
             "targets/solve_rate": len(self.solved) / len(self.known),
@@ -226,7 +230,7 @@ class Targets(Policies):
         }
         values |= {"targets/pass_at_n": sum(hits) / len(hits)} if hits else {}
         values |= {"targets/trainable": trainable} if trainable is not None else {}
-        values |= {"targets/asked": asked} if asked else {}
+        values |= {"targets/asked": proposed} if proposed else {}
         values |= {"targets/copied": self.copied} if self.copied is not None else {}
         if self.presolve:
             means = np.mean(self.presolve, axis=0)
@@ -238,12 +242,12 @@ class Targets(Policies):
         made for the sake of a target."""
         if not self.conditioned or not self.per_target(round):
             return {}
-        found = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
+        helped = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             target = _target(proposal)
             if target is not None and index is not None and trainable_P[index]:
-                found[round.domain.key(target)] = True
-        return found
+                helped[round.domain.key(target)] = True
+        return helped
 
     def logged(self) -> dict[str, float]:
         return self.values
@@ -311,8 +315,8 @@ class STP(Targets):
         shown = [key for key in self.known if key in self.answers]
         random.Random(round.seed("stp")).shuffle(shown)
         turns = [shown[i % len(shown)] for i in range(wanted)] if shown else []
-        own = turns[players.index(player) :: len(players)]
-        return [{"variant_of": self.problems[key], "solution": self.answers[key]} for key in own]
+        targets = turns[players.index(player) :: len(players)]
+        return [{"variant_of": self.problems[key], "solution": self.answers[key]} for key in targets]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         turns = super().learn(round, outcome)
@@ -342,7 +346,7 @@ def _takes(propose_row: Any, shown: Sequence[str]) -> bool:
 
 
 def _target(proposal: Proposal) -> Any:
-    return proposal.asked.get("target") if isinstance(proposal.asked, Mapping) else None
+    return proposal.request.get("target") if isinstance(proposal.request, Mapping) else None
 
 
 def _difference(there: Sequence[str], here: Sequence[str]) -> str:

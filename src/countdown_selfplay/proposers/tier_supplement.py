@@ -19,7 +19,7 @@ _PATIENCE = 10_000
 """Draws without a new problem after which the supplement is as long as it is."""
 
 
-def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
+def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
     """Up to `count` distinct problems as `asked`, none with a key in `exclude` nor of the held-out side; a function of
     the arguments alone.
 
@@ -28,24 +28,24 @@ def supplement(domain: Any, asked: Mapping[str, Any], count: int, seed: int, exc
     kind makes its own random ones, of the rung if one is asked for, as Countdown does for a prompt that asks for no
     size; in moves they are planted ones of that size.
     """
-    if "rung" in asked:
-        return list(domain.random_of_rung(count, asked["rung"], seed, exclude))
-    if in_moves(domain) and domain.random_of_rung is not None and asked.get("operands") in domain.rungs:
-        return list(domain.random_of_rung(count, asked["operands"], seed, exclude))
-    if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in asked:
+    if "rung" in request:
+        return list(domain.random_of_rung(count, request["rung"], seed, exclude))
+    if in_moves(domain) and domain.random_of_rung is not None and request.get("operands") in domain.rungs:
+        return list(domain.random_of_rung(count, request["operands"], seed, exclude))
+    if not isinstance(domain, CountdownDomain) or domain.answers == "moves" or "operands" not in request:
         return list(domain.random(count, seed, exclude))
     draws, taken, misses = Random(seed), set(exclude), 0
-    found: list[Problem] = []
-    while len(found) < count and misses < _PATIENCE:
-        problem = _draw(draws, asked["operands"])
-        fits = problem is not None and domain.in_range(problem) and domain.as_asked(problem, **asked)
+    problems: list[Problem] = []
+    while len(problems) < count and misses < _PATIENCE:
+        problem = _draw(draws, request["operands"])
+        fits = problem is not None and domain.in_range(problem) and domain.as_asked(problem, **request)
         if problem is None or not fits or problem.key in taken or domain.is_held_out(problem):
             misses += 1
             continue
-        found.append(problem)
+        problems.append(problem)
         taken.add(problem.key)
         misses = 0
-    return found
+    return problems
 
 
 def _draw(draws: Random, operands: int) -> Problem | None:

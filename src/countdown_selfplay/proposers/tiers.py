@@ -230,8 +230,10 @@ class Tiers(Policies):
                     "of that size; list it there, or move `floor` and `ceiling` of proposer_kwargs."
                 )
             if "rung" in rung and (domain.random_of_rung is None or rung["rung"] not in domain.rungs):
-                said = f"rung {rung['rung']}, and the domain's rungs are {', '.join(map(str, domain.rungs)) or 'none'}"
-                raise ConfigError(f"The tiers ask for {said}; list some in `levels`, or take another proposer.")
+                message = (
+                    f"rung {rung['rung']}, and the domain's rungs are {', '.join(map(str, domain.rungs)) or 'none'}"
+                )
+                raise ConfigError(f"The tiers ask for {message}; list some in `levels`, or take another proposer.")
             if "rung" in rung and not conjecturers:  # the rule makes these, and nobody is asked
                 continue
             if domain.propose_row is None or not domain.asks:
@@ -249,9 +251,9 @@ class Tiers(Policies):
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
         """What a tier asks for: its rung over what the domain asks for."""
-        asked = {**base, **self.ladder[self.tracker.rungs[tier]]}
+        request = {**base, **self.ladder[self.tracker.rungs[tier]]}
         more = self.or_more and tier == self.count - 1 and "operands" in self.ladder[0]
-        return {**asked, "or_more": True} if more else asked
+        return {**request, "or_more": True} if more else request
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
         tier = round.players("conjecturer").index(player)
@@ -265,24 +267,24 @@ class Tiers(Policies):
         seen = frozenset(round.domain.key(p.problem) for p in proposals if p.problem is not None) | round.held_out
         bases = round.domain.asks or [{}]
         for tier in range(self.count):
-            own = [p for p, t in zip(proposals, self.tier_N, strict=False) if t == tier and p.reason == "ok"]
-            valid = {round.domain.key(p.problem) for p in own} - round.held_out
-            asked = self.ask(tier, bases[round.index % len(bases)])
+            usable = [p for p, t in zip(proposals, self.tier_N, strict=False) if t == tier and p.reason == "ok"]
+            valid = {round.domain.key(p.problem) for p in usable} - round.held_out
+            request = self.ask(tier, bases[round.index % len(bases)])
             missing = max(self.min_valid - len(valid), 0)
-            made = supplement(round.domain, asked, missing, round.seed("supplement", tier), seen)
+            made = supplement(round.domain, request, missing, round.seed("supplement", tier), seen)
             seen |= {round.domain.key(problem) for problem in made}
             self.found[f"tier_{tier}_supplement"] = len(made)
-            proposals += [Proposal(problem, asked=asked) for problem in made]
+            proposals += [Proposal(problem, request=request) for problem in made]
             self.tier_N += [tier] * len(made)
         return proposals
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         """Credit the conjecturers, then move the tiers."""
         rate_P, played = outcome.solve_rate_P, list(zip(self.tier_N, outcome.problem_of, strict=True))
-        own = [sorted({i for t, i in played if t == tier and i is not None}) for tier in range(self.count)]
-        rates = [float(np.mean([rate_P[i] for i in indices])) if indices else None for indices in own]
+        places = [sorted({i for t, i in played if t == tier and i is not None}) for tier in range(self.count)]
+        rates = [float(np.mean([rate_P[i] for i in indices])) if indices else None for indices in places]
         self.tracker.observe(rates)
-        everything = sorted({i for indices in own for i in indices})
+        everything = sorted({i for indices in places for i in indices})
         if everything:
             self.found["mean_prover_pass_rate"] = float(np.mean([rate_P[i] for i in everything]))
         for tier, rate in enumerate(rates):

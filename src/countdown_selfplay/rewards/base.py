@@ -76,8 +76,8 @@ def takes_context(reward: Callable[..., Any]) -> bool:
             bound = signature.bind(*[None] * arguments).arguments
         except TypeError:
             continue
-        own = [signature.parameters[given] for given in bound]
-        return arguments == 2 and own[-1].default in (None, inspect.Parameter.empty)
+        parameters = [signature.parameters[given] for given in bound]
+        return arguments == 2 and parameters[-1].default in (None, inspect.Parameter.empty)
     raise ConfigError(
         f"The conjecturer reward {name}{signature} must be callable as (solve_rate_P, ctx) or as (solve_rate_P)."
     )

@@ -82,8 +82,8 @@ class Sum(Composable):
         return reward_P
 
     def invalid_reward(self, reason: str) -> float | None:
-        found = [(weight, refused(term, reason)) for term, weight in self._pairs()]
-        known = [weight * value for weight, value in found if value is not None]
+        values = [(weight, refused(term, reason)) for term, weight in self._pairs()]
+        known = [weight * value for weight, value in values if value is not None]
         return sum(known) if known else None
 
 

@@ -138,9 +138,9 @@ def two_sided_p(means: np.ndarray, problems: int) -> float:
     percentile interval of that level excludes 0 (Efron and Tibshirani 1993, section 15.4). So it is of P `problems`
     that all differ by d: the interval of `alike_ends` excludes 0 where z^2 < P |d|."""
     below, above = int((means <= 0).sum()), int((means >= 0).sum())
-    found = min(1.0, 2 * (min(below, above) + 1) / (len(means) + 1))
+    p_value = min(1.0, 2 * (min(below, above) + 1) / (len(means) + 1))
     alike = np.ptp(means) < _ALIKE
-    return max(found, 2 * NormalDist().cdf(-((problems * abs(float(means[0]))) ** 0.5))) if alike else found
+    return max(p_value, 2 * NormalDist().cdf(-((problems * abs(float(means[0]))) ** 0.5))) if alike else p_value
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -262,8 +262,8 @@ def change_interval(
     """The mean of paired changes, -1 to 1, with a percentile bootstrap over clusters of equal size (n answers a
     problem)."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
-    found = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
-    return Interval(float(np.sum(total_C) / np.sum(count_C)), found.low, found.high)
+    interval = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
+    return Interval(float(np.sum(total_C) / np.sum(count_C)), interval.low, interval.high)
 
 
 def _by_cluster(
@@ -352,9 +352,9 @@ def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: in
     spreads = [float(values_SP.mean(1).var(ddof=1)) / len(values_SP) for values_SP in sides]
     variance = sum(spreads)
     shared = sum(_residual_variance(values_SP) / values_SP.size for values_SP in sides)
-    own = float(difference_P.var(ddof=1)) / problems if problems > 1 else 0.0
-    if shared > 0 and own > 0:
-        draws *= max(0.0, 1 - shared / own) ** 0.5
+    within = float(difference_P.var(ddof=1)) / problems if problems > 1 else 0.0
+    if shared > 0 and within > 0:
+        draws *= max(0.0, 1 - shared / within) ** 0.5
     if variance > 0:
         freedom = variance**2 / sum(v**2 / f for v, f in zip(spreads, freedoms, strict=True))
         shares = (np.random.default_rng([seed, 1]).permutation(resamples) + 0.5) / resamples
@@ -370,7 +370,7 @@ def _residual_variance(values_SP: np.ndarray) -> float:
 
 
 def _seeds(rows: Sequence[Sequence[int]] | np.ndarray) -> list[Sequence[int]]:
-    found = list(rows)
-    if not found or np.ndim(found[0]) != 1 or len({len(row) for row in found}) != 1:
+    seeds = list(rows)
+    if not seeds or np.ndim(seeds[0]) != 1 or len({len(row) for row in seeds}) != 1:
         raise DataError("Counts must be one list per training seed, all over the same problems.")
-    return found
+    return seeds

@@ -27,8 +27,12 @@ def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
 def reliability(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> list[tuple[int, float, float]]:
     """(problems, mean p, mean rate) of each tenth of p that has problems."""
     place_N = np.minimum((p_N * bins).astype(int), bins - 1)
-    found = [place_N == b for b in range(bins)]
-    return [(int(own.sum()), float(p_N[own].mean()), float(rate_N[own].mean())) for own in found if own.any()]
+    bins_N = [place_N == b for b in range(bins)]
+    return [
+        (int(in_bin.sum()), float(p_N[in_bin].mean()), float(rate_N[in_bin].mean()))
+        for in_bin in bins_N
+        if in_bin.any()
+    ]
 
 
 def calibration_error(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> float:

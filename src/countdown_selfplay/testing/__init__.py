@@ -89,8 +89,8 @@ class ScriptedRound:
         """Episodes: `write` is asked for each move, of which an episode after its first one has one a row. `rows` of
         the round holds the first ones alone."""
 
-        def sample(move: int, asked: list[Row], each: int) -> Rollout:
-            return Rollout(role, asked, [self.write(role, row, i) for row in asked for i in range(each)], each)
+        def sample(move: int, batch: list[Row], each: int) -> Rollout:
+            return Rollout(role, batch, [self.write(role, row, i) for row in batch for i in range(each)], each)
 
         played = play_out(self.domain, role, rows, problems, n, sample)
         played.rewards_B = torch.tensor([float(v.score) for v in played.verdicts or []])
@@ -126,14 +126,14 @@ class CountingDomain:
     """A domain that counts how often it was asked to judge each (text, problem)."""
 
     def __init__(self, domain: Any) -> None:
-        self.domain, self.asked = domain, Counter[tuple[str, str]]()
+        self.domain, self.verified = domain, Counter[tuple[str, str]]()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.domain, name)
 
     def verify(self, texts: Iterable[str], problems: Iterable[Any]) -> list[Any]:
         texts, problems = list(texts), list(problems)
-        self.asked.update((text, self.domain.key(p)) for text, p in zip(texts, problems, strict=True))
+        self.verified.update((text, self.domain.key(p)) for text, p in zip(texts, problems, strict=True))
         return self.domain.verify(texts, problems)
 
 
@@ -147,9 +147,9 @@ def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]],
         def gather(items: list[Any]) -> list[Any]:
             parts[rank] = list(items)
             barrier.wait()
-            found = [item for part in parts for item in part]
+            gathered = [item for part in parts for item in part]
             barrier.wait()  # nobody writes before all have read
-            return found
+            return gathered
 
         return gather
 

@@ -62,8 +62,8 @@ def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), for
     `answers` beside a wrong one, and forms that hand the question back unevaluated; and about answers that make a
     file if they are run. form: how a completion holds an ANSWER, such as "<answer>ANSWER</answer>"."""
 
-    def verdicts(texts: list[str], asked: list[Any]) -> list[Any]:
-        return list(domain.verify([form.replace("ANSWER", text) for text in texts], asked))
+    def verdicts(texts: list[str], batch: list[Any]) -> list[Any]:
+        return list(domain.verify([form.replace("ANSWER", text) for text in texts], batch))
 
     ran = []
     with tempfile.TemporaryDirectory() as folder:
@@ -73,19 +73,23 @@ def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), for
             verdicts(texts, [problem] * len(texts))
         ran = [text for text, file in zip(PLANTED, files, strict=True) if file.exists()]
 
-    asked = [(i, *one) for i, problem in enumerate(problems) for one in _junk(domain, problem, answers, i)]
-    found: dict[tuple[str, str], list[Any]] = {}
-    judged = verdicts([text for *_, text in asked], [problems[i] for i, *_ in asked])
-    for (_, kind, name, _), verdict in zip(asked, judged, strict=True):
-        found.setdefault((kind, name), []).append(verdict)
+    cases = [(i, *one) for i, problem in enumerate(problems) for one in _junk(domain, problem, answers, i)]
+    by_case: dict[tuple[str, str], list[Any]] = {}
+    judged = verdicts([text for *_, text in cases], [problems[i] for i, *_ in cases])
+    for (_, kind, name, _), verdict in zip(cases, judged, strict=True):
+        by_case.setdefault((kind, name), []).append(verdict)
     paid: dict[str, Paid] = {}
-    for (kind, name), group in found.items():
+    for (kind, name), group in by_case.items():
         right = sum(verdict.correct for verdict in group) / len(group)
         one = Paid(name, right, sum(float(verdict.score) for verdict in group) / len(group))
         if kind not in paid or (one.right, one.score) > (paid[kind].right, paid[kind].score):
             paid[kind] = one
-    own = verdicts(list(answers), list(problems[: len(answers)]))
-    return Audit(tuple(ran), paid, sum(verdict.correct for verdict in own) / len(own) if own else None)
+    verdicts_clean = verdicts(list(answers), list(problems[: len(answers)]))
+    return Audit(
+        tuple(ran),
+        paid,
+        sum(verdict.correct for verdict in verdicts_clean) / len(verdicts_clean) if verdicts_clean else None,
+    )
 
 
 def _junk(domain: Any, problem: Any, answers: Sequence[str], i: int) -> Iterator[tuple[str, str, str]]:

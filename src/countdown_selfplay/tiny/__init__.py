@@ -79,8 +79,8 @@ def in_this_installation(path: str) -> str:
     """The folder of the embedded model that `path` is in another installation, if that is not here; else `path`."""
     package = Path(__file__).parents[1]
     inner = {folder.relative_to(package.parent).parts: folder for folder in EMBEDDED.values()}
-    found = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)
-    return path if Path(path).exists() else next(found, path)
+    folders = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)
+    return path if Path(path).exists() else next(folders, path)
 
 
 def embedded_name(model: str) -> str | None:

@@ -54,8 +54,8 @@ class Frame:
 
     def keep_spent(self, spent: Mapping[str, Mapping[str, int]]) -> None:
         """After a rollback: the counts of before, which are at least those of the checkpoint."""
-        for own, counts in ((self.samples, spent.get("samples", {})), (self.tokens, spent.get("tokens", {}))):
-            own.update({player: max(own.get(player, 0), count) for player, count in counts.items()})
+        for totals, counts in ((self.samples, spent.get("samples", {})), (self.tokens, spent.get("tokens", {}))):
+            totals.update({player: max(totals.get(player, 0), count) for player, count in counts.items()})
 
     def state_dict(self) -> dict[str, Any]:
         return {"rounds": self.rounds, "attempt": self.attempt, **self.spent()}
@@ -95,13 +95,13 @@ class Book:
 
     def take(self) -> dict[str, float]:
         """One log entry of the rounds since the last log, which begin again."""
-        found, self.histogram = averaged_rounds(self.rounds), summed_histogram(self.rounds)
+        averages, self.histogram = averaged_rounds(self.rounds), summed_histogram(self.rounds)
         for role, modes in self.collected.items():
             if role != "round":
-                found.update(role_rollout_metrics(role, modes["train"]))
+                averages.update(role_rollout_metrics(role, modes["train"]))
                 modes["train"].clear()
         self.rounds = []
-        return found
+        return averages
 
     def clear(self) -> None:
         self.rounds, self.samples = [], []
@@ -135,7 +135,7 @@ def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     mean, never counted as 0. Histograms are not scalars: see summed_histogram."""
     names = dict.fromkeys(name for metrics in rounds for name in metrics if name != HISTOGRAM)
     values = {name: [float(metrics[name]) for metrics in rounds if metrics.get(name) is not None] for name in names}
-    return {name: math.fsum(found) / len(found) for name, found in values.items() if found}
+    return {name: math.fsum(entries) / len(entries) for name, entries in values.items() if entries}
 
 
 def summed_histogram(rounds: Sequence[Mapping[str, Any]]) -> list[int] | None:

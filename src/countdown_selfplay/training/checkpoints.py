@@ -71,10 +71,10 @@ def write_states(folder: Path, states: Mapping[str, Stateful], facts: Mapping[st
 
 def read_states(folder: Path) -> dict[str, Any]:
     """What `write_states` was given: the facts, and under "states" the class and state of each part."""
-    found = json.loads((folder / STATES).read_text())
+    states = json.loads((folder / STATES).read_text())
     arrays = load_file(folder / ARRAYS) if (folder / ARRAYS).is_file() else {}
-    found["states"] = {name: _unpacked(part, arrays) for name, part in found["states"].items()}
-    return found
+    states["states"] = {name: _unpacked(part, arrays) for name, part in states["states"].items()}
+    return states
 
 
 def load_states(states: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
@@ -162,12 +162,12 @@ def rotate(output: Path, limit: int | None, best: str | None) -> None:
     with a healthy conjecturer; of abandoned ones as many."""
     if not limit or limit <= 0:
         return
-    found = checkpoints(output)
-    healthy = [folder for folder in found if manifest_of(folder).get("healthy")]
-    alone = [folder for folder in found if manifest_of(folder).get(CONJECTURER_HEALTHY)]
-    protected = {*found[-limit:], *healthy[-1:], *alone[-2:], *([Path(best)] if best else [])}
+    saved = checkpoints(output)
+    healthy = [folder for folder in saved if manifest_of(folder).get("healthy")]
+    alone = [folder for folder in saved if manifest_of(folder).get(CONJECTURER_HEALTHY)]
+    protected = {*saved[-limit:], *healthy[-1:], *alone[-2:], *([Path(best)] if best else [])}
     abandoned = [p for aside in sorted(output.glob("abandoned-*"), key=step_of) for p in checkpoint_folders(aside)]
-    for folder in [*found, *abandoned[:-limit]]:
+    for folder in [*saved, *abandoned[:-limit]]:
         if folder not in protected:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -178,13 +178,13 @@ _FIELDS: dict[str, type] = {"step": int, "attempt": int, "healthy": bool, "proce
 def manifest_of(folder: Path) -> dict[str, Any]:
     """The contents of COMPLETE; {} without a readable one. Of another FORMAT they may be anything."""
     try:
-        found = json_file(folder / COMPLETE)
-        if found.get("format") != FORMAT:
-            return found
+        manifest = json_file(folder / COMPLETE)
+        if manifest.get("format") != FORMAT:
+            return manifest
         json_file(folder / COMPLETE, "", **_FIELDS)
     except DataError:
         return {}
-    return found if all(isinstance(d, list) and len(d) == 2 for d in found["files"].values()) else {}
+    return manifest if all(isinstance(d, list) and len(d) == 2 for d in manifest["files"].values()) else {}
 
 
 def step_in(folder: Path) -> int:
@@ -225,9 +225,9 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
     if engine not in (None, written):
         return f"it was written under {written} and this run uses {engine}"
     if contents:
-        found = digests(folder, [folder / name for name in manifest["files"]])
+        actual = digests(folder, [folder / name for name in manifest["files"]])
         for name, what in manifest["files"].items():
-            if found[name] != what:
+            if actual[name] != what:
                 return f"{name} is damaged: its contents are not those that were written"
     return None
 

@@ -71,22 +71,27 @@ class Evaluator:
         how: dict[str, Any] = {}
         if step is not None:
             how = {"batch_size": self.args.per_device_eval_batch_size, "seed": seed_from(self.args.seed, "eval", step)}
-        found, figures = self.figures(problems, label="held-out", **how)
+        evaluations, figures = self.figures(problems, label="held-out", **how)
         ks = powers_of_two(min(self.answers, 128))
-        scores = {k: sum(pass_at_k(found.n, c, k) for c in found.correct) / len(problems) for k in ks}
+        scores = {k: sum(pass_at_k(evaluations.n, c, k) for c in evaluations.correct) / len(problems) for k in ks}
         metrics = {f"pass@{k}": score for k, score in scores.items()}
-        if found.rungs is not None:
-            metrics |= pass_by_rung(found.correct, found.rungs, found.n, sorted({ks[0], ks[-1]}))
-        metrics |= {"several_answers_rate": found.several_answers_rate, "truncated_rate": found.truncated_rate}
+        if evaluations.rungs is not None:
+            metrics |= pass_by_rung(evaluations.correct, evaluations.rungs, evaluations.n, sorted({ks[0], ks[-1]}))
+        metrics |= {
+            "several_answers_rate": evaluations.several_answers_rate,
+            "truncated_rate": evaluations.truncated_rate,
+        }
         metrics["problems"] = float(len(problems))
         return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures
 
     def figures(self, problems: list[Any], **how: Any) -> tuple[ProverEvaluation, dict[str, Any]]:
         """The pool of all provers, and {player: its figures} with it as "prover"."""
         ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= self.answers)
-        found = self.provers(problems, self.answers, ks, **how)
-        pool = pooled([*found.values()], ks)
-        return pool, {one: evaluation.to_dict() for one, evaluation in found.items()} | {"prover": pool.to_dict()}
+        evaluations = self.provers(problems, self.answers, ks, **how)
+        pool = pooled([*evaluations.values()], ks)
+        return pool, {one: evaluation.to_dict() for one, evaluation in evaluations.items()} | {
+            "prover": pool.to_dict()
+        }
 
     def measure(self, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
         """Evaluate every player, conjecturers by their number of `proposals`; {} without held-out problems. "prover"
@@ -124,15 +129,15 @@ class Evaluator:
     ) -> dict[str, ProverEvaluation]:
         """`n` answers of each prover, by its name, to each problem, sampled as `eval_preset` says; their seeds differ,
         or equal provers would give equal answers. `batch_size`: None for at least `n`."""
-        module, tokenizer, found = self.engine.policies.module, self.turns.tokenizer, {}
+        module, tokenizer, evaluations = self.engine.policies.module, self.turns.tokenizer, {}
         size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
-            own = seed_from(seed, one) if i else seed
+            player_seed = seed_from(seed, one) if i else seed
             with self.acting_as(one, None if label is None else f"{one} {label}".strip(), "answers") as how:
-                found[one] = evaluate_prover(
-                    module, tokenizer, problems, self.domain, n, ks, batch_size=size, seed=own, **how
+                evaluations[one] = evaluate_prover(
+                    module, tokenizer, problems, self.domain, n, ks, batch_size=size, seed=player_seed, **how
                 )
-        return found
+        return evaluations
 
     def proposals(self, n: int, player: str = "conjecturer") -> dict[str, Any]:
         """Rates of `n` proposals, and the provers' mean solve rate on the unique playable ones among them."""
@@ -142,9 +147,9 @@ class Evaluator:
             self.args.per_device_eval_batch_size,
         )
         with self.acting_as(player, player, "proposals") as how:
-            found = evaluate_conjecturer(module, tokenizer, self.domain, n=n, batch_size=size, **how)
-        result = found.to_dict()
-        playable = list({self.domain.key(p): p for p in found.problems}.values())[:SOLVE_RATE_PROBLEMS]
+            evaluation = evaluate_conjecturer(module, tokenizer, self.domain, n=n, batch_size=size, **how)
+        result = evaluation.to_dict()
+        playable = list({self.domain.key(p): p for p in evaluation.problems}.values())[:SOLVE_RATE_PROBLEMS]
         if playable:
             found_P = self.provers(playable, SOLVE_RATE_ANSWERS, (1,), "on proposals")
             result["solve_rate"] = pooled([*found_P.values()], (1,)).pass_at[1].to_dict()
@@ -155,20 +160,22 @@ class Evaluator:
         warm start that has never seen the format earns nothing, and under expert iteration, whose right answers buy
         the steps, it would play all rounds without one. Sampled as in training, with private generators, so that a run
         is the same with it and without; once a run, not on a resume."""
-        domain, asked = self.domain, self.args.format_probe
-        told = domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung
-        if self.format_probed or not asked or not in_moves(domain) or not told:
+        domain, probe_settings = self.domain, self.args.format_probe
+        judges_form = domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung
+        if self.format_probed or not probe_settings or not in_moves(domain) or not judges_form:
             return
-        rung, each = min(domain.rungs), min(PROBED_EACH, asked)
-        problems = domain.random_of_rung(-(-asked // each), rung, seed_from(self.args.seed, "probe"), frozenset())
+        rung, each = min(domain.rungs), min(PROBED_EACH, probe_settings)
+        problems = domain.random_of_rung(
+            -(-probe_settings // each), rung, seed_from(self.args.seed, "probe"), frozenset()
+        )
         for player, settings in self.turns.roles.items():
             if settings.kind != self.args.solver.kind:
                 continue
             texts = self._first_moves(player, problems, each)
-            own = [problem for problem in problems for _ in range(each)]
-            found = domain.moved(texts, own, [domain.begin(problem) for problem in own])
-            verdicts = [result for result in found if ended(result)]
-            if verdicts and len(verdicts) == len(found) and not any(map(domain.was_legal, verdicts)):
+            repeated = [problem for problem in problems for _ in range(each)]
+            outcomes = domain.moved(texts, repeated, [domain.begin(problem) for problem in repeated])
+            verdicts = [result for result in outcomes if ended(result)]
+            if verdicts and len(verdicts) == len(outcomes) and not any(map(domain.was_legal, verdicts)):
                 raise ConfigError(_refusal(player, rung, texts, verdicts, domain.move_format))
         self.format_probed = True
 

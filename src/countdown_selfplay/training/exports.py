@@ -111,7 +111,7 @@ class Exports:
         target.mkdir(parents=True, exist_ok=True)
         policies, settings = self.engine.policies, self.args.all_roles
         roles, origin = policies.shared_by(name), policies.origins.get(name, "")
-        said = {
+        card = {
             "roles": roles,
             "rounds": self.frame.rounds,
             "samples": {role: self.frame.samples.get(role, 0) for role in roles},
@@ -120,7 +120,7 @@ class Exports:
             "settings": {r: settings_of(settings[r], self.args, self.domain) for r in roles},
         }
         # First: a later run knows the folder by it (set_run_aside).
-        (target / ROLES_FILE).write_text(json.dumps(said) + "\n")
+        (target / ROLES_FILE).write_text(json.dumps(card) + "\n")
         policies.export(name, target, state)
         if base := policies.base_beside(name):
             name_base(target, str(run / base))
@@ -165,12 +165,12 @@ def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: 
         expected = scores(trained())
         try:
             how = {"dtype": "float32", "trust_remote_code": trust_remote_code}
-            found = scores(load_pretrained(str(folder), how, False))
+            logits = scores(load_pretrained(str(folder), how, False))
         except CountdownSelfPlayError as error:
             return f"it cannot be loaded again: {error}"
-    if torch.allclose(found, expected, rtol=1e-4, atol=1e-4):
+    if torch.allclose(logits, expected, rtol=1e-4, atol=1e-4):
         return ""
-    gap = float((found - expected).abs().max())
+    gap = float((logits - expected).abs().max())
     return f"it is not the policy that was trained: its log-probs differ by up to {gap:.2g} nats a token"
 
 
@@ -182,9 +182,9 @@ def scores(model: Any) -> torch.Tensor:
     return torch.log_softmax(logits[:, :-1], -1).gather(2, ids_BT[:, 1:, None])[..., 0]
 
 
-def check_saved(found: Iterable[tuple[Path, str, bool]]) -> None:
+def check_saved(checked: Iterable[tuple[Path, str, bool]]) -> None:
     """ExportError for the exports among them that do not hold their policy."""
-    if faults := [f"'{folder}' is kept, but {said}" for folder, said, holds in found if not holds]:
+    if faults := [f"'{folder}' is kept, but {fault}" for folder, fault, holds in checked if not holds]:
         raise ExportError(f"{'; '.join(faults)}. Do not use it: a checkpoint of the run holds the policy.")
 
 
@@ -254,10 +254,10 @@ def licence_of(base: str) -> str | None:
     try:
         if not Path(base).is_dir():
             readme = try_to_load_from_cache(base, "README.md")
-        said = (metadata_load(readme) or {}).get("license") if isinstance(readme, str | Path) else None
+        licence = (metadata_load(readme) or {}).get("license") if isinstance(readme, str | Path) else None
     except (OSError, ValueError, YAMLError):  # no name of a repository, no card, or a damaged one
         return None
-    return said if isinstance(said, str) else None
+    return licence if isinstance(licence, str) else None
 
 
 def example_prompt(domain: Any, kind: str) -> Any:
@@ -265,8 +265,8 @@ def example_prompt(domain: Any, kind: str) -> Any:
     if not isinstance(domain, CountdownDomain) or kind not in ("prover", "conjecturer"):
         return None
     if kind == "conjecturer":
-        asked: dict[str, Any] = domain.asks[0]
-        return domain.propose_row(**asked)["prompt"]
+        request: dict[str, Any] = domain.asks[0]
+        return domain.propose_row(**request)["prompt"]
     return domain.prove_row(_EXAMPLE if domain.in_range(_EXAMPLE) else domain.longest)["prompt"]
 
 
@@ -277,9 +277,9 @@ def settings_of(role: Any, args: Any, domain: Any) -> dict[str, Any]:
 
 def exported_roles(run: Path) -> list[Path]:
     """The folders of a run's trained roles: those of a joint run, or of the last iteration of each role."""
-    found = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
-    if found:
-        return found
+    folders = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
+    if folders:
+        return folders
     last: dict[str, Path] = {}
     for _, iteration in numbered_folders(run, "iteration"):
         last |= {path.name: path for path in iteration.iterdir() if holds_model(path)}
@@ -297,27 +297,27 @@ def role_card(
     `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`);
     `base`: what they started from ("": what the run says)."""
     config, recorded = described["config"], described["domain"]
-    said = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
-    roles, settings = said.get("roles") or [folder.name], said.get("settings", {})
+    description = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
+    roles, settings = description.get("roles") or [folder.name], description.get("settings", {})
     rows: dict[str, object] = {"game": config.get("game"), "policy sharing": config.get("policy_sharing", "full")}
     rows["seed"] = config.get("seed")
     for role in roles:
         rows |= {f"{role}: {words}": settings[role][name] for name, words in _SHOWN.items() if role in settings}
-        if role in said.get("samples", {}):
-            rows[f"{role}: samples"] = said["samples"][role]
+        if role in description.get("samples", {}):
+            rows[f"{role}: samples"] = description["samples"][role]
     if "conjecturer" in roles:
         rows["conjecturer reward"] = config.get("conjecturer_reward")
     if "prover" in roles:
         rows["anchor fraction"] = config.get("anchor_fraction")
     start = described.get("start", "")
-    base = base or said.get("from") or (start.get(folder.name, "") if isinstance(start, Mapping) else start)
+    base = base or description.get("from") or (start.get(folder.name, "") if isinstance(start, Mapping) else start)
     together = " and ".join(roles)
     domain, by = recorded.get("domain", config.get("domain")), f"trained with countdown-selfplay {_VERSION}"
     made = f"The {together} of an iterated self-play run on {domain}, {by}."
-    if "rounds" in said:
+    if "rounds" in description:
         made = (
-            f"The {together} of a joint conjecturer/prover run on {domain}, after {said['rounds']} rounds, {by} on "
-            "TRL's GRPOTrainer."
+            f"The {together} of a joint conjecturer/prover run on {domain}, after {description['rounds']} rounds, "
+            f"{by} on TRL's GRPOTrainer."
         )
     return card(
         f"countdown-selfplay {together}",
@@ -330,7 +330,7 @@ def role_card(
         moves="prover" in roles and recorded.get("answers") == "moves",
         results=results_of(evaluation, roles) if evaluation else "",
         command=described.get("command"),
-        prompt=said.get("prompt"),
+        prompt=description.get("prompt"),
         sampling=next((s.get("sampling", {}) for s in settings.values()), {}),
         library="peft" if (folder / "adapter_config.json").exists() else "transformers",
     )
@@ -339,15 +339,15 @@ def role_card(
 def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
     """The table before and after training of those roles, with what it was measured on; "" without one."""
     lines = before_after_table(dict(evaluation)).splitlines()
-    own = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
-    if not own:
+    shown = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
+    if not shown:
         return ""
     after = evaluation["after"]
-    found = after.get("prover") or next(iter(after.values()))
+    result = after.get("prover") or next(iter(after.values()))
     size = "held-out problems"
-    if "problems" in found:
-        size = f"{found['problems']} {size} x {found['n']} answers"
-    heat = found.get("setting", {}).get("temperature")
+    if "problems" in result:
+        size = f"{result['problems']} {size} x {result['n']} answers"
+    heat = result.get("setting", {}).get("temperature")
     how = "" if heat is None else f", temperature {heat:g}"
-    said = f"{size}{how}; 95% intervals, differences paired where there are problems.\n"
-    return "\n".join([said, "```", *lines[:2], *own, "```"])
+    sizes = f"{size}{how}; 95% intervals, differences paired where there are problems.\n"
+    return "\n".join([sizes, "```", *lines[:2], *shown, "```"])

@@ -104,10 +104,10 @@ class ReplayQueue:
 
     def logged(self, role: str) -> dict[str, float]:
         """Metrics of the last round."""
-        found: dict[str, float] = {f"{role}/replay_samples": len(self.kept)}
+        numbers: dict[str, float] = {f"{role}/replay_samples": len(self.kept)}
         if self.buys_steps:
-            found |= {f"{role}/new_answers": self.new, f"{role}/owed_steps": self.owed}
-        return found | ({f"{role}/dropped_answers": self.dropped} if self.dropped else {})
+            numbers |= {f"{role}/new_answers": self.new, f"{role}/owed_steps": self.owed}
+        return numbers | ({f"{role}/dropped_answers": self.dropped} if self.dropped else {})
 
     def state_dict(self) -> dict[str, Any]:
         """The rows of the kept answers as flat arrays of tokens with their lengths, how many rows each answer has, and
@@ -152,7 +152,7 @@ def _rows_of(state: Mapping[str, Any]) -> list[Sample]:
     if REFERENCE in state:
         logps = [{REFERENCE: values.astype(np.float32)} for values in column(REFERENCE)]
     columns = zip(prompts, column("completion"), credits, logps, rounds, strict=True)
-    return [Sample(asked, text, credit, logps=kept, round=n) for asked, text, credit, kept, n in columns]
+    return [Sample(prompt, text, credit, logps=kept, round=n) for prompt, text, credit, kept, n in columns]
 
 
 def numbered(answers: Sequence[Answer]) -> list[Sample]:
@@ -189,13 +189,13 @@ def _distinct(samples: Sequence[Sample], most: int | None, generator: random.Ran
     groups: dict[int, dict[Any, Answer]] = {}
     for answer in _selected(samples):
         groups.setdefault(answer[0].group, {})[_key(answer)] = answer
-    found: list[Answer] = []
+    result: list[Answer] = []
     for answers in groups.values():
         distinct = list(answers.values())
         if most is not None and len(distinct) > most:
             distinct = [distinct[i] for i in sorted(generator.sample(range(len(distinct)), most))]
-        found += distinct
-    return found
+        result += distinct
+    return result
 
 
 @dataclass
@@ -233,12 +233,12 @@ def learners_of(
         refuse_ignored_charges(args, roles[role].kind, f"objectives[{role!r}]", type(objective).__name__, objective)
         check_state(f"objective/{role}", objective)
         objectives[role] = objective
-    episodes, found = check_episodes(args, domain), {}
+    episodes, learners = check_episodes(args, domain), {}
     for role, objective in objectives.items():
         replay = None if objective.replay is None else ReplayQueue(objective.replay, roles[role])
         loss = RoleLoss(objective, roles[role], int(domain.most_moves) if role in episodes else 1)
-        found[role] = Learner(objective, loss, replay, episodes=role in episodes)
-    return found
+        learners[role] = Learner(objective, loss, replay, episodes=role in episodes)
+    return learners
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
@@ -255,9 +255,9 @@ def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
 
 def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
     """By the names of a checkpoint, the parts of learners that may have a state."""
-    found: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
-    found |= {f"entropy/{role}": learner.loss.entropy for role, learner in learners.items()}
-    return found | {f"replay/{role}": learner.replay for role, learner in learners.items()}
+    states: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
+    states |= {f"entropy/{role}": learner.loss.entropy for role, learner in learners.items()}
+    return states | {f"replay/{role}": learner.replay for role, learner in learners.items()}
 
 
 def demonstrations_of(
@@ -277,11 +277,11 @@ def demonstrations_of(
 
     def encoded(n: int, seed: int) -> list[Sample]:
         answers = make(n, seed, tuple(rungs) if rungs else None)
-        asked, texts = zip(*((row["prompt"], text) for answer in answers for row, text in answer), strict=True)
+        prompts, texts = zip(*((row["prompt"], text) for answer in answers for row, text in answer), strict=True)
         numbers = [-1 - i for i, answer in enumerate(answers) for _ in answer]  # those of a round are at least 0
         return [
             Sample(np.array(prompt), np.array(completion), 0.0, i, i, trained=False, imitated=True)
-            for i, (prompt, completion) in zip(numbers, many_ids(tokenizer, asked, texts), strict=True)
+            for i, (prompt, completion) in zip(numbers, many_ids(tokenizer, prompts, texts), strict=True)
         ]
 
     encoded(1, 0)  # what cannot be made is said before the run starts

@@ -42,8 +42,8 @@ class RoleLoss:
         long as no KL or entropy term is added; a user's own `loss` need not be so, unless an attribute `proportional`
         of the objective says it is."""
         known = self.objective.proportional
-        own = type(self.objective).loss.__module__.startswith("countdown_selfplay.objectives.")
-        if not (own if known is None else known):
+        built_in = type(self.objective).loss.__module__.startswith("countdown_selfplay.objectives.")
+        if not (built_in if known is None else known):
             return False
         regularised = self.settings.beta > 0 and self.settings.kl_in == "loss"
         return not regularised and self.entropy.target is None and self.entropy.value == 0

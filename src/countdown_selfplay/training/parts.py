@@ -104,16 +104,16 @@ def declared_metrics(
 ) -> list[Metric]:
     """The frame's and the game's, with those of its proposer and guide, one per player; of two of one name the last.
     `players`: kind -> its players. `cures`: the domain's."""
-    own: list[Metric] = []
+    metrics_written: list[Metric] = []
     for what, part in (("game", game), ("proposer", game.proposer), ("guide", game.guide)):
         declared = () if part is None else part.metrics
         if not isinstance(declared, list | tuple) or not all(isinstance(metric, Metric) for metric in declared):
             raise ConfigError(f"`metrics` of the {what} ({declared!r}) must be a list of Metric(name, help, ...).")
-        own += [replace(metric, cure=cures.get(metric.name, metric.cure)) for metric in declared]
+        metrics_written += [replace(metric, cure=cures.get(metric.name, metric.cure)) for metric in declared]
     # What no player wrote is logged as of `proposer`.
     written = {kind: list(names) or ["proposer"] for kind, names in players.items()}
-    found = [*for_players(FRAME_METRICS, players), *for_players(own, written)]
-    return list({metric.name: metric for metric in found}.values())
+    metrics = [*for_players(FRAME_METRICS, players), *for_players(metrics_written, written)]
+    return list({metric.name: metric for metric in metrics}.values())
 
 
 _BOUNDS = (  # threshold, end of the name of the metrics that it is for, which end of their range
@@ -143,13 +143,13 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
         declared = [replace(m, in_a_row=rounds) if m.name == "round/starved" else m for m in declared]
     names = {metric.name for metric in declared}
     for name, bounds in args.trips.items():
-        found = declaration_of(name, declared)
-        if found is None:
+        declared_metric = declaration_of(name, declared)
+        if declared_metric is None:
             raise ConfigError(
                 f"`guard_trips` names '{name}', which no round of this run logs.{suggestion(name, sorted(names))} "
                 "docs/metrics.md lists the metrics; times and evaluations are not among those that the guard sees."
             )
-        declared += [] if name in names else [found]
+        declared += [] if name in names else [declared_metric]
         trips[name] = bounds
     return CollapseGuard(declared, args.guard_window, trips)
 
@@ -174,8 +174,8 @@ def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
     charges = {"length_penalty": args.length_penalty, "soft_overlong": args.added_overlong}
     if given is None:
         longest = args.solver.max_completion_length
-        said = (args.length_penalty, args.added_overlong, longest, args.length_penalty_floor)
-        given = functions = default_reward_funcs(f"{name_of(domain)}_reward", *said)
+        shaping = (args.length_penalty, args.added_overlong, longest, args.length_penalty_floor)
+        given = functions = default_reward_funcs(f"{name_of(domain)}_reward", *shaping)
     elif any(charges.values()):
         name = next(name for name, charge in charges.items() if charge)
         raise ConfigError(
@@ -196,16 +196,16 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
     knows no chats and for a stop string that its tokenizer cannot write, with which the first round would fail, for
     two kinds of prompt in TRL's table of completions, whose prompt column has one type, and for a micro-batch whose
     tokens do not hold a prompt and its completion."""
-    said = domain.to_dict()
-    asked = example_rows(domain, bool(args.players_of("conjecturer")), rows)
+    description = domain.to_dict()
+    examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chats = [
-        f"`{kind}_prompt` ({said.get(f'{kind}_prompt', name_of(domain))})"
-        for kind, row in asked.items()
+        f"`{kind}_prompt` ({description.get(f'{kind}_prompt', name_of(domain))})"
+        for kind, row in examples.items()
         if isinstance(row["prompt"], list)
     ]
     if chats and not getattr(tokenizer, "chat_template", None):
         cure = "set `tokenizer.chat_template`, or take plain text (reasoning_gym: domain_kwargs prompt=text)."
-        if "prover_prompt" in said:
+        if "prover_prompt" in description:
             cure = (
                 "set both to compact (the embedded model and what was warm-started from it), or "
                 "prover_prompt=tinyzero and conjecturer_prompt=completion."
@@ -226,15 +226,15 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
         )
     for settings in args.all_roles.values():
         check_stop_strings(tokenizer, settings.stops(domain))
-    if args.log_completions and 0 < len(chats) < len(asked):
+    if args.log_completions and 0 < len(chats) < len(examples):
         raise ConfigError(
             "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
             "leave it unset: samples.jsonl in the run folder holds examples of both."
         )
     critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide is asked once
-    prompts = example_prompts(domain, asked, dialogues=bool(critics))
+    prompts = example_prompts(domain, examples, dialogues=bool(critics))
     made = ready(tokenizer, prompts, args.chat_template_kwargs)
-    tokens = {kind: len(prompt_ids(made, row["prompt"])) for kind, row in asked.items()}
+    tokens = {kind: len(prompt_ids(made, row["prompt"])) for kind, row in examples.items()}
     check_tokens(args, tokens, int(domain.most_moves) if in_moves(domain) else 1)
     return made
 
@@ -242,8 +242,8 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
 def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:
     """ConfigError if a token that a round writes has no row in the embeddings of a role's model: those of prompts, the
     one that pads, those that end."""
-    asked = [row["prompt"] for row in example_rows(domain, bool(args.players_of("conjecturer")), rows).values()]
-    used = {i for prompt in asked for i in prompt_ids(tokenizer, prompt)}
+    prompts = [row["prompt"] for row in example_rows(domain, bool(args.players_of("conjecturer")), rows).values()]
+    used = {i for prompt in prompts for i in prompt_ids(tokenizer, prompt)}
     named = [i for i in (tokenizer.pad_token_id, tokenizer.eos_token_id) if i is not None]
     for role in policies.roles:
         with policies.active(role):
@@ -279,8 +279,8 @@ def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: Poli
     """Tokens that end a completion of any role; evaluation stops at them too. The end of a chat turn is among them."""
     examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chat = any(isinstance(row["prompt"], list) for row in examples.values())
-    found: list[int] = []
+    ids: list[int] = []
     for role in policies.roles:
         with policies.active(role):
-            found += end_token_ids(policies.module, tokenizer, chat)
-    return list(dict.fromkeys(found))
+            ids += end_token_ids(policies.module, tokenizer, chat)
+    return list(dict.fromkeys(ids))

@@ -62,7 +62,7 @@ class Sample:
 def samples_of(turns: Iterable[Turn], round_: int, first: int = 0) -> list[Sample]:
     """The samples of a player's turns on this process. `first`: the least number of their groups and answers, which
     tells them from those of other processes."""
-    found: list[Sample] = []
+    samples: list[Sample] = []
     for turn in turns:
         count = turn.advantages_B.size(0)
         selected = [True] * count if turn.selected_B is None else turn.selected_B.tolist()
@@ -77,9 +77,9 @@ def samples_of(turns: Iterable[Turn], round_: int, first: int = 0) -> list[Sampl
                 rows[i].append(
                     Sample(prompt, completion, credit[i], group, answer, selected[i], imitated[i], logps, round_)
                 )
-        found += [sample for own in rows for sample in own]
+        samples += [sample for row_samples in rows for sample in row_samples]
         first += count
-    return found
+    return samples
 
 
 def _tokens(rollout: Rollout) -> list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]]:
@@ -105,10 +105,10 @@ def at_least_float32(values: torch.Tensor) -> torch.Tensor:
 
 def by_answer(samples: Iterable[Sample]) -> list[list[Sample]]:
     """The rows of each answer, in the order of their first ones."""
-    found: dict[int, list[Sample]] = {}
+    answers: dict[int, list[Sample]] = {}
     for sample in samples:
-        found.setdefault(sample.answer, []).append(sample)
-    return list(found.values())
+        answers.setdefault(sample.answer, []).append(sample)
+    return list(answers.values())
 
 
 def collate(
@@ -141,12 +141,12 @@ def collate(
                 arrays[name][i, :end] = sample.logps[name]
             elif name in arrays and name != REFERENCE:  # no policy sampled it: NaN stands for the current log-prob
                 arrays[name][i] = np.nan
-    found = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    found["advantages"] = torch.tensor([s.advantage for s in samples], dtype=torch.float32)
-    found["group_tokens"] = torch.tensor([group_tokens.get(s.group, 0) for s in samples])
+    batch = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    batch["advantages"] = torch.tensor([s.advantage for s in samples], dtype=torch.float32)
+    batch["group_tokens"] = torch.tensor([group_tokens.get(s.group, 0) for s in samples])
     if len({s.answer for s in samples}) < len(samples):
-        found["sequence"] = torch.tensor([s.answer for s in samples])
-    return {name: tensor.to(device) for name, tensor in found.items()}
+        batch["sequence"] = torch.tensor([s.answer for s in samples])
+    return {name: tensor.to(device) for name, tensor in batch.items()}
 
 
 BLANK = Sample(np.zeros(1, np.int64), np.zeros(1, np.int64), trained=False)
@@ -279,12 +279,12 @@ class Room:
         if self.world > 1 and samples:  # as many micro-batches for each process, or one more
             passes = -(-len(samples) // (rows * self.world)) * self.world
             rows = -(-len(samples) // passes)
-        found: list[list[Sample]] = []
+        parts: list[list[Sample]] = []
         for answer in answers:
-            if not found or not self._fits([*found[-1], *answer], rows):
-                found.append([])
-            found[-1] += answer
-        return found
+            if not parts or not self._fits([*parts[-1], *answer], rows):
+                parts.append([])
+            parts[-1] += answer
+        return parts
 
     def _fits(self, samples: Sequence[Sample], rows: int) -> bool:
         if len(samples) > rows or not self.tokens:
@@ -294,25 +294,25 @@ class Room:
 
     def deal(self, passes: Mapping[str, Sequence[Pass]]) -> list[list[Pass]]:
         """The passes of each process, role by role."""
-        found: list[list[Pass]] = [[] for _ in range(self.world)]
-        for role, own in passes.items():
-            most = max(-(-len(own) // self.world), 1)
-            for rank, dealt in enumerate(found):
-                mine = list(own[rank :: self.world])
+        by_process: list[list[Pass]] = [[] for _ in range(self.world)]
+        for role, role_passes in passes.items():
+            most = max(-(-len(role_passes) // self.world), 1)
+            for rank, dealt in enumerate(by_process):
+                mine = list(role_passes[rank :: self.world])
                 dealt += mine + [Pass(((role, [BLANK]),))] * (most - len(mine) if self.in_step else 0)
-        first = next((p.role for own in passes.values() for p in own if p.graph), None)
-        for dealt in found:  # gradients are exchanged in a backward pass
+        first = next((p.role for role_passes in passes.values() for p in role_passes if p.graph), None)
+        for dealt in by_process:  # gradients are exchanged in a backward pass
             if first is not None and not any(p.graph for p in dealt):
                 dealt.append(Pass(((first, [BLANK]),)))
-        return found
+        return by_process
 
 
 def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
     """Trained tokens of each group in a step."""
-    found = Counter[int]()
+    lengths = Counter[int]()
     for sample in samples:
-        found[sample.group] += sample.tokens if sample.trained else 0
-    return found
+        lengths[sample.group] += sample.tokens if sample.trained else 0
+    return lengths
 
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
@@ -320,12 +320,17 @@ def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
     by_role: dict[tuple[str, bool], list[Pass]] = {}
     for one in passes:
         by_role.setdefault((one.role, one.graph), []).append(one)
-    found = []
+    result = []
     for graph in (True, False):
-        columns = [own for (_, with_graph), own in by_role.items() if with_graph == graph]
+        columns = [role_passes for (_, with_graph), role_passes in by_role.items() if with_graph == graph]
         for i in range(max(map(len, columns), default=0)):
-            found.append(Pass(tuple(part for own in columns if i < len(own) for part in own[i].parts), graph))
-    return found
+            result.append(
+                Pass(
+                    tuple(part for role_passes in columns if i < len(role_passes) for part in role_passes[i].parts),
+                    graph,
+                )
+            )
+    return result
 
 
 @dataclass(frozen=True)
@@ -351,10 +356,12 @@ class Planner:
         through: frozenset[str] = frozenset(),
     ) -> Step:
         """samples: of all processes, by role. beside: demonstrations, which are no signal. through: as in Step."""
-        signalless = frozenset(role for role, own in samples.items() if not any(sample.credited for sample in own))
+        signalless = frozenset(
+            role for role, role_samples in samples.items() if not any(sample.credited for sample in role_samples)
+        )
         passes, counts, measured, of_groups, still = {}, {}, {}, {}, set()
-        for role, own in samples.items():
-            whole = [*own, *beside.get(role, ())]
+        for role, role_samples in samples.items():
+            whole = [*role_samples, *beside.get(role, ())]
             held = self.drop_signalless and self.sharing[role] <= signalless
             live, idle = self._read(role, [s for s in whole if s.tokens and (s.trained or s.imitated)], held)
             counts[role], of_groups[role] = Counts.of(whole, self.room.world), group_tokens(whole)

@@ -74,12 +74,12 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
     """The step that Adam's moments of a player's weights call for: -lr m / (sqrt(v) + eps), both corrected for their
     start, without weight decay; [] before its first step. A checkpoint holds the moments: a resumed run moves alike.
     GameError for an optimizer without them."""
-    found: Movement = []
-    own = {id(parameter) for _, parameter in policies.named_parameters(policies.weights_of[role])}
+    moves: Movement = []
+    trained = {id(parameter) for _, parameter in policies.named_parameters(policies.weights_of[role])}
     for group in optimizer.param_groups:
         for weights in group["params"]:
             state = optimizer.state.get(weights)
-            if id(weights) not in own:
+            if id(weights) not in trained:
                 continue
             if "betas" not in group or (state and not {"exp_avg", "exp_avg_sq"} <= state.keys()):
                 raise GameError(
@@ -90,8 +90,8 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
                 (first, second), step = group["betas"], float(state["step"])
                 mean = state["exp_avg"] / (1 - first**step)
                 scale = (state["exp_avg_sq"] / (1 - second**step)).sqrt() + group["eps"]
-                found.append((weights, -float(group["lr"]) * mean / scale))
-    return found
+                moves.append((weights, -float(group["lr"]) * mean / scale))
+    return moves
 
 
 @contextmanager

@@ -60,8 +60,8 @@ class Training:
                 aside = together(lambda: set_run_aside(output))
                 if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
                     start = folder = aside / folder.resolve().relative_to(output.resolve())
-            told = (args, trl.domain, trl.guard.metrics, folder, step, store.changed)
-            together(lambda: describe_run(*told))
+            run_arguments = (args, trl.domain, trl.guard.metrics, folder, step, store.changed)
+            together(lambda: describe_run(*run_arguments))
             with self._telling_how_to_go_on():
                 while True:
                     if folder is not None:
@@ -144,13 +144,13 @@ class Training:
     def _already_done(self, folder: Path, step: int, rounds: int) -> TrainOutput:
         """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so
         that it would play one round more at each resume."""
-        said = f"{folder} is at round {step} and the run ends at round {rounds}"
+        message = f"{folder} is at round {step} and the run ends at round {rounds}"
         if self.store.engine.name != "ddp":
             raise CheckpointError(
-                f"{said}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported "
+                f"{message}: nothing is left to train; raise max_steps (or num_train_epochs), or use the exported "
                 "policies."
             )
-        logger.warning("%s: nothing is left to train.", said)
+        logger.warning("%s: nothing is left to train.", message)
         self.trl._load_from_checkpoint(str(folder))  # as the Trainer itself does in one process or under DDP
         self.trl.state = TrainerState.load_from_json(str(folder / "trainer_state.json"))
         return TrainOutput(step, 0.0, {})

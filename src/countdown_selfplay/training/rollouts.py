@@ -141,12 +141,16 @@ class Rollouts:
     @contextmanager
     def _unscored(self) -> Iterator[None]:
         """Sampling without TRL's second pass over the samples, where a round has several steps."""
-        name, own = "_get_per_token_logps_and_entropies", vars(self.trl)
-        own[name] = lambda _, ids, mask, n, **kw: (torch.full((len(ids), n), torch.nan, device=ids.device), None, None)
+        name, attributes = "_get_per_token_logps_and_entropies", vars(self.trl)
+        attributes[name] = lambda _, ids, mask, n, **kw: (
+            torch.full((len(ids), n), torch.nan, device=ids.device),
+            None,
+            None,
+        )
         try:
             yield
         finally:
-            del own[name]
+            del attributes[name]
 
     def score_episodes(self, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Give episodes of this process the rewards of TRL's reward functions, which see a transcript as the
@@ -161,14 +165,16 @@ class Rollouts:
         if processes.world > 1:
             fill = next(one for one in processes.gather([mine[:1]]) if one)
             mine += [fill] * (most - count)
-        asked, texts, verdicts = (list(part) for part in zip(*mine, strict=True))
-        prompts = [row["prompt"] for row in asked]
+        judged_problems, texts, verdicts = (list(part) for part in zip(*mine, strict=True))
+        prompts = [row["prompt"] for row in judged_problems]
         chat = not isinstance(prompts[0], str)
         completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
         collected = self.book.collected[role]
         ours = {"_metrics": collected, "_logs": logs}
         with _trl.swapped(self.trl, ours), _trl.swapped(self, {"_verdicts": verdicts}):
-            per_func = self.trl._calculate_rewards(asked, prompts, completions, [[] for _ in asked])
+            per_func = self.trl._calculate_rewards(
+                judged_problems, prompts, completions, [[] for _ in judged_problems]
+            )
         episodes.rewards_B = self._captured[2][:count]
         logs["prompt"], logs["completion"] = processes.gather([str(p) for p in prompts]), processes.gather(texts)
         for i, name in enumerate(self.trl.reward_func_names):
@@ -231,8 +237,8 @@ def completion_table(
     extras = list(dict.fromkeys(name for _, log in sampled for name in log["extra"]))
     for turn, log in sampled:
         counts = gather([len(turn.rollout.texts)])
-        own = len(log["prompt"]) // len(counts)  # rows of each process in the log
-        rows = [rank * own + i for rank, count in enumerate(counts) for i in range(count)]
+        per_process = len(log["prompt"]) // len(counts)  # rows of each process in the log
+        rows = [rank * per_process + i for rank, count in enumerate(counts) for i in range(count)]
         unknown = [math.nan] * len(turn.rollout.texts)
         table["rewards"]["reward"] += gather(unknown if turn.rewards_B is None else turn.rewards_B.tolist())
         table["advantages"] += gather(turn.advantages_B.tolist())

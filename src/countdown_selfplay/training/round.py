@@ -36,8 +36,8 @@ class PlayedRound:
         self.args, self.roles, self.domain, self.index = turns.args, turns.roles, rollouts.domain, frame.rounds
         self.rank, self.world = turns.processes.rank, turns.processes.world
         self.gather, self.share = turns.processes.gather, turns.processes.share
-        own = NO_EXTRA.union(self.domain.prove_row(self.domain.problem(rows[0])) if rows else ())
-        self.columns = dict.fromkeys(name for row in rows for name in row if name not in own)
+        columns = NO_EXTRA.union(self.domain.prove_row(self.domain.problem(rows[0])) if rows else ())
+        self.columns = dict.fromkeys(name for row in rows for name in row if name not in columns)
         """The extra columns of the data set, empty: what a problem that is not of it has there."""
         known = reversed(rows) if self.columns else ()
         self.anchors = {self.domain.key(self.domain.problem(row)): row for row in known}
@@ -58,8 +58,8 @@ class PlayedRound:
 
     def dataset(self) -> list[Any]:
         domain = self.domain
-        found = (domain.problem(row, index) for index, row in enumerate(cast("Iterable[Row]", self.data)))
-        return list({domain.key(problem): problem for problem in found}.values())
+        problems = (domain.problem(row, index) for index, row in enumerate(cast("Iterable[Row]", self.data)))
+        return list({domain.key(problem): problem for problem in problems}.values())
 
     def solved_limit(self, role: str) -> int | None:
         learner = self.sampler.learners.get(role)
@@ -94,18 +94,18 @@ class PlayedRound:
 
         def sample(move: int, rows: list[Row], n: int) -> Rollout:
             self.frame.move = move
-            found = self._sampled(role, rows, n, None)
+            rollout = self._sampled(role, rows, n, None)
             if move:
-                self.later.add(id(found))
-            return found
+                self.later.add(id(rollout))
+            return rollout
 
         played = play_out(self.domain, role, rows, problems, n, sample, lambda mine: any(self.gather([mine])))
-        asked = self._widened(_repeated(rows, n), _repeated(problems, n))
-        self.logs[id(played)] = self.sampler.score_episodes(played, asked)
-        for charge, own in zip((move.penalty_B for move in played.moves), played.episode_of, strict=True):
+        prompts = self._widened(_repeated(rows, n), _repeated(problems, n))
+        self.logs[id(played)] = self.sampler.score_episodes(played, prompts)
+        for charge, episode in zip((move.penalty_B for move in played.moves), played.episode_of, strict=True):
             if charge is not None:  # KL as a reward penalty: an episode pays for all its moves
                 total_B = torch.zeros(len(played.texts)) if played.penalty_B is None else played.penalty_B
-                played.penalty_B = total_B.index_add(0, torch.tensor(own, dtype=torch.long), charge.float())
+                played.penalty_B = total_B.index_add(0, torch.tensor(episode, dtype=torch.long), charge.float())
         return played
 
     def _sampled(self, role: str, rows: list[Row], n: int, problems: Sequence[Any] | None) -> Rollout:
@@ -115,15 +115,15 @@ class PlayedRound:
             most = max(counts)
         if most == 0:
             return Rollout(role, [], [], n, None if problems is None else [])
-        asked, judged = rows, None if problems is None else list(problems)
+        prompts, judged = rows, None if problems is None else list(problems)
         if self.world > 1 and min(counts) < most:
             fill = next(one for one in self.gather([(rows[:1], (judged or [])[:1])]) if one[0])
-            asked = rows + fill[0] * (most - len(rows))
+            prompts = rows + fill[0] * (most - len(rows))
             judged = None if judged is None else judged + fill[1] * (most - len(judged))
-        asked = asked if judged is None else self._widened(asked, judged)
-        rollout, logs = self.sampler.roll_out(role, _repeated(asked, n), n, _repeated(judged, n))
+        prompts = prompts if judged is None else self._widened(prompts, judged)
+        rollout, logs = self.sampler.roll_out(role, _repeated(prompts, n), n, _repeated(judged, n))
         rollout.rows = rows
-        if len(asked) > len(rows):
+        if len(prompts) > len(rows):
             _cut(rollout, len(rows) * n)
         self.rollouts[role].append(rollout)
         self.logs[id(rollout)] = logs
@@ -133,8 +133,8 @@ class PlayedRound:
         """Rows with the extra columns of their anchors, which TRL hands to the reward functions."""
         if not self.columns:
             return rows
-        found = [self.anchors.get(self.domain.key(problem), {}) for problem in problems]
-        return [{**self.columns, **anchor, **row} for anchor, row in zip(found, rows, strict=True)]
+        extra = [self.anchors.get(self.domain.key(problem), {}) for problem in problems]
+        return [{**self.columns, **anchor, **row} for anchor, row in zip(extra, rows, strict=True)]
 
     def credit(
         self,
@@ -181,12 +181,12 @@ class PlayedRound:
         self.frame.count(role, int(answers), int(tokens))
         if not answers:
             return {}
-        found = {
+        record = {
             f"{role}/completion_length": tokens / answers,
             f"{role}/completion_length_max": max(self.gather([longest])),
             f"{role}/truncated_rate": truncated / moves,
         }
-        return found | ({f"{role}/moves": moves / answers} if role in self.episodic else {})
+        return record | ({f"{role}/moves": moves / answers} if role in self.episodic else {})
 
     def check(self, result: RoundResult, game: object) -> None:
         """GameError unless `result` is the result of this round."""
@@ -292,21 +292,21 @@ def credit(
 
 def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
     """(B) `values` of a game as `dtype`, also where this process has no sample; RewardError for another number."""
-    found = torch.as_tensor(values).to(dtype)
-    if found.shape != (len(rollout.texts),):
+    tensor = torch.as_tensor(values).to(dtype)
+    if tensor.shape != (len(rollout.texts),):
         raise RewardError(
-            f"The game credits the {rollout.role} with {what} of shape {tuple(found.shape)} for "
+            f"The game credits the {rollout.role} with {what} of shape {tuple(tensor.shape)} for "
             f"{len(rollout.texts)} samples; pass one per sample, in the order of rollout.texts."
         )
-    return found
+    return tensor
 
 
 def token_counts(rollout: Rollout) -> list[int]:
     """(B) tokens of each sample; of an episode those of its longest move, for the bound of a length is a move's."""
     if not isinstance(rollout, Episodes):
         return rollout.tensors["completion_mask"].sum(1).tolist()
-    found = [0] * len(rollout.texts)
-    for move, own in zip(rollout.moves, rollout.episode_of, strict=True):
-        for episode, count in zip(own, token_counts(move) if own else [], strict=True):
-            found[episode] = max(found[episode], count)
-    return found
+    counts = [0] * len(rollout.texts)
+    for move, index in zip(rollout.moves, rollout.episode_of, strict=True):
+        for episode, count in zip(index, token_counts(move) if index else [], strict=True):
+            counts[episode] = max(counts[episode], count)
+    return counts

@@ -89,7 +89,7 @@ class RoundLoop:
         if replay is not None:
             cut = replay.steps(samples, self.frame.rounds, steps if replay.buys_steps or not size else 1, key)
             metrics = replay.logged(role)
-            samples = [sample for own in cut for sample in own]
+            samples = [sample for part in cut for sample in part]
         if size and not (replay and replay.buys_steps):
             cut = filled_steps(samples, size, steps, seed_from(*key, "sequences"))
         elif replay is None:
@@ -99,13 +99,13 @@ class RoundLoop:
 
     def _step(self, index: int, cut: dict[str, list[list[Sample]]]) -> Step:
         """Step `index` of the round. A role that has no more steps has none of its samples in it."""
-        here = {role: own[index] if index < len(own) else [] for role, own in cut.items()}
+        here = {role: parts[index] if index < len(parts) else [] for role, parts in cut.items()}
         beside = {
             role: learner.demonstrations((*self._key(role), index))
             for role, learner in self.learners.items()
             if learner.demonstrations is not None and index < len(cut[role])
         }
-        through = frozenset(role for role, own in cut.items() if index >= max(len(own), 1))
+        through = frozenset(role for role, parts in cut.items() if index >= max(len(parts), 1))
         return self.planner.step(here, beside, through)
 
     def _key(self, role: str) -> tuple[object, ...]:
@@ -203,13 +203,13 @@ class OptimizerSteps:
             policies.mixed.begin(MixedRows.of([(i, n, width - w) for i, (n, w) in zip(owners, sizes, strict=True)]))
         imitates = any(self.learners[role].loss.imitates for role, _ in one.parts)
         watched = Watched(model) if imitates else None
-        found = list(self._log_probs(watched or model, whole))
+        measured = list(self._log_probs(watched or model, whole))
         if watched is not None:
-            found.append(watched.top1_BT(found[0].size(1)))
+            measured.append(watched.top1_BT(measured[0].size(1)))
         losses, row = [], 0
         for (role, samples), batch in zip(one.parts, batches, strict=True):
             loss, length = self.learners[role].loss, batch["completion_ids"].size(1)
-            logps_BT, entropies_BT, *top1 = [value[row : row + len(samples), :length] for value in found]
+            logps_BT, entropies_BT, *top1 = [value[row : row + len(samples), :length] for value in measured]
             if loss.imitates:
                 loss.count_accuracy(top1[0], batch)
             losses.append(loss(logps_BT, entropies_BT, batch))

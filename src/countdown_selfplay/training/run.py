@@ -62,10 +62,10 @@ def run_joint(
 
 def exported(trainer: JointConjecturerProverTrainer) -> list[tuple[Path, str, bool]]:
     """Write the policies of a run that has ended, load them again and say which there are."""
-    found = trainer.exports.write_last(Path(trainer.args.output_dir))
-    for folder, said, _ in found:
-        trainer.accelerator.print(f"Exported {folder}{f': {said}' if said else ''}")
-    return found
+    exports = trainer.exports.write_last(Path(trainer.args.output_dir))
+    for folder, fault, _ in exports:
+        trainer.accelerator.print(f"Exported {folder}{f': {fault}' if fault else ''}")
+    return exports
 
 
 def play_control(
@@ -88,10 +88,10 @@ def play_control(
     if trainer.processes.main:
         folder, start = Path(args.output_dir), {"prover": before["prover"]}
         tell(folder, start, alone, script.report)
-        found = {"control": alone, "run": after, "difference": differences(alone, after)}
-        write_atomically(folder.parent / "control.json", json.dumps(found, indent=1) + "\n")
+        report = {"control": alone, "run": after, "difference": differences(alone, after)}
+        write_atomically(folder.parent / "control.json", json.dumps(report, indent=1) + "\n")
         print("What the conjecturer was worth, on as many samples of the prover:")
-        print("\n".join([*cost_of_the_conjecturer(load_run(folder.parent)), control_table(found)]))
+        print("\n".join([*cost_of_the_conjecturer(load_run(folder.parent)), control_table(report)]))
         if script.report:  # once more, with the control's rows
             print(report_line(folder.parent))
     trainer.processes.wait()

@@ -86,7 +86,7 @@ def _unwritable(folder: Path, error: OSError) -> str:
 
 def _owner(path: Path) -> str:
     try:
-        said = json_file(path, pid=int, host=str)
-        return f"process {said['pid']} on {said['host']}"
+        owner = json_file(path, pid=int, host=str)
+        return f"process {owner['pid']} on {owner['host']}"
     except DataError:
         return "another run"

@@ -160,10 +160,10 @@ class Store:
             resume = {"true": True, "false": False}.get(str(resume).lower(), str(resume))  # the command line's words
         if not resume:
             return None
-        found = self.processes.together(lambda: self._find(resume))
-        if found is not None:
-            self.changes(found)
-        return found
+        path = self.processes.together(lambda: self._find(resume))
+        if path is not None:
+            self.changes(path)
+        return path
 
     def _find(self, resume: str | bool) -> Path | None:
         output = self.output
@@ -236,20 +236,20 @@ class Store:
         engine, policies = self.engine, self.engine.policies
         seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())
         seen = f"The conjecturer collapsed at round {step}: {seen}, under {guard.low:g}"
-        found = self.processes.together(lambda: self._healthy_conjecturer(step - 1))
-        if found is None:
+        target = self.processes.together(lambda: self._healthy_conjecturer(step - 1))
+        if target is None:
             raise CollapseError(f"{seen}. There is no healthy checkpoint to take it from; set save_steps lower.")
         guard.rollbacks += 1
-        said = (
-            f"{seen}. Taking it back to {found} (rollback {guard.rollbacks} of it); if it falls again, lower its "
+        message = (
+            f"{seen}. Taking it back to {target} (rollback {guard.rollbacks} of it); if it falls again, lower its "
             "learning rate or raise its beta."
         )
-        logger.warning(said)
-        alert(self.args, self.processes.main, "Took the conjecturer back", said)
+        logger.warning(message)
+        alert(self.args, self.processes.main, "Took the conjecturer back", message)
         names = dict.fromkeys(policies.weights_of[player] for player in fallen)
         for name in names:
-            policies.restore(name, found / inner_name(name))
-        saved = torch.load(found / engine.optimizer_file, map_location="cpu", weights_only=True)
+            policies.restore(name, target / inner_name(name))
+        saved = torch.load(target / engine.optimizer_file, map_location="cpu", weights_only=True)
         restore_groups(optimizer, saved, {policies.shared_by(name)[0] for name in names})
         guard.healthy = True  # what a checkpoint of this round holds is known to be good
 

@@ -312,8 +312,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         rows: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         step = self.state.global_step if self.is_in_train else None
         metrics, figures = self.evaluator.pass_at(rows, metric_key_prefix, step)
-        own = figures if metric_key_prefix == "eval" else None
-        self.before_after.take(self.args, self.state, dict(metrics), own)
+        reported = figures if metric_key_prefix == "eval" else None
+        self.before_after.take(self.args, self.state, dict(metrics), reported)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 

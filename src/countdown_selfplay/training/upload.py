@@ -52,15 +52,15 @@ def push(
     run, api = Path(run), HfApi(token=token)
     described, roles = finished_run(run)
     name = repo_id or run.resolve().name
-    for option, said in (("repo_id", name), ("base_model", base_model)):
+    for option, value in (("repo_id", name), ("base_model", base_model)):
         try:
-            validate_repo_id(said or name)
+            validate_repo_id(value or name)
         except HFValidationError as error:
-            raise ConfigError(f"`{option}` ({said}) cannot be a repository: {str(error).splitlines()[0]}") from None
+            raise ConfigError(f"`{option}` ({value}) cannot be a repository: {str(error).splitlines()[0]}") from None
     if not dry_run:  # which also asks whether there is a token before anything is written
         with hub_errors("; a dry run only writes the folders"):
-            own = api.whoami()["name"]
-        name = name if "/" in name else f"{own}/{name}"
+            user = api.whoami()["name"]
+        name = name if "/" in name else f"{user}/{name}"
     folders = {}
     for role in roles:
         repo = name if role == run else f"{name}-{role.name}"
@@ -76,10 +76,10 @@ def push(
     return list(folders)
 
 
-def push_trained(args: Any, **said: Any) -> list[str]:
+def push_trained(args: Any, **settings: Any) -> list[str]:
     """`push` of a trainer's run, where `said` leaves it open as its config says: `hub_model_id` and so on."""
     of_config = {"repo_id": args.hub_model_id, "private": args.hub_private_repo, "token": args.hub_token}
-    return push(args.output_dir, **{**of_config, "revision": args.hub_revision, **said})
+    return push(args.output_dir, **{**of_config, "revision": args.hub_revision, **settings})
 
 
 def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
@@ -127,12 +127,12 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: s
         if base:
             metadata_save(readme, {"base_model": base} | (metadata_load(readme) or {}))
     else:
-        found: dict[str, Any] | None = None
+        metadata: dict[str, Any] | None = None
         if path.exists():
             words = "the measurements before and after training"
-            with json_shape(path, words, "move it away to push without") as found:
-                results_of(found, [role.name])
-        readme.write_text(role_card(target, described, found, repo, base), encoding="utf-8")
+            with json_shape(path, words, "move it away to push without") as metadata:
+                results_of(metadata, [role.name])
+        readme.write_text(role_card(target, described, metadata, repo, base), encoding="utf-8")
         drawn = (run / "metrics.jsonl").exists() and absent_package(CALLED["write_report"]) is None
         if drawn and not report.exists():
             report_of(run)
@@ -140,8 +140,8 @@ def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: s
         if file.exists():
             shutil.copy(file, target)
     for file in (*target.rglob("*.json"), *target.rglob("*.md"), *target.rglob("*.html")):
-        said = file.read_text(encoding="utf-8")
-        if (text := without_paths(said)) != said:
+        card = file.read_text(encoding="utf-8")
+        if (text := without_paths(card)) != card:
             file.write_text(text, encoding="utf-8")
     return target
 
@@ -152,15 +152,17 @@ _ADAPTER = ("adapter_config.json", "adapter_model*")
 def place_adapter(role: Path, target: Path, base: str) -> str:
     """Let the copy in `target` of an adapter load anywhere: it names its base on the hub, or is merged into one that
     has no name there. `base`: that name, "" for what the adapter says; the name, or ""."""
-    own, _ = base_of(role / _ADAPTER[0])
+    source, _ = base_of(role / _ADAPTER[0])
     if base:
         name_base(target, base)
         return base
-    if is_hub_id(own):
-        return own
-    said = embedded_name(own) or own
-    print(f"'{said}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
-    model = load_pretrained(str(role), {"dtype": "auto"}, told=False)
+    if is_hub_id(source):
+        return source
+    base_name = embedded_name(source) or source
+    print(
+        f"'{base_name}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is."
+    )
+    model = load_pretrained(str(role), {"dtype": "auto"}, show=False)
     for pattern in _ADAPTER:
         for file in target.glob(pattern):
             file.unlink()
@@ -174,10 +176,10 @@ _PATH = re.compile(r"""(?<=")/[^"\n]+(?=")|(?<=["'`\s=(>\[])/[^\s"'`<>()\[\],]+"
 def without_paths(text: str) -> str:
     """`text` with each file and folder of this machine by its last part, an embedded model by its name."""
 
-    def short(found: re.Match[str]) -> str:
-        path = Path(found[0])
+    def short(match: re.Match[str]) -> str:
+        path = Path(match[0])
         here = len(path.parts) > 2 and Path(*path.parts[:2]).is_dir()
-        return (embedded_name(found[0]) or path.name) if here else found[0]
+        return (embedded_name(match[0]) or path.name) if here else match[0]
 
     return _PATH.sub(short, text)
 
@@ -190,9 +192,11 @@ def hub_errors(kept: str = "") -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, OSError) and not type(error).__module__.startswith(_CLIENTS):
             raise
-        said = " ".join(str(error).split()) or type(error).__name__
-        said = said if len(said) <= 200 else said[:200].rpartition(". ")[0] or said[:200].rpartition(" ")[0]
-        raise ConfigError(f"The hub refused or was out of reach: {said}{kept}.") from None
+        message = " ".join(str(error).split()) or type(error).__name__
+        message = (
+            message if len(message) <= 200 else message[:200].rpartition(". ")[0] or message[:200].rpartition(" ")[0]
+        )
+        raise ConfigError(f"The hub refused or was out of reach: {message}{kept}.") from None
 
 
 _CLIENTS = ("huggingface_hub", "httpx", "httpcore", "requests", "urllib3")

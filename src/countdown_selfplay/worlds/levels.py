@@ -75,7 +75,7 @@ class FactorizedLevels(Rungs):
         self.slot_of = [slot for slot, problem in enumerate(found) if problem is not None]
         rungs = {slot: domain.rung(found[slot]) for slot in self.slot_of}
         self.played = {"proposer/rung_mean": float(np.mean(list(rungs.values())))} if rungs else {}
-        return [Proposal(found[slot], asked={"rung": rungs[slot]}) for slot in self.slot_of]
+        return [Proposal(found[slot], request={"rung": rungs[slot]}) for slot in self.slot_of]
 
     def hear(self, found: Sequence[Heard], answers: int) -> None:
         if not found:

@@ -78,7 +78,7 @@ def test_what_a_proposer_logs_is_declared_and_its_state_is_the_games():
 def test_a_symbolic_proposer_learns_what_became_of_each_proposal_shared_duplicates_too():
     _, proposer, result = symbolic()
     (outcome,) = proposer.outcomes
-    assert [p.asked["arm"] for p in outcome.proposals] == [0, 1, 2, 3, 4] and {p.by for p in outcome.proposals} == {
+    assert [p.request["arm"] for p in outcome.proposals] == [0, 1, 2, 3, 4] and {p.by for p in outcome.proposals} == {
         None
     }
     # tent(.5) = .75; a duplicate earns 0; tent(0) = 0; not played: not measured; unreadable: 0

@@ -104,7 +104,7 @@ def test_each_answer_is_judged_once_and_proposals_never():
     for _ in range(2):
         game.play(played, ANCHORS)
         played = played.next()
-    assert len(domain.asked) == 2 * 16 and set(domain.asked.values()) == {1}
+    assert len(domain.verified) == 2 * 16 and set(domain.verified.values()) == {1}
 
 
 def test_a_mastered_anchor_comes_last_and_its_answers_are_not_trained_on():

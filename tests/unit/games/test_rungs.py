@@ -17,7 +17,7 @@ class Fixed(BaseProposer):
     needs = ("prover",)
 
     def propose(self, round, anchors):
-        return [Proposal(p, asked={}, reason="out_of_range" if p and p.steps > 9 else "ok") for p in PROPOSED]
+        return [Proposal(p, request={}, reason="out_of_range" if p and p.steps > 9 else "ok") for p in PROPOSED]
 
     def learn(self, round, outcome):
         return []

@@ -20,7 +20,7 @@ STEP, SUM, PADDED = Problem((4, 9), 13), Problem((6, 7), 13), Problem((1, 3, 5),
 
 def outcome(rate_P, *pairs, solutions=None):
     """`pairs`: (target, problem), each with its solve rate out of four."""
-    proposals = [Proposal(problem, asked={"target": target}) for target, problem in pairs]
+    proposals = [Proposal(problem, request={"target": target}) for target, problem in pairs]
     bits = np.array([[[i < round(4 * rate) for i in range(4)] for rate in rate_P]], dtype=float)
     texts = solutions or ["1" if rate else None for rate in rate_P]
     nan_N = np.full(len(pairs), np.nan)

@@ -34,7 +34,7 @@ def test_several_players_propose_and_each_is_credited_with_its_own():
     proposals = proposer.propose(made, [])
     assert [p.by for p in proposals] == ["conjecturer/0"] * 2 + ["conjecturer/1"] * 2
     assert [p.problem and p.problem.target for p in proposals] == [22, None, 24, 15]
-    assert [p.asked for p in proposals] == [{"operands": 3}] * 4
+    assert [p.request for p in proposals] == [{"operands": 3}] * 4
     assert [p.reason == "ok" for p in proposals] == [True, False, True, True]
     assert proposals[0].facts == {"in_range": True, "solvable": True} and proposals[1].facts == {}
     first, second = proposer.learn(made, Outcome(proposals, [0.75, 0.0, 0.5, math.nan], [], [], None, []))

@@ -19,9 +19,9 @@ def domain(prompt):
 def test_rungs_and_tiers_beyond_the_solver_are_planted():
     made = ScriptedRound(lambda *_: "", {"prover": (16, 4)}, domain("compact"))
     proposals = make_proposer("uniform_rungs", {"rungs": [7, 8]}).propose(made, [])
-    assert len(proposals) == 16 and all(len(p.problem.numbers) == p.asked["rung"] for p in proposals)
+    assert len(proposals) == 16 and all(len(p.problem.numbers) == p.request["rung"] for p in proposals)
     texts = make_proposer("uniform_texts").propose(made, [])
-    assert len(texts) == 16 and {p.asked["rung"] for p in texts} <= {3, 4, 7, 8}
+    assert len(texts) == 16 and {p.request["rung"] for p in texts} <= {3, 4, 7, 8}
     tiers = make_proposer("tiers", {"start": [3, 7], "axis": "operands", "levels": [3, 4, 7, 8], "min_valid": 2})
     players = {"conjecturer/0": (1, 1), "conjecturer/1": (1, 1), "prover": (4, 4)}
     texts = {"conjecturer/0": "3 5 7 = 22", "conjecturer/1": "1 2 3 4 5 6 7 = 50"}

@@ -125,14 +125,14 @@ def plan(m: int) -> Plan:
 def flippable(m: int) -> Array:
     """(count,) bool: whether the negative of a form can be written without a sign in front of an expression. A sum can
     be negated if one of its terms can, or if it holds a plus and a minus; a product if one of its factors can."""
-    own = plan(m)
-    flags_F = np.zeros(own.count, dtype=bool)
-    for block in own.blocks:
+    forms = plan(m)
+    flags_F = np.zeros(forms.count, dtype=bool)
+    for block in forms.blocks:
         left = flippable(block.left.bit_count())[block.left_slice]
         right = flippable(block.right.bit_count())[block.right_slice]
         flags = np.ones((len(left), len(right)), dtype=bool) if block.op == SUB else left[:, None] | right[None, :]
         flags_F[block.start : block.stop] = flags.reshape(-1)
-    flags_F[own.up_to_inversion :] = flags_F[own.sums + own.pure : own.up_to_inversion]
+    flags_F[forms.up_to_inversion :] = flags_F[forms.sums + forms.pure : forms.up_to_inversion]
     return flags_F
 
 
@@ -213,11 +213,11 @@ def form(numbers: tuple[int, ...], index: int) -> Node:
     """Form number `index` of the plan over `numbers`."""
     if len(numbers) == 1:
         return Node("number", numbers[0])
-    own = plan(len(numbers))
-    if index >= own.up_to_inversion:
-        mixed = form(numbers, index - own.mixed)
+    forms = plan(len(numbers))
+    if index >= forms.up_to_inversion:
+        mixed = form(numbers, index - forms.mixed)
         return Node("product", parts=tuple((-exponent, node) for exponent, node in mixed.parts))
-    block = own.blocks[bisect_right(own.blocks, index, key=attrgetter("start")) - 1]
+    block = forms.blocks[bisect_right(forms.blocks, index, key=attrgetter("start")) - 1]
     left, right = divmod(index - block.start, block.shape[1])
     return combine(
         block.op,
@@ -247,9 +247,9 @@ def _bit(condition: Array, bit: int) -> Array:
 @cache
 def shapes(m: int) -> Array:
     """The table for m operands: (count,) uint8 in each of COLUMNS."""
-    own = plan(m)
-    found = np.zeros(own.count, dtype=[(name, np.uint8) for name in COLUMNS])
-    for block in own.blocks:
+    forms = plan(m)
+    table = np.zeros(forms.count, dtype=[(name, np.uint8) for name in COLUMNS])
+    for block in forms.blocks:
         left_m, right_m = block.left.bit_count(), block.right.bit_count()
         x, y = shapes(left_m)[block.left_slice, None], shapes(right_m)[block.right_slice]
         is_sum = block.op in (ADD, SUB)
@@ -275,27 +275,27 @@ def shapes(m: int) -> Array:
         signs_turn = is_sum & (columns["second"] > 0)
         columns["negative_inner"] = np.where(signs_turn, columns["inner"], through_a_part)
         for name, values in columns.items():
-            found[name][block.start : block.stop] = values.reshape(-1)
+            table[name][block.start : block.stop] = values.reshape(-1)
     # The inverses of the mixed products: the same parts, with the exponents turned round.
-    mixed, inverse = slice(own.sums + own.pure, own.up_to_inversion), slice(own.up_to_inversion, own.count)
-    found[inverse] = found[mixed]
-    found["first"][inverse], found["second"][inverse] = found["second"][mixed], found["first"][mixed]
-    _add_own_operators(found, own)
-    return found
+    mixed, inverse = slice(forms.sums + forms.pure, forms.up_to_inversion), slice(forms.up_to_inversion, forms.count)
+    table[inverse] = table[mixed]
+    table["first"][inverse], table["second"][inverse] = table["second"][mixed], table["first"][mixed]
+    _add_own_operators(table, forms)
+    return table
 
 
 @cache
 def _kinds(m: int) -> Array:
     """Per form: 0 a number, 1 a sum, 2 a product."""
-    own = plan(m)
+    forms = plan(m)
     if m == 1:
         return np.zeros(1, dtype=np.uint8)
-    return np.repeat(np.array([1, 2], dtype=np.uint8), [own.sums, own.count - own.sums])
+    return np.repeat(np.array([1, 2], dtype=np.uint8), [forms.sums, forms.count - forms.sums])
 
 
-def _add_own_operators(table: Array, own: Plan) -> None:
+def _add_own_operators(table: Array, forms: Plan) -> None:
     """A second part with sign or exponent +1 takes a `+` or `*`, one with -1 a `-` or `/`."""
-    sums, products = slice(0, own.sums if own.m > 1 else 0), slice(own.sums if own.m > 1 else 1, own.count)
+    sums, products = slice(0, forms.sums if forms.m > 1 else 0), slice(forms.sums if forms.m > 1 else 1, forms.count)
     table["operators"][:] = table["inner"]
     table["negative_operators"][:] = table["negative_inner"]
     first, second = table["first"][sums], table["second"][sums]

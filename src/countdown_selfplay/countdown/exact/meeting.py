@@ -63,36 +63,36 @@ def _hashes(symbols: tuple[int, ...]) -> _Hashes:
     k = len(symbols)
     for mask in sorted(range(1, 1 << k), key=int.bit_count):
         where = positions(mask)
-        own = plan(len(where))
-        found = done[mask] = _Hashes(own.count)
+        forms = plan(len(where))
+        hashes = done[mask] = _Hashes(forms.count)
         if len(where) == 1:
             symbol = np.array([symbols[where[0]]], dtype=np.uint64)
-            found.plus[:], found.minus[:] = mix(mix(symbol + _ATOM)), mix(mix(symbol + _ATOM) + _SUM)
-            found.set_factor(slice(0, 1))
-            found.set_term(slice(0, 1))
+            hashes.plus[:], hashes.minus[:] = mix(mix(symbol + _ATOM)), mix(mix(symbol + _ATOM) + _SUM)
+            hashes.set_factor(slice(0, 1))
+            hashes.set_term(slice(0, 1))
             continue
-        for block in own.blocks:
+        for block in forms.blocks:
             part = slice(block.start, block.stop)
             x, y = done[submask(block.left, mask)], done[submask(block.right, mask)]
             i, j = block.left_slice, block.right_slice
             if block.op in (ADD, SUB):
                 same, other = (y.term_plus, y.term_minus) if block.op == ADD else (y.term_minus, y.term_plus)
-                found.term_plus[part] = (x.term_plus[i, None] + same[None, j]).reshape(-1)
-                found.term_minus[part] = (x.term_minus[i, None] + other[None, j]).reshape(-1)
-                found.plus[part] = mix(found.term_plus[part] + _SUM)
-                found.minus[part] = mix(found.term_minus[part] + _SUM)
-                found.set_factor(part)
+                hashes.term_plus[part] = (x.term_plus[i, None] + same[None, j]).reshape(-1)
+                hashes.term_minus[part] = (x.term_minus[i, None] + other[None, j]).reshape(-1)
+                hashes.plus[part] = mix(hashes.term_plus[part] + _SUM)
+                hashes.minus[part] = mix(hashes.term_minus[part] + _SUM)
+                hashes.set_factor(part)
             else:
                 up, down = (y.up, y.down) if block.op == MUL else (y.down, y.up)
-                found.up[part] = (x.up[i, None] + up[None, j]).reshape(-1)
-                found.down[part] = (x.down[i, None] + down[None, j]).reshape(-1)
-                found.sign[part] = (x.sign[i, None] * y.sign[None, j]).reshape(-1)
-                found.set_product(part)
-        mixed = slice(own.sums + own.pure, own.up_to_inversion)
-        inverse = slice(own.up_to_inversion, own.count)
-        found.up[inverse], found.down[inverse] = found.down[mixed], found.up[mixed]
-        found.sign[inverse] = found.sign[mixed]
-        found.set_product(inverse)
+                hashes.up[part] = (x.up[i, None] + up[None, j]).reshape(-1)
+                hashes.down[part] = (x.down[i, None] + down[None, j]).reshape(-1)
+                hashes.sign[part] = (x.sign[i, None] * y.sign[None, j]).reshape(-1)
+                hashes.set_product(part)
+        mixed = slice(forms.sums + forms.pure, forms.up_to_inversion)
+        inverse = slice(forms.up_to_inversion, forms.count)
+        hashes.up[inverse], hashes.down[inverse] = hashes.down[mixed], hashes.up[mixed]
+        hashes.sign[inverse] = hashes.sign[mixed]
+        hashes.set_product(inverse)
     return done[(1 << k) - 1]
 
 

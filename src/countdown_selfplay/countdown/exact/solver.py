@@ -41,8 +41,8 @@ def _sub_multisets(numbers: tuple[int, ...], rules: Rules) -> list[tuple[int, ..
 
 @lru_cache(maxsize=1 << 16)
 def _solve_sorted(numbers: tuple[int, ...], target: int, rules: Rules) -> Node | None:
-    found = (node for chosen in _sub_multisets(numbers, rules) for node in candidates(chosen, target, rules))
-    return next(found, None)
+    nodes = (node for chosen in _sub_multisets(numbers, rules) for node in candidates(chosen, target, rules))
+    return next(nodes, None)
 
 
 def solution_tree(problem: Problem, rules: Rules = DEFAULT_RULES) -> Node | None:
@@ -88,8 +88,8 @@ def solution_trees(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[Node]
     """All distinct solutions as trees, as many as `count_solutions` says. Raises DataError beyond 6 numbers."""
     trees: list[Node] = []
     for chosen in _sub_multisets(checked_operands(problem.numbers), rules):
-        found = _hits(chosen, problem.target, problem.target, rules)
-        for index, negated in zip(found.forms.tolist(), found.negated.tolist(), strict=True):
+        hits = _hits(chosen, problem.target, problem.target, rules)
+        for index, negated in zip(hits.forms.tolist(), hits.negated.tolist(), strict=True):
             tree = form(chosen, index)
             signed = tree.negative() if negated else tree
             assert signed is not None  # what is counted as negated can be
@@ -123,10 +123,10 @@ def is_solvable_batch(
     """Whether each problem has a solution, in order; the same answers as `is_solvable`. workers: threads (NumPy
     releases the interpreter's lock); None: one per core this process may use. Raises DataError beyond 6 numbers."""
     listed = list(problems)
-    found = np.zeros(len(listed), dtype=bool)
+    solvable = np.zeros(len(listed), dtype=bool)
     for members, numbers_PK, target_P in by_operands(listed):
-        found[members] = solvable_arrays(numbers_PK, target_P, rules, workers)
-    return found.tolist()
+        solvable[members] = solvable_arrays(numbers_PK, target_P, rules, workers)
+    return solvable.tolist()
 
 
 def by_operands(problems: Sequence[Problem]) -> Iterator[tuple[list[int], Array, Array]]:
@@ -171,11 +171,11 @@ def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers
             break
         memory, goal_P = _Memory(rules.integers_only, up_to), target_P[open_P]
         work = partial(_decide, numbers_PK[open_P], goal_P, sizes, exact, memory)
-        found = np.concatenate(_in_threads(work, len(open_P), DECIDE_CHUNK[up_to], workers))
-        for i in np.flatnonzero(found & (not exact or goal_P < 0)):
+        solvable = np.concatenate(_in_threads(work, len(open_P), DECIDE_CHUNK[up_to], workers))
+        for i in np.flatnonzero(solvable & (not exact or goal_P < 0)):
             numbers = tuple(sorted(numbers_PK[open_P[i]].tolist()))
-            found[i] = any(True for _ in candidates(numbers, int(goal_P[i]), rules))
-        solved[open_P] = found
+            solvable[i] = any(True for _ in candidates(numbers, int(goal_P[i]), rules))
+        solved[open_P] = solvable
     return solved
 
 
@@ -185,10 +185,10 @@ def _decide(
     """Which of a slice of the problems have a solution, up to sign and if not `exact` perhaps, by a split of these
     sizes."""
     values = memory.values(numbers_PK[part])
-    found = np.zeros(values.problems, dtype=bool)
+    solvable = np.zeros(values.problems, dtype=bool)
     for _, _, met in meets(values, target_P[part], exact, sizes):
-        found |= met.any(axis=(0, 1))
-    return found
+        solvable |= met.any(axis=(0, 1))
+    return solvable
 
 
 def reachable_counts(
@@ -222,8 +222,8 @@ def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, worke
     width = high - low + 1
     counts = np.zeros((len(ordered_PK), width), dtype=np.int64)
 
-    def tally(found: Hits, rows: Array) -> Array:
-        flat = np.bincount(found.problems * width + (found.targets - low), minlength=len(rows) * width)
+    def tally(hits: Hits, rows: Array) -> Array:
+        flat = np.bincount(hits.problems * width + (hits.targets - low), minlength=len(rows) * width)
         return flat.reshape(len(rows), width)
 
     for members, parts in _by_pattern(ordered_PK, low, high, rules, workers, tally):
@@ -236,8 +236,8 @@ def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, wor
     (problems,) one each): ascending rows (problems, k), k up to 6. The same solutions as those of `solution_trees`
     with every number used, as indices of forms."""
 
-    def placed(found: Hits, rows: Array) -> Hits:
-        return found._replace(problems=rows[found.problems])
+    def placed(hits: Hits, rows: Array) -> Hits:
+        return hits._replace(problems=rows[hits.problems])
 
     whole = [Hits(*(np.zeros(0, dtype=t) for t in (np.int64, np.int64, np.int64, bool)))]
     for _, parts in _by_pattern(ordered_PK, low, high, rules, workers, placed):

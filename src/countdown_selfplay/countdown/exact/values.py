@@ -66,30 +66,30 @@ class Values:
 
     def _buffer(self, mask: int, name: str) -> Array:
         """(count, problems) memory of the right dtype, the same at every call."""
-        found = self.buffers.get((mask, name))
-        if found is None or found.dtype != self.dtype:
-            found = np.empty((plan(mask.bit_count()).count, self.problems), dtype=self.dtype)
-            self.buffers[mask, name] = found
-        return found
+        buffer = self.buffers.get((mask, name))
+        if buffer is None or buffer.dtype != self.dtype:
+            buffer = np.empty((plan(mask.bit_count()).count, self.problems), dtype=self.dtype)
+            self.buffers[mask, name] = buffer
+        return buffer
 
     def _compute(self, mask: int) -> None:
         where = positions(mask)
         if len(where) == 1:
             self.fractions[mask] = self.terms[mask] = (self.numbers_KP[where[0] : where[0] + 1], None)
             return
-        own = plan(len(where))
+        forms = plan(len(where))
         n_FP, d_FP = self._buffer(mask, "numerator"), self._buffer(mask, "denominator")
-        blocks = iter(own.blocks)
+        blocks = iter(forms.blocks)
         for block in blocks:
             if block.op == ADD:  # the block that follows has the same operands and a minus
                 self._add_and_subtract(mask, block, next(blocks), n_FP, d_FP)
             else:
                 self._multiply(mask, block, n_FP[block.start : block.stop], d_FP[block.start : block.stop])
-        mixed = slice(own.sums + own.pure, own.up_to_inversion)
-        inverse = slice(own.up_to_inversion, own.count)
+        mixed = slice(forms.sums + forms.pure, forms.up_to_inversion)
+        inverse = slice(forms.up_to_inversion, forms.count)
         n_FP[inverse] = d_FP[mixed]
         d_FP[inverse] = n_FP[mixed]
-        raw_FP, products = d_FP, slice(own.sums + own.pure, own.count)
+        raw_FP, products = d_FP, slice(forms.sums + forms.pure, forms.count)
         zero_FP = d_FP[products] == 0  # sums and pure products are never divided by
         if zero_FP.any():
             if len(where) < self.up_to:  # nothing is made of the largest sets

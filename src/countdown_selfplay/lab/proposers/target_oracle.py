@@ -56,13 +56,13 @@ class OracleTargets(Targets):
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         """The step of each unsolved target of the round."""
         unsolved = [key for key in self.chosen if key not in self.solved and self.steps[key]]
-        return [Proposal(self._step(key), asked={"target": self.problems[key]}) for key in unsolved]
+        return [Proposal(self._step(key), request={"target": self.problems[key]}) for key in unsolved]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         rate_P = outcome.solve_rate_P
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             if index is not None and rate_P[index] >= self.rate:
-                key = round.domain.key(proposal.asked["target"])
+                key = round.domain.key(proposal.request["target"])
                 self.solved_steps[key] = self.solved_steps.get(key, 0) + 1
         return super().learn(round, outcome)
 

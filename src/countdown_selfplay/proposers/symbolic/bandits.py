@@ -81,16 +81,16 @@ class Bandit(Symbolic):
         if self.reward == "score":
             low, high = self.select.bounds
             for number, arm in enumerate(self.pulled):
-                own = [s for s, row in zip(scored.score, scored.rows, strict=True) if self._pull_of(row) == number]
-                mean = sum(own) / len(own) if own else low
+                scores = [s for s, row in zip(scored.score, scored.rows, strict=True) if self._pull_of(row) == number]
+                mean = sum(scores) / len(scores) if scores else low
                 self.record(arm, (mean - low) / (high - low) if high > low else 0.0)
         return {f"proposer/value_{arm}": mean for arm, mean in self.heard.means().items()}
 
     def learn_progress(self, changes: dict[str, list[float]]) -> None:
         if self.reward == "progress":
             self.unheard = [arm for arm in self.unheard if arm not in changes]
-            for arm, found in sorted(changes.items()):
-                self.record(arm, (1 + sum(found) / len(found)) / 2)
+            for arm, progress in sorted(changes.items()):
+                self.record(arm, (1 + sum(progress) / len(progress)) / 2)
 
     def record(self, arm: str, reward: float) -> None:
         """One pull of an arm, and its reward in [0, 1]."""

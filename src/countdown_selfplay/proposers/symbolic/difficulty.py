@@ -77,19 +77,19 @@ class Rollout(Stateless):
 def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.ndarray:
     """(N,) the share of right answers among `samples` of each prover to each problem, on all processes. The provers
     are asked for no more at once than a round has answers."""
-    own = round.share(problems)
+    problems_here = round.share(problems)
     longest = -(-len(problems) // round.world)
     provers = round.players("prover")
     right_N = np.zeros(len(problems))
     for prover in provers:
         size = max(1, round.slots("prover") * round.group(prover) // round.world // samples)
-        found: list[float] = []
+        rates: list[float] = []
         for start in range(0, longest, size):  # equally many turns on all processes
-            part = own[start : start + size]
+            part = problems_here[start : start + size]
             rollout = round.sample(prover, [round.domain.prove_row(p) for p in part], samples, part)
             bits = np.array([verdict.correct for verdict in rollout.verdicts or []], dtype=float)
-            found += bits.reshape(-1, samples).mean(axis=1).tolist()
-        right_N += np.array(round.gather(found))
+            rates += bits.reshape(-1, samples).mean(axis=1).tolist()
+        right_N += np.array(round.gather(rates))
     return right_N / len(provers)
 
 
@@ -192,9 +192,9 @@ class Predictor:
         self.reliability = reliability(p_L, self.rate_L)
         fresh = slice(-min(added, len(p_L)), None)
         p_N, rate_N = p_L[fresh], self.rate_L[fresh]
-        found = {"brier": brier(p_N, rate_N), "calibration_error": calibration_error(p_N, rate_N)}
+        metrics = {"brier": brier(p_N, rate_N), "calibration_error": calibration_error(p_N, rate_N)}
         area = auc(p_N, rate_N)
-        return found if area is None else {**found, "auc": area}
+        return metrics if area is None else {**metrics, "auc": area}
 
     def _rows(self, member: int) -> np.ndarray:
         """All labels, or for one of several members as many drawn with replacement."""

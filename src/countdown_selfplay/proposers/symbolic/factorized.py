@@ -53,7 +53,7 @@ class Factorized(Symbolic):
         statistics = [self.accepted, float(np.log1p(len(self.archive))) / 10, 1 - self.selected_p]
         state_NS = np.concatenate([known_NS, np.tile(statistics, (len(seeds), 1))], axis=1)
         if self.policy is None:
-            actions = [len(own) for own in names]
+            actions = [len(sizes) for sizes in names]
             self.policy = Policy(state_NS.shape[1], self.hidden, actions, self.learning_rate, round.seed("policy"))
             if self.loaded is not None:
                 self.policy.load_state_dict(self.loaded)
@@ -64,7 +64,7 @@ class Factorized(Symbolic):
         drawn = [_drawn(of_factor_NA, generator) for of_factor_NA in q_NA]
         places = round.gather(np.stack(drawn, axis=1).tolist() if round.rank == 0 else [])
         self.actions_N2 = torch.tensor(places)
-        numbers, kinds = ([own[place[i]] for place in places] for i, own in enumerate(names))
+        numbers, kinds = ([sizes[place[i]] for place in places] for i, sizes in enumerate(names))
         return Choice(numbers, kinds, pairs(numbers, kinds))
 
     def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
@@ -130,11 +130,11 @@ class Policy:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        saved, own = ([tuple(np.shape(w)) for w in weights] for weights in (state["weights"], self.weights))
-        if saved != own:
+        saved, shapes = ([tuple(np.shape(w)) for w in weights] for weights in (state["weights"], self.weights))
+        if saved != shapes:
             raise ConfigError(
-                f"The checkpoint's action policy has weights of shapes {saved}, and this run's {own}: the features of "
-                "seed tasks, the actions or `hidden` have changed. Start a new run, or set them back."
+                f"The checkpoint's action policy has weights of shapes {saved}, and this run's {shapes}: the features "
+                "of seed tasks, the actions or `hidden` have changed. Start a new run, or set them back."
             )
         with torch.no_grad():
             for weight, saved in zip(self.weights, state["weights"], strict=True):

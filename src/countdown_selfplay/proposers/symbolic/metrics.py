@@ -189,10 +189,10 @@ def cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]
     counts, gate = Counter(reasons), Counter(verdicts)
     made = Counter(name for arm in arms for name in arm.split("+"))
     raw, valid = len(reasons), counts.pop("ok", 0)
-    found: dict[str, Any] = {"proposer/raw": raw, "proposer/valid_rate": valid / raw}
-    found |= {f"proposer/rejected_{reason}": count / raw for reason, count in sorted(counts.items())}
-    found |= {f"proposer/arm_{arm}": count / raw for arm, count in sorted(made.items())}
+    metrics: dict[str, Any] = {"proposer/raw": raw, "proposer/valid_rate": valid / raw}
+    metrics |= {f"proposer/rejected_{reason}": count / raw for reason, count in sorted(counts.items())}
+    metrics |= {f"proposer/arm_{arm}": count / raw for arm, count in sorted(made.items())}
     if valid:
-        found["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
-        found |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
-    return found
+        metrics["proposer/eligible_rate"] = gate.pop("admitted", 0) / valid
+        metrics |= {f"proposer/refused_{verdict}": count / valid for verdict, count in sorted(gate.items())}
+    return metrics

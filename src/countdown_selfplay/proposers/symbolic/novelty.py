@@ -67,10 +67,10 @@ class NoveltyArchive:
         return {**facts, "keys": list(self.listed), "points": self.index.points_AF.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for name, own in (("version", VERSION), ("feature_set", self.feature_set)):
-            if state[name] != own:
+        for name, ours in (("version", VERSION), ("feature_set", self.feature_set)):
+            if state[name] != ours:
                 raise ConfigError(
-                    f"The checkpoint's archive of generated problems has {name} {state[name]}, and this run {own}; "
+                    f"The checkpoint's archive of generated problems has {name} {state[name]}, and this run {ours}; "
                     "distances in the one mean nothing in the other. Start a new run, or resume with the version and "
                     "`features` that it was made with."
                 )

@@ -128,7 +128,7 @@ class Symbolic(BaseProposer):
         count = max(1, int(self.generated_fraction * slots + 0.5)) if self.generated_fraction else 0
         drawn = self.buffer.draw(count, round.index, self.select, round.seed("buffer"))
         problems = self._shown(round, [entry.key for entry in drawn])
-        return [Proposal(problem, asked=entry.arm) for problem, entry in zip(problems, drawn, strict=True)]
+        return [Proposal(problem, request=entry.arm) for problem, entry in zip(problems, drawn, strict=True)]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         """The buffer's problems get the solve rates that were measured."""
@@ -252,12 +252,12 @@ class Symbolic(BaseProposer):
         rates = measured_rates(round, self._shown(round, keys), self.relabel_samples)
         return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})
 
-    def _learned(self, round: Round, found: dict[str, tuple[float, int]]) -> dict[str, Any]:
+    def _learned(self, round: Round, rates: dict[str, tuple[float, int]]) -> dict[str, Any]:
         """Teach the predictor rates (by problem, of so many answers); how wrong it was before and is after."""
-        if not found:
+        if not rates:
             return {}
-        problems = [round.domain.mutations.problem_of_key(key) for key in found]
-        rate_L, attempts_L = (np.array(column) for column in zip(*found.values(), strict=True))
+        problems = [round.domain.mutations.problem_of_key(key) for key in rates]
+        rate_L, attempts_L = (np.array(column) for column in zip(*rates.values(), strict=True))
         features_LF = round.domain.mutations.features(problems)
         before_L = from_main(round, self.estimator.estimate(round, problems, features_LF))
         found_out = self.estimator.learn(features_LF, rate_L, attempts_L)
@@ -275,7 +275,7 @@ class Symbolic(BaseProposer):
     def state_dict(self) -> dict[str, Any]:
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         counts = {"refreshes": self.refreshes, "accepted": self.accepted, "selected_p": self.selected_p}
-        return {**parts, "counts": counts, "played": {key: list(found) for key, found in self.played.items()}}
+        return {**parts, "counts": counts, "played": {key: list(counts_of) for key, counts_of in self.played.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name, part in self._parts().items():

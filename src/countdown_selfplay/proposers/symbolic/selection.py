@@ -185,10 +185,10 @@ class Reservoir:
         while len(drawn) < count and any(lines):  # one of each in turn
             drawn += [line.pop() for line in lines if line][: count - len(drawn)]
         taken = set(drawn)
-        found = [self.keys[i] for i in drawn]
+        keys = [self.keys[i] for i in drawn]
         kept = [i for i in range(len(self.keys)) if i not in taken]
         self.keys, self.p_R = [self.keys[i] for i in kept], self.p_R[kept]
-        return found
+        return keys
 
     def state_dict(self) -> dict[str, Any]:
         return {"keys": list(self.keys), "p": self.p_R.copy()}

@@ -127,14 +127,14 @@ def _one_per_row(function: RewardFunc, rewards: Any, given: dict[str, Any]) -> l
     rule = f"one number per completion, finite and at most {LARGEST_REWARD:g} in size, or None for a row without one"
     if not hasattr(rewards, "__iter__") or isinstance(rewards, str | bytes | dict) or getattr(rewards, "ndim", 1) == 0:
         raise RewardError(f"{name} returned {_short(rewards)} for the whole batch; it must return {rule}.")
-    found = [_unpacked(reward) for reward in rewards]
-    rows = len(given["completions"]) if "completions" in given else len(found)
-    if len(found) != rows:
-        raise RewardError(f"{name} returned {len(found)} rewards for {rows} rows; it must return {rule}.")
-    for row, reward in enumerate(found):
+    values = [_unpacked(reward) for reward in rewards]
+    rows = len(given["completions"]) if "completions" in given else len(values)
+    if len(values) != rows:
+        raise RewardError(f"{name} returned {len(values)} rewards for {rows} rows; it must return {rule}.")
+    for row, reward in enumerate(values):
         if reward is not None and not (isinstance(reward, int | float) and abs(reward) <= LARGEST_REWARD):
             raise RewardError(f"{name} returned {_short(reward)} for row {row} of the batch; it must return {rule}.")
-    return [None if reward is None else float(reward) for reward in found]
+    return [None if reward is None else float(reward) for reward in values]
 
 
 def _unpacked(reward: Any) -> Any:

@@ -58,11 +58,11 @@ class RoundEnd(TrainerCallback):
             bare(optimizer).state.clear()
         norms = engine.clip(optimizer, self.roles, self.optimizer_steps.held_roles)
         through = engine.policies.without_signal(step.through)
-        found: dict[str, Any] = {f"grad_norm/{role}": norm for role, norm in norms.items() if role not in through}
-        found |= {f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups}
+        logged: dict[str, Any] = {f"grad_norm/{role}": norm for role, norm in norms.items() if role not in through}
+        logged |= {f"lr/{group['role']}": group["lr"] for group in optimizer.param_groups}
         stepping = [role for role in self.learners if role not in step.through]
-        found |= {f"{role}/signal": int(role not in step.signalless) for role in stepping}
-        self.steps.append(found)
+        logged |= {f"{role}/signal": int(role not in step.signalless) for role in stepping}
+        self.steps.append(logged)
 
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.steps[-1] |= self._losses()
@@ -71,36 +71,36 @@ class RoundEnd(TrainerCallback):
         """The means over the round's optimizer steps become metrics of the round. The run's last round is logged, with
         those before it that no log covers."""
         self.optimizer_steps.finish()
-        found, self.steps = averaged_rounds(self.steps), []
+        averages, self.steps = averaged_rounds(self.steps), []
         for role, learner in self.learners.items():
             coefficient = learner.loss.entropy
-            if f"{role}/entropy" in found:  # else it was not measured
-                coefficient.observe(found[f"{role}/entropy"])
+            if f"{role}/entropy" in averages:  # else it was not measured
+                coefficient.observe(averages[f"{role}/entropy"])
             if coefficient.target is not None:
-                found[f"{role}/entropy_coef"] = coefficient.value
-        self.book.rounds[-1].update(found, **self._gathered("pop_maxima", max))
+                averages[f"{role}/entropy_coef"] = coefficient.value
+        self.book.rounds[-1].update(averages, **self._gathered("pop_maxima", max))
         if state.global_step >= state.max_steps and args.logging_strategy != "no":
             control.should_log = True
 
     def _losses(self) -> dict[str, float]:
         """The losses' sums of a step (entropy, KL, importance weight), averaged over the processes."""
         steps = self.optimizer_steps
-        found, world = self._gathered("pop_sums", math.fsum), steps.processes.world
+        losses, world = self._gathered("pop_sums", math.fsum), steps.processes.world
         for role, counts in steps.step.counts.items():
             if not counts.sequences:  # nothing was selected: entropy and KL are absent, not 0, also of blank passes
                 kept = (f"{role}/loss", f"{role}/sft_loss") if counts.sft_tokens else ()
-                found = {k: v for k, v in found.items() if not k.startswith(f"{role}/") or k in kept}
-        return {name: value / world for name, value in found.items()}
+                losses = {k: v for k, v in losses.items() if not k.startswith(f"{role}/") or k in kept}
+        return {name: value / world for name, value in losses.items()}
 
     def _gathered(self, pop: str, reduce: Callable[[list[float]], float]) -> dict[str, float]:
         """What the losses of all processes have collected. A process without a sample of a role has none of it."""
         popped = {role: getattr(learner.loss, pop)() for role, learner in self.learners.items()}
-        mine = {f"{role}/{name}": value for role, own in popped.items() for name, value in own.items()}
+        mine = {f"{role}/{name}": value for role, losses in popped.items() for name, value in losses.items()}
         values = torch.stack(list(mine.values())).tolist() if mine else []
-        found: dict[str, list[float]] = {}
+        by_name: dict[str, list[float]] = {}
         for name, value in self.optimizer_steps.processes.gather(list(zip(mine, values, strict=True))):
-            found.setdefault(name, []).append(value)
-        return {name: reduce(own) for name, own in found.items()}
+            by_name.setdefault(name, []).append(value)
+        return {name: reduce(losses) for name, losses in by_name.items()}
 
 
 class RoundExports(TrainerCallback):
@@ -130,12 +130,12 @@ class Termination(TrainerCallback):
     def __init__(self, processes: Processes, save: Callable[[], None]) -> None:
         """`save`: writes a checkpoint."""
         self.processes, self.save = processes, save
-        self.asked = self.ending = self.saved = False
+        self.requested = self.ending = self.saved = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Inside the block SIGTERM is noted. A user's handler, and any outside the main thread, stays."""
-        self.asked = self.ending = self.saved = False
+        self.requested = self.ending = self.saved = False
         ours = threading.current_thread() is threading.main_thread()
         if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             yield
@@ -147,10 +147,10 @@ class Termination(TrainerCallback):
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _note(self, *_: Any) -> None:
-        self.asked = True
+        self.requested = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.ending = any(self.processes.gather([self.asked]))
+        self.ending = any(self.processes.gather([self.requested]))
         if self.ending and args.save_strategy == "no":
             raise Terminated(state.global_step)
         control.should_save |= self.ending
@@ -218,7 +218,7 @@ class GuardCallback(TrainerCallback):
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._warn(self.legibility.judge())  # a run of fewer rounds
 
-    def _warn(self, said: str | None) -> None:
-        if said is not None and self.store.processes.main:
+    def _warn(self, warning: str | None) -> None:
+        if warning is not None and self.store.processes.main:
             with logging_redirect_tqdm():  # above the bar
-                logger.warning(said)
+                logger.warning(warning)

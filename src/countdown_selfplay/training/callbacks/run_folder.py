@@ -72,15 +72,15 @@ def _before(path: Path) -> dict[str, Any]:
 def write_description(args: Any, config: dict[str, Any], domain: Any, **more: Any) -> None:
     """run.json of the run in `args.output_dir`: its settings without tokens (TrainingArguments.to_dict replaces them
     by placeholders, which say nothing either), its domain, the software, and `more`."""
-    said = domain.to_dict()
+    settings = domain.to_dict()
     path = Path(args.output_dir) / "run.json"
     description = {
         "name": path.parent.name,
         "started": _now(),
         **({"command": command} if (command := command_line(sys.argv)) else {}),
         "config": {name: value for name, value in config.items() if not name.endswith("_token")},
-        "domain": said,
-        **({"rules": said["rules"]} if "rules" in said else {}),
+        "domain": settings,
+        **({"rules": settings["rules"]} if "rules" in settings else {}),
         "environment": {
             "countdown-selfplay": version("countdown-selfplay"),
             "python": platform.python_version(),
@@ -105,9 +105,9 @@ def command_line(argv: Sequence[str]) -> str | None:
     secret = False
     for word in argv[1:]:
         name, equals, _ = word.partition("=")
-        own = name.startswith("--") and name.endswith("token")
-        shown.append(f"{name}=***" if own and equals else "***" if secret else word)
-        secret = own and not equals
+        is_token = name.startswith("--") and name.endswith("token")
+        shown.append(f"{name}=***" if is_token and equals else "***" if secret else word)
+        secret = is_token and not equals
     return without_tokens(shlex.join(shown))
 
 
