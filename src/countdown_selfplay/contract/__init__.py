@@ -1,1 +1,1 @@
-"""What the parts of a run are to each other: games, proposers, domains, guides, and what they hand around."""
+"""Interfaces between the parts of a run: games, proposers, guides, domains, rounds and metrics."""

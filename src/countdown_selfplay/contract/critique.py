@@ -1,4 +1,4 @@
-"""The wording of the Critic-Discernment Game (Wang et al.) for any question in text."""
+"""Prompts of the Critic-Discernment Game (Wang et al. 2025) for any question in text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 Message = dict[str, str]
 
 MARKER = "The first mistake can be found in:"
-"""What the prover sees of a critique begins here (section 3.1; figure 6)."""
+"""Start of the part of a critique that the prover sees (section 3.1; figure 6)."""
 SENTENCE = "This critic is not critical."
 NOT_CRITICAL = f"\\boxed{{{SENTENCE}}}"
-"""How a reply rejects a critique (figure 7, appendix B)."""
+"""Phrase by which a reply rejects a critique (figure 7, appendix B)."""
 
 
 def critique_prompt(question: str, answer: str) -> list[Message]:
-    """Figure 6, as text of one user turn: both critics are told that the answer is wrong. (The authors' code makes the
-    first sentence a system message, and puts blank lines before "[Wrong Answer]", "Please review" and "After".)"""
+    """Build the critic's prompt of figure 6, as text of one user turn: both critics are told that the answer is wrong.
+    The authors' code makes the first sentence a system message, and puts blank lines before "[Wrong Answer]", "Please
+    review" and "After"."""
     return [
         {
             "role": "user",
@@ -38,7 +39,7 @@ def critique_prompt(question: str, answer: str) -> list[Message]:
 
 
 def read_marked(text: str) -> str | None:
-    """A critique from its one MARKER on; None with none, with several, or with nothing behind it."""
+    """Return a critique from its only MARKER on, or None if it has none, several, or no text after it."""
     _, marker, after = text.partition(MARKER)
     if not marker or MARKER in after or not after.strip():
         return None
@@ -46,8 +47,8 @@ def read_marked(text: str) -> str | None:
 
 
 def revise_prompt(question: list[Message], answer: str, critique: str, answer_in: str = "\\boxed{}") -> list[Message]:
-    """Figure 7: the question as it was put, the answer, and the critique. answer_in: where a revised answer stands.
-    (The authors' code breaks the line before the critique.)"""
+    """Build the prompt of figure 7: the question, the answer and the critique. `answer_in`: the place of a revised
+    answer. The authors' code breaks the line before the critique."""
     return [
         *question,
         {"role": "assistant", "content": answer},
@@ -66,22 +67,22 @@ def revise_prompt(question: list[Message], answer: str, critique: str, answer_in
 
 
 def rejections_in(text: Any) -> int:
-    """How often NOT_CRITICAL stands in a text."""
+    """Count the occurrences of NOT_CRITICAL in a text."""
     return str(text).count(NOT_CRITICAL)
 
 
 def hints_rejection_in(text: Any) -> bool:
-    """Whether its sentence stands in a text, boxed or not."""
+    """Return whether the sentence of a rejection is in a text, boxed or not."""
     return SENTENCE in str(text)
 
 
 RIGHT_STEP, WRONG_STEP = "\\boxed{right}", "\\boxed{wrong}"
-"""How a reply to `step_prompt` ends."""
+"""Last line of a reply to `step_prompt`."""
 
 
 def step_prompt(question: str, answer: str, step: str) -> list[Message]:
-    """Whether a step is right. The paper's figure 9, which should hold its prompt, repeats figure 5: these words are
-    ours."""
+    """Build a prompt that asks whether a step is right. The wording is ours: figure 9, which should show the paper's
+    prompt, repeats figure 5."""
     return [
         {
             "role": "user",
@@ -96,13 +97,13 @@ def step_prompt(question: str, answer: str, step: str) -> list[Message]:
 
 
 def reads_wrong(text: str) -> bool | None:
-    """What the last box of a reply to `step_prompt` says; None without one."""
+    """Return whether the last box of a reply to `step_prompt` says "wrong", or None without a box."""
     right, wrong = (str(text).rfind(word) for word in (RIGHT_STEP, WRONG_STEP))
     return None if right == wrong else wrong > right
 
 
 def first_error_prompt(question: str, steps: Sequence[str]) -> list[Message]:
-    """Figure 8, which asks an annotator for the number of the first wrong step of a wrong answer; the steps are
+    """Build the prompt of figure 8, which asks an annotator for the number of the first wrong step; steps are
     numbered from 1."""
     solution = "\n\n".join(f"Step {number}: {step}" for number, step in enumerate(steps, start=1))
     return [
@@ -117,6 +118,6 @@ def first_error_prompt(question: str, steps: Sequence[str]) -> list[Message]:
 
 
 def recheck_prompt(question: list[Message], answer: str, answer_in: str = "\\boxed{}") -> list[Message]:
-    """Figure 10."""
+    """Build the prompt of figure 10, which asks for a second look without a critique."""
     request = f"Please check your answer step by step again. Put your final answer within {answer_in}."
     return [*question, {"role": "assistant", "content": answer}, {"role": "user", "content": request}]

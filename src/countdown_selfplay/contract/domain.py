@@ -1,4 +1,4 @@
-"""What a domain is: problems, how they are put to a role, and who is right."""
+"""Interface of a domain: its problems, the prompts of each role, and the verifier."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 P = TypeVar("P")
 Row = dict[str, Any]
-"""What a role is asked: "prompt" (a text, or a chat), and plain columns that reward functions get."""
+"""Request to a role: "prompt" (a text or a chat), and plain columns for the reward functions."""
 
 
 class Verdict(Protocol):
-    """The judgement on one answer. One of a checker that may fail also has `unchecked`, a bool: it came to no verdict;
-    `<prover>/unchecked_rate` is logged of it."""
+    """Judgement of one answer. A verifier that can fail also sets `unchecked`, a bool: no verdict was reached. Its
+    share is logged as `<prover>/unchecked_rate`."""
 
     @property
     def correct(self) -> bool: ...
@@ -25,7 +25,7 @@ class Verdict(Protocol):
 
 
 class Parsed(Protocol):
-    """What was read in a proposal: a problem, or None and why."""
+    """Result of parsing a proposal: a problem, or None and the reason."""
 
     @property
     def problem(self) -> Any: ...
@@ -35,129 +35,147 @@ class Parsed(Protocol):
 
 @dataclass(frozen=True)
 class Checked:
-    """Whether a problem may be played."""
+    """Result of checking whether a problem may be played."""
 
     reason: str = "ok"
-    """ "ok", or one word for the refusal, which is counted and which a reward may look at."""
+    """One of "ok" and the one-word reason of a refusal. Refusals are counted, and a reward may depend on them."""
     facts: Mapping[str, bool] = field(default_factory=dict)
-    """What was found on the way, such as {"in_range": True}: logged as `<proposer>/<fact>_rate` over all proposals."""
+    """Properties of the problem, such as {"in_range": True}; logged as `<proposer>/<fact>_rate` over all proposals."""
 
 
 class BaseDomain(Generic[P]):
-    """An answer-checked domain: six methods that each has, and defaults of the optional rest, None for a method or a
-    part that a domain lacks. Equal on every process; `verify` and `check` take batches, for a domain may hand them to
-    a pool of workers."""
+    r"""Base class of domains whose answers a verifier checks. A subclass implements six methods: `problem`, `key`,
+    `prove_row`, `verify`, `stop_strings` and `to_dict`. All other methods and parts are optional; those that default
+    to None are absent. A domain gives equal results on all processes. `verify` and `check` take batches, so that a
+    domain can use a pool of workers.
+
+    Example::
+
+        >>> from collections import namedtuple
+        >>> Judged = namedtuple("Judged", "correct score reason")
+        >>> class Sums(BaseDomain):
+        ...     def problem(self, row, index=0): return row["a"], row["b"]
+        ...     def key(self, problem): return "{}+{}".format(*problem)
+        ...     def prove_row(self, problem): return {"prompt": f"{self.key(problem)}="}
+        ...     def verify(self, texts, problems):
+        ...         return [Judged(t == str(sum(p)), float(t == str(sum(p))), "") for t, p in zip(texts, problems)]
+        ...     def stop_strings(self, role): return ["\n"]
+        ...     def to_dict(self): return {"domain": "sums"}
+        >>> Sums().verify(["8"], [(3, 5)])[0].correct
+        True
+    """
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> P:
-        """The problem of a data set's row; DataError names row and column."""
+        """Return the problem of a data set's row. Raises DataError, which names row and column."""
         raise NotImplementedError
 
     def key(self, problem: P) -> str:
-        """Its identity: equal problems have equal keys."""
+        """Return the problem's identity: equal problems have equal keys."""
         raise NotImplementedError
 
     def prove_row(self, problem: P) -> Row:
-        """A row that asks for a solution, rendered from the problem alone. `problem` reads it back."""
+        """Return a row that requests a solution, rendered from the problem alone; `problem` inverts it."""
         raise NotImplementedError
 
     def verify(self, texts: Sequence[str], problems: Sequence[P]) -> list[Any]:
-        """One Verdict per answer; never raises on any text."""
+        """Return one Verdict per answer. Raises on no text."""
         raise NotImplementedError
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """Where the generation of `role` ends besides the end token. `role`: a kind, or a player such as prover/0."""
+        """Return the strings that end a completion of `role` in addition to the end token. `role`: a role or a player,
+        such as prover/0."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """What a result must record: ranges, rules, prompt styles. Plain JSON."""
+        """Return the facts that a result must record (ranges, rules, prompt styles), as plain JSON."""
         raise NotImplementedError
 
     from_config: Any = None
-    """A class method `from_config(countdown, answers)` of Countdown and what is derived from it; None: the domain is
-    built with `domain_kwargs` as they are."""
+    """Class method `from_config(countdown, answers)`, which builds the domain from Countdown's settings. None: the
+    domain is built with `domain_kwargs`."""
     spec: Any = None
-    """Ranges of its problems, for rewards that look at them (`RewardContext.spec`)."""
+    """Ranges of the problems, for rewards that use them (`RewardContext.spec`)."""
     rules: Any = None
-    """What counts as an answer, likewise."""
+    """Rules of a valid answer, for rewards that use them."""
 
     cures: Mapping[str, str] = MappingProxyType({})
-    """Metric, as it is declared (`{prover}/format_rate`) -> the sentence with which a finding on it ends, in place of
-    the declaration's own: it may name the domain's settings."""
+    """Declared name of a metric (`{prover}/format_rate`) -> last sentence of a finding on it, in place of the
+    declaration's; it may name the domain's settings."""
 
     # Data sets
 
     columns: Sequence[str] = ()
-    """Columns of data sets that hold the problem itself."""
+    """Columns of a data set that hold the problem."""
 
     def outside(self, problem: P) -> str | None:
-        """What lies beyond the domain's ranges, in words; None for a problem in range."""
+        """Return a sentence on how the problem exceeds the domain's ranges, or None for a problem in range."""
         return None
 
     def unreadable(self, problems: Sequence[P]) -> list[int]:
-        """The places of the problems whose right answer the checker cannot read."""
+        """Return the indices of problems whose right answer the verifier cannot read."""
         return []
 
     def is_held_out(self, problem: P) -> bool:
-        """Whether the problem is kept out of training for good."""
+        """Return whether the problem is permanently excluded from training."""
         return False
 
     held_out: Any = None
-    """`held_out(n)`: n problems of the held-out side, always the same; `random` makes none of that side. None:
-    held-out problems are random ones with a separate seed, left out of a run's training by key."""
+    """`held_out(n)`: the first n problems of the held-out side, of which `random` draws none. None: held-out problems
+    are drawn with a separate seed, and excluded from training by key."""
     longest: Any = None
-    """A problem with one of the longest prompts."""
+    """Problem with one of the longest prompts."""
 
     def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
-        """A text as the role is asked for that these stop strings would cut before its answer or problem can be read;
-        None if they do not."""
+        """Return a text in the role's answer format that these stop strings would cut before its answer or problem can
+        be read, or None."""
         return None
 
     # Proposals
 
     @property
     def asks(self) -> Sequence[Mapping[str, Any]]:
-        """What proposers are asked for in turn: keyword arguments of `propose_row`."""
+        """Requests to proposers, in turn: keyword arguments of `propose_row`."""
         return ()
 
     @property
     def facts(self) -> Sequence[str]:
-        """Names of the facts that `check` finds out."""
+        """Names of the facts in `Checked.facts`."""
         return ()
 
     admit_unsolvable = False
     """Whether proposals without a solution may be played."""
     propose_row: Any = None
-    """`propose_row(**asked)`: a row that asks for a problem."""
+    """`propose_row(**request)`: row that requests a problem."""
     parse: Any = None
-    """`parse(texts)`: one Parsed per proposal; never raises on any text."""
+    """`parse(texts)`: one Parsed per proposal. Raises on no text."""
     check: Any = None
-    """`check(problems, asked)`: one Checked per problem: whether it may be played, and matches its request, an entry
-    of `asks`. None is the absence of a request (a row of demonstrations): judge the problem alone."""
+    """`check(problems, requests)`: one Checked per problem: may it be played, and does it match its request? A request
+    is an entry of `asks`, or None (a row of demonstrations): the problem alone is checked."""
     random: Any = None
-    """`random(n, seed, exclude)`: n distinct playable problems, a function of the arguments alone, none with a key in
-    `exclude`. Where there are fewer: all of them, or a DataError."""
+    """`random(n, seed, exclude)`: n distinct playable problems with no key in `exclude`, a function of the arguments
+    alone. If there are fewer: all of them, or DataError."""
     random_text: Any = None
-    """`random_text(n, seed, exclude)`: n distinct problems, uniform over what can be proposed and solvable or not;
-    none with a key in `exclude` or of the held-out side."""
+    """`random_text(n, seed, exclude)`: n distinct problems, uniform over all that can be proposed, solvable or not;
+    none has a key in `exclude` or is held out."""
     repaired: Any = None
-    """`repaired(problem, seed)`: a problem as like this one as can be that is solvable by construction, of the same
-    rung and not of the held-out side; None where none was found."""
+    """`repaired(problem, seed)`: a similar problem of the same rung that is solvable by construction and not held
+    out, or None."""
 
     # Proposals of levels: they leave open which problem of these levels is played
 
     @property
     def settings(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        """Kind of problem -> setting -> its lowest and its highest level."""
+        """Problem family -> setting -> its lowest and highest level."""
         return {}
 
     at_levels: Any = None
-    """`at_levels(kind, levels)`: the problem as `parse` reads it in a proposal of these levels, one a setting."""
+    """`at_levels(kind, levels)`: the problem that `parse` reads in a proposal of these levels, one per setting."""
     undrawn: Any = None
-    """`undrawn(problem)`: the same of a problem that was drawn."""
+    """`undrawn(problem)`: the problem of levels from which a problem was drawn."""
     drawn: Any = None
-    """`drawn(problems, seed, exclude)`: for each problem that `parse` read one of its levels that can be played, all
-    distinct, a function of the arguments alone, none with a key in `exclude` or of the held-out side; None where none
-    was found. None: what `parse` reads is a whole problem."""
+    """`drawn(problems, seed, exclude)`: for each problem of levels a playable problem of these levels, or None.
+    All are distinct, a function of the arguments alone, not held out, and have no key in `exclude`. None:
+    `parse` reads whole problems."""
 
     # Rungs of rising difficulty
 
@@ -167,7 +185,8 @@ class BaseDomain(Generic[P]):
         return ()
 
     rung: Any = None
-    """`rung(problem)`: the step of the ladder that it is on, such as its size: what tables and proposers group by."""
+    """`rung(problem)`: position of the problem on the ladder of difficulty, such as its size; tables and proposers
+    group by it."""
     random_of_rung: Any = None
     """`random_of_rung(n, rung, seed, exclude)`: `random` of one rung."""
     held_out_of_rung: Any = None
@@ -176,155 +195,190 @@ class BaseDomain(Generic[P]):
     # Answers in moves, each to a fresh prompt
 
     answers: str = ""
-    """Of a domain that can be played both ways: "moves", or another word. "": as it can be played."""
+    """Form of the answers in a domain that supports two: "moves", or another word. "": the only form."""
 
     @property
     def most_moves(self) -> int:
-        """The most moves of any episode: a bound that memory is planned with."""
+        """Upper bound of the moves of any episode, for memory planning."""
         return 0
 
     begin: Any = None
-    """`begin(problem)`: the state in which an episode begins: plain data, as every state."""
+    """`begin(problem)`: first state of an episode. States are plain data."""
     move_row: Any = None
-    """`move_row(problem, state)`: a row that asks for the next move; the player remembers nothing else."""
+    """`move_row(problem, state)`: row that requests the next move. The player has no other memory."""
     moved: Any = None
-    """`moved(texts, problems, states)`: after one move each the next state, or the Verdict on the episode, which is
-    what has an attribute `correct`; never raises on any text."""
+    """`moved(texts, problems, states)`: for each move the next state, or the Verdict on the episode, recognised by its
+    attribute `correct`. Raises on no text."""
 
     @property
     def move_format(self) -> str:
-        """How a move is to be written. With `was_legal` a run probes, before it begins, whether its prover can write
-        one (training/evaluation.py)."""
+        """Description of a move's format. If it and `was_legal` are given, a run first tests whether its prover can
+        write a move (training/evaluation.py)."""
         return ""
 
     was_legal: Any = None
-    """`was_legal(verdict)`: whether the move that ended an episode with this verdict was legal."""
+    """`was_legal(verdict)`: whether the move that ended an episode was legal."""
     demonstrations: Any = None
-    """`demonstrations(n, seed, rungs, exclude)`: n right answers, each a list of (row, text), one entry a move."""
+    """`demonstrations(n, seed, rungs, exclude)`: n right answers, each a list of (row, text), one entry per move."""
 
-    # Parts, None where the domain has none
+    # Parts: None if the domain lacks them
 
     @property
     def critique(self) -> Critique | None:
-        """For the Critic-Discernment Game and its evaluations."""
+        """Interface of the Critic-Discernment Game and its evaluations."""
         return None
 
     @property
     def helping(self) -> Helping | None:
-        """For guides, which judge a problem as a help with a target."""
+        """Interface of guides, which score a problem as a step towards a target."""
         return None
 
     @property
     def mutations(self) -> Mutations | None:
-        """For symbolic proposers."""
+        """Interface of symbolic proposers."""
         return None
 
 
 Domain = BaseDomain
 OpenDomain = BaseDomain
-"""The names in signatures; an OpenDomain is one in which problems can be proposed."""
+"""Names for annotations; an OpenDomain is a domain in which problems can be proposed."""
 
 
 def ended(moved: Any) -> bool:
-    """Whether a result of `moved` is the verdict on an episode, and not the next state."""
+    """Return whether a result of `moved` is a verdict and not the next state."""
     return hasattr(moved, "correct")
 
 
 def in_moves(domain: Any) -> bool:
-    """Whether the domain's answers are given in moves."""
+    """Return whether the domain's answers are given in moves."""
     return domain.moved is not None and domain.answers in ("", "moves")
 
 
 class Critique:
-    """What a domain needs whose answers can be criticised and revised; the optional rest is for evaluations."""
+    r"""Base class of a domain's critiques and revisions. The attributes that default to None serve evaluations.
+
+    Example::
+
+        >>> class Essays(Critique):
+        ...     def critique_row(self, problem, answer): return {"prompt": f"{problem} {answer} Wrong where?"}
+        ...     def read_critique(self, text, answer): return text.strip() or None
+        ...     def revise_row(self, problem, answer, critique): return {"prompt": f"{problem} {answer} {critique}"}
+        ...     def rejections(self, text): return text.count("The critique is wrong.")
+        >>> Essays().hints_rejection("The critique is wrong. I keep 8.")
+        True
+    """
 
     def critique_row(self, problem: Any, answer: str) -> Row:
-        """A row that asks for the first mistake in `answer`. The same for a helpful and a misleading critic, so that
-        no style gives them away (appendix A)."""
+        """Return a row that asks for the first mistake in `answer`. Helpful and misleading critics get the same row,
+        so that style reveals neither (appendix A)."""
         raise NotImplementedError
 
     def read_critique(self, text: str, answer: str) -> str | None:
-        """What the prover is shown of a critique of `answer`; None for one that cannot be used."""
+        """Return the part of a critique of `answer` that the prover sees, or None for an unusable critique."""
         raise NotImplementedError
 
     def revise_row(self, problem: Any, answer: str, critique: str) -> Row:
-        """A row that shows the prover its own answer and a critique of unknown intent."""
+        """Return a row that shows the prover its answer and a critique of unknown intent."""
         raise NotImplementedError
 
     def rejections(self, text: str) -> int:
-        """How often a revision says, in the form that it was asked for, that the critique is not critical."""
+        """Count the rejections of the critique in a revision, in the requested form."""
         raise NotImplementedError
 
     def hints_rejection(self, text: str) -> bool:
-        """Whether a revision says so in any form. One that does without a clear rejection neither corrects an answer
-        nor gives one up. The default: rejections have one form."""
+        """Return whether a revision rejects the critique in any form. A revision that does so without a clear
+        rejection neither corrects an answer nor gives one up. By default there is one form."""
         return self.rejections(text) > 0
 
     recheck_row: Any = None
-    """`recheck_row(problem, answer)`: a row that asks the prover to check its answer again, without any critique."""
+    """`recheck_row(problem, answer)`: row that asks the prover to check its answer, without a critique."""
     steps: Any = None
-    """`steps(problem, answer)`: the steps of an answer in order; [] where there are none to be read."""
+    """`steps(problem, answer)`: steps of an answer in order; [] if none can be read."""
     step_row: Any = None
-    """`step_row(problem, answer, step)`: a row that asks whether a step of an answer is right."""
+    """`step_row(problem, answer, step)`: row that asks whether a step of an answer is right."""
     calls_wrong: Any = None
-    """`calls_wrong(text)`: whether a reply to `step_row` calls the step wrong; None if it says neither."""
+    """`calls_wrong(text)`: whether a reply to `step_row` calls the step wrong; None if it does not answer."""
     first_wrong: Any = None
-    """`first_wrong(problem, answer)`: the place of an answer's first wrong step among its `steps`, None if none is
-    wrong. Without it an annotator labels the steps."""
+    """`first_wrong(problem, answer)`: index in `steps` of the first wrong step, or None. Without this method an
+    annotator labels the steps."""
     annotate_row: Any = None
-    """`annotate_row(problem, steps)`: a row that asks an annotator for the first wrong step."""
+    """`annotate_row(problem, steps)`: row that asks an annotator for the first wrong step."""
     cut_at_mistake: Any = None
-    """`cut_at_mistake(problem, answer)`: (the text before it, the text of it), of the part of an answer in which its
-    first wrong step ends; None for none. For `algorithm: step_dpo`."""
+    """`cut_at_mistake(problem, answer)`: (text before, text of) the part of an answer that contains its first wrong
+    step, or None. For `algorithm: step_dpo`."""
 
 
 class Helping:
-    """A domain's judgement of a problem as a help with a target (SGS 2026)."""
+    """Base class of a domain's scores of problems as steps towards a target (SGS 2026).
+
+    Example::
+
+        >>> from types import SimpleNamespace
+        >>> class Nearness(Helping):
+        ...     def review(self, target, problem, solution=None):
+        ...         return SimpleNamespace(score=max(0, 8 - abs(target - problem)))
+        >>> Nearness().review(24, 22).score
+        6
+    """
 
     def review(self, target: Any, problem: Any, solution: str | None = None) -> Any:
-        """The rubric's judgement: an object with a `score` from 0 to 8. solution: a right answer to the problem."""
+        """Return the rubric's review, an object with a `score` from 0 to 8. `solution`: a right answer
+        to the problem."""
         raise NotImplementedError
 
     review_row: Any = None
-    """`review_row(target, problem, solution)`: a row that asks a model for the same."""
+    """`review_row(target, problem, solution)`: row that asks a model for the review."""
     read_review: Any = None
-    """`read_review(text)`: the review in its answer; None if there is none."""
+    """`read_review(text)`: the review in a model's answer, or None."""
 
 
 class Mutations:
-    """What symbolic proposers (Task Difficulty and Diversity) need. Arrays have a row per problem."""
+    """Base class of a domain's edits of problems for symbolic proposers (Task Difficulty and Diversity). Arrays have
+    one row per problem.
+
+    Example::
+
+        >>> import numpy as np
+        >>> class Integers(Mutations):
+        ...     feature_names = ("size",)
+        ...     def features(self, problems): return np.array(problems, dtype=float)[:, None]
+        ...     def novelty(self, problems, feature_set=13, features_PF=None): return self.features(problems) / 100
+        ...     def problem_of_key(self, key): return int(key)
+        >>> Integers().features([3, 12]).shape
+        (2, 1)
+    """
 
     number_actions: Sequence[str] = ()
-    """What may be done to a seed problem."""
+    """Names of the edits of a seed problem."""
     expression_actions: Sequence[str] = ()
-    """What kind of solution a candidate may be made to ask for."""
+    """Names of the solution types that a candidate can be made to require."""
     feature_names: Sequence[str] = ()
-    """The columns of `features`."""
+    """Column names of `features`."""
 
     def mutate(
         self, seeds: Sequence[Any], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
     ) -> Any:
-        """One candidate per seed and pair of actions: an object with `problems` (None: there is none), `reasons`
-        ("ok", or why it is refused) and `features` (N, features)."""
+        """Return one candidate per seed and pair of actions: an object with `problems` (None: no candidate), `reasons`
+        ("ok", or the reason of a refusal) and `features` (N, features)."""
         raise NotImplementedError
 
     def features(self, problems: Sequence[Any]) -> Any:
-        """(P, features) what a difficulty predictor sees."""
+        """Return the inputs of a difficulty predictor, (P, features)."""
         raise NotImplementedError
 
     def novelty(self, problems: Sequence[Any], feature_set: int = 13, features_PF: Any = None) -> Any:
-        """(P, columns) each in [0, 1]: where a problem lies among others; `features_PF`, if known, is what `features`
-        returned."""
+        """Return coordinates in [0, 1], (P, columns), whose distances measure novelty. `features_PF`: the result of
+        `features`, if known."""
         raise NotImplementedError
 
     def seed_features(self, problems: Sequence[Any]) -> Any:
-        """(P, columns) about [0, 1]: what may be known of a problem without solving it."""
+        """Return features of about [0, 1], (P, columns), that can be computed without solving the problem."""
         raise NotImplementedError
 
     def problem_of_key(self, key: str) -> Any:
-        """A problem with this key."""
+        """Return a problem with this key."""
         raise NotImplementedError
 
     def reordered(self, problem: Any, seed: int) -> Any:
-        """One of the presentations of a problem that share its key, such as orders of its numbers."""
+        """Return one of the presentations of a problem that share its key, such as orders of its numbers."""
         return problem

@@ -1,4 +1,4 @@
-"""Answers in moves: an episode is one answer, each of its moves a sample of its own. Pure play, whoever samples."""
+"""Answers in moves: an episode is one answer, and each of its moves is a sample."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .round import Rollout
 
 @dataclass
 class Episodes(Rollout):
-    """Differs from Rollout in that each of its B answers was sampled move by move: a text is the moves of an episode,
-    one a line, a verdict that of its last move, and the tensors are those of `moves`."""
+    """Rollout of B answers that were sampled move by move. A text is the moves of an episode, one per line; a verdict
+    is that of the last move. The tensors are those of `moves`."""
 
     moves: list[Rollout] = field(default_factory=list)
-    """What was sampled for the first move, for the second, and so on."""
+    """Rollouts of the first move, the second, and so on."""
     episode_of: list[list[int]] = field(default_factory=list)
-    """Of each sample in `moves[m]` the index of its episode, ascending."""
+    """Index of the episode of each sample in `moves[m]`, ascending."""
     steps: list[list[tuple[Any, str]]] = field(default_factory=list)
-    """(B) of each episode its moves: the state before, and what was written."""
+    """(B) moves of each episode: the state before, and the text."""
 
     @property
     def lengths(self) -> list[int]:
-        """(B) moves of each episode."""
+        """Return the number of moves of each episode, (B)."""
         counts = [0] * len(self.texts)
         for index in self.episode_of:
             for episode in index:
@@ -35,7 +35,7 @@ class Episodes(Rollout):
 
 @dataclass(frozen=True)
 class Unfinished:
-    """The verdict on an episode that the bound of its domain has cut."""
+    """Verdict on an episode that the domain's bound has cut."""
 
     correct: bool = False
     score: float = 0.0
@@ -51,11 +51,15 @@ def play_out(
     sample: Callable[[int, list[Row], int], Rollout],
     anyone: Callable[[bool], bool] = bool,
 ) -> Episodes:
-    """`n` episodes of each problem, those of a problem side by side: the first move is sampled `n` times from its row
-    of `rows`, then one move for each episode that goes on.
+    """Play `n` episodes of each problem, those of a problem side by side. The first move is sampled `n` times from the
+    problem's row in `rows`; each later move once per unfinished episode.
 
-    sample: (move, rows, samples per row) -> what was sampled. anyone: whether a bool holds on any process; all of them
-    ask for equally many moves, some for no row. GameError for a domain that does not judge each move once.
+    Args:
+        sample: (move, rows, samples per row) -> rollout.
+        anyone: Whether a bool holds on any process. All processes sample the same number of moves, some without rows.
+
+    Raises:
+        GameError: If the domain does not return one result per move.
     """
     repeated = [problem for problem in problems for _ in range(n)]
     states = [domain.begin(problem) for problem in repeated]

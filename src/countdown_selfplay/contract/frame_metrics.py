@@ -1,4 +1,4 @@
-"""What the frame logs for every game. It stands here and not in training/, for a report reads it without torch."""
+"""Metrics that every game logs. The module imports no torch, because reports read it."""
 
 from __future__ import annotations
 
@@ -189,10 +189,10 @@ TEXTS = (
         panel=Panel("Problems of the data set solved so far", (0,), "Prover", "share"),
     ),
 )
-"""What was sampled."""
+"""Sampled completions."""
 
 FRAME_METRICS = (*ROLE, *TEXTS)
-"""Known at the end of each round: the guard sees them."""
+"""Metrics that are known at the end of each round, so that the guard sees them."""
 
 TIME = (
     Metric(
@@ -252,7 +252,7 @@ OTHERS = (
     Metric("eval_truncated_rate", "Share of these answers cut at the token limit.", panel=HIDDEN),
     Metric("eval_problems", "Number of held-out problems.", panel=HIDDEN),
 )
-"""Of samplers, reward functions and evaluations."""
+"""Metrics of samplers, reward functions and evaluations."""
 
 LOG_METRICS = (*TIME, *OTHERS)
-"""Known only when a log is written: the guard does not see them."""
+"""Metrics that are known when a log is written; the guard does not see them."""

@@ -1,4 +1,4 @@
-"""What a game, a proposer and a guide are."""
+"""Interfaces of games, proposers and guides."""
 
 from __future__ import annotations
 
@@ -15,86 +15,102 @@ if TYPE_CHECKING:
     import numpy as np
 
 LARGEST_REWARD = 1e12
-"""Rewards beyond it are refused: squares of advantages times tokens, summed over a round, must fit float32 (3e38)."""
+"""Largest absolute reward: squares of advantages times tokens, summed over a round, must fit float32 (3e38)."""
 
 
 class BaseGame(Stateless):
-    """One round, read top to bottom. A game has `roles` and `play`; the rest is optional, and these are its
-    defaults."""
+    """Base class of games: the course of one round. A subclass sets `roles` and implements `play`; the
+    rest is optional.
+
+    Example::
+
+        >>> from countdown_selfplay.testing import ScriptedRound
+        >>> class SolveOnly(BaseGame):
+        ...     roles = {"prover": "solves the problems of the data set"}
+        ...     def play(self, round, anchors):
+        ...         rows = [round.domain.prove_row(problem) for problem in round.share(anchors)]
+        ...         rollout = round.sample("prover", rows, problems=round.share(anchors))
+        ...         return RoundResult([round.credit(rollout)], metrics={})
+        >>> round = ScriptedRound(lambda player, row, i: "1 + 2", {"prover": (2, 4)})
+        >>> len(SolveOnly().play(round, round.domain.random(2, 0, frozenset())).turns[0].rollout.texts)
+        8
+    """
 
     roles: ClassVar[Mapping[str, str]] = {}
-    """Kind -> what it does. A config gives each one player or several."""
+    """Role -> its task. A config gives each role one player or several."""
     optional_roles: Sequence[str] = ()
-    """Kinds that a configuration may leave out."""
+    """Roles that a configuration may omit."""
     metrics: Sequence[Metric] = ()
-    """Declarations of what `play` logs."""
+    """Declarations of the metrics that `play` logs."""
     imitated: Sequence[str] = ()
-    """Kinds of which `play` marks samples for a supervised term (`sft_coef`)."""
+    """Roles whose samples `play` marks for a supervised term (`sft_coef`)."""
     labels: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """Kind -> the words of its `Turn.labels`."""
+    """Role -> possible values of its `Turn.labels`."""
     proposer: BaseProposer | None = None
     guide: BaseGuide | None = None
     from_config: Any = None
-    """A class method `from_config(args, reward=None)` of a game whose settings are fields of the configuration; None:
-    it is built with `game_kwargs`."""
+    """Class method `from_config(args, reward=None)` of a game whose settings are fields of the configuration. None:
+    the game is built with `game_kwargs`."""
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
-        """`anchors`: problems from the data set, the same list on every process, as many as a round attempts."""
+        """Play a round. `anchors`: problems from the data set, as many as a round attempts, the same list
+        on every process."""
         raise NotImplementedError
 
     def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
-        """The most samples that each player writes in a round of so many problems; `group`: its samples per prompt, by
-        player. Without it: one prompt for each problem of a player's kind. A game with `from_config` has none."""
+        """Return the largest number of samples that each player writes in a round of `problems` problems. `group`:
+        samples per prompt, by player. Default: one prompt per problem of the player's role. A game with `from_config`
+        does not use it."""
         raise NotImplementedError
 
     def check(self, args: Any) -> None:
-        """ConfigError, before a model loads, for a configuration that the game cannot be played with."""
+        """Raise ConfigError, before a model loads, for a configuration that the game does not support."""
 
     def check_domain(self, domain: Any) -> None:
-        """ConfigError, before a model loads, for a domain that the game cannot be played on."""
+        """Raise ConfigError, before a model loads, for a domain that the game does not support."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The game's arguments as plain JSON, by which IteratedSelfPlay compares a resume."""
+        """Return the game's arguments as plain JSON; IteratedSelfPlay compares them at a resume."""
         return {}
 
 
 @dataclass
 class Proposal:
-    """A candidate for a round."""
+    """Candidate problem of a round."""
 
     problem: Any
-    """None if nothing could be read."""
+    """None if no problem could be read."""
     reason: str = "ok"
-    """Why it may not be played, or "ok"."""
+    """Reason why the proposal may not be played, or "ok"."""
     by: str | None = None
-    """The player that wrote it; None for a symbolic proposer."""
+    """Player that wrote the proposal; None for a symbolic proposer."""
     request: Any = None
-    """What it was asked for, or whatever a proposer wants back with the reward: a target, an arm."""
+    """Request that the proposal answers, or any value that the proposer needs to learn from the reward: a
+    target, an arm."""
     facts: Mapping[str, bool] = field(default_factory=dict)
-    """What the domain found out about it."""
+    """Properties of the proposal by `Domain.check`."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a round found out about N proposals and the P problems that M provers answered G times each. Equal on all
-    processes."""
+    """Result of a round: N proposals, and P problems that M provers answered G times each. Equal on all processes."""
 
     proposals: Sequence[Proposal]
     """(N), in the order of `propose`."""
     rewards_N: np.ndarray
-    """NaN: not measured (it found no slot)."""
+    """NaN: not measured, because the proposal got no slot."""
     problems: Sequence[Any]
     """(P): the proposals that were played, then targets and anchors."""
     problem_of: Sequence[int | None]
-    """(N): the index of the proposal's problem in `problems`; None if it was not played."""
+    """(N): index of the proposal's problem in `problems`; None if it was not played."""
     correct_MPG: np.ndarray
-    """Every prover's bits."""
+    """Correctness of each answer of each prover."""
     solution_P: Sequence[str | None]
-    """A right answer to each problem, if any prover gave one: the first of the first prover that did."""
+    """A right answer to each problem, or None: the first one of the first prover with one."""
     solve_rate_over: str = "attempts"
-    """What a solve rate is a share of (solve_rates)."""
+    """Denominator of a solve rate (`solve_rates`)."""
     trainable_N: np.ndarray | None = None
-    """Bools: proposals that their players may be trained on (`frontier_low`, `frontier_high`). None: all."""
+    """Bools: proposals on which their players may train (`frontier_low`, `frontier_high`). None: all."""
 
     @property
     def solve_rate_P(self) -> np.ndarray:
@@ -102,88 +118,114 @@ class Outcome:
 
 
 def solve_rates(correct_MPG: np.ndarray, over: str = "attempts") -> np.ndarray:
-    """(P) solve rates. over="attempts": share of all M x G answers that are right (Multimodal LLM Self-Play, algorithm
-    1). over="provers": share of the M provers with a right one among their G, which takes M + 1 values alone (the
-    variant that section 3.6 rejects)."""
+    """Return solve rates, (P). over="attempts": share of all M x G answers that are right (Multimodal LLM Self-Play,
+    algorithm 1). over="provers": share of the M provers with a right answer among their G, which takes only M + 1
+    values (the variant that section 3.6 rejects)."""
     return correct_MPG.any(2).mean(0) if over == "provers" else correct_MPG.mean((0, 2))
 
 
 class BaseProposer(Stateless):
-    """Where a round's candidates come from, and what they teach it; called by all processes. A proposer has `propose`;
-    the rest is optional, and these are its defaults."""
+    """Base class of proposers, which supply a round's candidates and learn from their outcome. All processes call
+    every method. A subclass implements `propose`; the rest is optional.
+
+    Example::
+
+        >>> class Uniform(BaseProposer):
+        ...     def propose(self, round, anchors):
+        ...         problems = round.domain.random(round.slots("prover"), round.seed("uniform"), round.held_out)
+        ...         return [Proposal(problem) for problem in problems]
+        >>> from countdown_selfplay.testing import ScriptedRound
+        >>> round = ScriptedRound(lambda player, row, i: "1 + 2", {"prover": (4, 2)})
+        >>> [proposal.reason for proposal in Uniform().propose(round, [])]
+        ['ok', 'ok', 'ok', 'ok']
+    """
 
     needs: Sequence[str] = ()
-    """Kinds that must have a player."""
+    """Roles that must have a player."""
     metrics: Sequence[Metric] = ()
-    """Declarations of what `logged` returns."""
+    """Declarations of the metrics that `logged` returns."""
     fills_slots = False
     """Whether its proposals take every slot of a round."""
     chooses_targets = False
-    """Whether `targets` chooses what is played beside the proposals."""
+    """Whether `targets` chooses the problems that are played in addition to the proposals."""
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """ConfigError for players (kind -> its players) or a domain that do not fit."""
+        """Raise ConfigError for players (role -> its players) or a domain that the proposer does not support."""
 
     def targets(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
-        """Asked before `propose` where `chooses_targets`: the problems that are played beside the proposals, all of
-        them, instead of anchors; slots that neither fills stay empty."""
+        """Return all problems to play in addition to the proposals, in place of anchors. Called before `propose` if
+        `chooses_targets`; slots that neither fills stay empty."""
         raise NotImplementedError
 
     def more_targets(self, round: Round, count: int) -> list[Any]:
-        """Asked after `propose` where `chooses_targets`: at most `count` more, for the slots that are empty still."""
+        """Return at most `count` more targets for empty slots. Called after `propose` if `chooses_targets`."""
         return []
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
-        """The candidates of all processes, in rank order."""
+        """Return the candidates of all processes, in rank order."""
         raise NotImplementedError
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        """Turns of its players; a bandit moves an arm and returns []."""
+        """Learn from a round; return the turns of its players, [] if no model is trained."""
         return []
 
     def logged(self) -> dict[str, Any]:
-        """Values of its metrics in this round, asked for after `learn`: equal on all processes, absent without one."""
+        """Return its metrics of this round, equal on all processes; absent values are left out.
+        Called after `learn`."""
         return {}
 
     def files(self) -> dict[str, Any]:
-        """Name -> JSON of files beside a checkpoint and beside exported players, for people and for a later run."""
+        """Return name -> JSON of files that are saved with checkpoints and exported players, for people
+        and later runs."""
         return {}
 
     def run_files(self) -> dict[str, Any]:
-        """Name -> JSON of files in the run folder."""
+        """Return name -> JSON of files in the run folder."""
         return {}
 
     def changed(self, state: Mapping[str, Any], keys: Sequence[str]) -> str:
-        """How a data set with the problems `keys` differs from the one of a saved `state`, in words; "": it does not,
-        or the proposer has none."""
+        """Describe how a data set with the problems `keys` differs from that of a saved `state`; "" if it does not, or
+        if the proposer uses none."""
         return ""
 
 
 class BaseGuide(Stateless):
-    """Scores proposals beside the provers (SGS). A guide has `score`; the rest is optional."""
+    """Base class of guides, which score proposals in addition to the provers (SGS). A subclass implements `score`; the
+    rest is optional.
+
+    Example::
+
+        >>> import numpy as np
+        >>> class ShortFirst(BaseGuide):
+        ...     scale = (0.0, 1.0)
+        ...     def score(self, round, proposals, outcome):
+        ...         return np.array([1 / len(str(proposal.problem)) for proposal in proposals])
+        >>> ShortFirst().score(None, [Proposal("3+5")], None).shape
+        (1,)
+    """
 
     scale: tuple[float, float] = (-inf, inf)
-    """Least and greatest score."""
+    """Lowest and highest score."""
     needs: Sequence[str] = ()
-    """Kinds that must have a player."""
+    """Roles that must have a player."""
     metrics: Sequence[Metric] = ()
-    """Declarations of what `logged` returns."""
+    """Declarations of the metrics that `logged` returns."""
 
     def score(self, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
-        """A score for each proposal of `proposals`, which were played and are the first of `outcome.problems`, in
-        that order; NaN: the review failed, or there was none. `outcome` has no rewards yet: they are NaN."""
+        """Score the `proposals`, which were played and are the first of `outcome.problems`, in that order. NaN: the
+        review failed, or there was none. The rewards in `outcome` are not known yet and NaN."""
         raise NotImplementedError
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        """Turns of its players."""
+        """Learn from a round; return the turns of its players."""
         return []
 
     def logged(self) -> dict[str, Any]:
-        """As a proposer's."""
+        """Return its metrics of this round, as `BaseProposer.logged`."""
         return {}
 
 
 Game = BaseGame
 Proposer = BaseProposer
 Guide = BaseGuide
-"""The names in signatures."""
+"""Names for annotations."""

@@ -1,4 +1,4 @@
-"""A metric is declared once: guard, progress bar, report and docs/metrics.md all read the declaration."""
+"""Declarations of metrics, which the guard, the progress bar, the report and docs/metrics.md read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import inf, isinf
 from typing import Any
 
 Range = tuple[float, float]
-"""A closed range; an infinite end is no bound."""
+"""Closed range; an infinite end is unbounded."""
 UNBOUNDED = (-inf, inf)
 SHARE = (0.0, 1.0)
 """View of a panel of shares."""
@@ -18,66 +18,66 @@ SHARE = (0.0, 1.0)
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart of the report: metrics with a panel of the same title are its curves. Title and label may have the
-    places of the metric's name, such as `{role}` or `<k>`."""
+    """Chart of the report. Metrics whose panels have the same title are its curves. Title and label may contain
+    placeholders of the metric's name, such as `{role}` or `<k>`."""
 
     title: str
     """"": no chart shows the metric."""
     view: tuple[float, ...] = ()
-    """Values that are in view in any case, such as SHARE or (0,)."""
+    """Values that are always in view, such as SHARE or (0,)."""
     section: str = ""
-    """Heading of the page above the chart."""
+    """Heading above the chart."""
     label: str = ""
-    """Of the metric's curve; "": the player, the words of its places, or its name."""
+    """Name of the metric's curve; "": the player, the values of its placeholders, or its name."""
 
     def of(self, label: str) -> Panel:
-        """The same chart for a metric whose curve is called `label`."""
+        """Return the same chart for a metric whose curve is called `label`."""
         return replace(self, label=label)
 
 
 HIDDEN = Panel("")
-"""Of metrics that no chart shows."""
+"""Panel of metrics that no chart shows."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that a game or the frame logs each round; a round that has no value leaves it out, never logs 0."""
+    """Number that a game or the trainer logs each round. A round without a value omits it and never logs 0 instead."""
 
     name: str
-    """As it is logged. `{prover}` in it is replaced by each player of that kind, `{role}` by each player of any kind,
-    and `<k>` by any word: the name of many metrics of one meaning."""
+    """Name in the log. `{prover}` stands for each player of that role, `{role}` for each player of any role, and `<k>`
+    for any word, so that one declaration covers many metrics of one meaning."""
     help: str
-    """Formula, unit, and what a bad value means; one paragraph of docs/metrics.md."""
+    """Formula, unit, and the meaning of a bad value; one paragraph of docs/metrics.md."""
     healthy: Range = UNBOUNDED
-    """Closed range that the report finds no fault with."""
+    """Closed range without a finding in the report."""
     trip: Range | None = None
-    """The guard goes back when the mean over its window leaves this closed range. None: it does not look."""
+    """Closed range of the mean over the guard's window; outside it the guard rolls back. None: not guarded."""
     in_a_row: int | None = None
-    """The guard goes back when the metric is above 0 in so many rounds in a row. None: it does not look."""
+    """Number of consecutive rounds with a value above 0 after which the guard rolls back. None: not guarded."""
     finite: bool = False
-    """The guard goes back at once when the value is not finite."""
+    """Whether the guard rolls back at the first value that is not finite."""
     word: str = ""
-    """What it is called on the progress bar and in tables; "": it is not shown there."""
+    """Label on the progress bar and in tables; "": not shown there."""
     subject: str = ""
-    """The metric in words, as the subject of a finding and a row of the health table: "share of readable proposals".
-    "": its name. A metric with a subject, a word or a range is in that table."""
+    """Subject of a finding and of a row of the health table, such as "share of readable proposals"; "": the name. The
+    table lists metrics with a subject, a word or a range."""
     cure: str = ""
-    """Action for a value beyond its ranges: a sentence, with which a finding and a warning end."""
+    """Remedy for a value outside the ranges: the sentence that ends a finding and a warning."""
     panel: Panel | None = None
-    """The chart of the report that shows it. None: a chart named after the metric, shared by all players."""
+    """Chart of the report. None: a chart named after the metric, shared by all players."""
     legible: bool = False
-    """It is the share of a player's texts that can be read: a run warns where that is next to none in its first
-    rounds (curriculum/guard.py)."""
+    """Whether this is the share of a player's texts that can be read: a run warns if it is close to 0 in the
+    first rounds (curriculum/guard.py)."""
 
     @property
     def explained(self) -> str:
-        """`help`, and what to do."""
+        """Text of `help` and the remedy."""
         return " ".join(filter(None, (self.help, self.cure)))
 
 
 def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]]) -> list[Metric]:
-    """One declaration per player for names with `{kind}` or `{role}` in them. `players`: kind -> its players; a kind
-    that is not in it has none."""
+    """Return one declaration per player for names with `{kind}` or `{role}`. `players`: role -> its players; roles
+    that are not in it have none."""
     everyone = [player for names in players.values() for player in names]
     result = []
     for metric in metrics:
@@ -86,14 +86,14 @@ def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]])
             result.append(metric)
             continue
         names = everyone if kind == "role" else players.get(kind, ())
-        word = metric.word if len(names) == 1 else ""  # one word for several would say nothing
+        word = metric.word if len(names) == 1 else ""  # a single word for several players is ambiguous
         result += [replace(_filled(metric, {kind: name}), word=word) for name in names]
     return result
 
 
 def declaration_of(name: str, metrics: Iterable[Metric]) -> Metric | None:
-    """The declaration of a metric that is logged as `name`, under that name; None if there is none. A kind in the
-    declared name is that kind's players, and `proposer`, which has what no player wrote."""
+    """Return the declaration of the metric that is logged as `name`, renamed to it, or None. A role in the declared
+    name stands for its players, and for `proposer`, which has the metrics of proposals without a player."""
     for metric in metrics:
         if (places := _pattern(metric.name).fullmatch(name)) is not None:
             return replace(_filled(metric, places.groupdict()), name=name) if places.groupdict() else metric
@@ -102,7 +102,7 @@ def declaration_of(name: str, metrics: Iterable[Metric]) -> Metric | None:
 
 @lru_cache(maxsize=4096)
 def _pattern(name: str) -> re.Pattern[str]:
-    """Of the names that a declared name has, with a group for each of its places."""
+    """Compile the pattern of the names that a declared name covers, with a group per placeholder."""
     parts = []
     for part in re.split(r"(\{\w+\}|<\w+>)", name):
         word = part[1:-1]
@@ -115,7 +115,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
-    """The metric with words in the places of its name, its panel and its subject. A player of several is named."""
+    """Return the metric with the placeholders of its name, panel and subject filled in."""
 
     def fill(text: str) -> str:
         for place, word in words.items():
@@ -135,7 +135,7 @@ def _filled(metric: Metric, words: Mapping[str, str]) -> Metric:
 
 
 def range_text(bounds: Range) -> str:
-    """ "0.1 to 0.8", "at least 0.9", "at most 0.05", "0"; "" without a bound."""
+    """Describe a range: "0.1 to 0.8", "at least 0.9", "at most 0.05", "0"; "" without a bound."""
     low, high = bounds
     if isinf(low) or isinf(high):
         return "" if isinf(low) and isinf(high) else f"at most {high:g}" if isinf(low) else f"at least {low:g}"
@@ -143,7 +143,7 @@ def range_text(bounds: Range) -> str:
 
 
 def as_json(metric: Metric) -> dict[str, Any]:
-    """The fields of a declaration that a reader of the run folder needs, without the empty ones; null: no bound."""
+    """Return the non-empty fields that a reader of the run folder needs; null means unbounded."""
     result: dict[str, Any] = {
         name: getattr(metric, name) for name in ("help", "in_a_row", "word", "subject", "cure", "legible")
     }
@@ -155,7 +155,7 @@ def as_json(metric: Metric) -> dict[str, Any]:
 
 
 def from_json(name: str, written: Mapping[str, Any]) -> Metric:
-    """The metric that `as_json` has written; ValueError or TypeError for anything else."""
+    """Return the metric that `as_json` has written. Raises ValueError or TypeError for anything else."""
     healthy, trip = (written.get(key) and read_range(written[key]) for key in ("healthy", "trip"))
     text, word, subject, cure = (str(written.get(key) or "") for key in ("help", "word", "subject", "cure"))
     panel = Panel(**written["panel"]) if written.get("panel") else None
@@ -168,7 +168,7 @@ def from_json(name: str, written: Mapping[str, Any]) -> Metric:
 
 
 def read_range(value: object) -> Range:
-    """[low, high] with null for no bound; ValueError for anything else."""
+    """Return the range of [low, high], where null means unbounded. Raises ValueError for anything else."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise ValueError("not two ends")
     if any(not isinstance(end, int | float | None) or isinstance(end, bool) for end in value):

@@ -1,4 +1,4 @@
-"""What a game is handed for a round, and what it hands back."""
+"""Interface between a run and a game: the round, its rollouts, its turns and its result."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ T = TypeVar("T")
 
 @dataclass
 class Rollout:
-    """What a player sampled for this process's rows: B = len(rows) x n completions, those of a row side by side."""
+    """Samples of a player for this process's rows: B = len(rows) x n completions, those of a row side by side."""
 
     role: str
-    """The player, such as prover or prover/0."""
+    """Player, such as prover or prover/0."""
     rows: list[Row]
     texts: list[str]
     """(B) completions."""
     n: int = 1
     """Samples per row."""
     verdicts: list[Any] | None = None
-    """(B) verdicts where the rows were sampled with their problems."""
+    """(B) verdicts if the rows were sampled with their problems."""
     rewards_B: torch.Tensor = field(default_factory=lambda: _no_rewards())
-    """Summed TRL reward functions where there are verdicts (NaN: every function returned None), else 0."""
+    """Sum of the TRL reward functions for verified samples (NaN: every function returned None), else 0."""
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
-    """TRL's, B rows; a game of your own needs none of them."""
+    """Tensors of TRL with B rows; a game does not need them."""
     penalty_B: torch.Tensor | None = None
-    """Subtracted from rewards before credit (KL as a reward penalty)."""
+    """Penalty that is subtracted from rewards before credit (KL as a reward penalty)."""
 
     @property
     def correct_B(self) -> torch.Tensor | None:
-        """(B) the verifier's bits as floats; None where nothing was verified."""
+        """(B) correctness as floats; None if nothing was verified."""
         import torch
 
         return None if self.verdicts is None else torch.tensor([float(v.correct) for v in self.verdicts])
@@ -51,48 +51,48 @@ def _no_rewards() -> torch.Tensor:
 
 @dataclass
 class Turn:
-    """Samples of a player with their credit; made by `Round.credit`. A player may have several in a round."""
+    """Samples of a player with their credit, made by `Round.credit`. A player may have several turns in a round."""
 
     rollout: Rollout
     advantages_B: torch.Tensor
-    """(B), 0 where a sample is not selected."""
+    """(B), 0 for samples that are not selected."""
     rewards_B: torch.Tensor | None = None
-    """(B) what was credited; NaN: not measured."""
+    """(B) credited rewards; NaN: not measured."""
     selected_B: torch.Tensor | None = None
     """(B) bools, the samples that the objective trains on; None: all."""
     imitated_B: torch.Tensor | None = None
     """(B) bools, the samples of the supervised term (`sft_coef`); None: none."""
     group: int = 1
-    """Samples that shared a baseline, side by side."""
+    """Number of adjacent samples that share a baseline."""
     reward_sum: float = 0.0
-    """Over all processes, of what the objective was given: after charges, without samples that have no reward."""
+    """Sum over all processes of the rewards after charges; samples without a reward are left out."""
     reward_count: int = 0
-    """Samples with a reward, over all processes."""
+    """Number of samples with a reward, over all processes."""
     labels: list[str] | None = None
-    """(B) a word per sample for what became of it, by which data sets of samples are filtered and balanced."""
+    """(B) one word per sample on its outcome, by which data sets of samples are filtered and balanced."""
     shown: list[str | None] | None = None
-    """(B) what of a sample the next turn is shown, if it is not the whole text: samples of a row that show the same
-    are one, whose reward is that of all of them together."""
+    """(B) part of a sample that the next turn shows, if it is not the whole text. Samples of a row that show the same
+    part share the mean of their rewards."""
 
     @property
     def mean_reward(self) -> float | None:
-        """Over all processes; None if no sample had a reward."""
+        """Mean over all processes; None if no sample had a reward."""
         return mean_reward([self])
 
 
 def mean_reward(turns: Sequence[Turn]) -> float | None:
-    """Of all samples of `turns` that have a reward, over all processes; None if none has."""
+    """Return the mean reward of all samples of `turns` over all processes, or None if none has a reward."""
     count = sum(turn.reward_count for turn in turns)
     return sum(turn.reward_sum for turn in turns) / count if count else None
 
 
 @dataclass
 class RoundResult:
-    """What was played."""
+    """Turns, metrics and samples of a round."""
 
     turns: list[Turn]
     metrics: dict[str, Any]
-    """Name -> value, equal on all processes; absent when there is none, never 0 instead."""
+    """Name -> value, equal on all processes; a metric without a value is absent, never 0."""
     samples: list[Row] = field(default_factory=list)
     """Rows for samples.jsonl."""
     solved: list[tuple[str, int, int]] = field(default_factory=list)
@@ -100,13 +100,23 @@ class RoundResult:
 
 
 class Round(Protocol):
-    """All that a game may use. The frame makes one per round; a test makes one from scripted texts.
+    """Interface through which a game samples, credits and exchanges data. The trainer makes one per round; tests make
+    one from scripted texts (`countdown_selfplay.testing`). All processes call `sample`, `credit` and `gather` in the
+    same order, each with any number of rows.
 
-    `sample`, `credit` and `gather` are called by all processes in the same order, with any number of rows on each.
+    Example::
+
+        >>> from countdown_selfplay.testing import ScriptedRound
+        >>> round = ScriptedRound(lambda player, row, i: f"sample {i}", {"prover": (1, 3)})
+        >>> rollout = round.sample("prover", [{"prompt": "1 2 = 3 :"}])
+        >>> len(rollout.texts), rollout.texts[0]
+        (3, 'sample 0')
+        >>> round.credit(rollout, rewards_B=[1.0, 0.0, 0.0]).advantages_B.tolist()
+        [1.0, -0.5, -0.5]
     """
 
     index: int
-    """Rounds played before this one."""
+    """Number of rounds before this one."""
     domain: Any
     held_out: frozenset[str]
     """Keys of the evaluation's problems."""
@@ -114,28 +124,28 @@ class Round(Protocol):
     world: int
 
     def players(self, kind: str) -> list[str]:
-        """prover -> ["prover"], or ["prover/0", "prover/1"]; [] if the run has none."""
+        """Return the players of a role: prover -> ["prover"], or ["prover/0", "prover/1"]; [] if the run has none."""
         ...
 
     def slots(self, kind: str) -> int:
-        """Problems of a round, over all processes: of "conjecturer" those that each of them writes
-        (proposals_per_round), of every other kind those that are attempted (problems_per_round)."""
+        """Return the number of problems of a round over all processes: for "conjecturer" those that each player writes
+        (proposals_per_round), for every other role those that are attempted (problems_per_round)."""
         ...
 
     def group(self, role: str) -> int:
-        """Its num_generations."""
+        """Return the player's num_generations."""
         ...
 
     def sample(
         self, role: str, rows: Sequence[Row], n: int | None = None, problems: Sequence[Any] | None = None
     ) -> Rollout:
-        """`n` completions (None: the player's num_generations) of each of this process's rows. With `problems`, one
-        per row, the domain judges each completion, once, and the reward functions score it."""
+        """Sample `n` completions (None: the player's num_generations) of each of this process's rows. With `problems`,
+        one per row, the domain judges each completion once and the reward functions score it."""
         ...
 
     def progress(self, rollout: Rollout) -> torch.Tensor | None:
-        """(B) how far the player's last updates move along the gradient of the log-prob of its right answers, in nats;
-        NaN for the others. None before its first optimizer step."""
+        """Return how far the player's last updates move along the gradient of the log-prob of its right answers, (B),
+        in nats; NaN for other answers. None before its first optimizer step."""
         ...
 
     def credit(
@@ -147,36 +157,42 @@ class Round(Protocol):
         group: int | None = None,
         imitate_B: Any = None,
     ) -> Turn:
-        """Advantages by the player's objective. rewards_B: None for those of the reward functions; NaN: not measured,
-        takes no part in a baseline. correct_B: None for the verdicts' bits, if there are any. kept_B: bools, samples
-        that may be trained on. group: samples, side by side, that share a baseline; None: those of a row. imitate_B:
-        bools, samples of the supervised term (`sft_coef`), whatever their advantage."""
+        """Compute the advantages of a rollout by the player's objective.
+
+        Args:
+            rewards_B: Rewards; NaN: not measured, not part of a baseline. None: those of the reward functions.
+            correct_B: Correctness of each sample. None: that of the verdicts, if any.
+            kept_B: Bools, samples that may be trained on.
+            group: Number of adjacent samples that share a baseline. None: those of a row.
+            imitate_B: Bools, samples of the supervised term (`sft_coef`), whatever their advantage.
+        """
         ...
 
     def dataset(self) -> list[Any]:
-        """The problems of the data set, each once, in its order."""
+        """Return the problems of the data set, each once, in its order."""
         ...
 
     def solved_limit(self, role: str) -> int | None:
-        """Correct answers after which the player's objective is done with a problem (expert iteration)."""
+        """Return the number of correct answers after which the player's objective trains no more on a
+        problem (expert iteration)."""
         ...
 
     def gather(self, items: list[T]) -> list[T]:
-        """All processes' lists, in rank order."""
+        """Return the lists of all processes, concatenated in rank order."""
         ...
 
     def share(self, items: Sequence[T]) -> list[T]:
-        """This process's part of a list that all processes hold; the parts differ in length by one at most."""
+        """Return this process's part of a list that all processes hold; lengths of parts differ by at most one."""
         ...
 
     def seed(self, *key: object) -> int:
-        """A seed for private randomness of the game: another one each round and attempt, the same on all
-        processes."""
+        """Return a seed for random numbers of the game, different in each round and attempt, equal
+        on all processes."""
         ...
 
 
 def from_main(round: Round, values: np.ndarray) -> np.ndarray:
-    """What the first process has computed, on all: processors may differ in the last bit."""
+    """Return the values that the first process computed, on all processes: processors may differ in the last bit."""
     import numpy as np
 
     return np.asarray(round.gather(values.tolist() if round.rank == 0 else []), dtype=float)

@@ -1,4 +1,4 @@
-"""What a checkpoint asks of a part that remembers something."""
+"""Interface of parts that keep state between rounds, which checkpoints save."""
 
 from __future__ import annotations
 
@@ -10,31 +10,42 @@ from ..errors import ConfigError
 
 @runtime_checkable
 class Stateful(Protocol):
-    """State is built from gathered records, so that all processes hold the same: the main process writes it, all read
-    it. Values are JSON's (None, bool, int, float, str, list, dict with text keys) and NumPy arrays."""
+    """Protocol of parts with state. State is computed from gathered records, so that all processes hold the same; the
+    main process writes it and all read it. Values are JSON's (None, bool, int, float, str, list, dict with text keys)
+    and NumPy arrays.
+
+    Example::
+
+        >>> class Counter:
+        ...     count = 0
+        ...     def state_dict(self): return {"count": self.count}
+        ...     def load_state_dict(self, state): self.count = state["count"]
+        >>> isinstance(Counter(), Stateful)
+        True
+    """
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs to go on bit for bit."""
+        """Return all values that a bit-exact resume needs."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The inverse of state_dict."""
+        """Restore the values of `state_dict`."""
         ...
 
 
 class Stateless:
-    """Base of parts that remember nothing."""
+    """Base class of parts without state."""
 
     def state_dict(self) -> dict[str, Any]:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to load."""
+        """Do nothing."""
 
 
 def check_part(what: str, part: Any, base: type, methods: Sequence[str]) -> None:
-    """ConfigError for a part, or a class of parts, that is not derived from `base`, lacks one of the `methods` that
-    `base` leaves to it, or has one of the two methods on state alone, whose state no checkpoint would hold."""
+    """Raise ConfigError for a part (object or class) that is not derived from `base`, that lacks one of `methods`, or
+    that has only one of `state_dict` and `load_state_dict`, so that checkpoints would miss its state."""
     cls = part if isinstance(part, type) else type(part)
     if not issubclass(cls, base):
         raise ConfigError(
