@@ -1,1 +1,1 @@
-"""The trainer and what makes a round of it: play, credit, losses, checkpoints, rollbacks."""
+"""Trainer of several roles: rounds, credit, losses, checkpoints and rollbacks."""

@@ -1,5 +1,5 @@
-"""Checkpoints as folders that are complete or absent: the states of a run's parts in them, finding and checking them,
-and the way back to one (store.py writes and reads them)."""
+"""Folders of checkpoints, complete or absent: states of a run's parts, search, verification, and return to one.
+store.py writes and reads them."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _ARRAY = "__array__"
 
 
 def check_state(name: str, part: object) -> None:
-    """GameError for a part whose state no checkpoint could hold, which else the first one would find out."""
+    """Raise GameError for a part whose state a checkpoint cannot hold, before the first checkpoint fails."""
     if not isinstance(part, Stateful):
         return
     try:
         state = part.state_dict()
-    except Exception as error:  # a user's own code may raise anything
+    except Exception as error:  # a user's code may raise anything
         raise GameError(
             f"`state_dict` of {type(part).__name__} raised {type(error).__name__}: {error}; it must have an answer "
             "before the first round too."
@@ -52,13 +52,13 @@ def check_state(name: str, part: object) -> None:
 
 
 def refuse_class(name: str, part: object) -> None:
-    """A part of a user's own is an object; a class has the same methods, and none that can be called."""
+    """Raise ConfigError for a class in place of an object: its methods cannot be called."""
     if isinstance(part, type):
         raise ConfigError(f"`{name}` is the class {part.__name__}; pass an object of it, such as {part.__name__}().")
 
 
 def write_states(folder: Path, states: Mapping[str, Stateful], facts: Mapping[str, Any]) -> None:
-    """Values to one JSON file, arrays to a safetensors file beside it. `facts`: plain JSON that goes along."""
+    """Write the JSON values to one file and the arrays to a safetensors file. `facts`: additional plain JSON."""
     arrays: dict[str, np.ndarray] = {}
     packed = {
         name: {"class": type(part).__name__, "state": _packed(name, part.state_dict(), arrays)}
@@ -70,7 +70,7 @@ def write_states(folder: Path, states: Mapping[str, Stateful], facts: Mapping[st
 
 
 def read_states(folder: Path) -> dict[str, Any]:
-    """What `write_states` was given: the facts, and under "states" the class and state of each part."""
+    """Return the arguments of `write_states`: the facts, and under "states" the class and state of each part."""
     states = json.loads((folder / STATES).read_text())
     arrays = load_file(folder / ARRAYS) if (folder / ARRAYS).is_file() else {}
     states["states"] = {name: _unpacked(part, arrays) for name, part in states["states"].items()}
@@ -78,14 +78,14 @@ def read_states(folder: Path) -> dict[str, Any]:
 
 
 def load_states(states: Mapping[str, Stateful], saved: Mapping[str, Any]) -> None:
-    """Hand each part its state. One of another class, where that change is allowed, starts anew."""
+    """Load each part's state. A part of another class, if that change is allowed, starts without one."""
     for name, part in states.items():
         if name in saved and saved[name]["class"] == type(part).__name__:
             part.load_state_dict(saved[name]["state"])
 
 
 def _packed(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """`value` with a name in the place of each array. GameError for what neither file can hold."""
+    """Return `value` with a name in place of each array. Raises GameError for a value that neither file can hold."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         arrays[name] = np.asarray(value, order="C")
         return {_ARRAY: name}
@@ -113,15 +113,15 @@ def _unpacked(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
 
 COMPLETE = "complete.json"
 FORMAT = 2
-"""Of the contents of a checkpoint: one that an earlier version wrote cannot be read."""
+"""Version of a checkpoint's contents; others cannot be read."""
 CONJECTURER_HEALTHY = "conjecturer_healthy"
-"""In COMPLETE, under guard_scope=conjecturer."""
+"""Key in COMPLETE, under guard_scope=conjecturer."""
 _OLD = ".old-"
 
 
 def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, list[Any]]:
-    """{name: [bytes, SHA-256]}; hashing lets go of the interpreter's lock, so that each core takes a file. `settle`:
-    wait until the disk holds each one, for rotation deletes older checkpoints and a power cut may follow."""
+    """Return {name: [bytes, SHA-256]}, computed on all cores. `settle`: wait until the disk holds each file, because
+    rotation deletes older checkpoints and a power cut may follow."""
 
     def one(path: Path) -> list[Any]:
         with path.open("rb") as file:
@@ -134,8 +134,8 @@ def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, 
 
 
 def replace_checkpoint(source: Path, target: Path) -> None:
-    """Rename onto a checkpoint of the same step. A death between the two renames leaves the old one under a name that
-    `restore_replaced` knows."""
+    """Replace a checkpoint of the same step by renaming. After an interruption between the two renames
+    `restore_replaced` recovers the old one."""
     old = target.with_name(f"{_OLD}{target.name}")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists() and step_in(target) != step_of(target):
@@ -147,8 +147,7 @@ def replace_checkpoint(source: Path, target: Path) -> None:
 
 
 def restore_replaced(output: Path) -> None:
-    """Give a checkpoint that was being replaced when the process died its name back; one that has been replaced goes,
-    or a later call would take it for the former."""
+    """Rename a checkpoint whose replacement was interrupted back; delete one whose replacement is complete."""
     for old in output.glob(f"{_OLD}checkpoint-*"):
         target = output / old.name.removeprefix(_OLD)
         if target.exists():
@@ -158,8 +157,8 @@ def restore_replaced(output: Path) -> None:
 
 
 def rotate(output: Path, limit: int | None, best: str | None) -> None:
-    """Keep the newest `limit` checkpoints, and beyond them the best one, the newest healthy one and the two newest
-    with a healthy conjecturer; of abandoned ones as many."""
+    """Keep the newest `limit` checkpoints, the best one, the newest healthy one and the two newest with a healthy
+    conjecturer; and as many abandoned ones."""
     if not limit or limit <= 0:
         return
     saved = checkpoints(output)
@@ -176,7 +175,7 @@ _FIELDS: dict[str, type] = {"step": int, "attempt": int, "healthy": bool, "proce
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """The contents of COMPLETE; {} without a readable one. Of another FORMAT they may be anything."""
+    """Return the contents of COMPLETE, {} if it is absent or unreadable. Another FORMAT may have any contents."""
     try:
         manifest = json_file(folder / COMPLETE)
         if manifest.get("format") != FORMAT:
@@ -188,21 +187,21 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def step_in(folder: Path) -> int:
-    """The step that a checkpoint was written at, which a copy of it under another name keeps."""
+    """Return the step at which a checkpoint was written, which a renamed copy keeps."""
     manifest = manifest_of(folder)
     return int(manifest["step"]) if manifest.get("format") == FORMAT else step_of(folder)
 
 
 def checkpoints(output: Path) -> list[Path]:
-    """The folders `checkpoint-<step>` in `output` by the step that they were written at, complete or not; of several
-    of one step the one that is called after it comes last."""
+    """Return the folders `checkpoint-<step>` in `output`, complete or not, by the step at which they were written. Of
+    several with one step the one with that name comes last."""
     keys = {folder: step_in(folder) for folder in checkpoint_folders(output)}
     return sorted(keys, key=lambda folder: (keys[folder], step_of(folder) == keys[folder]))
 
 
 def defect(folder: Path, processes: int, engine: str | None = None, contents: bool = True) -> str | None:
-    """The reason in a few words why `folder` cannot be resumed, or None. The stock Trainer would resume without an
-    optimizer, RNG or curriculum and say nothing. `contents`: compare digests too and not sizes alone."""
+    """Return why `folder` cannot be resumed, or None. The stock Trainer would silently resume without optimizer, RNG
+    or curriculum. `contents`: compare digests in addition to sizes."""
     if not folder.is_dir():
         return "there is no such folder"
     manifest = manifest_of(folder)
@@ -233,7 +232,7 @@ def defect(folder: Path, processes: int, engine: str | None = None, contents: bo
 
 
 def newest(output: Path, processes: int, healthy_only: bool = False, engine: str | None = None) -> Path | None:
-    """The newest complete checkpoint in `output`; those that are skipped are named in a warning."""
+    """Return the newest complete checkpoint in `output`, and warn of those that are skipped."""
     for folder in reversed(checkpoints(output)):
         problem = defect(folder, processes, engine)
         if problem is not None:
@@ -244,7 +243,7 @@ def newest(output: Path, processes: int, healthy_only: bool = False, engine: str
 
 
 def how_to_go_on(output: Path) -> str:
-    """A sentence for a run that has stopped: its newest checkpoint, and what resumes it."""
+    """Return a sentence for an interrupted run that names its newest checkpoint and the way to resume it."""
     complete = [folder for folder in checkpoints(output) if manifest_of(folder)]
     if not complete:
         return "no checkpoint has been written, so start again (save_strategy and save_steps say when one is)."
@@ -255,17 +254,17 @@ def how_to_go_on(output: Path) -> str:
 
 
 # -- going back -------------------------------------------------------------------------------------------------------
-# It first sets aside what lies beyond the checkpoint: no later resume, rollback or rotation can meet the checkpoints
-# of a trajectory that was given up. Every step is repeated whole if the process died in the middle of it.
+# First set aside the files beyond the checkpoint: no later resume, rollback or rotation may use checkpoints
+# of an abandoned trajectory. All steps are repeated if the process was interrupted among them.
 
 _UNKNOWN_WAY = "it says to which step a way back had begun: remove it, and resume from a checkpoint's folder by name"
 _RECORD: dict[str, type] = {"to": str, "attempt": int, "spent": dict}
-"""Of a line of ROLLBACKS."""
+"""Fields of a line of ROLLBACKS."""
 
 
 def finish_going_back(output: Path) -> None:
-    """Finish the work of a process that died: a checkpoint between two names, a way back that was begun, and
-    checkpoints that a rollback gave up, which were written under a lower attempt than the one that it led to."""
+    """Complete the interrupted work of an earlier process: a replacement, a rollback, and the removal of checkpoints
+    that a rollback abandoned, whose attempt is lower than the current one."""
     restore_replaced(output)
     if (output / GOING_BACK).exists():
         bring(output, json_file(output / GOING_BACK, _UNKNOWN_WAY, to=int)["to"])
@@ -279,7 +278,7 @@ def finish_going_back(output: Path) -> None:
 
 
 def rollbacks_of(output: Path) -> list[dict[str, Any]]:
-    """The rollbacks that a run folder has written down."""
+    """Return the rollbacks that a run folder records."""
     return read_lines(output / ROLLBACKS, **_RECORD)
 
 
@@ -291,8 +290,8 @@ def _abandon(output: Path, folders: list[Path]) -> None:
 
 
 def bring(output: Path, step: int) -> list[dict[str, Any]]:
-    """Set aside what lies beyond `step`; the rollbacks that are left. A note says so first: a death between two moves
-    would leave the rest to be resumed from."""
+    """Set aside the files beyond `step`; return the remaining rollbacks. A note is written first, so that an
+    interruption is completed later."""
     later = [folder for folder in checkpoints(output) if step_in(folder) > step]
     if later:
         write_atomically(output / GOING_BACK, json.dumps({"to": step}))

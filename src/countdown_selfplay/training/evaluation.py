@@ -1,5 +1,5 @@
-"""Evaluation of the players, before, while and after they are trained, and the probe of the answer format; the
-trajectory is not touched."""
+"""Evaluation of the players before, during and after training, and the test of the answer format. The trajectory
+does not change."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from ..random_state import seed_from
 from ..statistics.pass_at_k import pass_at_k
 from .rollouts import sampling_as
 
-SOLVE_RATE_PROBLEMS = 256  # unique playable proposals on which the conjecturer's mean solve rate is measured
+SOLVE_RATE_PROBLEMS = 256  # unique playable proposals that measure the conjecturer's mean solve rate
 SOLVE_RATE_ANSWERS = 8
 PROBED_EACH = 4
-"""First moves to each problem of the format's probe."""
+"""First moves per problem in the test of the format."""
 
 
 @dataclass(eq=False)
 class Evaluator:
-    """Measures players with private randomness. All methods are called by all processes, which share the work out, for
-    one that worked alone could outlast the others' time limit; all return the same."""
+    """Measures players with private random numbers. All processes call all methods, which split the work and return
+    the same results: one process alone could exceed the others' time limit."""
 
     turns: Turns
     engine: Engine
     domain: Any
     answers: int
-    """To a problem (num_generations_eval)."""
+    """Answers per problem (num_generations_eval)."""
     format_probed: bool = False
-    """Whether the provers have shown that they can write a move."""
+    """Whether the provers have passed the test of the format."""
 
     def __post_init__(self) -> None:
         self.args, self.processes = self.turns.args, self.turns.processes
 
     def held_out_side(self) -> list[Any]:
-        """The problems that the command line measures a run on when no data set is named. ConfigError for a domain
-        without a held-out side, whose training would have had to be told which problems to leave out."""
+        """Return the problems that measure a run without an evaluation data set. Raises ConfigError for a domain
+        without a held-out side, because training may have used any problem."""
         if self.domain.held_out is None:
             raise ConfigError(
                 f"evaluate() needs problems: the domain '{name_of(self.domain)}' has no held-out side; pass "
@@ -59,11 +59,11 @@ class Evaluator:
     def pass_at(
         self, rows: Iterable[Mapping[str, Any]] | None, prefix: str, step: int | None
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """`<prefix>_pass@k` for k = 1, 2, 4, ... up to `answers`, by the verifier's bit alone; of problems of several
-        rungs also by rung, for the least and the greatest k; and the provers' figures as evaluation.json holds them.
-        `rows`: None for the held-out side. Sampling is the prover's own setting, or that of `eval_preset`; its seed
-        depends on the optimizer `step` only. None, outside of training: seed and batches of `measure`, so that the
-        draws before and after are the same, and those of the command."""
+        """Return `<prefix>_pass@k` for k = 1, 2, 4, ... up to `answers`, by the verifier alone, and the provers'
+        figures as in evaluation.json. Problems of several rungs also have values by rung, for the lowest and the
+        highest k. `rows`: None for the held-out side. Sampling: the prover's setting, or `eval_preset`. The seed
+        depends only on the optimizer `step`; None: seed and batches of `measure`, so that draws before and after
+        training, and those of the command, are the same."""
         if rows is None:
             problems = self.held_out_side()
         else:
@@ -85,7 +85,7 @@ class Evaluator:
         return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures
 
     def figures(self, problems: list[Any], **how: Any) -> tuple[ProverEvaluation, dict[str, Any]]:
-        """The pool of all provers, and {player: its figures} with it as "prover"."""
+        """Return the figures of the pool of all provers and of each player; the pool is "prover"."""
         ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= self.answers)
         evaluations = self.provers(problems, self.answers, ks, **how)
         pool = pooled([*evaluations.values()], ks)
@@ -94,8 +94,8 @@ class Evaluator:
         }
 
     def measure(self, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
-        """Evaluate every player, conjecturers by their number of `proposals`; {} without held-out problems. "prover"
-        is the pool of all provers. `when`: words of the line that is printed."""
+        """Evaluate every player, conjecturers by the number of `proposals`. "prover" is the pool of all provers. {}
+        without held-out problems. `when`: words for the printed line."""
         result: dict[str, Any] = {}
         if problems:
             say, answers = self.engine.accelerator.print, self.answers
@@ -108,8 +108,8 @@ class Evaluator:
 
     @contextmanager
     def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[dict[str, Any]]:
-        """Inside the block the module generates as `role`; yields the role's sampling and how processes share the
-        work. `label`: of the bar, None for none."""
+        """Generate as `role` inside the block; yield the role's sampling settings and the processes. `label`: of the
+        bar, None for no bar."""
         settings, main = self.turns.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
@@ -127,8 +127,8 @@ class Evaluator:
         batch_size: int | None = None,
         seed: int = 0,
     ) -> dict[str, ProverEvaluation]:
-        """`n` answers of each prover, by its name, to each problem, sampled as `eval_preset` says; their seeds differ,
-        or equal provers would give equal answers. `batch_size`: None for at least `n`."""
+        """Sample `n` answers of each prover to each problem, under `eval_preset`; return them by name. Seeds differ by
+        prover, because equal provers would give equal answers. `batch_size`: None for at least `n`."""
         module, tokenizer, evaluations = self.engine.policies.module, self.turns.tokenizer, {}
         size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
@@ -140,7 +140,7 @@ class Evaluator:
         return evaluations
 
     def proposals(self, n: int, player: str = "conjecturer") -> dict[str, Any]:
-        """Rates of `n` proposals, and the provers' mean solve rate on the unique playable ones among them."""
+        """Return rates of `n` proposals, and the provers' mean solve rate on the unique playable ones."""
         module, tokenizer, size = (
             self.engine.policies.module,
             self.turns.tokenizer,
@@ -156,10 +156,10 @@ class Evaluator:
         return result
 
     def probe_format(self) -> None:
-        """ConfigError if not one of a prover's first `format_probe` moves, on problems of the lowest rung, is legal: a
-        warm start that has never seen the format earns nothing, and under expert iteration, whose right answers buy
-        the steps, it would play all rounds without one. Sampled as in training, with private generators, so that a run
-        is the same with it and without; once a run, not on a resume."""
+        """Raise ConfigError if none of a prover's first `format_probe` moves, on problems of the lowest
+        rung, is legal: a model that has never seen the format gets no reward, and expert iteration would
+        play all rounds without a step. Called once per run, not at a resume, with training's sampling
+        settings and private generators."""
         domain, probe_settings = self.domain, self.args.format_probe
         judges_form = domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung
         if self.format_probed or not probe_settings or not in_moves(domain) or not judges_form:
@@ -180,7 +180,7 @@ class Evaluator:
         self.format_probed = True
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
-        """`each` first moves to each problem, side by side; all of them on every process."""
+        """Sample `each` first moves per problem, side by side; return all of them on every process."""
         module, tokenizer, size = (
             self.engine.policies.module,
             self.turns.tokenizer,

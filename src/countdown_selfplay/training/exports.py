@@ -1,5 +1,4 @@
-"""Policies as plain Hugging Face or PEFT folders, and their model cards: base model and licence, evaluation before and
-after, training, and code that loads it. One text for all exported models and for uploads."""
+"""Exports of policies as Hugging Face or PEFT folders, and their model cards."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ from ..tiny import embedded_name
 from .book import Frame
 
 LARGE = 8 << 30
-"""Bytes of weights beyond which an export is not loaded again."""
+"""Bytes of weights above which an export is not loaded again for verification."""
 
 
 @dataclass(eq=False)
@@ -48,16 +47,16 @@ class Exports:
     frame: Frame
     domain: Any
     proposer: Any
-    """Of the game, whose `files()` lie beside a checkpoint; None without one."""
+    """Proposer of the game, whose `files()` are written with a checkpoint; None without one."""
     tokenizer: Any
 
     def __post_init__(self) -> None:
         self._bases: set[Path] = set()
-        """Folders of bases that this run has written: nothing trains them."""
+        """Folders of frozen base weights that this run has written."""
 
     def write(self, folder: Path) -> list[Path]:
-        """Write every set of weights to `folder/<name>` with tokenizer and model card. All processes call it, for
-        their weights may have to be gathered; the main one writes and returns the folders."""
+        """Write every set of weights to `folder/<name>` with tokenizer and model card; return the folders. All
+        processes call it, because weights may be sharded; the main process writes."""
         return self._written(folder, self.engine.full_state())
 
     def _written(self, folder: Path, state: Mapping[str, Any] | None) -> list[Path]:
@@ -70,8 +69,8 @@ class Exports:
         return self.engine.policies.weight_names
 
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
-        """As `write`, and load each export again. (folder, words about it, does it hold the policy?) of each, on all
-        processes."""
+        """Write the exports as `write` does and load each again; return (folder, sentence, holds the policy) of each,
+        on all processes."""
         state = self.engine.full_state()
         pairs = zip(self._names, self._written(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
@@ -87,13 +86,13 @@ class Exports:
         return folder, fault, not fault
 
     def write_bases(self, folder: Path) -> None:
-        """Write the bases that checkpoints of adapters in `folder` need and that nothing else names. All processes
-        call it."""
+        """Write the base weights that the adapters in the checkpoint `folder` need and that no hub id or folder names.
+        All processes call it."""
         if self._bases_in(folder).keys() - self._bases:
             self._write_bases(folder, self.engine.full_state())
 
     def _bases_in(self, folder: Path) -> dict[Path, str]:
-        """Folder of a base -> the weights that are an adapter over it."""
+        """Map the folder of a base to the weights that are adapters of it."""
         beside = {name: self.engine.policies.base_beside(name) for name in self._names}
         return {folder / base: name for name, base in beside.items() if base}
 
@@ -107,7 +106,7 @@ class Exports:
                     self.engine.policies.export_base(name, staged, whole, state)
 
     def _write(self, name: str, target: Path, run: Path, state: Mapping[str, Any] | None) -> Path:
-        """`run`: the folder in which the base of an adapter without one lies."""
+        """Write one set of weights. `run`: folder of the base of an adapter without a named one."""
         target.mkdir(parents=True, exist_ok=True)
         policies, settings = self.engine.policies, self.args.all_roles
         roles, origin = policies.shared_by(name), policies.origins.get(name, "")
@@ -115,7 +114,7 @@ class Exports:
             "roles": roles,
             "rounds": self.frame.rounds,
             "samples": {role: self.frame.samples.get(role, 0) for role in roles},
-            "from": embedded_name(origin) or origin,  # its folder is of this machine alone
+            "from": embedded_name(origin) or origin,  # the folder is on this machine alone
             "prompt": example_prompt(self.domain, settings[roles[0]].kind),
             "settings": {r: settings_of(settings[r], self.args, self.domain) for r in roles},
         }
@@ -130,8 +129,8 @@ class Exports:
         return target
 
     def write_round(self, folder: Path) -> None:
-        """Write every set of weights to `folder/<name>/round_<r>/model`, with the proposer's `files()` beside it
-        (tier_config.json): the layout of Multimodal LLM Self-Play, appendix B. All processes call it."""
+        """Write every set of weights to `folder/<name>/round_<r>/model`, with the proposer's `files()`
+        (tier_config.json), in the layout of Multimodal LLM Self-Play, appendix B. All processes call it."""
         state = self.engine.full_state()
         self._write_bases(folder, state)
         if not self.processes.main:
@@ -150,17 +149,17 @@ class Exports:
 
 @contextmanager
 def _renamed(whole: Path) -> Iterator[Path]:
-    """A folder to write into, which becomes `whole` at the end of the block: it is there whole or not at all."""
+    """Yield a folder to write into, which is renamed to `whole` at the end of the block: complete or absent."""
     staged = whole.with_name(f".{whole.name}.incomplete")
-    for leftover in (staged, whole):  # of a process that died here, or of rounds that were given up
+    for leftover in (staged, whole):  # left by an interrupted process or an abandoned round
         shutil.rmtree(leftover, ignore_errors=True)
     yield staged
     staged.rename(whole)
 
 
 def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: bool) -> str:
-    """The fault of the model in `folder`; "" if it scores tokens as the trained one does, both in float32 on the
-    CPU. `trained`: makes that one."""
+    """Return the fault of the model in `folder`, or "" if its scores equal those of the trained model, both in float32
+    on the CPU. `trained`: returns the trained model."""
     with torch.random.fork_rng(devices=[]):  # PEFT draws an adapter's values before it reads them
         expected = scores(trained())
         try:
@@ -176,21 +175,21 @@ def fault_of(trained: Callable[[], nn.Module], folder: Path, trust_remote_code: 
 
 @torch.no_grad()
 def scores(model: Any) -> torch.Tensor:
-    """(2, 32) log-probs of tokens drawn at random."""
+    """Return (2, 32) log-probs of random tokens."""
     ids_BT = torch.randint(model.get_input_embeddings().num_embeddings, (2, 33), generator=torch.Generator())
     logits = model.eval()(input_ids=ids_BT, attention_mask=torch.ones_like(ids_BT)).logits
     return torch.log_softmax(logits[:, :-1], -1).gather(2, ids_BT[:, 1:, None])[..., 0]
 
 
 def check_saved(checked: Iterable[tuple[Path, str, bool]]) -> None:
-    """ExportError for the exports among them that do not hold their policy."""
+    """Raise ExportError for exports that do not hold their policy."""
     if faults := [f"'{folder}' is kept, but {fault}" for folder, fault, holds in checked if not holds]:
         raise ExportError(f"{'; '.join(faults)}. Do not use it: a checkpoint of the run holds the policy.")
 
 
 def write_cards(run: Path) -> None:
-    """Write the cards of a finished run's roles again, now with its evaluation. `run`: its folder, which holds
-    run.json, and evaluation.json if it was measured."""
+    """Rewrite the cards of a finished run's roles with its evaluation. `run`: folder with run.json, and
+    evaluation.json if it was measured."""
     path = run / "evaluation.json"
     for folder in exported_roles(run):
         described = json_file(run / "run.json", config=dict, domain=dict)
@@ -216,10 +215,10 @@ def card(
     library: str = "transformers",
     **parts: Any,
 ) -> str:
-    """A model card. `made`: how, in a sentence; `rows`: of the table of settings, which is followed by `recorded`, the
-    domain's own account. `base`: the folder or hub id of the weights before training. `prompt`: one that the model
-    knows, a text or a chat; `sampling`: how it is asked. `parts` of model_card.md: `place` of the weights; `results`,
-    a table as text; `said`, a paragraph behind the settings; `moves`: are answers sequences of them? `command`."""
+    """Render a model card. `made`: sentence on the training; `rows`: table of settings; `recorded`: the domain's
+    facts; `base`: folder or hub id of the weights before training; `prompt`: an example, text or chat; `sampling`: its
+    sampling settings; `parts`: variables of model_card.md, such as `place` (of the weights), `results` (a table as
+    text), `moves` and `command`."""
     head = ModelCardData(
         library_name=library,
         pipeline_tag="text-generation",
@@ -239,13 +238,13 @@ def card(
 
 
 def is_hub_id(model: str) -> bool:
-    """Is it the name of a model on the hub, and neither of a folder nor of an embedded one?"""
+    """Return whether `name` is a model on the hub, not a folder or an embedded model."""
     named = re.fullmatch(r"(?!runs/)\w[\w.-]*/[\w.-]+", model) is not None
     return named and embedded_name(model) is None and not Path(model).is_dir()
 
 
 def licence_of(base: str) -> str | None:
-    """What the base model's own card says, if it is on this machine; the embedded models are Apache-2.0."""
+    """Return the license of the base model's card, if it is on this machine; that of embedded models is Apache-2.0."""
     if not base:  # Path("") is the current folder
         return None
     if embedded_name(base) is not None:
@@ -261,7 +260,7 @@ def licence_of(base: str) -> str | None:
 
 
 def example_prompt(domain: Any, kind: str) -> Any:
-    """A prompt of Countdown that a prover or a conjecturer knows; None for other roles and domains."""
+    """Return a Countdown prompt for a prover or a conjecturer, or None for other roles and domains."""
     if not isinstance(domain, CountdownDomain) or kind not in ("prover", "conjecturer"):
         return None
     if kind == "conjecturer":
@@ -271,12 +270,12 @@ def example_prompt(domain: Any, kind: str) -> Any:
 
 
 def settings_of(role: Any, args: Any, domain: Any) -> dict[str, Any]:
-    """Of a role's settings those that its card shows, and how it is asked."""
+    """Return the settings of a role that its card shows, and its sampling settings."""
     return {name: getattr(role, name) for name in _SHOWN} | {"sampling": sampling_of(args, role, role.stops(domain))}
 
 
 def exported_roles(run: Path) -> list[Path]:
-    """The folders of a run's trained roles: those of a joint run, or of the last iteration of each role."""
+    """Return the folders of a run's trained roles: those of a joint run, or of the last iteration of each role."""
     folders = [path.parent for path in sorted(run.glob(f"*/{ROLES_FILE}")) if holds_model(path.parent)]
     if folders:
         return folders
@@ -293,9 +292,9 @@ def role_card(
     place: str | None = None,
     base: str = "",
 ) -> str:
-    """The card of a trained role. `folder`: of its weights; `described`: run.json, or what it is going to hold;
-    `evaluation`: evaluation.json; `place`: where the weights will lie, such as a repository's id (None: `folder`);
-    `base`: what they started from ("": what the run says)."""
+    """Render the card of a trained role. `folder`: its weights; `described`: contents of run.json; `evaluation`: of
+    evaluation.json; `place`: future location of the weights, such as a repository id (None: `folder`); `base`: the
+    weights before training ("": as in the run)."""
     config, recorded = described["config"], described["domain"]
     description = json_file(folder / ROLES_FILE, roles=list) if (folder / ROLES_FILE).exists() else {}
     roles, settings = description.get("roles") or [folder.name], description.get("settings", {})
@@ -337,7 +336,7 @@ def role_card(
 
 
 def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
-    """The table before and after training of those roles, with what it was measured on; "" without one."""
+    """Return the table before and after training of the roles, with the number of problems; "" without one."""
     lines = before_after_table(dict(evaluation)).splitlines()
     shown = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
     if not shown:

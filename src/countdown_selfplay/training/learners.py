@@ -1,5 +1,4 @@
-"""Trained players: objective, loss, kept answers that an objective trains on (`Replay`, objectives/base.py), and
-demonstrations beside a step's own answers."""
+"""Trained players: objective, loss, replay of answers (`Replay`, objectives/base.py), and demonstrations."""
 
 from __future__ import annotations
 
@@ -23,21 +22,18 @@ from .losses import RoleLoss
 from .plan import REFERENCE, Sample, by_answer, equal_steps
 
 Answer = Sequence[Sample]
-"""A kept answer: a row, or the moves of an episode."""
+"""Kept answer: a row, or the moves of an episode."""
 Demonstrations = Callable[[Sequence[object]], Sequence[Sample]]
-"""(key of the seed) -> rows of the answers that are demonstrated in an optimizer step."""
+"""(key of the seed) -> rows of the answers that an optimizer step imitates."""
 
 
 class ReplayQueue:
-    """The selected answers of a role, those of all processes, so that every process holds the same list.
-
-    Without `reuse` and `carry` a round trains on what is kept; of more answers than the role has sampled in the round,
-    on so many of them, drawn without repetition (`all_kept`: on all). With `reuse` a new answer, of which equal ones
-    are kept once, is owed `reuse` / `sequences_per_step` optimizer steps. What is owed is taken in whole steps of
-    `sequences_per_step` answers, drawn with repetition from all that are kept; a remainder, and what a round has no
-    steps left for, waits: each answer is seen `reuse` times on the mean, and a role that solves nothing does not step.
-    With `carry` an answer with credit is in one step and then gone, the oldest first.
-    """
+    """Selected answers of a role over all processes; every process holds the same list. Without `reuse` and `carry` a
+    round trains on the kept answers, at most as many as the role sampled in the round, drawn without repetition
+    (`all_kept`: on all of them). With `reuse` each new distinct answer adds `reuse` / `sequences_per_step` optimizer
+    steps. Whole steps of `sequences_per_step` answers are drawn with repetition from all kept answers, and the
+    remainder waits, so that each answer is seen `reuse` times on average and a role that solves nothing takes no step.
+    With `carry` an answer with credit is used in one step, the oldest first, and then removed."""
 
     def __init__(self, rule: Replay, settings: Role) -> None:
         self.rule, self.sequences = rule, settings.sequences_per_step
@@ -50,13 +46,13 @@ class ReplayQueue:
         self.reference = [settings.beta > 0, settings.temperature]
         self.kept: list[Answer] = []
         self.owed = 0.0
-        """Steps."""
+        """Optimizer steps that are due."""
         self.new = self.dropped = 0
-        """Answers that the last round brought; and those that it dropped and that were in no step."""
+        """Number of answers that the last round added; and of those that it dropped unused."""
 
     def steps(self, samples: Sequence[Sample], round_: int, most: int, key: tuple[object, ...]) -> list[list[Sample]]:
-        """Take in the round's samples; the samples of each of at most `most` optimizer steps, exactly so many where
-        answers buy no steps."""
+        """Add the round's samples; return the samples of each of at most `most` optimizer steps, or of exactly `most`
+        without `reuse` and `carry`."""
         if self.buys_steps:
             new = self._take_in(samples, round_, key)
             bought = len(new) * (self.rule.reuse or 0) / self.sequences
@@ -72,7 +68,7 @@ class ReplayQueue:
         return equal_steps(of_mean_one(numbered(drawn), self.rule.weighted), most, seed_from(*key, "windows", 0))
 
     def _take_in(self, samples: Sequence[Sample], round_: int, key: tuple[object, ...]) -> list[Answer]:
-        """Keep the round's answers; those that are new."""
+        """Keep the round's answers; return the new ones."""
         if self.rule.carry:
             new = [answer for answer in _selected(samples) if any(row.advantage for row in answer)]
             random.Random(repr((*key, "order"))).shuffle(new)
@@ -90,28 +86,28 @@ class ReplayQueue:
         return new
 
     def _step(self, step: int, key: tuple[object, ...]) -> list[Answer]:
-        """The answers of a round's step."""
+        """Return the answers of one step of the round."""
         if not self.rule.carry:
             return random.Random(repr((*key, "step", step))).choices(self.kept, k=self.sequences)
         taken, self.kept = self.kept[: self.sequences], self.kept[self.sequences :]
         return taken
 
     def _retained(self, answers: list[Answer], round_: int) -> list[Answer]:
-        """The newest ones that the rule keeps in round `round_`."""
+        """Return the newest answers that the rule keeps in round `round_`."""
         if self.rule.rounds is not None:
             answers = [answer for answer in answers if round_ - answer[0].round < self.rule.rounds]
         return answers[-self.rule.capacity :]
 
     def logged(self, role: str) -> dict[str, float]:
-        """Metrics of the last round."""
+        """Return the metrics of the last round."""
         numbers: dict[str, float] = {f"{role}/replay_samples": len(self.kept)}
         if self.buys_steps:
             numbers |= {f"{role}/new_answers": self.new, f"{role}/owed_steps": self.owed}
         return numbers | ({f"{role}/dropped_answers": self.dropped} if self.dropped else {})
 
     def state_dict(self) -> dict[str, Any]:
-        """The rows of the kept answers as flat arrays of tokens with their lengths, how many rows each answer has, and
-        the steps that are owed."""
+        """Return the kept answers as flat arrays of tokens with their lengths, rows per answer, and the steps
+        that are due."""
         rows = [row for answer in self.kept for row in answer]
         state: dict[str, Any] = {
             "reference": self.reference,
@@ -130,7 +126,8 @@ class ReplayQueue:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """CheckpointError if the kept reference log-probs are not those that this run's settings give."""
+        """Restore the state. Raises CheckpointError if the kept log-probs are not those that this
+        run's settings need."""
         if state["reference"] != self.reference:
             raise CheckpointError(
                 "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
@@ -156,12 +153,12 @@ def _rows_of(state: Mapping[str, Any]) -> list[Sample]:
 
 
 def numbered(answers: Sequence[Answer]) -> list[Sample]:
-    """The rows of answers that may be of several rounds, or the same one twice: each is a group of its own."""
+    """Return the rows of answers, each a separate group: an answer may be repeated or come from an earlier round."""
     return [replace(row, answer=i, group=i) for i, answer in enumerate(answers) for row in answer]
 
 
 def of_mean_one(samples: list[Sample], weighted: bool) -> list[Sample]:
-    """With advantages whose mean over the samples' tokens is 1, if `weighted`; as they are if none counts."""
+    """Return the samples with advantages whose mean over tokens is 1, if `weighted`."""
     tokens = sum(sample.tokens for sample in samples)
     total = sum(sample.advantage * sample.tokens for sample in samples)
     if not weighted or total <= 0:
@@ -170,8 +167,8 @@ def of_mean_one(samples: list[Sample], weighted: bool) -> list[Sample]:
 
 
 def _selected(samples: Sequence[Sample]) -> list[Answer]:
-    """The answers that the objective selects, without the log-probs of the policies that move and the mark of the
-    round's supervised term, and not as views into the arrays of the round."""
+    """Return copies of the answers that the objective selects, without log-probs of trained policies and without the
+    mark of the round's supervised term."""
     rows = []
     for row in (sample for sample in samples if sample.trained):
         logps = {name: values.copy() for name, values in row.logps.items() if name == REFERENCE}
@@ -180,12 +177,12 @@ def _selected(samples: Sequence[Sample]) -> list[Answer]:
 
 
 def _key(answer: Answer) -> tuple[Any, ...]:
-    """Equal answers to the same prompts are one."""
+    """Return the key by which equal answers to equal prompts are one."""
     return tuple((tuple(row.prompt.tolist()), tuple(row.completion.tolist())) for row in answer)
 
 
 def _distinct(samples: Sequence[Sample], most: int | None, generator: random.Random) -> list[Answer]:
-    """The distinct selected answers, of each group at most `most`."""
+    """Return the distinct selected answers, at most `most` of each group."""
     groups: dict[int, dict[Any, Answer]] = {}
     for answer in _selected(samples):
         groups.setdefault(answer[0].group, {})[_key(answer)] = answer
@@ -200,21 +197,22 @@ def _distinct(samples: Sequence[Sample], most: int | None, generator: random.Ran
 
 @dataclass
 class Learner:
-    """A player that is trained."""
+    """Trained player."""
 
     objective: Objective
     loss: RoleLoss
     replay: ReplayQueue | None = None
     """Kept answers, for an objective that trains on them."""
     episodes: bool = False
-    """Are its answers given in moves?"""
+    """Whether its answers are given in moves."""
     demonstrations: Demonstrations | None = None
 
 
 def learners_of(
     args: JointSelfPlayConfig, domain: Any, roles: Mapping[str, Role], given: Mapping[str, Objective | str] | None
 ) -> dict[str, Learner]:
-    """By role, in the order of `args`. `given`: a user's objectives, which replace those of `args`."""
+    """Return the learners by role, in the order of `args`. `given`: a user's objectives, which replace
+    those of `args`."""
     trained = args.trained_roles
     if given is not None and not isinstance(given, Mapping):
         raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(trained)}.")
@@ -242,7 +240,8 @@ def learners_of(
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """The trained roles whose answers are episodes; ConfigError where one does not fit into a micro-batch."""
+    """Return the trained roles whose answers are episodes. Raises ConfigError if an episode does not
+    fit a micro-batch."""
     if not in_moves(domain):
         return []
     if args.per_device_train_batch_size < domain.most_moves:
@@ -254,7 +253,7 @@ def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
 
 
 def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
-    """By the names of a checkpoint, the parts of learners that may have a state."""
+    """Return the parts of learners that may have a state, by their names in a checkpoint."""
     states: dict[str, object] = {f"objective/{role}": learner.objective for role, learner in learners.items()}
     states |= {f"entropy/{role}": learner.loss.entropy for role, learner in learners.items()}
     return states | {f"replay/{role}": learner.replay for role, learner in learners.items()}
@@ -263,9 +262,9 @@ def states_of(learners: Mapping[str, Learner]) -> dict[str, object]:
 def demonstrations_of(
     role: str, settings: Role, domain: Any, tokenizer: Any, rungs: Sequence[int] | None
 ) -> Demonstrations | None:
-    """Those of a role that `demonstrations_per_step` asks for, over all processes, of problems of `rungs` (None: all):
-    each one row or several moves, alike on all processes. In the supervised term (`sft_coef`) they are an anchor that
-    keeps coverage. ConfigError where the domain makes none."""
+    """Return a role's demonstrations under `demonstrations_per_step`, equal on all processes, for problems of
+    `rungs` (None: all). In the supervised term (`sft_coef`) they preserve coverage. Raises ConfigError if the
+    domain makes none."""
     if not settings.demonstrations_per_step:
         return None
     make: Any = domain.demonstrations
@@ -278,11 +277,11 @@ def demonstrations_of(
     def encoded(n: int, seed: int) -> list[Sample]:
         answers = make(n, seed, tuple(rungs) if rungs else None)
         prompts, texts = zip(*((row["prompt"], text) for answer in answers for row, text in answer), strict=True)
-        numbers = [-1 - i for i, answer in enumerate(answers) for _ in answer]  # those of a round are at least 0
+        numbers = [-1 - i for i, answer in enumerate(answers) for _ in answer]  # those of rounds are at least 0
         return [
             Sample(np.array(prompt), np.array(completion), 0.0, i, i, trained=False, imitated=True)
             for i, (prompt, completion) in zip(numbers, many_ids(tokenizer, prompts, texts), strict=True)
         ]
 
-    encoded(1, 0)  # what cannot be made is said before the run starts
+    encoded(1, 0)  # reports missing demonstrations before the run starts
     return lambda key: encoded(settings.demonstrations_per_step, seed_from(*key, "demonstrations"))

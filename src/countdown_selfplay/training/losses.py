@@ -1,5 +1,4 @@
-"""A role's loss on one micro-batch: the objective, KL to the reference, entropy bonus; and the sums behind its
-metrics."""
+"""Loss of a role on one micro-batch: objective, KL to the reference, entropy bonus; and the sums of its metrics."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ from .plan import Counts, at_least_float32
 
 
 class RoleLoss:
-    """Loss of a role, normalised by the role's own counts in the round, so that the mix of roles does not
-    change a role's effective learning rate."""
+    """Loss of a role, normalised by the role's counts in the round, so that the mix of roles does not change its
+    effective learning rate."""
 
     def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
-        """`most_moves`: of an answer of the role, 1 where it is written at once."""
+        """`most_moves`: largest number of moves of an answer, 1 without moves."""
         self.objective, self.settings, self.most_moves = objective, settings, most_moves
         self.counts = self.measured = Counts()
         step, low, high = settings.entropy_coef_delta, settings.entropy_coef_min, settings.entropy_coef_max
@@ -38,9 +37,8 @@ class RoleLoss:
 
     @property
     def proportional(self) -> bool:
-        """Is the gradient of a sample proportional to its advantage? So it is for the objectives of this package, as
-        long as no KL or entropy term is added; a user's own `loss` need not be so, unless an attribute `proportional`
-        of the objective says it is."""
+        """Return whether a sample's gradient is proportional to its advantage: true for the objectives of this package
+        without KL or entropy term, and for a user's objective with the attribute `proportional`."""
         known = self.objective.proportional
         built_in = type(self.objective).loss.__module__.startswith("countdown_selfplay.objectives.")
         if not (built_in if known is None else known):
@@ -49,8 +47,8 @@ class RoleLoss:
         return not regularised and self.entropy.target is None and self.entropy.value == 0
 
     def normalise_by(self, counts: Counts, measured: Counts) -> None:
-        """Before an optimizer step: what the role trains on in it, and what its passes read of that, which metrics are
-        means over."""
+        """Set the counts that normalise the losses of an optimizer step, and those of the samples that its passes
+        read, over which metrics are means."""
         self.counts, self.measured = counts, measured
 
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -78,7 +76,7 @@ class RoleLoss:
         for name, value in sums.items():
             self._add(name, value / (read.sequences or 1.0))
         if "ref_per_token_logps" in batch:
-            # Beside the mask stands padding, whose log-prob may be so low that e to its difference is infinite.
+            # Outside the mask is padding, whose log-prob may be so low that exp of a difference is infinite.
             reference_BT = torch.where(inputs.mask_BT.bool(), batch["ref_per_token_logps"], logps.detach())
             if self.settings.kl_in == "loss":
                 kl_BT = KL_ESTIMATORS[self.settings.kl_estimator](logps, reference_BT)
@@ -98,20 +96,20 @@ class RoleLoss:
 
     @property
     def imitates(self) -> bool:
-        """Does it train on kept samples? Token accuracy is logged of those."""
+        """Return whether the role trains on kept samples, whose token accuracy is logged."""
         return self.objective.replay is not None
 
     def count_accuracy(self, top1_BT: torch.Tensor, batch: dict[str, torch.Tensor]) -> None:
-        """Add a micro-batch's share of the tokens that are the likeliest ones."""
+        """Add a micro-batch's share of the tokens whose prediction is right."""
         right = (top1_BT.to(batch["completion_mask"].device) * batch["completion_mask"]).sum()
         self._add("token_accuracy", right / (self.measured.tokens or 1.0))
 
     def _sampled(
         self, logps: torch.Tensor, batch: dict[str, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """(B, T) log-probs of the policy that sampled, and the weight that corrects for a sampler other than the
-        trained model if the objective takes it apart. Where a round is one step, the current log-probs are those of
-        the sampling time, and an engine's mismatch costs no second pass; with several they were kept."""
+        """Return log-probs of the sampling policy (B, T), and a weight that corrects for a sampler other
+        than the trained model, if the objective uses it. If a round is one step, the current log-probs are
+        those of sampling."""
         settings, sampler = self.settings, batch.get("sampling_per_token_logps")
         trained = batch.get("old_per_token_logps")
         if sampler is None:
@@ -129,8 +127,8 @@ class RoleLoss:
     def _mismatch(
         self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor, sequence_B: torch.Tensor | None
     ) -> None:
-        """Raw difference of the two engines on the tokens that are trained on; what the sampler did not score is left
-        out and counted."""
+        """Return the difference of log-probs of the two engines on trained tokens; tokens without the sampler's
+        log-prob are left out and counted."""
         unscored = torch.isnan(sampler).to(mask.dtype) * mask
         self._add("sampler_unscored", unscored.sum() / (self.measured.tokens or 1.0))
         gap = torch.nan_to_num((trained - sampler) * mask, nan=0.0)
@@ -146,23 +144,24 @@ class RoleLoss:
         self._sums[name] = self._sums[name] + value if name in self._sums else value
 
     def pop_sums(self) -> dict[str, torch.Tensor]:
-        """Metrics of the round on this process (each its share of the round's mean), and a clean slate."""
+        """Return the metrics of the round on this process, each a share of the round's mean, and reset them."""
         sums, self._sums = self._sums, {}
         return sums
 
     def pop_maxima(self) -> dict[str, torch.Tensor]:
-        """Largest values of the round on this process."""
+        """Return the largest values of the round on this process, and reset them."""
         maxima, self._maxima = self._maxima, {}
         return maxima
 
 
 def _wide(value: torch.Tensor) -> torch.Tensor:
-    """A metric is summed over many micro-batches in float64, which Apple's GPUs lack."""
+    """Return the tensor in float64 for sums over many micro-batches, or in float32 on Apple's GPUs,
+    which lack float64."""
     return value.float() if value.device.type == "mps" else value.double()
 
 
 def _behavior(logps: torch.Tensor, sampled: torch.Tensor | None) -> torch.Tensor:
-    """Log-probs under the policy that sampled: `sampled`, or the current ones if there are none."""
+    """Return log-probs under the sampling policy: `sampled`, or the current ones if that is None."""
     current = logps.detach()
     # A sampler that could not score a token gives NaN there: that token gets ratio 1, no correction.
     return current if sampled is None else torch.where(torch.isnan(sampled), current, sampled)

@@ -1,5 +1,4 @@
-"""Parts of a run, named in the configuration or passed as objects, and checked: game, guards, the prover's rewards,
-prompts."""
+"""Parts of a run, named in the configuration or passed as objects: game, guards, prover rewards, tokenizer."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ logger = logging.getLogger(__name__)
 
 
 def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> JointSelfPlayConfig:
-    """`args` for the roles that a game passed as an object has; with an adapter, policy_sharing=full becomes lora."""
+    """Return `args` for the roles of a game that was passed as an object; with an adapter,
+    policy_sharing=full becomes lora."""
     if peft_config is not None and args.policy_sharing == "full":
         args = copy.copy(args)
         args.policy_sharing = "lora"
@@ -58,9 +58,8 @@ def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> Joint
 def game_of(
     args: JointSelfPlayConfig, domain: Any, conjecturer_reward: ConjecturerReward | str | None, game: Any = None
 ) -> Game:
-    """The game that was passed, or the one that `args` names; it and its proposer fit the domain. conjecturer_reward:
-    the user's callable, or a name, instead of the one in `args`. Its state, with that of its proposer and guide, can
-    be saved."""
+    """Return the game that was passed, or that `args` names, after checks: it and its proposer support the domain, and
+    their state can be saved. `conjecturer_reward`: a callable, or a name, in place of that in `args`."""
     entry = game_class(str(args.game)) if game is None else game
     if game is None and entry.from_config is not None:
         reward = None if conjecturer_reward is None else conjecturer_reward_of(args, conjecturer_reward)
@@ -87,7 +86,7 @@ def game_of(
 
 
 def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | str) -> ConjecturerReward:
-    """The user's callable, or the reward that is named."""
+    """Return the user's callable, or the named reward."""
     if isinstance(given, str):
         return make_conjecturer_reward(given or args.conjecturer_reward, {} if given else args.reward_arguments)
     if not callable(given):
@@ -102,21 +101,21 @@ def conjecturer_reward_of(args: JointSelfPlayConfig, given: ConjecturerReward | 
 def declared_metrics(
     game: Game, players: Mapping[str, Sequence[str]], cures: Mapping[str, str] = MappingProxyType({})
 ) -> list[Metric]:
-    """The frame's and the game's, with those of its proposer and guide, one per player; of two of one name the last.
-    `players`: kind -> its players. `cures`: the domain's."""
+    """Return the metrics of trainer, game, proposer and guide, one per player; the last of equal names wins.
+    `players`: role -> its players. `cures`: the domain's."""
     metrics_written: list[Metric] = []
     for what, part in (("game", game), ("proposer", game.proposer), ("guide", game.guide)):
         declared = () if part is None else part.metrics
         if not isinstance(declared, list | tuple) or not all(isinstance(metric, Metric) for metric in declared):
             raise ConfigError(f"`metrics` of the {what} ({declared!r}) must be a list of Metric(name, help, ...).")
         metrics_written += [replace(metric, cure=cures.get(metric.name, metric.cure)) for metric in declared]
-    # What no player wrote is logged as of `proposer`.
+    # Metrics of proposals without a player have the name `proposer`.
     written = {kind: list(names) or ["proposer"] for kind, names in players.items()}
     metrics = [*for_players(FRAME_METRICS, players), *for_players(metrics_written, written)]
     return list({metric.name: metric for metric in metrics}.values())
 
 
-_BOUNDS = (  # threshold, end of the name of the metrics that it is for, which end of their range
+_BOUNDS = (  # (threshold, suffix of its metrics, which end of their range)
     ("guard_min_parseable_rate", "/parseable_rate", 0),
     ("guard_min_solve_rate", "round/solve_rate_mean", 0),
     ("guard_max_solve_rate", "round/solve_rate_mean", 1),
@@ -125,8 +124,8 @@ _BOUNDS = (  # threshold, end of the name of the metrics that it is for, which e
 
 
 def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGuard:
-    """The collapse guard over the declared metrics. A threshold that is not at its default wins over the declaration,
-    and the range of a metric in `guard_trips` over both."""
+    """Return the collapse guard over the declared metrics. A threshold that is not at its default overrides the
+    declaration, and a range in `guard_trips` overrides both."""
     declared, trips = list(metrics), dict[str, Range]()
     usual = GuardFields()
     for name, end, side in _BOUNDS:
@@ -155,7 +154,7 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
 
 
 def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
-    """The guard of the conjecturers alone, under guard_scope=conjecturer."""
+    """Return the guard of the conjecturers alone, under guard_scope=conjecturer."""
     players = args.players_of("conjecturer")
     if not args.guard or args.guard_scope == "run" or not players:
         return None
@@ -163,9 +162,8 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
 
 
 def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
-    """`given`, or for None the default rewards. ConfigError unless each is a function, an id or a model and has a
-    weight, if weights are set; and for charges beside rewards that are passed: they belong to the default ones, and
-    would be skipped."""
+    """Return the reward functions `given`, or the default ones. Raises ConfigError unless each is a function, an id or
+    a model, weights match in number, and no penalty of the default rewards is set for passed ones."""
     functions = given if isinstance(given, list | tuple) else [given]
     for function in functions:
         refuse_class("reward_funcs", function)
@@ -192,10 +190,9 @@ def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
 
 
 def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer: Any) -> Any:
-    """The tokenizer with which the run renders its prompts (asking.py). ConfigError for a chat prompt of a model that
-    knows no chats and for a stop string that its tokenizer cannot write, with which the first round would fail, for
-    two kinds of prompt in TRL's table of completions, whose prompt column has one type, and for a micro-batch whose
-    tokens do not hold a prompt and its completion."""
+    """Return the tokenizer that renders the run's prompts (asking.py). Raises ConfigError for a chat prompt without a
+    chat template, an unknown stop string, mixed types of prompts (TRL's table has one), and a micro-batch too small
+    for a prompt and its completion."""
     description = domain.to_dict()
     examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chats = [
@@ -231,7 +228,7 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
             "`log_completions` (True) cannot hold one role's chats and the other's texts in one table; "
             "leave it unset: samples.jsonl in the run folder holds examples of both."
         )
-    critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide is asked once
+    critics = {*args.configured_kinds} - {*FLAT, "guide"}  # a guide samples once
     prompts = example_prompts(domain, examples, dialogues=bool(critics))
     made = ready(tokenizer, prompts, args.chat_template_kwargs)
     tokens = {kind: len(prompt_ids(made, row["prompt"])) for kind, row in examples.items()}
@@ -240,8 +237,7 @@ def ready_tokenizer(args: JointSelfPlayConfig, domain: Any, rows: Any, tokenizer
 
 
 def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> None:
-    """ConfigError if a token that a round writes has no row in the embeddings of a role's model: those of prompts, the
-    one that pads, those that end."""
+    """Raise ConfigError if a token of prompts, padding or ends has no row in the embeddings of a role's model."""
     prompts = [row["prompt"] for row in example_rows(domain, bool(args.players_of("conjecturer")), rows).values()]
     used = {i for prompt in prompts for i in prompt_ids(tokenizer, prompt)}
     named = [i for i in (tokenizer.pad_token_id, tokenizer.eos_token_id) if i is not None]
@@ -258,7 +254,7 @@ def check_ids(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: Polic
 
 
 def warn_of_lost_steps(policies: PolicySet, learning_rate: float) -> None:
-    """One warning if a step of Adam, about a learning rate long, rounds to nothing for most weights in bfloat16."""
+    """Warn once if a step of Adam, about a learning rate long, rounds to 0 for most weights in bfloat16."""
     kept = whole = 0
     for name in policies.weight_names:
         for _, weight in policies.named_parameters(name):
@@ -276,7 +272,8 @@ def warn_of_lost_steps(policies: PolicySet, learning_rate: float) -> None:
 
 
 def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
-    """Tokens that end a completion of any role; evaluation stops at them too. The end of a chat turn is among them."""
+    """Return the tokens that end a completion of any role, including the end of a chat turn. Evaluation
+    uses them too."""
     examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chat = any(isinstance(row["prompt"], list) for row in examples.values())
     ids: list[int] = []

@@ -1,5 +1,5 @@
-"""Samples, the tensors of a micro-batch of them, and the optimizer steps of a round: which samples each trains on, and
-the passes of every process. Pure: all processes hold the samples of all of them, and each makes the same plan."""
+"""Samples, micro-batch tensors, and the plan of a round's optimizer steps. Pure: all processes hold all samples and
+compute the same plan."""
 
 from __future__ import annotations
 
@@ -18,57 +18,57 @@ from ..contract.round import Rollout, Turn
 
 REFERENCE = "ref_per_token_logps"
 LOGPS = ("old_per_token_logps", "sampling_per_token_logps", REFERENCE)
-"""Columns of TRL with a log-prob for each completion token."""
+"""TRL's columns with a log-prob for each completion token."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A prompt and what was written after it: an answer, or one move of an episode."""
+    """A prompt and its completion: an answer, or one move of an episode."""
 
     prompt: np.ndarray
     """Ids, without padding."""
     completion: np.ndarray
-    """Ids, with the end token; none where the sample is masked out."""
+    """Ids, with the end token; empty if the sample is masked out."""
     advantage: float = 0.0
     group: int = 0
-    """Equal for the samples that shared a baseline."""
+    """Equal for samples that share a baseline."""
     answer: int = 0
     """Equal for the moves of an episode."""
     trained: bool = True
-    """Does the objective select it?"""
+    """Whether the objective selects it."""
     imitated: bool = False
-    """Is it in the supervised term?"""
+    """Whether it is in the supervised term."""
     logps: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """By their names in TRL, one for each completion token."""
+    """TRL's name -> one log-prob per completion token."""
     round: int = 0
-    """In which it was written."""
+    """Round in which it was written."""
 
     @property
     def tokens(self) -> int:
-        """Of the completion."""
+        """Number of completion tokens."""
         return len(self.completion)
 
     @property
     def length(self) -> int:
-        """Tokens of prompt and completion."""
+        """Number of tokens of prompt and completion."""
         return len(self.prompt) + len(self.completion)
 
     @property
     def credited(self) -> bool:
-        """Does a step learn from it, by its advantage or by the supervised term?"""
+        """Whether a step learns from it, by its advantage or by the supervised term."""
         return self.imitated or (self.trained and self.advantage != 0)
 
 
 def samples_of(turns: Iterable[Turn], round_: int, first: int = 0) -> list[Sample]:
-    """The samples of a player's turns on this process. `first`: the least number of their groups and answers, which
-    tells them from those of other processes."""
+    """Return the samples of a player's turns on this process. `first`: the lowest number of their groups and answers,
+    which makes the numbers unique over processes."""
     samples: list[Sample] = []
     for turn in turns:
         count = turn.advantages_B.size(0)
         selected = [True] * count if turn.selected_B is None else turn.selected_B.tolist()
         imitated = [False] * count if turn.imitated_B is None else turn.imitated_B.tolist()
         credit, parts = turn.advantages_B.tolist(), [(turn.rollout, list(range(count)))]
-        if isinstance(turn.rollout, Episodes):  # the moves of an episode side by side, in their order
+        if isinstance(turn.rollout, Episodes):  # moves of an episode are adjacent and in order
             parts = list(zip(turn.rollout.moves, turn.rollout.episode_of, strict=True))
         rows: list[list[Sample]] = [[] for _ in range(count)]
         for rollout, answers in parts:
@@ -83,8 +83,7 @@ def samples_of(turns: Iterable[Turn], round_: int, first: int = 0) -> list[Sampl
 
 
 def _tokens(rollout: Rollout) -> list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]]:
-    """Prompt, completion and log-probs of each row, without their padding: prompts' on the left, others' on the
-    right."""
+    """Return prompt, completion and log-probs of each row, without padding (prompts: left; others: right)."""
     if not rollout.texts:
         return []
     tensors = rollout.tensors
@@ -99,12 +98,12 @@ def _tokens(rollout: Rollout) -> list[tuple[np.ndarray, np.ndarray, dict[str, np
 
 
 def at_least_float32(values: torch.Tensor) -> torch.Tensor:
-    """Sums over a completion and counts of tokens do not fit into 16 bits, which NumPy lacks in part."""
+    """Convert 16-bit floats to float32: sums and token counts exceed them, and NumPy lacks bfloat16."""
     return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
 
 def by_answer(samples: Iterable[Sample]) -> list[list[Sample]]:
-    """The rows of each answer, in the order of their first ones."""
+    """Return the rows of each answer, in order of first occurrence."""
     answers: dict[int, list[Sample]] = {}
     for sample in samples:
         answers.setdefault(sample.answer, []).append(sample)
@@ -116,9 +115,9 @@ def collate(
     device: torch.device | str = "cpu",
     group_tokens: Mapping[int, int] = MappingProxyType({}),
 ) -> dict[str, torch.Tensor]:
-    """A micro-batch: B rows, prompts padded on the left and completions on the right to the longest one, with TRL's
-    names. `completion_mask` is 1 on trained tokens, `sft_mask` (if a row is imitated) on those of the supervised term;
-    `group_tokens` (B) and `sequence` (B, if an answer has several rows) as in LossInputs. group_tokens: by group."""
+    """Build a micro-batch of B rows with TRL's names; prompts are padded on the left, completions on the right.
+    `completion_mask` is 1 on trained tokens, `sft_mask` (if a row is imitated) on those of the supervised term;
+    `group_tokens` (B) and `sequence` (B, if an answer has several rows) are as in LossInputs."""
     width, length = max(len(s.prompt) for s in samples), max(1, *(s.tokens for s in samples))
     left, right = (len(samples), width), (len(samples), length)
     arrays = {name: np.zeros(left, np.int64) for name in ("prompt_ids", "prompt_mask")}
@@ -139,7 +138,7 @@ def collate(
         for name in LOGPS:
             if name in sample.logps:
                 arrays[name][i, :end] = sample.logps[name]
-            elif name in arrays and name != REFERENCE:  # no policy sampled it: NaN stands for the current log-prob
+            elif name in arrays and name != REFERENCE:  # no policy sampled it: NaN means the current log-prob
                 arrays[name][i] = np.nan
     batch = {name: torch.from_numpy(array) for name, array in arrays.items()}
     batch["advantages"] = torch.tensor([s.advantage for s in samples], dtype=torch.float32)
@@ -150,16 +149,16 @@ def collate(
 
 
 BLANK = Sample(np.zeros(1, np.int64), np.zeros(1, np.int64), trained=False)
-"""A row of weight 0, for a process that must run a pass and has nothing to train on."""
+"""Row of weight 0, for a process that must run a pass without a sample."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a role's samples of an optimizer step hold, over all processes / processes: a loss divides its sums by one
-    of them."""
+    """Counts of a role's samples in an optimizer step, over all processes and divided by their number; losses divide
+    their sums by one of them."""
 
     sequences: float = 1.0
-    """Answers that are trained on; an episode is one."""
+    """Trained answers; an episode is one."""
     tokens: float = 1.0
     groups: float = 1.0
     sft_tokens: float = 1.0
@@ -174,7 +173,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Pass:
-    """A micro-batch: rows of one player, or with mixed adapters of several, which share a forward pass."""
+    """Micro-batch of one player, or with mixed adapters of several that share a forward pass."""
 
     parts: tuple[tuple[str, Sequence[Sample]], ...]
     graph: bool = True
@@ -187,26 +186,26 @@ class Pass:
 
 @dataclass(frozen=True)
 class Step:
-    """An optimizer step on this process."""
+    """Optimizer step on this process."""
 
     passes: Sequence[Pass]
     counts: Mapping[str, Counts]
-    """By role, what its losses are normalised by."""
+    """Role -> counts that normalise its losses."""
     measured: Mapping[str, Counts]
-    """By role, of the samples that a pass reads, what its metrics are normalised by."""
+    """Role -> counts that normalise its metrics, of the samples that a pass reads."""
     group_tokens: Mapping[str, Mapping[int, int]]
-    """By role and group, the trained tokens."""
+    """Role -> group -> number of trained tokens."""
     signalless: frozenset[str] = frozenset()
-    """Roles none of whose samples has a credit."""
+    """Roles without a sample with credit."""
     through: frozenset[str] = frozenset()
-    """Roles that have taken all their steps of the round before this one."""
+    """Roles that have taken all their steps of the round."""
     still: frozenset[str] = frozenset()
-    """Roles none of whose samples has a gradient."""
+    """Roles without a sample with a gradient."""
 
 
 def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[Sample]]:
-    """`steps` parts whose numbers of answers differ by one at most, in an order that `seed` draws; whole groups, where
-    they have one size that divides a part."""
+    """Split answers into `steps` parts whose sizes differ by at most one, in an order drawn from `seed`; groups stay
+    whole if they have one size that divides a part."""
     if steps == 1:
         return [list(samples)]
     answers = by_answer(samples)
@@ -215,9 +214,9 @@ def equal_steps(samples: Sequence[Sample], steps: int, seed: int) -> list[list[S
 
 
 def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> list[list[Sample]]:
-    """Steps of `size` answers with credit each but the last, in an order that `seed` draws; those without credit are
-    in none: the number of a round's steps follows the data (SGS, appendix C.1). More than `most` x `size` answers:
-    steps grow alike."""
+    """Split answers with credit into steps of `size`, in an order drawn from `seed`; the last may be smaller. Answers
+    without credit are left out, so that the number of steps follows the data (SGS, appendix C.1). Above `most` x
+    `size` answers the steps grow equally."""
     answers = by_answer(sample for sample in samples if sample.credited)
     size = max(size, -(-len(answers) // most))
     units = _units(answers, size)
@@ -226,14 +225,15 @@ def filled_steps(samples: Sequence[Sample], size: int, most: int, seed: int) -> 
 
 
 def _drawn(units: Sequence[Sequence[Sample]], ends: Sequence[int], seed: int) -> list[list[Sample]]:
-    """The parts of the units, in an order that `seed` draws, between one end and the next."""
+    """Split the units at `ends`, in an order drawn from `seed`."""
     order = list(range(len(units)))
     random.Random(seed).shuffle(order)
     return [[sample for i in sorted(order[a:b]) for sample in units[i]] for a, b in pairwise(ends)]
 
 
 def _units(answers: Sequence[Sequence[Sample]], size: int) -> list[list[Sample]]:
-    """What stays in one step: a group, if all have one size that divides `size` answers, else an answer."""
+    """Return the units that stay in one step: groups, if all have one size that divides `size`
+    answers, else answers."""
     groups: dict[int, list[Sequence[Sample]]] = {}
     for answer in answers:
         groups.setdefault(answer[0].group, []).append(answer)
@@ -245,21 +245,21 @@ def _units(answers: Sequence[Sequence[Sample]], size: int) -> list[list[Sample]]
 
 @dataclass(frozen=True)
 class Room:
-    """What fits into a pass, and who runs passes."""
+    """Capacity of a pass, and the distribution of passes over processes."""
 
     rows: int
-    """At most."""
+    """Largest number of rows."""
     tokens: int = 0
-    """At most, of prompts and completions with their padding; 0: no bound."""
+    """Largest number of tokens of prompts and completions with padding; 0: unbounded."""
     by_prompt: bool = False
-    """Rows of a group stay together, so that passes share their prompts."""
+    """Whether rows of a group stay together, so that passes share their prompts."""
     world: int = 1
     in_step: bool = False
-    """All processes run equally many passes of each role, and at least one (DeepSpeed, FSDP2)."""
+    """Whether all processes run the same number of passes of each role, at least one (DeepSpeed, FSDP2)."""
 
     def cut(self, samples: Sequence[Sample]) -> list[list[Sample]]:
-        """Micro-batches of whole answers, longest first: rows of like length share a pass, and a round that does not
-        fit in memory fails at its first one."""
+        """Split samples into micro-batches of whole answers, the longest first: rows of a pass have similar lengths,
+        and a round that exceeds memory fails at its first pass."""
         answers, rows = by_answer(samples), self.rows
         episodes = len(answers) < len(samples)
 
@@ -269,14 +269,14 @@ class Room:
         def part(answer: Sequence[Sample]) -> tuple[int, bool]:
             return answer[0].group, answer[0].advantage != 0
 
-        if self.by_prompt:  # with the longest of a group come its others, those with credit apart
+        if self.by_prompt:  # a group's other samples follow its longest one; those with credit are separate
             longest = Counter[tuple[int, bool]]()
             for answer in answers:
                 longest[part(answer)] = max(longest[part(answer)], length(answer))
             answers.sort(key=lambda answer: (longest[part(answer)], part(answer)), reverse=True)
         else:
             answers.sort(key=length, reverse=True)
-        if self.world > 1 and samples:  # as many micro-batches for each process, or one more
+        if self.world > 1 and samples:  # the same number of micro-batches for each process, or one more
             passes = -(-len(samples) // (rows * self.world)) * self.world
             rows = -(-len(samples) // passes)
         parts: list[list[Sample]] = []
@@ -293,7 +293,7 @@ class Room:
         return len(samples) * width <= self.tokens
 
     def deal(self, passes: Mapping[str, Sequence[Pass]]) -> list[list[Pass]]:
-        """The passes of each process, role by role."""
+        """Return the passes of each process, role by role."""
         by_process: list[list[Pass]] = [[] for _ in range(self.world)]
         for role, role_passes in passes.items():
             most = max(-(-len(role_passes) // self.world), 1)
@@ -301,14 +301,14 @@ class Room:
                 mine = list(role_passes[rank :: self.world])
                 dealt += mine + [Pass(((role, [BLANK]),))] * (most - len(mine) if self.in_step else 0)
         first = next((p.role for role_passes in passes.values() for p in role_passes if p.graph), None)
-        for dealt in by_process:  # gradients are exchanged in a backward pass
+        for dealt in by_process:  # a backward pass exchanges gradients
             if first is not None and not any(p.graph for p in dealt):
                 dealt.append(Pass(((first, [BLANK]),)))
         return by_process
 
 
 def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
-    """Trained tokens of each group in a step."""
+    """Return the number of trained tokens of each group in a step."""
     lengths = Counter[int]()
     for sample in samples:
         lengths[sample.group] += sample.tokens if sample.trained else 0
@@ -316,7 +316,8 @@ def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
 
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
-    """One pass for the first micro-batch of every player, one for the second, and so on (mixed adapters)."""
+    """Combine the first micro-batches of all players into one pass, then the second ones, and so
+    on (mixed adapters)."""
     by_role: dict[tuple[str, bool], list[Pass]] = {}
     for one in passes:
         by_role.setdefault((one.role, one.graph), []).append(one)
@@ -335,19 +336,19 @@ def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
 
 @dataclass(frozen=True)
 class Planner:
-    """Makes the steps of this process (`rank`)."""
+    """Planner of the optimizer steps of process `rank`."""
 
     room: Room
     rank: int
     sharing: Mapping[str, frozenset[str]]
-    """Trained role -> those that play its weights, itself included."""
+    """Trained role -> players that use its weights, including itself."""
     proportional: Callable[[str], bool]
-    """Is the gradient of a role's sample proportional to its advantage?"""
+    """Role -> whether a sample's gradient is proportional to its advantage."""
     episodes: frozenset[str]
-    """Roles whose answers are given in moves: those without credit are not even measured."""
+    """Roles whose answers are given in moves; those without credit are not measured."""
     drop_signalless: bool
     mixes: bool = False
-    """Do players share passes (mixed adapters)?"""
+    """Whether players share passes (mixed adapters)."""
 
     def step(
         self,
@@ -355,7 +356,8 @@ class Planner:
         beside: Mapping[str, Sequence[Sample]] = MappingProxyType({}),
         through: frozenset[str] = frozenset(),
     ) -> Step:
-        """samples: of all processes, by role. beside: demonstrations, which are no signal. through: as in Step."""
+        """Plan one optimizer step. samples: of all processes, by role. beside: demonstrations, which are not a signal.
+        through: as in Step."""
         signalless = frozenset(
             role for role, role_samples in samples.items() if not any(sample.credited for sample in role_samples)
         )
@@ -368,7 +370,7 @@ class Planner:
             measured[role] = Counts.of([*live, *idle], self.room.world)
             if not live:
                 still.add(role)
-            if self.room.in_step:  # a pass without a graph would be one of its process alone
+            if self.room.in_step:  # a pass without a graph would run on this process alone
                 live, idle = [*live, *idle], []
             passes[role] = [Pass(((role, rows),)) for rows in self.room.cut(live)]
             passes[role] += [Pass(((role, rows),), graph=False) for rows in self.room.cut(idle)]
@@ -377,13 +379,13 @@ class Planner:
         return Step(mine, counts, measured, of_groups, signalless, through, frozenset(still))
 
     def _read(self, role: str, samples: list[Sample], held: bool) -> tuple[list[Sample], list[Sample]]:
-        """The samples whose passes have a gradient, and those that are measured alone."""
+        """Return the samples whose passes have a gradient, and those that are only measured."""
         proportional = self.proportional(role)
         if proportional and role in self.episodes:
             samples = [sample for sample in samples if sample.credited]
         if not (held or proportional):
             return samples, []
         live = [sample for sample in samples if sample.credited and not held]
-        if not (live or self.drop_signalless):  # a gradient of 0, after which momentum and weight decay act
+        if not (live or self.drop_signalless):  # a gradient of 0 still lets momentum and weight decay act
             return samples[:1], samples[1:]
         return live, [sample for sample in samples if held or not sample.credited]

@@ -1,4 +1,4 @@
-"""How far a player's update moves along the gradient of its own answers (learning progress)."""
+"""Learning progress: how far a player's update moves along the gradient of its own answers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..rewards.learning_progress import needs_progress
 from .rollouts import Rollouts, sampling_as
 
 SHARE = 0.1
-"""Of a movement, that the difference is taken over in both directions: small enough for a derivative (the error falls
-with its square), large enough for float32."""
+"""Share of a movement that a central difference uses: small enough for a derivative (the error is quadratic in it),
+large enough for float32."""
 
 Movement = list[tuple[torch.Tensor, torch.Tensor]]
-"""(weights, what they move by)."""
+"""(weight, its movement) pairs."""
 
 
 @torch.no_grad()
 def progress_along(rollouts: Rollouts, rollout: Rollout) -> torch.Tensor | None:
-    """(B) <grad log pi(answer), u> of the right answers, NaN for the others; u: `movement` of the player. None before
-    its first optimizer step. Weights are bit for bit what they were. Of episodes, the sum over moves."""
+    """Return <grad log pi(answer), u> of right answers, (B), NaN for others; u is the player's `movement`. None before
+    its first optimizer step. Weights are restored bit for bit. For episodes, the sum over moves."""
     role, right_B = rollout.role, rollout.correct_B
     moved = movement(bare(rollouts.trl.optimizer), rollouts.engine.policies, role)
     if not moved or right_B is None:
@@ -57,8 +57,8 @@ def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved
 
 
 def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object) -> None:
-    """ConfigError for a reward of progress whose players' models draw dropout: what it reads is the difference of two
-    passes, which differ without any movement."""
+    """Raise ConfigError for a progress reward on models with dropout: the difference of two passes must not
+    depend on it."""
     if not needs_progress(reward):
         return
     for role in roles:
@@ -71,9 +71,9 @@ def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object
 
 
 def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
-    """The step that Adam's moments of a player's weights call for: -lr m / (sqrt(v) + eps), both corrected for their
-    start, without weight decay; [] before its first step. A checkpoint holds the moments: a resumed run moves alike.
-    GameError for an optimizer without them."""
+    """Return the step that Adam's moments imply for a player's weights: -lr m / (sqrt(v) + eps), bias-corrected,
+    without weight decay; [] before its first step. Checkpoints hold the moments, so that a resumed run computes the
+    same. Raises GameError for an optimizer without them."""
     moves: Movement = []
     trained = {id(parameter) for _, parameter in policies.named_parameters(policies.weights_of[role])}
     for group in optimizer.param_groups:
@@ -96,7 +96,7 @@ def movement(optimizer: Any, policies: PolicySet, role: str) -> Movement:
 
 @contextmanager
 def shifted(moved: Movement, share: float) -> Iterator[None]:
-    """Inside the block the weights have moved by `share` of the movement."""
+    """Shift the weights by `share` of the movement inside the block."""
     kept = [weights.clone() for weights, _ in moved]
     for weights, step in moved:
         weights.add_(step, alpha=share)

@@ -1,4 +1,4 @@
-"""Training from a checkpoint: a resume, the guard's rollbacks, which are resumes, and the last words of a run."""
+"""Training from a checkpoint: resumes, and the guard's rollbacks."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .run_lock import run_lock
 logger = logging.getLogger(__name__)
 
 _DONE_BY_US = {"max_grad_norm": 0.0, "save_total_limit": None, "load_best_model_at_end": False}
-"""Hidden from the stock loop: max_grad_norm, for it would clip all roles together and RoundEnd clips each at its own
-(rule 7 of the design); save_total_limit, for at 1 it deletes at the end all but the best checkpoint, the newest
-healthy one too; load_best_model_at_end, for it would read a single adapter."""
+"""Settings that are hidden from the stock loop: max_grad_norm, because it would clip all roles together;
+save_total_limit, because at 1 it deletes at the end all but the best checkpoint; load_best_model_at_end, because it
+would read a single adapter."""
 
 
 class Training:
-    """The stock Trainer's loop, played again from a checkpoint where the guard trips."""
+    """Loop around the stock Trainer's, which restarts it from a checkpoint when the guard trips."""
 
     def __init__(self, trl: Any) -> None:
         """`trl`: the JointConjecturerProverTrainer."""
@@ -41,9 +41,8 @@ class Training:
     def train(
         self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any
     ) -> Any:
-        """Train; on a trip of the guard go back to the last healthy checkpoint and go on, at most guard_max_rollbacks
-        times. The attempt counter is part of every sampling seed, or the same samples would lead to the same
-        collapse."""
+        """Train. When the guard trips, resume from the last healthy checkpoint, at most guard_max_rollbacks times. The
+        attempt is part of every sampling seed, so that the samples differ."""
         trl, store, args, together = self.trl, self.store, self.args, self.processes.together
         output = store.output
         with run_lock(output), trl.termination.listening():
@@ -58,7 +57,7 @@ class Training:
                 return self._already_done(folder, step, rounds)
             if folder is None or folder.parent.resolve() != output.resolve():
                 aside = together(lambda: set_run_aside(output))
-                if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
+                if folder is not None and aside is not None and not folder.exists():  # it is in abandoned-<n>
                     start = folder = aside / folder.resolve().relative_to(output.resolve())
             run_arguments = (args, trl.domain, trl.guard.metrics, folder, step, store.changed)
             together(lambda: describe_run(*run_arguments))
@@ -66,7 +65,7 @@ class Training:
                 while True:
                     if folder is not None:
                         self.go_back(folder)
-                    trl.book.clear()  # of what neither the Trainer nor a checkpoint restores
+                    trl.book.clear()  # values that neither the Trainer nor a checkpoint restores
                     try:
                         with swapped(args, _DONE_BY_US):
                             done = stock_train(None if folder is None else str(folder), *arguments, **keywords)
@@ -77,14 +76,14 @@ class Training:
                         store.load(folder)
 
     def go_back(self, folder: Path) -> None:
-        """Bring the output folder to the step of `folder`, and the counts of attempts and generations up to date."""
+        """Restore the output folder to the step of `folder`, and update attempts and generated samples."""
         for record in self.processes.together(lambda: bring(self.store.output, step_in(folder))):
             self.frame.attempt = max(self.frame.attempt, record["attempt"])
             self.frame.keep_spent(record["spent"])
 
     def _after_trip(self, rollback: Rollback, start: Path | None) -> Path:
-        """Write the rollback down; the checkpoint to go back to: the newest healthy one of this run, or the one
-        elsewhere that it started from."""
+        """Record the rollback; return the checkpoint to resume: the newest healthy one of this run, or the external
+        one from which it started."""
         args, processes, frame = self.args, self.processes, self.frame
         close_bars(self.trl.callback_handler.callbacks)
         seen = f"The curriculum collapsed at round {frame.rounds}: {rollback.trip}"
@@ -113,11 +112,11 @@ class Training:
             "step": rollback.step,
             "trip": str(rollback.trip),
             "to": name,
-            "attempt": frame.attempt + 1,  # not the rollback's number: a start elsewhere brings its own
+            "attempt": frame.attempt + 1,  # not the rollback's number: an external checkpoint has its own
             "spent": frame.spent(),  # a resume after a kill must count it too
         }
         processes.together(lambda: append_lines(self.store.output / ROLLBACKS, [record]))
-        # Let go of the wrapped model and of our optimizer and schedule, which the resume builds again and loads.
+        # Release the wrapped model, optimizer and schedule, which the resume builds and loads.
         trl = self.trl
         if self.store.engine.release():
             trl.model_wrapped = trl.model
@@ -129,10 +128,10 @@ class Training:
 
     @contextmanager
     def _telling_how_to_go_on(self) -> Iterator[None]:
-        """However training ends before its end, the last words name the checkpoint and the way to resume it."""
+        """Log the newest checkpoint and the way to resume it if training ends early for any reason."""
         try:
             yield
-        except (CollapseError, RunFolderError):  # they say it themselves
+        except (CollapseError, RunFolderError):  # their messages name it
             raise
         except BaseException as error:
             if self.store.processes.main:
@@ -142,8 +141,8 @@ class Training:
             raise
 
     def _already_done(self, folder: Path, step: int, rounds: int) -> TrainOutput:
-        """The weights and state of a finished run. The stock Trainer asks whether it is done after a step only, so
-        that it would play one round more at each resume."""
+        """Return whether the run is finished, after loading its weights and state. The stock Trainer checks after a
+        step only, and would play one round more at each resume."""
         message = f"{folder} is at round {step} and the run ends at round {rounds}"
         if self.store.engine.name != "ddp":
             raise CheckpointError(
@@ -156,7 +155,8 @@ class Training:
         return TrainOutput(step, 0.0, {})
 
     def _take_best(self) -> None:
-        """Under load_best_model_at_end the best checkpoint's weights by metric_for_best_model, for all policies."""
+        """Load the best checkpoint's weights by metric_for_best_model, for all
+        policies, under load_best_model_at_end."""
         best = self.trl.state.best_model_checkpoint
         if self.args.load_best_model_at_end and best is not None:
             by, reached = self.args.metric_for_best_model, self.trl.state.best_metric

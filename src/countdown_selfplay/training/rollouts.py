@@ -1,5 +1,5 @@
-"""Turns of a player: completions through TRL's own generation and scoring, reference log-probs, verdicts, rewards of
-episodes, and the table of `log_completions`."""
+"""Turns of a player: generation and scoring by TRL, reference log-probs, verdicts, rewards, and the
+table of `log_completions`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .learners import Learner
 
 @contextmanager
 def sampling_as(engine: Engine, role: str) -> Iterator[None]:
-    """Inside the block the module's forward and generate are those of `role`, in the precision of the loss (accelerate
-    puts autocast on the module's forward alone, and generate goes past it) and of its distribution."""
+    """Run the module's forward and generate as `role` inside the block, with its sampling distribution and the
+    precision of the loss: accelerate applies autocast to forward, but not to generate."""
     with engine.policies.active(role), neutral_generation(engine.policies.module), engine.accelerator.autocast():
         yield
 
@@ -39,8 +39,8 @@ class Rollouts:
     """Samples and scores the turns of all players."""
 
     trl: Any
-    """The GRPOTrainer, for its generation and reward functions, and for the attributes that a turn swaps (_trl.py).
-    Its `_calculate_rewards` must be `rewards`."""
+    """GRPOTrainer whose generation, reward functions and attributes are used (_trl.py). Its `_calculate_rewards`
+    must be `rewards`."""
     turns: Turns
     engine: Engine
     sampler: Sampler
@@ -48,19 +48,19 @@ class Rollouts:
     domain: Any
     learners: Mapping[str, Learner]
     _judged: list[Any] | None = None
-    """Problems of the completions that are sampled at the moment."""
+    """Problems of the completions that are being sampled."""
     _verdicts: list[Any] | None = None
     """Verdicts on completions that are only scored."""
     _captured: Any = None
-    """Texts, verdicts and summed rewards of the completions that were sampled or scored last."""
+    """Texts, verdicts and summed rewards of the last completions."""
 
     def __post_init__(self) -> None:
         self.in_moves = in_moves(self.domain)
 
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
-        """Inside the block, forward, generation, sampling settings and TRL's metrics are those of `role`, which
-        samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
+        """Set forward, generation, sampling settings and TRL's metrics to those of `role` inside the block, with `n`
+        completions per prompt. `judged`: problems that verify each completion."""
         trl, turns = self.trl, self.turns
         sampling = sampling_of(turns.args, turns.roles[role], turns.stops(role))
         swapped = {
@@ -81,8 +81,8 @@ class Rollouts:
         completions: list[Any],
         completion_ids: list[Any],
     ) -> torch.Tensor:
-        """TRL's rewards (`stock`) for completions that are judged, which get the verdict as a column; for others none,
-        since a game knows them later. Keeps the texts."""
+        """Return TRL's rewards (`stock`), with the verdict as a column, for verified completions; zeros for others,
+        whose game computes rewards later. Keeps the texts."""
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
         verdicts, processes = self._verdicts, self.turns.processes
         if self._judged is not None:
@@ -106,8 +106,8 @@ class Rollouts:
     def roll_out(
         self, role: str, rows: list[dict[str, Any]], n: int, problems: list[Any] | None
     ) -> tuple[Rollout, dict[str, Any]]:
-        """Sample one completion per row with the player's policy; the rollout, and TRL's logs of it. `n` rows, side by
-        side, are the same. `problems`: one per row, which the completions are judged by."""
+        """Sample one completion per row; return the rollout and TRL's logs. `n` adjacent rows are equal. `problems`:
+        one per row, for the verdicts."""
         start, trl, turns = time.perf_counter(), self.trl, self.turns
         key = (turns.args.seed, "rollout", *turns.key(), role, turns.processes.rank)
         with self.acting_as(role, n, problems), private_generator(turns.processes.device, *key):
@@ -133,14 +133,14 @@ class Rollouts:
         return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B), logs
 
     def _scored_again(self, role: str) -> bool:
-        """Are the trained model's log-probs of a sample of the role read before the step?"""
+        """Return whether the trained model's log-probs of the role's samples are needed before the step."""
         learner = self.learners.get(role)
         reads = learner is None or learner.objective.reads_behavior
         return bool(reads) or self.turns.roles[role].beta > 0
 
     @contextmanager
     def _unscored(self) -> Iterator[None]:
-        """Sampling without TRL's second pass over the samples, where a round has several steps."""
+        """Sample without TRL's second forward pass, if a round has several steps."""
         name, attributes = "_get_per_token_logps_and_entropies", vars(self.trl)
         attributes[name] = lambda _, ids, mask, n, **kw: (
             torch.full((len(ids), n), torch.nan, device=ids.device),
@@ -153,9 +153,9 @@ class Rollouts:
             del attributes[name]
 
     def score_episodes(self, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
-        """Give episodes of this process the rewards of TRL's reward functions, which see a transcript as the
-        completion of its first prompt; the logs of them. `rows`: one per episode. Called by all processes: TRL wants
-        them to have equally many, and those that lack some score copies."""
+        """Reward this process's episodes by TRL's reward functions, which see a transcript as the completion of its
+        first prompt; return their logs. `rows`: one per episode. All processes call it; those with fewer episodes
+        score copies, because TRL requires equal numbers."""
         role, processes, count = episodes.role, self.turns.processes, len(episodes.texts)
         mine = list(zip(rows, episodes.texts, episodes.verdicts or [], strict=True))
         most = max(processes.gather([count]))
@@ -186,7 +186,7 @@ class Rollouts:
         return logs
 
     def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
-        """beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
+        """Return beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
         settings = self.turns.roles[role]
         if settings.kl_in != "reward" or "ref_per_token_logps" not in tensors:
             return None
@@ -198,7 +198,7 @@ class Rollouts:
 
     @torch.no_grad()
     def log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(B, T) of completions under `model`, without a graph."""
+        """Return log-probs of completions under `model`, (B, T), without a graph."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         args, length = self.turns.args, tensors["completion_ids"].size(1)
@@ -210,9 +210,8 @@ class Rollouts:
 
 
 def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, fill: int) -> None:
-    """Rows that ended on a stop string were filled up with padding (`fill`), which TRL's mask (it knows end tokens)
-    lets in; a padding token before the last other token was sampled and stays. Other rows keep their mask: where
-    padding is the end token, theirs holds the one that was sampled."""
+    """Mask the padding (`fill`) after a stop string, which TRL's mask leaves in. A padding token before the last other
+    token was sampled and stays. Rows without a stop string keep their mask, in case padding is the end token."""
     if stops:
         ended = torch.tensor([any(stop in text for stop in stops) for text in texts])
         behind = (tensors["completion_ids"] == fill).flip(1).cumprod(1).flip(1).bool()
@@ -225,11 +224,10 @@ def completion_table(
     order: Sequence[str],
     gather: Callable[[list[Any]], list[Any]],
 ) -> dict[str, Any]:
-    """The round's completions of all processes in the form in which TRL prints and writes them, role by role (`order`)
-    and turn by turn. `logs`: those of each rollout, by its identity. Called by all processes. TRL has filled in its
-    own GRPO advantages, and 0 for proposals, whose rewards nobody knew by then. Here `reward` is the credited reward
-    of a sample (NaN: it was not measured) and `advantages` its credit; the reward functions' columns are those of
-    judged samples alone. Samples that fill up a process's part of a turn are left out."""
+    """Return the round's completions of all processes in TRL's log format, by role (`order`) and turn. `logs`:
+    rollout id -> TRL's logs. All processes call it. `reward` is the credited reward (NaN: not measured) and
+    `advantages` the credit, in place of TRL's GRPO values; reward functions have columns for verified samples only.
+    Padding samples are left out."""
     table = _trl.empty_logs()
     sampled = [(turn, log) for turn in turns if (log := logs.get(id(turn.rollout))) and log["prompt"]]
     sampled.sort(key=lambda pair: order.index(pair[0].rollout.role))

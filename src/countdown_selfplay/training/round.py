@@ -1,5 +1,4 @@
-"""The Round that a game of a run is handed, the frame's side of contract/round.py; and the credit of a player's
-samples: selection and advantages."""
+"""Round of a run (contract/round.py), and the credit of samples: selection and advantages."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ from .rollouts import Rollouts
 
 
 class PlayedRound:
-    """The Round (contract/round.py) that a game of this run is handed."""
+    """Round that the trainer passes to the game."""
 
     def __init__(
         self, rows: list[Row], rollouts: Rollouts, frame: Frame, held_out: frozenset[str], data: Dataset
     ) -> None:
-        """`rows`: the anchors of all processes, whose extra columns the reward functions get. `held_out`: keys of the
+        """`rows`: anchors of all processes, whose extra columns the reward functions receive. `held_out`: keys of the
         evaluation's problems. `data`: the run's problems."""
         self.sampler, self.frame, self.held_out, self.data = rollouts, frame, held_out, data
         turns = rollouts.turns
@@ -38,13 +37,13 @@ class PlayedRound:
         self.gather, self.share = turns.processes.gather, turns.processes.share
         columns = NO_EXTRA.union(self.domain.prove_row(self.domain.problem(rows[0])) if rows else ())
         self.columns = dict.fromkeys(name for row in rows for name in row if name not in columns)
-        """The extra columns of the data set, empty: what a problem that is not of it has there."""
+        """Extra columns of the data set with empty values, for problems that are not in it."""
         known = reversed(rows) if self.columns else ()
         self.anchors = {self.domain.key(self.domain.problem(row)): row for row in known}
         frame.turn = 0
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
-        self.later: set[int] = set()  # of these, by identity, those of moves after the first
-        self.episodic: set[str] = set()  # players whose answers were episodes
+        self.later: set[int] = set()  # ids of rollouts of later moves
+        self.episodic: set[str] = set()  # players that answer in episodes
         self.logs: dict[int, dict[str, Any]] = {}  # TRL's logs of rollouts and episodes, by identity
 
     def players(self, kind: str) -> list[str]:
@@ -79,7 +78,7 @@ class PlayedRound:
                 f"The game samples {len(rows)} rows of the {role} with {len(problems)} problems; pass one each."
             )
         rows = list(rows)
-        self.frame.turn += 1  # on every process, also for a turn without rows
+        self.frame.turn += 1  # on every process, also without rows
         self.frame.move = 0
         if problems is not None and self.sampler.in_moves:
             return self._play_out(role, rows, n, list(problems))
@@ -89,7 +88,7 @@ class PlayedRound:
         return progress_along(self.sampler, rollout)
 
     def _play_out(self, role: str, rows: list[Row], n: int, problems: list[Any]) -> Episodes:
-        """Episodes move by move, all processes in step; the reward functions score each once, at its end."""
+        """Play episodes move by move, all processes in step; the reward functions score each episode at its end."""
         self.episodic.add(role)
 
         def sample(move: int, rows: list[Row], n: int) -> Rollout:
@@ -103,14 +102,14 @@ class PlayedRound:
         prompts = self._widened(_repeated(rows, n), _repeated(problems, n))
         self.logs[id(played)] = self.sampler.score_episodes(played, prompts)
         for charge, episode in zip((move.penalty_B for move in played.moves), played.episode_of, strict=True):
-            if charge is not None:  # KL as a reward penalty: an episode pays for all its moves
+            if charge is not None:  # KL as a reward penalty: the sum over an episode's moves
                 total_B = torch.zeros(len(played.texts)) if played.penalty_B is None else played.penalty_B
                 played.penalty_B = total_B.index_add(0, torch.tensor(episode, dtype=torch.long), charge.float())
         return played
 
     def _sampled(self, role: str, rows: list[Row], n: int, problems: Sequence[Any] | None) -> Rollout:
         most = len(rows)
-        if self.world > 1:  # all processes take part in a generation, with equally many rows
+        if self.world > 1:  # all processes generate the same number of rows
             counts = self.gather([len(rows)])
             most = max(counts)
         if most == 0:
@@ -130,7 +129,7 @@ class PlayedRound:
         return rollout
 
     def _widened(self, rows: list[Row], problems: Sequence[Any]) -> list[Row]:
-        """Rows with the extra columns of their anchors, which TRL hands to the reward functions."""
+        """Add the extra columns of the anchors to rows; TRL passes them to the reward functions."""
         if not self.columns:
             return rows
         extra = [self.anchors.get(self.domain.key(problem), {}) for problem in problems]
@@ -164,8 +163,8 @@ class PlayedRound:
         return self.roles[role]
 
     def generated(self, role: str) -> dict[str, Any]:
-        """Completions and tokens that a player sampled, their lengths, and how many the token limit cut. All moves of
-        an episode are one completion, each of which may be cut."""
+        """Return a player's completions and tokens, their lengths, and how many the token limit cut. The moves of an
+        episode are one completion."""
         answers = moves = tokens = truncated = longest = 0.0
         turns, limit = self.sampler.turns, self.roles[role].max_completion_length
         stops, ends = turns.stops(role) or (), frozenset(self.sampler.trl.eos_token_ids)
@@ -189,7 +188,7 @@ class PlayedRound:
         return record | ({f"{role}/moves": moves / answers} if role in self.episodic else {})
 
     def check(self, result: RoundResult, game: object) -> None:
-        """GameError unless `result` is the result of this round."""
+        """Raise GameError unless `result` is the result of this round."""
         turns = result.turns if isinstance(result, RoundResult) else [result]
         wrong = [turn for turn in turns if not isinstance(turn, Turn)]
         if wrong:
@@ -206,12 +205,12 @@ class PlayedRound:
 
 
 def _repeated(items: Sequence[Any] | None, times: int) -> Any:
-    """Each item `times` times in a row: the same object, since nobody writes into a problem or a row."""
+    """Repeat each item `times` times: the same object, because problems and rows are never modified."""
     return None if items is None else [item for item in items for _ in range(times)]
 
 
 def _cut(rollout: Rollout, count: int) -> None:
-    """Leave the first `count` samples: those behind them were sampled to keep up with other processes."""
+    """Keep the first `count` samples; the rest were sampled to match other processes."""
     rollout.texts, rollout.rewards_B = rollout.texts[:count], rollout.rewards_B[:count]
     rollout.verdicts = None if rollout.verdicts is None else rollout.verdicts[:count]
     rollout.tensors = {name: value[:count] for name, value in rollout.tensors.items()}
@@ -229,10 +228,10 @@ def credit(
     overlong_B: Any = None,
     overlong_on: str = "all",
 ) -> Turn:
-    """As `Round.credit`. objective: None for a player that is not trained. overlong_B: charges at most 0; where one is
-    below, it stands in the place of what a sample earned: of its reward (and its bit) before the baseline, or of the
-    credit of a selected sample, as the objective's `overlong_replaces` says. overlong_on: `correct` drops the charges
-    of samples whose bit, or without bits whose reward, is not above 0. Called by all processes."""
+    """Compute selection and advantages, as `Round.credit`. objective: None for a player that is not trained.
+    overlong_B: penalties, at most 0; a negative one replaces the sample's reward (and correctness) before the
+    baseline, or the credit of a selected sample, as the objective's `overlong_replaces` says. overlong_on: `correct`
+    drops penalties of samples that are wrong, or without verdicts have no reward above 0. All processes call it."""
     group = rollout.n if group is None else group
     count = len(rollout.texts)
     rewards_B = one_per_sample(rollout, "rewards", rollout.rewards_B if rewards_B is None else rewards_B, torch.float)
@@ -291,7 +290,8 @@ def credit(
 
 
 def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
-    """(B) `values` of a game as `dtype`, also where this process has no sample; RewardError for another number."""
+    """Return the game's `values` as a tensor (B) of `dtype`, also if this process has no sample. Raises RewardError
+    for another number of values."""
     tensor = torch.as_tensor(values).to(dtype)
     if tensor.shape != (len(rollout.texts),):
         raise RewardError(
@@ -302,7 +302,8 @@ def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype)
 
 
 def token_counts(rollout: Rollout) -> list[int]:
-    """(B) tokens of each sample; of an episode those of its longest move, for the bound of a length is a move's."""
+    """Return the tokens of each sample, (B); of an episode those of its longest move, because length limits
+    apply to moves."""
     if not isinstance(rollout, Episodes):
         return rollout.tensors["completion_mask"].sum(1).tolist()
     counts = [0] * len(rollout.texts)

@@ -1,4 +1,4 @@
-"""A round from its anchors to its optimizer steps, in the order in which it happens."""
+"""A round in causal order, from its anchors to its optimizer steps."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .round import PlayedRound
 
 
 class RoundLoop:
-    """Plays the rounds of a run and cuts each into optimizer steps."""
+    """Plays the rounds of a run and splits each into optimizer steps."""
 
     def __init__(self, trl: Any) -> None:
-        """`trl`: the trainer, for the parts of the run."""
+        """`trl`: trainer with the parts of the run."""
         self.trl, self.args, self.roles, self.learners = trl, trl.args, trl.roles, trl.learners
         self.frame, self.book, self.processes = trl.frame, trl.book, trl.processes
         args, policies, in_step = self.args, trl.policies, trl.engine.name != "ddp"
@@ -47,12 +47,12 @@ class RoundLoop:
         )
 
     def begin(self, rows: list[Row]) -> PlayedRound:
-        """The next round, with its anchors."""
+        """Return the next round with its anchors."""
         return PlayedRound(rows, self.trl.rollouts, self.frame, self.trl.held_out, self.trl.train_dataset)
 
     def play(self, rows: list[Row]) -> list[Step]:
-        """Play one round on the anchors in `rows`, the same on all processes, which all call; its optimizer steps, of
-        which there is at least one."""
+        """Play one round on the anchors in `rows`, which are equal on all processes; return its optimizer steps,
+        at least one."""
         start = time.perf_counter()
         played = self.begin(rows)
         # Propose, admit, solve, reward, credit: games/propose_and_solve.py, or another game.
@@ -65,7 +65,7 @@ class RoundLoop:
         if self.args.log_completions:
             logs = completion_table(result.turns, played.logs, list(self.roles), self.processes.gather)
             self.trl._logs = logs
-        # What each player's optimizer steps train on, then the passes of each step.
+        # The samples of each player's optimizer steps, then the passes of each step.
         cut: dict[str, list[list[Sample]]] = {}
         for role in self.learners:
             cut[role], trained = self._cut(role, [turn for turn in result.turns if turn.rollout.role == role])
@@ -81,7 +81,7 @@ class RoundLoop:
         return steps
 
     def _cut(self, role: str, turns: Sequence[Turn]) -> tuple[list[list[Sample]], dict[str, Any]]:
-        """The samples of a player's optimizer steps, those of all processes, and their metrics."""
+        """Return the samples of all processes for each of a player's optimizer steps, and their metrics."""
         steps, learner, processes = self.args.steps_per_round, self.learners[role], self.processes
         samples = processes.gather(samples_of(turns, self.frame.rounds, processes.rank << 40))
         key, size, replay = self._key(role), self.roles[role].sequences_per_step, learner.replay
@@ -98,7 +98,7 @@ class RoundLoop:
         return cut, metrics | ({f"{role}/steps": len(cut)} if size else {})
 
     def _step(self, index: int, cut: dict[str, list[list[Sample]]]) -> Step:
-        """Step `index` of the round. A role that has no more steps has none of its samples in it."""
+        """Plan step `index` of the round. A role without further steps has no samples in it."""
         here = {role: parts[index] if index < len(parts) else [] for role, parts in cut.items()}
         beside = {
             role: learner.demonstrations((*self._key(role), index))
@@ -109,11 +109,11 @@ class RoundLoop:
         return self.planner.step(here, beside, through)
 
     def _key(self, role: str) -> tuple[object, ...]:
-        """Of the private randomness that cuts a round."""
+        """Return the seed key of the split of a round."""
         return (self.args.seed, "replay", self.frame.attempt, self.frame.rounds, role)
 
     def _count_solved(self, result: RoundResult) -> None:
-        """The data set's problems that were ever solved, against all that was generated (SGS 2026, figure 1)."""
+        """Count the data set's problems that were ever solved, against all generated samples (SGS 2026, figure 1)."""
         result.metrics["round/generations"] = self.frame.generations
         result.metrics["round/tokens"] = sum(self.frame.tokens.values())
         if result.solved:
@@ -124,20 +124,20 @@ class RoundLoop:
 
 @dataclass(eq=False)
 class OptimizerSteps:
-    """The optimizer steps of a round, inside one step of the Trainer: the losses of their passes are accumulated, and
-    all steps but the last are taken here, which the Trainer's loop takes. It knows the step at hand."""
+    """Optimizer steps of a round inside one step of the Trainer, whose loop takes the last of them. Losses of
+    their passes accumulate."""
 
     trl: Any
-    """The trainer."""
+    """Trainer of the run."""
     learners: Mapping[str, Learner]
     engine: Engine
     processes: Processes
     step: Step = field(default_factory=lambda: Step((), {}, {}, {}))
     skipped: int = 0
-    """Steps that the schedule of the round has and the data did not fill."""
+    """Number of scheduled steps without data."""
 
     def take(self, model: torch.nn.Module, steps: Sequence[Step]) -> torch.Tensor:
-        """The mean loss of the optimizer steps."""
+        """Take all optimizer steps but the last; return the mean loss of all."""
         losses = []
         for number, step in enumerate(steps):
             if number:
@@ -147,20 +147,20 @@ class OptimizerSteps:
         return torch.stack(losses).mean()
 
     def begin(self, step: Step) -> None:
-        """Before the passes of an optimizer step."""
+        """Prepare an optimizer step before its passes."""
         self.step = step
         for role, counts in step.counts.items():
             self.learners[role].loss.normalise_by(counts, step.measured[role])
 
     def accumulate(self, model: torch.nn.Module, step: Step) -> torch.Tensor:
-        """Run the passes of an optimizer step; the sum of their losses. Processes exchange gradients in the last
-        backward pass, which DeepSpeed, whose optimizer steps inside it, knows by the flag of accelerate."""
+        """Run the passes of an optimizer step; return the sum of their losses. Processes exchange gradients in the
+        last backward pass, which DeepSpeed, whose optimizer steps inside it, recognises by accelerate's flag."""
         accelerator, engine = self.trl.accelerator, self.engine
         self.begin(step)
         loss = torch.zeros((), device=accelerator.device)
         with torch.no_grad():
             for one in step.passes:
-                if not one.graph:  # on the bare module, for their number differs between processes
+                if not one.graph:  # on the unwrapped module, because the number of passes differs between processes
                     loss = loss + self.measure(engine.policies.module, one)
         passes = [one for one in step.passes if one.graph]
         for i, one in enumerate(passes):
@@ -169,7 +169,7 @@ class OptimizerSteps:
             accelerator.gradient_state._set_sync_gradients(last)
             try:
                 with alone:
-                    # Not TRL's, which counts micro-batches of equal steps.
+                    # TRL's normaliser assumes micro-batches of equal steps.
                     inputs = {"one": one, "first": i == 0, "last": last}
                     loss = loss + Trainer.training_step(self.trl, model, inputs, None)
             finally:
@@ -178,20 +178,20 @@ class OptimizerSteps:
 
     @property
     def held_roles(self) -> frozenset[str]:
-        """The roles whose weights this step must not move: a blank pass leaves a gradient of 0, by which momentum
-        would."""
+        """Return the roles whose weights this step must not move: a blank pass leaves a gradient of 0, with which
+        momentum would act."""
         return self.engine.policies.without_signal(self.step.still)
 
     def loss(self, model: torch.nn.Module, one: Pass, first: bool, last: bool) -> torch.Tensor:
-        """The loss of a pass, with what the engine adds to the step's `first` and `last` one. model: the wrapped
-        one."""
+        """Return the loss of a pass, with the engine's additions in the step's `first` and `last` one. model:
+        the wrapped one."""
         loss = self.measure(model, one)
         if last:
             self.engine.before_last_backward(self.trl.optimizer, self.held_roles)
         return self.engine.before_backward(loss, one.role, self._log_probs, model, first)
 
     def measure(self, model: torch.nn.Module, one: Pass) -> torch.Tensor:
-        """The sum of the losses of the players' rows."""
+        """Return the sum of the losses of the players' rows."""
         policies, device = self.engine.policies, self.trl.accelerator.device
         batches = [collate(samples, device, self.step.group_tokens.get(role, {})) for role, samples in one.parts]
         whole = batches[0] if len(batches) == 1 else collate([s for _, samples in one.parts for s in samples], device)
@@ -217,7 +217,7 @@ class OptimizerSteps:
         return functools.reduce(torch.add, losses)
 
     def _log_probs(self, model: Any, batch: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-        """(B, T) log-probs and entropies of the completions' tokens under `model`."""
+        """Return log-probs and entropies of the completion tokens under `model`, (B, T)."""
         ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
         answers = batch["completion_mask"]
         if "sft_mask" in batch:  # the supervised term also reads rows that the objective did not select
@@ -228,7 +228,7 @@ class OptimizerSteps:
         return logps, entropies
 
     def _step(self, model: torch.nn.Module) -> None:
-        """As the Trainer's loop ends a step."""
+        """Step the optimizer as the Trainer's loop does."""
         trl, callbacks = self.trl, self.trl.callback_handler
         trl.control = callbacks.on_pre_optimizer_step(trl.args, trl.state, trl.control)
         trl.optimizer.step()
@@ -242,6 +242,6 @@ class OptimizerSteps:
             self.trl.lr_scheduler.step()
 
     def finish(self) -> None:
-        """After the last step of a round: bring the schedule to the round's end."""
+        """Advance the schedule to the round's end, after the last step."""
         for _ in range(self.skipped):
             self._schedule()

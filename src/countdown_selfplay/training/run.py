@@ -1,5 +1,4 @@
-"""A joint run from end to end: data, evaluation before, training, exports, evaluation after, table, report. Its pieces
-are what examples/joint_rloo.py uses."""
+"""A joint run from end to end: data, evaluations, training, exports, table and report."""
 
 from __future__ import annotations
 
@@ -33,15 +32,15 @@ def run_joint(
     trainer_arguments: dict[str, Any],
     control: tuple[JointSelfPlayConfig, dict[str, Any]] | None = None,
 ) -> JointConjecturerProverTrainer:
-    """Train and leave in `args.output_dir`: policies, metrics.jsonl, evaluation.json, plots, report.html. `control`:
-    settings and trainer's arguments of a run without a conjecturer that follows, whose difference is printed."""
+    """Train a run and write policies, metrics.jsonl, evaluation.json, plots and report.html to `args.output_dir`.
+    `control`: (settings, trainer arguments) of a subsequent run without a conjecturer; the difference is printed."""
     quiet_loading()
     with run_lock(args.output_dir):
         domain = domain_from(args)
         data = data_sets(script, domain)
         held_out = [domain.problem(row, i) for i, row in enumerate(data["eval_dataset"] or ())]
         trainer = JointConjecturerProverTrainer(args=args, domain=domain, **data, **trainer_arguments)
-        resume = trainer.store.resolve(args.resume_from_checkpoint)  # first: a wrong one is reported at once
+        resume = trainer.store.resolve(args.resume_from_checkpoint)  # first, to report a wrong one at once
         if resume is None:
             trainer.evaluator.probe_format()
         if absent_package(CALLED["write_report"]) is None:
@@ -61,7 +60,7 @@ def run_joint(
 
 
 def exported(trainer: JointConjecturerProverTrainer) -> list[tuple[Path, str, bool]]:
-    """Write the policies of a run that has ended, load them again and say which there are."""
+    """Write the policies of a finished run, load them again and print their folders."""
     exports = trainer.exports.write_last(Path(trainer.args.output_dir))
     for folder, fault, _ in exports:
         trainer.accelerator.print(f"Exported {folder}{f': {fault}' if fault else ''}")
@@ -77,8 +76,8 @@ def play_control(
     before: dict[str, Any],
     after: dict[str, Any],
 ) -> list[tuple[Path, str, bool]]:
-    """Train the prover alone, from the same weights, on as many samples a round; write control.json beside the run's
-    files and print what the conjecturer was worth. `before`, `after`: the run's own evaluations. Its exports."""
+    """Train the prover alone, from the same weights and on the same number of samples per round; write control.json
+    and print the differences. `before`, `after`: evaluations of the main run. Returns the control's exports."""
     trainer = JointConjecturerProverTrainer(args=args, domain=domain_from(args), **data, **trainer_arguments)
     trainer.accelerator.print(f"Control: the same run without a conjecturer, in {args.output_dir}")
     resume = trainer.store.resolve("auto" if args.resume_from_checkpoint else None)
@@ -92,21 +91,21 @@ def play_control(
         write_atomically(folder.parent / "control.json", json.dumps(report, indent=1) + "\n")
         print("What the conjecturer was worth, on as many samples of the prover:")
         print("\n".join([*cost_of_the_conjecturer(load_run(folder.parent)), control_table(report)]))
-        if script.report:  # once more, with the control's rows
+        if script.report:  # again, with the control's rows
             print(report_line(folder.parent))
     trainer.processes.wait()
     return saved
 
 
 def quiet_loading() -> None:
-    """No bars of single model files, which only tear the training bar apart."""
+    """Hide the loading bars of model files, which break the training bar."""
     transformers_logging.disable_progress_bar()
     disable_hub_progress_bars()
 
 
 def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bool) -> None:
-    """Write evaluation.json, if the run was measured; print what is not healthy in the run, what happened, and that
-    table; write the report, if it is asked for."""
+    """Write evaluation.json, if the run was measured; print findings, events and the table; write the
+    report, if requested."""
     result = write_evaluation(folder, before, after) if before else None
     write_cards(folder)
     print(summary(folder, result))

@@ -1,4 +1,4 @@
-"""One run per folder: a lock that the operating system lets go of when the process ends, however it ends."""
+"""Lock that gives a folder to one run; the operating system releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LOCK = ".lock"
 
 @contextmanager
 def run_lock(output: str | Path) -> Iterator[None]:
-    """Inside the block no other process can train into `output`. All processes of a launch enter together: if the main
-    one finds the folder in use, each raises the same RunFolderError. The main one says how many there are."""
+    """Hold the lock of `output` inside the block. All processes of a launch enter together, and if the folder is in
+    use, each raises the same RunFolderError."""
     refuse_lone_process()
     state, folder = PartialState(), Path(os.path.realpath(output))  # Path.resolve raises for a link to itself
-    # One lock per path and process: a command holds the folder that its trainer asks for again.
+    # One lock per path and process: a command and its trainer lock the same folder.
     lock = FileLock(folder / LOCK, timeout=0, thread_local=False, is_singleton=True, fallback_to_soft=False)
     mine = state.is_main_process and not lock.is_locked
     problem = _acquire(lock, folder) if mine else None
@@ -44,7 +44,7 @@ def run_lock(output: str | Path) -> Iterator[None]:
         yield
     finally:
         if mine:
-            with suppress(OSError):  # a run that was refused leaves no folder
+            with suppress(OSError):  # a refused run leaves no folder
                 if [path.name for path in folder.iterdir()] == [LOCK]:
                     (folder / LOCK).unlink()
                     folder.rmdir()
@@ -52,7 +52,7 @@ def run_lock(output: str | Path) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, folder: Path) -> str | None:
-    """Take the lock; a sentence if another process has it."""
+    """Acquire the lock; return a sentence if another process has it."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def _acquire(lock: FileLock, folder: Path) -> str | None:
 
 
 def make_folder(output: str | Path) -> None:
-    """The folder that the stock Trainer's constructor makes; RunFolderError where it cannot."""
+    """Create the output folder. Raises RunFolderError on failure."""
     try:
         Path(output).mkdir(parents=True, exist_ok=True)
     except OSError as error:

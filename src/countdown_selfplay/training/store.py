@@ -1,5 +1,5 @@
-"""The store of a run's checkpoints: writes them from the states of its parts, finds the one that a resume means, and
-hands the states back, to a fallen conjecturer alone too."""
+"""Store of a run's checkpoints: writes states, resolves a resume, and restores them, for a collapsed
+conjecturer alone too."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from .exports import Exports
 logger = logging.getLogger(__name__)
 
 _STAGING = ".incomplete"
-_LITTLE = 1 << 20  # bytes that are free on a disk that counts as full
+_LITTLE = 1 << 20  # free bytes below which a disk counts as full
 
 
 @dataclass(eq=False)
@@ -62,15 +62,15 @@ class Store:
     engine: Engine
     processes: Processes
     states: Mapping[str, Any]
-    """By name, with "frame", "guard" and perhaps "guard/conjecturer": the contents beside weights and optimizer. Parts
-    without a state, which a user's may be, are left out."""
+    """Name -> part whose state is saved with weights and optimizer, including "frame", "guard" and optionally
+    "guard/conjecturer". Parts without a state are left out."""
     settings: dict[str, Any]
-    """Those that a resume must leave as they were."""
+    """Settings that a resume must not change."""
     exports: Exports
     loop: dict[str, Any] = field(default_factory=dict)
     """State of the book in the last checkpoint that was written or resumed."""
     changed: dict[str, list[Any]] = field(default_factory=dict)
-    """Settings that a resume has changed: {name: [there, here]}."""
+    """Settings that a resume has changed: {name: [saved, current]}."""
     _verified: Path | None = None
 
     def __post_init__(self) -> None:
@@ -84,9 +84,9 @@ class Store:
         return Path(self.args.output_dir)
 
     def save(self, stock_save: Callable[[], None], state: TrainerState, optimizer: Any) -> None:
-        """Write `checkpoint-<step>`: everything into a staging folder, the list of files last, then one rename. A run
-        that dies at any point leaves either the whole checkpoint under its name or none. Called by all processes; a
-        RunFolderError says that the disk did not take it and what is left to resume from."""
+        """Write `checkpoint-<step>`: all files into a staging folder, the list of files last, then one rename, so that
+        an interruption leaves a complete checkpoint or none. All processes call it. Raises RunFolderError if the disk
+        fails, naming the checkpoint that can be resumed."""
         args, main, output = self.args, self.processes.main, self.output
         staging, name = output / _STAGING, f"checkpoint-{state.global_step}"
         try:
@@ -97,7 +97,7 @@ class Store:
             self.engine.before_save(optimizer)
             if args.policy_sharing == "lora":
                 self.exports.write_bases(output)
-            # Where the stock Trainer puts the folder, and rotates (nothing, in here).
+            # Folder and rotation of the stock Trainer are replaced.
             with swapped(args, {"output_dir": str(staging)}):
                 stock_save()
             self._name_best(state, staging / name)
@@ -110,7 +110,7 @@ class Store:
                 shutil.rmtree(staging, ignore_errors=True)
                 rotate(output, self.limit, state.best_model_checkpoint)
         except Exception as error:
-            full = disk_was_full(error) or shutil.disk_usage(output).free < _LITTLE  # torch may not say why
+            full = disk_was_full(error) or shutil.disk_usage(output).free < _LITTLE  # torch may give no reason
             shutil.rmtree(staging, ignore_errors=True)
             if not full and not isinstance(error, OSError):
                 raise
@@ -121,8 +121,8 @@ class Store:
         self.processes.wait()
 
     def _name_best(self, state: TrainerState, staged: Path) -> None:
-        """The best checkpoint's path, in memory and in trainer_state.json: it lay in staging when the stock Trainer
-        named it, or under another name of the run folder, which has been moved since."""
+        """Correct the best checkpoint's path, in memory and in trainer_state.json: the stock Trainer recorded the
+        staging folder, or a run folder that has been moved."""
         name = f"checkpoint-{state.best_global_step}"
         if name == staged.name or (self.output / name).is_dir():
             state.best_model_checkpoint = str(self.output / name)
@@ -150,14 +150,15 @@ class Store:
         write_atomically(folder / COMPLETE, json.dumps(manifest, indent=1))
 
     def resolve(self, resume: str | bool | None) -> Path | None:
-        """The checkpoint that `resume` means: a folder, True for the newest complete one in the output folder, "auto"
-        for that or, without one, a fresh start (None). CheckpointError if it is absent, damaged or of another run."""
-        if resume == "":  # an unset variable of a shell: a fresh run would move the old one aside
+        """Return the checkpoint that `resume` means: a folder, True for the newest complete one in the output
+        folder, or "auto" for that or None (a fresh start). Raises CheckpointError if it is absent, damaged or
+        of another run."""
+        if resume == "":  # an unset shell variable: a fresh run would move the old one aside
             raise CheckpointError(
                 "`resume_from_checkpoint` is empty; pass a checkpoint's folder, true, auto or nothing."
             )
         if isinstance(resume, (str, os.PathLike)):
-            resume = {"true": True, "false": False}.get(str(resume).lower(), str(resume))  # the command line's words
+            resume = {"true": True, "false": False}.get(str(resume).lower(), str(resume))  # the command line's form
         if not resume:
             return None
         path = self.processes.together(lambda: self._find(resume))
@@ -187,8 +188,8 @@ class Store:
         return folder
 
     def changes(self, folder: Path, state: dict[str, Any] | None = None) -> dict[str, list[Any]]:
-        """The settings that differ from those of the run that wrote `folder`, as {name: [there, here]};
-        CheckpointError if one must not. `state`: of the checkpoint, where it has been read."""
+        """Return the settings that differ from those of the run that wrote `folder`, as {name: [saved, current]}.
+        Raises CheckpointError for one that must not. `state`: the checkpoint's, if it was read."""
         state = read_states(folder) if state is None else state
         known = state.get("settings") or {"problems_per_round": None}
         if "problems_per_round" not in known or manifest_of(folder).get("counts") != "rounds":
@@ -207,32 +208,32 @@ class Store:
         return changed_settings(state.get("settings", {}), self.settings, allowed, folder, more)
 
     def _changed_targets(self, state: dict[str, Any]) -> str:
-        """The words of a proposer with targets, whose state holds their keys, on a data set that changed; "" where
-        this run's proposer or that of the checkpoint is another."""
+        """Describe how the data set changed for a proposer with targets, whose state holds their keys; "" if this run
+        or the checkpoint has another proposer."""
         proposer, counted = self.exports.proposer, self.states["solve_rate"]
         known = state["states"].get("game", {}).get("state", {}).get("proposer") or {}
         return "" if proposer is None or "known" not in known else proposer.changed(known, counted.keys)
 
     def load(self, folder: Path) -> dict[str, list[Any]]:
-        """Curriculum and guard as they were; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
-        settings that differ from those of the run that wrote it and may, as {name: [there, here]}."""
+        """Restore curriculum and guard; the stock Trainer loads weights, optimizer, schedule and RNG. Returns the
+        changed settings, as {name: [saved, current]}."""
         state = read_states(folder)
         changed = self.changes(folder, state)
         parts = dict(self.states)
         if "train_dataset" in changed:
             parts.pop("solve_rate", None)  # it counts the problems of another data set
         load_states(parts, state["states"])
-        self.loop = state.get("loop", {})  # put back by RoundEnd, once the Trainer has set up its loop
+        self.loop = state.get("loop", {})  # RoundEnd restores them after the Trainer has set up its loop
         return changed
 
     def newest(self, healthy_only: bool = False) -> Path | None:
-        """The newest complete checkpoint of this run."""
+        """Return the newest complete checkpoint of this run."""
         return newest(self.output, self.processes.world, healthy_only, self.engine.name)
 
     def take_back(self, guard: ConjecturerGuard, fallen: Mapping[str, float], step: int, optimizer: Any) -> None:
-        """Give the `fallen` players (with their parseable rates) weights and optimizer state of a healthy checkpoint.
-        However often it was done, the run goes on (Allen and Ståblein's guard never ends one). CollapseError without a
-        checkpoint."""
+        """Restore weights and optimizer state of the `fallen` players (with their parseable rates) from a
+        healthy checkpoint. The number of restores is unlimited, as in Allen and Ståblein. Raises CollapseError
+        without a checkpoint."""
         engine, policies = self.engine, self.engine.policies
         seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())
         seen = f"The conjecturer collapsed at round {step}: {seen}, under {guard.low:g}"
@@ -251,12 +252,12 @@ class Store:
             policies.restore(name, target / inner_name(name))
         saved = torch.load(target / engine.optimizer_file, map_location="cpu", weights_only=True)
         restore_groups(optimizer, saved, {policies.shared_by(name)[0] for name in names})
-        guard.healthy = True  # what a checkpoint of this round holds is known to be good
+        guard.healthy = True  # a checkpoint of this round is known to be healthy
 
     def _healthy_conjecturer(self, sampled: int) -> Path | None:
-        """The newest checkpoint with a healthy conjecturer before the weights of step `sampled`, which this round's
-        proposals come from and which were taken for healthy when they were written; those if there is no other. (The
-        authors' code goes two checkpoints back.)"""
+        """Return the newest checkpoint with a healthy conjecturer before the weights of step `sampled`,
+        which wrote this round's proposals; without one, the checkpoint of that step. (The authors' code
+        goes two checkpoints back.)"""
         known = [one for one in reversed(checkpoints(self.output)) if manifest_of(one).get(CONJECTURER_HEALTHY)]
         known.sort(key=lambda folder: step_in(folder) >= sampled)  # stable: the newest first
         good = (one for one in known if defect(one, self.processes.world, self.engine.name) is None)
@@ -264,8 +265,8 @@ class Store:
 
 
 def restore_groups(optimizer: Any, saved: Mapping[str, Any], roles: set[str]) -> None:
-    """Put the state that `saved` (a state dict of this optimizer) has for the parameters of `roles` in the place of
-    theirs; learning rates stay those of the schedule."""
+    """Restore the optimizer state of the parameters of `roles` from `saved`, a state dict of this optimizer; learning
+    rates stay those of the schedule."""
     inner = bare(optimizer)
     now = inner.state_dict()
     for group in now["param_groups"]:

@@ -1,5 +1,5 @@
-"""JointConjecturerProverTrainer: TRL's GRPOTrainer, played by several roles. It builds the parts of a run, which do
-the work, and overrides TRL's methods."""
+"""JointConjecturerProverTrainer: TRL's GRPOTrainer with several roles. It builds the parts of a run and
+overrides TRL's methods."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     def _build_parts(
         self, args: JointSelfPlayConfig, settings: dict[str, Any], proposer: Any, tokenizer: Any
     ) -> list[TrainerCallback]:
-        """The parts that need nothing of the Trainer's machinery before training; the callbacks among them, in this
-        order: the round is closed before it is judged, by the guard last, and exported after that."""
+        """Build the parts that training does not need to prepare. Callbacks run in this order: the round is closed,
+        judged by the guard, and exported."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
         self.frame, self.book = Frame(), Book(self, self.roles, self.processes)
         self.exports = Exports(args, self.engine, self.processes, self.frame, self.domain, proposer, tokenizer)
@@ -188,7 +188,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         ]
 
     def _bind(self, source: object) -> None:
-        """Join the parts to the Trainer's machinery, once that is built. `source`: the model as it was passed."""
+        """Connect the parts to the constructed Trainer. `source`: the model as it was passed."""
         args, tokenizer, optimizer = self.args, self.processing_class, self.optimizer
         self.optimizer_is_ours = optimizer is None
         if args.device.type == "cpu":
@@ -219,7 +219,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             backend, mixes = str(args.torch_compile_backend), self.policies.mixed is not None
             compile_layers(self.policies.module, backend, args.torch_compile_mode, self.engine.name, mixes)
         self.policies.enable_gradients()
-        self.add_callback(self.before_after)  # after the user's own, which then know that training has begun
+        self.add_callback(self.before_after)  # after the user's callbacks
         self.book.collected["round"] = self._metrics
         for role, learner in self.learners.items():
             settings, rungs = self.roles[role], args.demonstration_rungs
@@ -233,7 +233,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
 
     def sampling_as(self, role: str) -> AbstractContextManager[None]:
-        """Inside the block the module's forward and generate are those of `role`."""
+        """Run the module's forward and generate as `role` inside the block."""
         return sampling_as(self.engine, role)
 
     def get_train_dataloader(self) -> Any:
@@ -241,7 +241,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self.accelerator.prepare(rounds_loader(self.args, rows, lambda: self.state.global_step, shuffle))
 
     def training_step(self, model: torch.nn.Module, inputs: Any, num_items_in_batch: Any = None) -> torch.Tensor:
-        """A round: play it on its anchors, then take its optimizer steps. The mean of their losses."""
+        """Play a round on its anchors, then take its optimizer steps; return the mean of their losses."""
         start = time.perf_counter()
         model.train()
         loss = self.optimizer_steps.take(model, self.round_loop.play(inputs))
@@ -252,16 +252,16 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return inputs  # a micro-batch, as it is
 
     def get_total_train_batch_size(self, args: Any) -> int:
-        """Samples of a round, for the Trainer's samples per second."""
+        """Return the samples of a round, for the Trainer's samples per second."""
         return sum(self.args.samples()[role] for role in self.trained)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        return 0  # as of every batch without tensors; the Trainer counts the model's parameters before it sees that
+        return 0  # as for every batch without tensors; the Trainer first counts the model's parameters
 
     def _calculate_rewards(
         self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids_list: list[Any]
     ) -> torch.Tensor:
-        """TRL's rewards for completions that are judged, which get the verdict as a column; for others none."""
+        """Return TRL's rewards for verified completions, with the verdict as a column; zeros for others."""
         return self.rollouts.rewards(super()._calculate_rewards, inputs, prompts, completions, completion_ids_list)
 
     def compute_loss(
@@ -272,7 +272,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self.optimizer_steps.loss(model, **inputs)
 
     def _get_grad_norm(self, model: torch.nn.Module, grad_norm: Any = None) -> Any:
-        """The norm in the log, without the clip at infinity, by which the Trainer multiplies all gradients by 1."""
+        """Return the logged norm without clipping: the Trainer would multiply all gradients by 1."""
         if grad_norm is not None or self.engine.name != "ddp" or self.accelerator.scaler is not None:
             return super()._get_grad_norm(model, grad_norm)
         return torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
@@ -295,9 +295,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return self.lr_scheduler
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
-        """As in Trainer. `True` resumes from the newest complete checkpoint, and says which ones it skipped; "auto"
-        does so if there is one and else starts; the collapse guard's rollbacks are resumes from the last healthy one.
-        SIGTERM ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
+        """Train as Trainer does. `True` resumes from the newest complete checkpoint and logs the skipped ones; "auto"
+        does so if there is one, else starts. The collapse guard's rollbacks resume from the last healthy one. SIGTERM
+        ends the run with a checkpoint at the end of the round, by SystemExit(143)."""
         return Training(self).train(super().train, resume_from_checkpoint, *args, **kwargs)
 
     def evaluate(
@@ -306,9 +306,9 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> dict[str, float]:
-        """pass@k of the prover by the verifier's bit, with private randomness: training goes on as if it had not
-        happened. Without a data set, here or in the constructor: on 512 problems of the domain's held-out side. The
-        first one, before `train`, and the last one are the run's before and after (evaluation.json)."""
+        """Return pass@k of the prover by the verifier, with private random numbers, so that training does not change.
+        Without a data set, here or in the constructor: on 512 held-out problems of the domain. The first evaluation,
+        before `train`, and the last one are the run's before and after (evaluation.json)."""
         rows: Any = self.eval_dataset if eval_dataset is None else eval_dataset
         step = self.state.global_step if self.is_in_train else None
         metrics, figures = self.evaluator.pass_at(rows, metric_key_prefix, step)
@@ -322,14 +322,14 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             self.log(metrics)
 
     def report(self, output: str | Path | None = None) -> Path:
-        """Write the page about the run so far, report.html in its folder unless `output` is given; its path."""
+        """Write the report of the run so far to `output`, by default report.html in its folder; return the path."""
         folder = Path(self.args.output_dir)
         path = folder / "report.html" if output is None else Path(output)
         return report_of(folder, path) if self.processes.main else path
 
     @python_random_kept()  # TRL draws the completions that it prints
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Adds the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>` and `grad_norm/<role>`."""
+        """Log with the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>` and `grad_norm/<role>`."""
         if "loss" in logs and self.book.rounds:
             logs.update(self.book.take())
         super().log(logs, start_time)
@@ -343,18 +343,19 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self._save_checkpoint(self.model, None)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        """Write each policy to `<output_dir>/<role>`, a folder that loads anywhere, and load it again: ExportError if
-        it is not the policy then. (In a checkpoint: the weights of all of them, as the stock Trainer resumes from.)"""
+        """Write each policy to `<output_dir>/<role>` and load it again. Raises ExportError if the loaded model
+        differs. (In a checkpoint: the weights of all policies, for a resume.)"""
         if _internal_call:
             super().save_model(output_dir, _internal_call=True)
         else:
             check_saved(self.exports.write_last(Path(output_dir or self.args.output_dir)))
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """Does nothing: `save_model` writes one per role, and a checkpoint holds several models."""
+        """Do nothing: `save_model` writes one card per role, and a checkpoint holds several models."""
 
     def push_to_hub(self, commit_message: str | None = None, **kwargs: Any) -> list[str]:  # type: ignore[override]
-        """`save_model`, and then as `countdown-selfplay push`; `kwargs`: for `upload.push`. The repositories' ids."""
+        """Save the models and upload them as `countdown-selfplay push` does; return the repositories' ids.
+        `kwargs`: of `upload.push`."""
         check_run(Path(self.args.output_dir))
         self.save_model()
         return self.processes.together(lambda: push_trained(self.args, commit_message=commit_message, **kwargs))

@@ -1,4 +1,4 @@
-"""Upload of a run's trained roles to the Hugging Face Hub: what goes up, its cards, and what the hub answers."""
+"""Upload of a run's trained roles to the Hugging Face Hub."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ FOLDER = "push"
 
 _NOT_PUSHED = (
     *(FOLDER, "README.md", ".*", "plots", "*.jsonl", "training_args.bin"),
-    *("checkpoint-*", "round_*", "previous-*", "abandoned-*"),  # other weights: of rounds, of earlier runs
+    *("checkpoint-*", "round_*", "previous-*", "abandoned-*"),  # other weights: rounds, earlier runs
     *("runs", "wandb"),  # logs of trackers
 )
-"""Patterns of files and folders beside the weights that are no part of the model."""
+"""Patterns of files and folders beside the weights that are not part of the model."""
 
 
 def push(
@@ -43,10 +43,10 @@ def push(
     token: str | None = None,
     **commit: Any,
 ) -> list[str]:
-    """Write each role of the run in `run` to its folder push/<role> and, but for a dry run, upload it to the
-    repository `<repo_id>-<role>`; the repositories' ids. `repo_id`: by default the folder's name under that of the
-    token's owner; `base_model`: hub id of the weights that the run started from; `token`: by default the one that
-    `hf auth login` has stored; `commit`: for HfApi.upload_folder, such as `revision` or `commit_message`."""
+    """Write each role of the run in `run` to push/<role> and, unless it is a dry run, upload it to the repository
+    `<repo_id>-<role>`; return the repositories' ids. `repo_id`: default is the folder's name under the token's owner;
+    `base_model`: hub id of the weights before training; `token`: default is that of `hf auth login`; `commit`: of
+    HfApi.upload_folder, such as `revision`."""
     if unknown := sorted(set(commit) - set(inspect.signature(upload_folder).parameters)):
         raise ConfigError(f"push_to_hub does not take {', '.join(unknown)}; it takes those of HfApi.upload_folder.")
     run, api = Path(run), HfApi(token=token)
@@ -57,7 +57,7 @@ def push(
             validate_repo_id(value or name)
         except HFValidationError as error:
             raise ConfigError(f"`{option}` ({value}) cannot be a repository: {str(error).splitlines()[0]}") from None
-    if not dry_run:  # which also asks whether there is a token before anything is written
+    if not dry_run:  # also checks the token, before anything is written
         with hub_errors("; a dry run only writes the folders"):
             user = api.whoami()["name"]
         name = name if "/" in name else f"{user}/{name}"
@@ -77,13 +77,14 @@ def push(
 
 
 def push_trained(args: Any, **settings: Any) -> list[str]:
-    """`push` of a trainer's run, where `said` leaves it open as its config says: `hub_model_id` and so on."""
+    """Push a trainer's run. Arguments that are not given come from its config: `hub_model_id` and so on."""
     of_config = {"repo_id": args.hub_model_id, "private": args.hub_private_repo, "token": args.hub_token}
     return push(args.output_dir, **{**of_config, "revision": args.hub_revision, **settings})
 
 
 def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
-    """run.json, and the folders of the trained roles; of a warm start the run itself. ConfigError without them."""
+    """Return run.json and the folders of the trained roles; for a warm start the run's. Raises
+    ConfigError without them."""
     check_run(run)
     described = json_file(run / "run.json", config=dict, domain=dict)
     alone = holds_model(run)  # a warm start writes its card last
@@ -103,7 +104,7 @@ def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
 
 
 def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
-    """The roles of an iterated run that its last iteration has not trained yet; [] of another run."""
+    """Return the roles of an iterated run that its last iteration has not trained; [] for another run."""
     log = run / "iterations.jsonl"
     if not log.exists():
         return []
@@ -112,8 +113,8 @@ def to_be_trained(run: Path, config: Mapping[str, Any]) -> list[str]:
 
 
 def written(run: Path, role: Path, described: dict[str, Any], repo: str, base: str = "") -> Path:
-    """The folder that goes up for a role: its files, a card that names the repository, evaluation and report. `base`:
-    hub id of what it started from, "" for what the run says."""
+    """Write and return the folder to upload for a role: weights, model card, evaluation and report. `base`: hub id of
+    the weights before training, "" for the run's."""
     target = run / FOLDER / (role.name if role != run else "model")
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(role, target, ignore=shutil.ignore_patterns(*_NOT_PUSHED))
@@ -150,8 +151,8 @@ _ADAPTER = ("adapter_config.json", "adapter_model*")
 
 
 def place_adapter(role: Path, target: Path, base: str) -> str:
-    """Let the copy in `target` of an adapter load anywhere: it names its base on the hub, or is merged into one that
-    has no name there. `base`: that name, "" for what the adapter says; the name, or ""."""
+    """Make the adapter in `target` loadable anywhere: it names its base on the hub, or is merged into a base without a
+    name there. `base`: that name, "" for the adapter's; returns the name, or ""."""
     source, _ = base_of(role / _ADAPTER[0])
     if base:
         name_base(target, base)
@@ -174,7 +175,7 @@ _PATH = re.compile(r"""(?<=")/[^"\n]+(?=")|(?<=["'`\s=(>\[])/[^\s"'`<>()\[\],]+"
 
 
 def without_paths(text: str) -> str:
-    """`text` with each file and folder of this machine by its last part, an embedded model by its name."""
+    """Replace each path of this machine in `text` by its last part, that of an embedded model by its name."""
 
     def short(match: re.Match[str]) -> str:
         path = Path(match[0])
@@ -186,7 +187,7 @@ def without_paths(text: str) -> str:
 
 @contextmanager
 def hub_errors(kept: str = "") -> Iterator[None]:
-    """ConfigError for an error of the hub's client, or of the library that speaks HTTP for it. `kept`: its end."""
+    """Raise ConfigError for an error of the hub's client or its HTTP library. `kept`: last sentence of the message."""
     try:
         yield
     except Exception as error:
@@ -200,4 +201,4 @@ def hub_errors(kept: str = "") -> Iterator[None]:
 
 
 _CLIENTS = ("huggingface_hub", "httpx", "httpcore", "requests", "urllib3")
-"""How the names of their modules begin: huggingface_hub 2 speaks HTTP with httpx2 and httpcore2."""
+"""Prefixes of the modules of the hub's clients: huggingface_hub 2 uses httpx2 and httpcore2."""

@@ -1,1 +1,1 @@
-"""Trainer callbacks: clip per role and the round's end, collapse guard, run folder, SIGTERM, progress bar."""
+"""Trainer callbacks: end of a round, collapse guard, run folder, SIGTERM, progress bar."""

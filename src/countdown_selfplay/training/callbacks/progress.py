@@ -1,5 +1,4 @@
-"""How a run is watched while it trains: a bar that shows the curriculum at a glance, columns in a notebook, or a line
-a round where there is no bar; and alerts of a tracker that has them."""
+"""Progress of a training run: a bar, columns in a notebook, or a line per log; and alerts of a tracker."""
 
 from __future__ import annotations
 
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_NARROW = 110  # columns below which the bar leaves out its rate and the time that is over
+_NARROW = 110  # columns below which the bar omits its rate and the remaining time
 _SHORT = "{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
 
 
 def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
-    """Put the callbacks of this module where the stock Trainer has those that print every metric. A bar is for a
-    terminal: a file would get hundreds of its drawings in one line."""
+    """Replace the stock Trainer's progress callbacks, which print every metric, by those of this module. Bars are for
+    terminals: in a file all their drawings would be one line."""
     metrics = list(metrics)
     for callback in list(trainer.callback_handler.callbacks):
         ours: TrainerCallback
@@ -41,7 +40,7 @@ def show_rounds(trainer: Any, metrics: Iterable[Metric]) -> None:
 
 
 def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
-    """End the bars of a loop that was left by an exception."""
+    """Close the bars of a loop that an exception ended."""
     for callback in callbacks:
         if isinstance(callback, RoundProgress) and callback.training_bar is not None:
             callback.training_bar.close()
@@ -49,8 +48,8 @@ def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
 
 
 class RoundProgress(ProgressCallback):
-    """Differs from ProgressCallback in that a log becomes the bar's suffix: the metrics that are declared with a word,
-    such as `solve rate` for that of conjectured problems. A narrow terminal shows the bar before its rate."""
+    """ProgressCallback whose suffix shows the metrics that are declared with a word, such as `solve rate`. A narrow
+    terminal shows the bar before its rate."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         super().__init__()
@@ -61,7 +60,7 @@ class RoundProgress(ProgressCallback):
         self.narrow()
 
     def narrow(self) -> None:
-        """On few columns bar and words have their short forms."""
+        """Whether the terminal has few columns, so that bar and words take their short forms."""
         bar: Any = self.training_bar
         self.short = bar is not None and (bar.ncols or _NARROW) < _NARROW
         if self.short:
@@ -77,12 +76,11 @@ class RoundProgress(ProgressCallback):
 
 
 class RoundLines(TrainerCallback):
-    """Under --disable_tqdm, where the stock Trainer prints each log as a dict, and where stderr is no terminal: one
-    short line a log."""
+    """Callback that prints one short line per log, under --disable_tqdm and where stderr is not a terminal."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self.shown = worded(metrics)
-        self.begun: tuple[int, float] | None = None  # rounds done and the time then
+        self.begun: tuple[int, float] | None = None  # (rounds done, time)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.begun = state.global_step, time.monotonic()
@@ -99,8 +97,7 @@ class RoundLines(TrainerCallback):
             print(f"round {state.global_step}/{state.max_steps}: {', '.join(parts)}", flush=True)
 
     def _left(self, state: Any) -> str:
-        """The time that the remaining steps take if they are as fast as those so far, evaluations included; "" without
-        any of either."""
+        """Return the estimated time of the remaining steps, evaluations included; "" if it is unknown."""
         done = 0 if self.begun is None else state.global_step - self.begun[0]
         if self.begun is None or done <= 0 or state.global_step >= state.max_steps:
             return ""
@@ -108,7 +105,8 @@ class RoundLines(TrainerCallback):
 
 
 def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric]) -> TrainerCallback:
-    """The notebook's own table, with the metrics that are declared with a word as columns, one row a log."""
+    """Return the notebook's table callback with the metrics that are declared with a word as columns, one
+    row per log."""
 
     class NotebookRounds(stock):  # type: ignore[valid-type, misc]
         training_tracker: Any
@@ -140,13 +138,13 @@ def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric
 
 
 def worded(metrics: Iterable[Metric]) -> list[tuple[str, str]]:
-    """(name, word) of the metrics that are declared with a word."""
+    """Return (name, word) of the metrics that are declared with a word."""
     return [(metric.name, metric.word) for metric in metrics if metric.word]
 
 
 def words_text(shown: Iterable[tuple[str, str]], logs: Mapping[str, Any]) -> str:
-    """ "solved 0.35, solve rate 0.27, played 16"; "" without one of them. Where no anchor was played, the solve rate
-    of the conjectured problems is the share of right answers, which is said once."""
+    """Format metrics as "solved 0.35, solve rate 0.27, played 16"; "" if there are none. Without an anchor, solve rate
+    and share of right answers are the same, and the first is left out."""
     names = [(name, word) for name, word in shown if name in logs]
     if logs.get("round/anchor_slots") == 0 and any(name == "prover/correct_rate" for name, _ in names):
         names = [pair for pair in names if pair[0] != "round/solve_rate_mean"]
@@ -154,24 +152,25 @@ def words_text(shown: Iterable[tuple[str, str]], logs: Mapping[str, Any]) -> str
 
 
 def number_text(value: float) -> str:
-    """Above 1 it is a count and no share."""
+    """Format a count above 1 without decimals, and a share with them."""
     return f"{value:.3g}" if value > 1 else f"{value:.2f}"
 
 
 def scores_text(logs: Mapping[str, Any]) -> str:
-    """ "pass@1 0.350, pass@4 0.620" of an evaluation, else ""; of its rungs the ladder alone."""
+    """Format an evaluation as "pass@1 0.350, pass@4 0.620", "" if it has no pass@k; of scores by rung
+    only the ladder's."""
     scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_pass@")}
     return ", ".join(f"{name} {value:.3f}" for name, value in scores.items() if "/rung_" not in name)
 
 
 def alert(args: Any, main: bool, title: str, text: str, level: str = "warn") -> None:
-    """On the main process, where `report_to` names trackio and its run has begun: an alert beside its curves (level:
-    info, warn or error). Nothing elsewhere: wandb and tensorboard have the metrics, and the warning is in the log."""
+    """Send an alert to trackio (level: info, warn or error), on the main process and if `report_to` names it. Other
+    trackers get the metrics, and the log the warning."""
     trackio = sys.modules.get("trackio")  # the tracker's callback has imported it
     if trackio is None or "trackio" not in args.report_to or not main:
         return
     try:
         if trackio.context_vars.current_run.get() is not None:
             trackio.alert(title=title, text=text, level=trackio.AlertLevel(level))
-    except Exception as error:  # an old version without alerts, a lost server: neither may stop a rollback
+    except Exception as error:  # an old version without alerts, or a lost server: neither may stop a rollback
         logger.warning("trackio took no alert (%s: %s).", type(error).__name__, error)

@@ -1,5 +1,4 @@
-"""The end of a round: clip per role before the step, metrics that are known only after it, the collapse guard, exports
-every few rounds, and SIGTERM, which a scheduler sends before it kills."""
+"""Callbacks at the end of a round: clipping per role, metrics, collapse guard, periodic exports, and SIGTERM."""
 
 from __future__ import annotations
 
@@ -30,26 +29,26 @@ logger = logging.getLogger(__name__)
 
 
 class RoundEnd(TrainerCallback):
-    """Clips each role at its own norm (a joint clip couples the roles: it shrank the prover's gradient by 9.7
-    instead of 5.0 in the prototype), drops gradients of roles without signal, and completes the round's metrics."""
+    """Clips each role at its separate norm, drops gradients of roles without signal, and completes the round's
+    metrics. A joint clip couples the roles: in a prototype it shrank the prover's gradient by 9.7 instead of 5.0."""
 
     def __init__(self, optimizer_steps: OptimizerSteps, roles: Mapping[str, Role], book: Book, store: Store) -> None:
         self.optimizer_steps, self.learners = optimizer_steps, optimizer_steps.learners
         self.roles, self.book, self.store = roles, book, store
         self.configured_groups: list[dict[str, Any]] = []
-        """Settings of the optimizer's groups as they are configured, which a checkpoint's would replace."""
-        self.steps: list[dict[str, Any]] = []  # metrics of the round's optimizer steps so far
+        """Configured settings of the optimizer's groups, which a checkpoint's would replace."""
+        self.steps: list[dict[str, Any]] = []  # metrics of the round's optimizer steps
 
     def on_train_begin(
         self, args: Any, state: Any, control: Any, optimizer: Any = None, lr_scheduler: Any = None, **kwargs: Any
     ) -> None:
         self.steps = []
-        for learner in self.learners.values():  # of a round that a rollback gave up
+        for learner in self.learners.values():  # the round was rolled back
             learner.loss.pop_sums()
             learner.loss.pop_maxima()
         if state.global_step and self.store.loop:
             self.book.load_state_dict(self.store.loop)
-        if self.store.changed:  # the checkpoint has brought the old learning rates back
+        if self.store.changed:  # a checkpoint restores the old learning rates
             use_settings(optimizer, lr_scheduler, self.configured_groups)
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any) -> None:
@@ -68,13 +67,13 @@ class RoundEnd(TrainerCallback):
         self.steps[-1] |= self._losses()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """The means over the round's optimizer steps become metrics of the round. The run's last round is logged, with
-        those before it that no log covers."""
+        """Add the means over the round's optimizer steps to its metrics. The last round is logged with all that
+        no log covers."""
         self.optimizer_steps.finish()
         averages, self.steps = averaged_rounds(self.steps), []
         for role, learner in self.learners.items():
             coefficient = learner.loss.entropy
-            if f"{role}/entropy" in averages:  # else it was not measured
+            if f"{role}/entropy" in averages:  # absent: not measured
                 coefficient.observe(averages[f"{role}/entropy"])
             if coefficient.target is not None:
                 averages[f"{role}/entropy_coef"] = coefficient.value
@@ -83,7 +82,7 @@ class RoundEnd(TrainerCallback):
             control.should_log = True
 
     def _losses(self) -> dict[str, float]:
-        """The losses' sums of a step (entropy, KL, importance weight), averaged over the processes."""
+        """Return the losses' sums of a step (entropy, KL, importance weight), averaged over the processes."""
         steps = self.optimizer_steps
         losses, world = self._gathered("pop_sums", math.fsum), steps.processes.world
         for role, counts in steps.step.counts.items():
@@ -93,7 +92,7 @@ class RoundEnd(TrainerCallback):
         return {name: value / world for name, value in losses.items()}
 
     def _gathered(self, pop: str, reduce: Callable[[list[float]], float]) -> dict[str, float]:
-        """What the losses of all processes have collected. A process without a sample of a role has none of it."""
+        """Gather the losses' sums of all processes; a process without a sample of a role has none of that role."""
         popped = {role: getattr(learner.loss, pop)() for role, learner in self.learners.items()}
         mine = {f"{role}/{name}": value for role, losses in popped.items() for name, value in losses.items()}
         values = torch.stack(list(mine.values())).tolist() if mine else []
@@ -104,7 +103,7 @@ class RoundEnd(TrainerCallback):
 
 
 class RoundExports(TrainerCallback):
-    """`<agent>_<k>/round_<r>/model/` every `export_every` rounds (Multimodal LLM Self-Play, appendix B)."""
+    """Exports `<agent>_<k>/round_<r>/model/` every `export_every` rounds (Multimodal LLM Self-Play, appendix B)."""
 
     def __init__(self, exports: Exports) -> None:
         self.exports, self.every = exports, exports.args.rounds_per_export
@@ -115,7 +114,7 @@ class RoundExports(TrainerCallback):
 
 
 class Terminated(SystemExit):
-    """Leaves the program after SIGTERM with exit code 143, as the signal itself would."""
+    """SystemExit after SIGTERM, with the signal's exit code 143."""
 
     def __init__(self, step: int) -> None:
         super().__init__(128 + signal.SIGTERM)
@@ -123,9 +122,9 @@ class Terminated(SystemExit):
 
 
 class Termination(TrainerCallback):
-    """Asks all processes at the end of each round whether one of them was told to end. A second SIGTERM changes
-    nothing: the round is still played to its end. It leaves before the next round and not in `on_save`, where the
-    callbacks of a user (that copy a checkpoint away, for one) come later."""
+    """Ends the run after the round in which any process receives SIGTERM; a second signal changes nothing. It
+    exits before the next round and not in `on_save`, because a user's callbacks (that copy a checkpoint, for
+    example) run later."""
 
     def __init__(self, processes: Processes, save: Callable[[], None]) -> None:
         """`save`: writes a checkpoint."""
@@ -134,7 +133,7 @@ class Termination(TrainerCallback):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Inside the block SIGTERM is noted. A user's handler, and any outside the main thread, stays."""
+        """Record SIGTERM inside the block. A user's handler, and any outside the main thread, stays."""
         self.requested = self.ending = self.saved = False
         ours = threading.current_thread() is threading.main_thread()
         if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -161,18 +160,18 @@ class Termination(TrainerCallback):
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not self.ending:
             return
-        if not self.saved:  # save_strategy="best" took the save back, for the round was not the best one
+        if not self.saved:  # save_strategy="best" has undone the save, because the round was not the best
             self.save()
         raise Terminated(state.global_step)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.ending and self.saved:  # told to end in the last round
+        if self.ending and self.saved:  # terminated in the last round
             raise Terminated(state.global_step)
 
 
 class Rollback(Exception):
-    """Leaves the training loop at the end of a round; caught by `train`, which resumes from the last healthy
-    checkpoint."""
+    """Exception that leaves the training loop at the end of a round. `train` catches it and resumes from the
+    last healthy checkpoint."""
 
     def __init__(self, trip: Trip, step: int) -> None:
         super().__init__(trip, step)
@@ -180,21 +179,20 @@ class Rollback(Exception):
 
 
 class GuardCallback(TrainerCallback):
-    """Feeds the guard with every round, and warns once, on the main process, when a role's read, parse or format rate
-    is next to nothing in the first ones. All processes hold the same metrics, so they trip together. A conjecturer
-    alone (Allen and Ståblein, section 3.2) gets weights and optimizer state of a healthy checkpoint, and all else goes
-    on. That is done at the end of a round, before a checkpoint of that round is written: a resume finds weights,
-    optimizer and the guard's count as they then were, and no file beside them."""
+    """Passes every round to the guard, and warns once if a role's read, parse or format rate is close to 0 in the
+    first rounds. All processes hold the same metrics, so they trip together. A conjecturer alone (Allen and Ståblein,
+    section 3.2) gets weights and optimizer state of a healthy checkpoint before a checkpoint of the round is written,
+    so that a resume reads them."""
 
     def __init__(
         self, guard: CollapseGuard, alone: ConjecturerGuard | None, book: Book, store: Store, save: Callable[[], None]
     ) -> None:
-        """`alone`: under guard_scope=conjecturer. `save`: writes a checkpoint."""
+        """`alone`: guard under guard_scope=conjecturer. `save`: writes a checkpoint."""
         self.guard, self.alone, self.book, self.store, self.save = guard, alone, book, store, save
         self.legibility = Legibility(guard.metrics)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any) -> None:
-        # A collapse before the first regular checkpoint must have something to go back to.
+        # A collapse before the first regular checkpoint needs one to return to.
         first = Path(args.output_dir) / "checkpoint-0"
         if args.guard and state.global_step == 0 and args.save_strategy != "no" and not first.exists():
             self.save()

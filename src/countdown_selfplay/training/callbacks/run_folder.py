@@ -1,5 +1,4 @@
-"""The run folder: run.json, metrics.jsonl and samples.jsonl, from which reports are made, evaluation.json, and the
-report of a run that is still training."""
+"""Files of the run folder: run.json, metrics.jsonl, samples.jsonl, evaluation.json and the report of a running run."""
 
 from __future__ import annotations
 
@@ -42,9 +41,8 @@ def describe_run(
     step: int = 0,
     changed: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write run.json. A resume leaves start and command, and adds an entry to `resumes`: from which checkpoint
-    (written after round `step`), by which command, and the `changed` settings as [before, now]; `config` is the one
-    in force."""
+    """Write run.json. A resume keeps start and command, and adds to `resumes` its checkpoint's step, its command and
+    the `changed` settings as [before, now]; `config` is the current one."""
     path = Path(args.output_dir) / "run.json"
     before = _before(path) if resumed is not None and path.exists() else {}
     kept = {name: before[name] for name in ("started", "command") if name in before}
@@ -58,8 +56,7 @@ def describe_run(
 
 
 def _before(path: Path) -> dict[str, Any]:
-    """The contents of run.json. Training goes on without it: a damaged one is kept under another name, and begins
-    again."""
+    """Return the contents of run.json. A damaged file is renamed, and training goes on."""
     try:
         return json_file(path, resumes=list)
     except DataError as error:
@@ -70,8 +67,8 @@ def _before(path: Path) -> dict[str, Any]:
 
 
 def write_description(args: Any, config: dict[str, Any], domain: Any, **more: Any) -> None:
-    """run.json of the run in `args.output_dir`: its settings without tokens (TrainingArguments.to_dict replaces them
-    by placeholders, which say nothing either), its domain, the software, and `more`."""
+    """Write run.json to `args.output_dir`: settings without tokens or their placeholders, domain, software
+    versions, and `more`."""
     settings = domain.to_dict()
     path = Path(args.output_dir) / "run.json"
     description = {
@@ -94,7 +91,7 @@ def write_description(args: Any, config: dict[str, Any], domain: Any, **more: An
 
 
 def command_line(argv: Sequence[str]) -> str | None:
-    """The command that this process runs, without tokens; None for a notebook or another host."""
+    """Return the command of this process without tokens; None for a notebook or another host."""
     program = Path(argv[0]).name if argv else ""
     if program == "countdown-selfplay" or (argv and Path(argv[0]).parts[-2:] == ("cli", "main.py")):
         shown = ["countdown-selfplay"]
@@ -112,8 +109,7 @@ def command_line(argv: Sequence[str]) -> str | None:
 
 
 def without_tokens(text: str) -> str:
-    """The text with *** for each token of the Hugging Face Hub, such as one in --model_init_kwargs: run.json and cards
-    are uploaded."""
+    """Replace each token of the Hugging Face Hub in a text by ***: run.json and model cards are uploaded."""
     return _TOKEN.sub("***", text)
 
 
@@ -121,7 +117,7 @@ _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
 
 
 def record_of(step: int, logs: dict[str, Any]) -> dict[str, Any]:
-    """A line of metrics.jsonl: what is finite of a log."""
+    """Return a line of metrics.jsonl: the finite values of a log."""
     finite = {k: v for k, v in logs.items() if v is not None and not (isinstance(v, float) and not math.isfinite(v))}
     return {"step": step, **finite}
 
@@ -131,7 +127,7 @@ def _now() -> str:
 
 
 class RunFolder(TrainerCallback):
-    """Writes one line per log."""
+    """Callback that writes one line per log."""
 
     def __init__(self, book: Book, exports: Exports, solve_rate: CumulativeSolveRate) -> None:
         self.book, self.exports, self.solve_rate = book, exports, solve_rate
@@ -144,7 +140,7 @@ class RunFolder(TrainerCallback):
         if "loss" in logs and self.book.histogram is not None:
             record[HISTOGRAM] = self.book.histogram
         if "loss" not in logs and record in read_lines(folder / "metrics.jsonl"):
-            return  # the loop's evaluation at the last step, made again after it
+            return  # the evaluation of the loop's last step, repeated after it
         append_lines(folder / "metrics.jsonl", [record])
         if "loss" in logs:
             append_lines(folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.book.samples])
@@ -159,7 +155,8 @@ class RunFolder(TrainerCallback):
 
 
 class ReportEvery(TrainerCallback):
-    """Rewrites report.html at the first log after every `rounds` rounds. It samples nothing: the trajectory stays."""
+    """Callback that rewrites report.html at the first log after every `rounds` rounds. It samples nothing, so that the
+    trajectory does not change."""
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
@@ -175,22 +172,21 @@ class ReportEvery(TrainerCallback):
 
 
 def report_of(folder: Path, path: Path | None = None) -> Path:
-    """Write the page about a run to `path`, by default report.html in its folder; its path."""
+    """Write a run's report to `path`, by default report.html in its folder; return the path."""
     write_report = attribute_of(CALLED["write_report"], "The report of a run")  # loads matplotlib
     return Path(write_report([folder], folder / "report.html" if path is None else path))
 
 
 def report_line(folder: Path) -> str:
-    """Where the page about a run was written, or why it was not."""
+    """Return a line on where the report was written, or why it was not."""
     if (package := absent_package(CALLED["write_report"])) is not None:
         return f"No report.html: the package countdown_selfplay.{package}, which writes it, is not installed."
     return f"Report: {report_of(folder)}"
 
 
 class BeforeAfter(TrainerCallback):
-    """Takes each evaluation of a trainer, for its log and, the first and the last one, evaluation.json. Until `train`
-    begins nothing is written: whether it starts a run, which moves an earlier one of the folder aside, or resumes that
-    one, is known only then, and trackers have no folder yet."""
+    """Writes each evaluation to the log, and the first and last one to evaluation.json. Nothing is written before
+    `train`, which knows whether it resumes the folder's run or moves it aside."""
 
     def __init__(self, log: Callable[[dict[str, float]], None]) -> None:
         self.log = log
@@ -200,7 +196,8 @@ class BeforeAfter(TrainerCallback):
         self.after: dict[str, Any] = {}
 
     def take(self, args: Any, state: Any, metrics: dict[str, float], figures: dict[str, Any] | None) -> None:
-        """`figures`: the provers', as evaluation.json holds them; None of problems that are not the run's own."""
+        """Record an evaluation. `figures`: the provers', as in evaluation.json; None for other problems
+        than the run's."""
         start = state.global_step == 0
         if start and not self.begun:
             self.waiting.append(metrics)
@@ -216,7 +213,7 @@ class BeforeAfter(TrainerCallback):
             self._write(args, state)
 
     def start(self) -> None:
-        """A run begins; of a trainer that has played one before from weights that were not measured."""
+        """Begin a run; a second one of the same trainer starts from weights without an evaluation."""
         if self.begun:
             self.before = {}
         self.after = {}
@@ -229,8 +226,8 @@ class BeforeAfter(TrainerCallback):
             self._write(args, state)
 
     def _write(self, args: Any, state: Any) -> None:
-        """The run's first evaluation is that of its file, if this process resumed it; figures of other problems, or of
-        another number of answers, are not paired with these."""
+        """Write evaluation.json. A resumed run keeps the first evaluation of its file; figures on other problems, or
+        with another number of answers, are not paired with it."""
         if not state.is_world_process_zero:
             return
         folder = Path(args.output_dir)
@@ -248,6 +245,6 @@ def _before_in(path: Path) -> dict[str, Any]:
 
 
 def _pairs(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Whether the provers answered the same problems as often."""
+    """Return whether both evaluations have the same problems and number of answers."""
     a, b = before.get("prover", {}), after.get("prover", {})
     return not b or all(a.get(name) == b[name] for name in ("keys", "n"))
