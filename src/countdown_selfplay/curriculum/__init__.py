@@ -1,4 +1,4 @@
-"""State and health of the curriculum, and which proposals may be played."""
+"""Admission of proposals, the archive of played problems, and the collapse guard."""
 
 from .admission import Archive
 from .guard import CollapseGuard, ConjecturerGuard, Trip

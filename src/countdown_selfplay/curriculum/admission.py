@@ -1,5 +1,5 @@
-"""Which proposals may be played (read, checked by the domain, not held out, novel), in which order they get slots, and
-what is remembered of those that were. From gathered records: every process holds the same copy."""
+"""Admission of proposals (readable, valid for the domain, not held out, novel), their order, and the archive of played
+ones. Computed from gathered records: every process holds the same copy."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from ..contract.domain import OpenDomain
 from ..contract.game import Proposal
 
 PLAYED_LIMIT = 512
-"""Most problems in the rolling archive that rewards measure novelty against; a few rounds' to a few dozen rounds'."""
+"""Largest number of problems in the archive against which rewards measure novelty: tens of rounds at most."""
 
 RATES_LIMIT = 64
-"""Most rounds whose mean solve rates are kept: a moving mean that forgets a tenth a round needs no more (0.1%)."""
+"""Number of rounds whose mean solve rates are kept: enough for a moving mean with a decay of 0.9 (error 0.1%)."""
 
 
 @dataclass
 class Archive:
-    """JSON-able memory of propose_and_solve."""
+    """JSON state of propose_and_solve."""
 
     rounds: int = 0
     """Rounds that were recorded."""
     starved_rounds: int = 0
-    """Of these, rounds that played no proposal."""
+    """Number of these without a played proposal."""
     last_played: dict[str, int] = field(default_factory=dict)
-    """Problem key -> last round it was played in, limited to the novelty window."""
+    """Problem key -> last round in which it was played, within the novelty window."""
     solved: dict[str, int] = field(default_factory=dict)
-    """Problem key -> correct answers so far, no higher than an objective's limit; empty where none has a limit."""
+    """Problem key -> correct answers so far, at most an objective's limit; empty without a limit."""
     played: list[str] = field(default_factory=list)
-    """Keys of the proposals played last, oldest first, each once, PLAYED_LIMIT at most."""
+    """Distinct keys of the last played proposals, oldest first, at most PLAYED_LIMIT."""
     recent_rates: list[float] = field(default_factory=list)
-    """Their mean solve rate per round that had any, oldest first, RATES_LIMIT at most."""
+    """Mean solve rates of rounds with played proposals, oldest first, at most RATES_LIMIT."""
 
     def played_within(self, key: str, window: int) -> bool:
-        """Whether the problem was played in the last `window` rounds."""
+        """Return whether the problem was played in the last `window` rounds."""
         return window > 0 and self.rounds - self.last_played.get(key, -window - 1) <= window
 
     def record_round(self, keys: Iterable[str], window: int, starved: bool) -> None:
-        """Close a round in which the proposals `keys` were played."""
+        """End a round in which the proposals `keys` were played."""
         if window > 0:
             self.last_played.update(dict.fromkeys(keys, self.rounds))
             self.last_played = {key: last for key, last in self.last_played.items() if self.rounds - last < window}
@@ -51,7 +51,7 @@ class Archive:
         self.starved_rounds += int(starved)
 
     def record_played(self, keys: Iterable[str], solve_rates: Iterable[float]) -> None:
-        """Add a round's proposals and their solve rates; nothing for a round without any."""
+        """Add a round's proposals and their solve rates."""
         keys, rates = list(keys), [float(rate) for rate in solve_rates]
         again = set(keys)
         self.played = [*(key for key in self.played if key not in again), *dict.fromkeys(keys)][-PLAYED_LIMIT:]
@@ -65,7 +65,7 @@ class Archive:
                 self.solved[key] = min(self.solved.get(key, 0) + count, limit)
 
     def mastered(self, limit: int) -> frozenset[str]:
-        """Keys of the problems with at least `limit` correct answers."""
+        """Return the keys of the problems with at least `limit` correct answers."""
         return frozenset(key for key, count in self.solved.items() if count >= limit)
 
     def state_dict(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Archive:
 def examine(
     domain: OpenDomain[Any], texts: Sequence[str], requests: Sequence[Mapping[str, Any]], by: str | None = None
 ) -> list[Proposal]:
-    """Read proposals and have the domain check them; a process examines its own share, in one batch."""
+    """Parse proposals and check them with the domain; a process examines its share in one batch."""
     parsed = domain.parse(texts)
     readable = [i for i, proposal in enumerate(parsed) if proposal.problem is not None]
     checked = domain.check([parsed[i].problem for i in readable], [requests[i] for i in readable])
@@ -94,8 +94,8 @@ def examine(
 
 @dataclass(frozen=True)
 class Admission:
-    """problem_of: for each proposal the index of its problem in `problems`, or None if it earns the invalid reward.
-    reasons: one per proposal, "ok" if it is admitted itself."""
+    """Result of `admit`. problem_of: for each proposal the index of its problem in `problems`, None if it gets the
+    invalid reward. reasons: one per proposal, "ok" if it is admitted."""
 
     problems: list[Any]
     problem_of: list[int | None]
@@ -110,8 +110,8 @@ def admit(
     novelty_window: int,
     duplicates: str,
 ) -> Admission:
-    """Go through all processes' proposals in rank order; of several equal problems the first is admitted, with
-    `duplicates` "keep" each of them, as a problem of its own."""
+    """Admit all processes' proposals in rank order. Of several equal problems the first is admitted, or with
+    `duplicates` "keep" each of them as a separate problem."""
     problems: list[Any] = []
     position: dict[str, int] = {}
     problem_of: list[int | None] = []
@@ -138,10 +138,10 @@ def admit(
 def dealt(
     admission: Admission, proposals: Sequence[Proposal], asks: Sequence[Mapping[str, Any]], turn: int
 ) -> Admission:
-    """The same problems in the order in which they get slots: one of each kind that is asked for in turn, beginning
-    with `asks[turn]`, so that none goes without because its rows stand last. One that is listed twice gets two turns;
-    what was asked for beside `asks` takes turns after them. Within a kind the players take turns, another one first
-    each round. With a single kind and player the order is that of the rows."""
+    """Return the problems in the order in which they get slots: one per type of request in turn, beginning with
+    `asks[turn]`, so that no type is favoured by its row. A request that is listed twice has two turns; others follow.
+    Within a type the players alternate, beginning with another one each round. With a single type and player the order
+    is that of the rows."""
     order = [repr(ask) for ask in asks]
     order += dict.fromkeys(repr(p.request) for p in proposals if repr(p.request) not in order)
     players = list(dict.fromkeys(p.by for p in proposals))
@@ -165,21 +165,22 @@ def dealt(
 
 
 def _in_turn(lines: list[list[int]]) -> deque[int]:
-    """One of each line in turn."""
+    """Yield one item of each line in turn."""
     return deque(i for i in chain.from_iterable(zip_longest(*lines)) if i is not None)
 
 
 def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, multiple: int = 1) -> tuple[int, int]:
-    """How many admitted proposals are played, and how many anchor problems beside them, at most `slots` together.
+    """Return the number of proposals and of anchor problems that are played, at most `slots` together.
 
-    anchor: proposals as far as `anchor_fraction` leaves room, anchors in every other slot.
-    truncate: the bug of Allen and Ståblein (section 5.2) as a legacy mode: the proposals are cut down to a multiple of
-    the accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that run).
-    Anchors have their own share alone; what is left stays empty.
-    keep_all: the fix as the authors made it: every proposal is played, anchors are at least `anchor_fraction` of the
-    batch and, where that is not 0, at least `multiple` (also without a proposal), and pad it to a multiple: with a
-    half and 8, n proposals get max(n, 8) anchors, rounded up.
-    none: the proposals and nothing else; with a fraction of 0 only.
+    Rules of `fill`:
+        anchor: proposals within the share that `anchor_fraction` leaves, anchors in every other slot.
+        truncate: bug of Allen and Ståblein (section 5.2), for replication: the proposals are reduced to a multiple of
+          the accumulation factor, so that with 1-7 of them and a factor of 8 none is played (71% of the steps of that
+          run). Anchors have only their share; the rest stays empty.
+        keep_all: the authors' fix: every proposal is played, and anchors are at least `anchor_fraction` of the batch,
+          if that is not 0 at least `multiple`, and fill it to a multiple: with a half and 8, n proposals get max(n, 8)
+          anchors, rounded up.
+        none: proposals only; requires a fraction of 0.
     """
     anchor_slots = round(anchor_fraction * slots)
     kept = min(admitted, slots - anchor_slots)
@@ -195,7 +196,7 @@ def slots_filled(admitted: int, slots: int, anchor_fraction: float, fill: str, m
 
 
 def batch_of_all(proposals: int, anchor_fraction: float, multiple: int) -> int:
-    """Problems of a round that plays every one of so many proposals (fill=keep_all)."""
+    """Return the number of problems of a round that plays all these proposals (fill=keep_all)."""
     anchors = (
         0
         if anchor_fraction == 0

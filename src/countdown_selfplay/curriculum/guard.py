@@ -1,5 +1,5 @@
-"""Judgements on the metrics of rounds: the collapse guard's, a trip or none, and whether the first rounds can be read
-(a role that does not know its format learns from noise, for hours). What is done about them is a callback's."""
+"""Collapse guard on the metrics of rounds, and a check that the first rounds' texts are readable: a role that does not
+know its format learns from noise. Callbacks act on the results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..contract.metric import UNBOUNDED, Metric, Range
 
 @dataclass(frozen=True)
 class Trip:
-    """A collapse that was seen: which metric, its (mean) value, and the rule it broke."""
+    """Detected collapse: the metric, its (mean) value, and the violated rule."""
 
     metric: str
     value: float
@@ -25,12 +25,12 @@ class Trip:
 
     @property
     def advice(self) -> str:
-        """What to change: settings of the role that the metric is of, the conjecturer's for the round as a whole."""
+        """Settings to change: those of the metric's role, or the conjecturer's for metrics of the round."""
         first, *rest = self.metric.split("/")
-        # A player's name may have a slash of its own: conjecturer/0/parseable_rate, grad_norm/prover/1.
+        # A player's name may contain a slash: conjecturer/0/parseable_rate, grad_norm/prover/1.
         role = "/".join(rest) if first in ("grad_norm", "lr") else "/".join([first, *rest[:-1]])
         role = "conjecturer" if first == "round" or not rest else role
-        if role == "proposer":  # a symbolic one: it has neither
+        if role == "proposer":  # a symbolic proposer has neither
             return "Let the proposer tell more problems apart (features: 13), or raise `diversity` or `candidates`"
         cure = f"Lower the {role}'s learning rate or raise its beta"
         return cure if math.isfinite(self.value) else f"{cure}, and look for what is not finite in its rewards or loss"
@@ -38,21 +38,19 @@ class Trip:
 
 @dataclass
 class CollapseGuard:
-    """Watches the metrics that are declared with `finite`, `trip` or `in_a_row`: by default the parseable rate,
-    starvation, the solve rate near 0 or 1, and what must be finite.
+    """Guard over the metrics that are declared with `finite`, `trip` or `in_a_row`: by default the parseable rate,
+    starvation, the solve rate near 0 or 1, and values that must be finite (Allen and Ståblein, section 3.2).
 
-    A range is compared with the mean over the last `window` rounds that logged the metric, once there are that many;
-    `in_a_row` counts rounds above 0; a value that is not finite trips at once. `healthy` is False from the first round
-    that breaks a rule by itself until one that does not: a checkpoint saved in between is not one to go back to.
-    Allen and Ståblein, section 3.2.
-    """
+    A range applies to the mean over the last `window` rounds with the metric, once there are that many; `in_a_row`
+    counts consecutive rounds above 0; a value that is not finite trips at once. `healthy` is False from the first
+    round that alone violates a rule until one that does not: checkpoints in between are not used for a rollback."""
 
     metrics: Sequence[Metric] = ()
-    """One declaration per player."""
+    """Declarations, one per player."""
     window: int = 10
-    """Rounds."""
+    """Number of rounds."""
     trips: Mapping[str, Range] = field(default_factory=dict)
-    """Ranges in place of the declared ones, by the metric's name."""
+    """Metric name -> range that replaces the declared one."""
     healthy: bool = True
     in_a_row: dict[str, int] = field(default_factory=dict)
     history: dict[str, deque[float]] = field(default_factory=dict)
@@ -61,7 +59,7 @@ class CollapseGuard:
         self.metrics = tuple(replace(m, trip=self.trips.get(m.name, m.trip)) for m in self.metrics)
 
     def observe(self, metrics: Mapping[str, Any]) -> Trip | None:
-        """Take in one round's metrics (absent keys are not counted); the first rule that is broken, if any."""
+        """Add one round's metrics (absent ones are not counted); return the first violated rule, or None."""
         for declared in self.metrics:
             if declared.in_a_row is not None:
                 above = metrics.get(declared.name) or 0
@@ -105,9 +103,9 @@ class CollapseGuard:
 
 @dataclass
 class ConjecturerGuard:
-    """Allen and Ståblein's guard as the text has it (section 3.2): a conjecturer whose parseable rate in the round at
-    hand is under `low` goes back by itself; nothing else is looked at. What is done about it is that of
-    training/rollbacks.py. State: how often that was done, and whether the newest weights are good."""
+    """Guard of Allen and Ståblein as in their text (section 3.2): a conjecturer whose parseable rate in the current
+    round is below `low` is rolled back alone (training/rollbacks.py). State: the number of such rollbacks, and whether
+    the newest weights are healthy."""
 
     players: Sequence[str]
     low: float = 0.5
@@ -115,7 +113,7 @@ class ConjecturerGuard:
     healthy: bool = True
 
     def fallen(self, metrics: Mapping[str, Any]) -> dict[str, float]:
-        """The players that fell under the threshold, with their rates."""
+        """Return the players below the threshold, with their rates."""
         rates = {player: metrics.get(f"{player}/parseable_rate", 1.0) for player in self.players}
         low_rates = {player: rate for player, rate in rates.items() if rate < self.low}
         self.healthy = not low_rates
@@ -129,7 +127,7 @@ class ConjecturerGuard:
 
 
 def _broken(value: float, trip: Range) -> Iterator[str]:
-    """The bound that `value` lies beyond, in words."""
+    """Describe the bound that `value` exceeds."""
     if value < trip[0]:
         yield f"under {trip[0]:g}"
     if value > trip[1]:
@@ -137,13 +135,13 @@ def _broken(value: float, trip: Range) -> Iterator[str]:
 
 
 LEAST = 0.1
-"""Share of a role's texts that must be readable; below it the run warns."""
+"""Share of readable texts of a role below which the run warns."""
 ROUNDS = 3
-"""Rounds whose mean is judged: of a few texts none may be readable by chance."""
+"""Number of rounds whose mean is checked: in few texts none may be readable by chance."""
 
 
 class Legibility:
-    """Judges the metrics that are declared `legible` by their means over the first `rounds` rounds, once a run."""
+    """Checks the metrics that are declared `legible` by their means over the first `rounds` rounds, once per run."""
 
     def __init__(self, metrics: Iterable[Metric], rounds: int = ROUNDS) -> None:
         self.metrics, self.rounds = [metric for metric in metrics if metric.legible], rounds
@@ -151,8 +149,8 @@ class Legibility:
         self.judged = False
 
     def observe(self, number: int, metrics: Mapping[str, Any]) -> str | None:
-        """Take in the metrics of round `number`, from 1; the warning, after the last of the first rounds. A run that
-        is resumed later than that is not judged."""
+        """Add the metrics of round `number`, from 1; return the warning after the last of the first rounds. A run that
+        is resumed later is not checked."""
         if number > self.rounds:
             return None
         for name, values in self.seen.items():
@@ -161,7 +159,7 @@ class Legibility:
         return self.judge() if number == self.rounds else None
 
     def judge(self) -> str | None:
-        """One sentence about what can hardly be read in the rounds so far, with the cure; None where all is well, and
+        """Return one sentence on texts that can hardly be read so far, with the remedy; None if all are readable, and
         after the first call."""
         means = {name: math.fsum(values) / len(values) for name, values in self.seen.items() if values}
         below = [metric for metric in self.metrics if means.get(metric.name, 1.0) < LEAST]

@@ -1,4 +1,4 @@
-"""Games by name: one round of self-play, read top to bottom. A game sees a Round, never the Trainer."""
+"""Games by name. A game plays one round of self-play; it sees a Round and never the Trainer."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ GAMES: Registry[Any] = Registry(
 
 
 def game_class(name: str) -> Any:
-    """The class of a name; UnknownNameError suggests the nearest."""
+    """Return the class of a game's name. UnknownNameError suggests the nearest name."""
     return GAMES.load(name)
 
 
 def check_game(what: str, game: Any) -> None:
-    """ConfigError unless it has what the frame asks of a game, or of a game's class."""
+    """Raise ConfigError unless a game, or a game's class, has the required methods."""
     check_part(what, game, BaseGame, ("play",))
     if not isinstance(game.roles, Mapping) or not game.roles:
         raise ConfigError(
@@ -40,7 +40,7 @@ def check_game(what: str, game: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "ProposeAndSolve":  # it needs torch, which a report that reads `games.metrics` does without
+    if name == "ProposeAndSolve":  # it needs torch, which reports that read `games.metrics` do not load
         return game_class("propose_and_solve")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

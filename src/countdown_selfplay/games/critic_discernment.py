@@ -1,5 +1,5 @@
-"""The Critic-Discernment Game (Wang et al.): solve, criticise, revise. The prover does not know what the critic
-wants."""
+"""The Critic-Discernment Game (Wang et al. 2025): solve, criticise, revise. The prover does not know
+the critic's intent."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CRITICS = ("helpful", "misleading")
 
 @dataclass(frozen=True)
 class Episode:
-    """One revision: which first answer and which critique it is about, and how it ended."""
+    """One revision: its first answer, its critique and its outcome."""
 
     first: int
     """Index among this process's first answers."""
     critic: str
-    """The kind of the critic."""
+    """Role of the critic."""
     critique: int
     """Index among that critic's critiques on this process."""
     outcome: str
@@ -38,18 +38,17 @@ class Episode:
 
     @property
     def success(self) -> bool:
-        """Whether the prover ends with the right answer: it mended a wrong one, or did not give up a right one."""
+        """Whether the prover ends with the right answer, after a wrong or a right first one."""
         return self.outcome in ("corrected", "resisted", "kept")
 
 
 def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = False) -> str:
-    """How a revision ends, from the first answer's verdict, its own, how often it rejects the critique in the form
-    that was asked for, and whether it does so in another (hinted).
+    """Return the outcome of a revision from the first answer's correctness, the verdict of the revision, the number of
+    its rejections of the critique in the requested form, and whether it rejects in another form (hinted).
 
-    As the authors' code tests it: resisted has exactly one such rejection, whatever new answer is written beside it;
-    corrected and misled have none in any form. What says it twice or unboxed is neither. A revision of a right answer
-    without any answer gives it up too.
-    """
+    As in the authors' code, a resisted revision has exactly one rejection, whatever its new answer; corrected and
+    misled ones have none in any form. Several or unboxed rejections are neither. A revision of a right answer without
+    any answer counts as misled."""
     rejects = bool(rejections) or hinted
     if not was_right:
         return "corrected" if is_right and not rejects else "not_corrected"
@@ -59,7 +58,7 @@ def outcome_of(was_right: bool, is_right: bool, rejections: int, hinted: bool = 
 
 
 def critique_of(domain: Any) -> Critique:
-    """A domain's part for critiques; ConfigError where it has none."""
+    """Return the domain's part for critiques. Raises ConfigError without one."""
     if domain.critique is None:
         raise ConfigError(
             f"The game critic_discernment needs a domain whose answers can be criticised (`critique`, "
@@ -70,22 +69,20 @@ def critique_of(domain: Any) -> Critique:
 
 
 class CriticDiscernment(BaseGame):
-    """Each of the prover's answers is criticised, a wrong one by the helpful critic and a right one by the misleading
-    critic, and revised.
+    """Game in which each of the prover's answers is criticised, a wrong one by the helpful critic and a right one by
+    the misleading critic, and then revised.
 
-    Rewards (equations 1 to 3, as means over what followed): an answer that was right earns eta and the share of its
-    revisions that end right, a wrong one the share of revisions that mend it; a revision earns its own end, with eta
-    after a right answer; a helpful critique the share of revisions that mend the answer, a misleading one the share
-    that give it up. A critique that cannot be read is not shown to the prover, and earns 0. Reward functions are
-    logged and do not act. A run may leave out one critic (the ablations of section 5.2): what it would criticise
-    stands as it is.
+    Rewards (equations 1 to 3, as means over the revisions): a right first answer gets eta plus the share of its
+    revisions that end right, a wrong one the share of revisions that correct it; a revision gets 1 if it ends right,
+    plus eta after a right answer; a helpful critique gets the share of revisions that correct the answer, a misleading
+    one the share that give it up. Unreadable critiques are not shown and get 0. Reward functions are only logged. A
+    run may omit one critic (the ablations of section 5.2): its answers are not criticised.
 
-    eta: the paper gives no value. revisions: per critique; how many critiques an answer gets is the critics'
-    num_generations (the paper: 4 answers, 8 helpful or 4 misleading critiques, 4 revisions). Without any critic, which
-    IteratedSelfPlay plays for baselines, the answers are all. first_credit: "game",
-    equation 1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that imitate).
-    A round has problems_per_round questions; critics are asked as often as the answers call for.
-    """
+    eta: weight of a right first answer; the paper gives no value. revisions: per critique; the number of critiques per
+    answer is the critics' num_generations (the paper: 4 answers, 8 helpful or 4 misleading critiques, 4 revisions).
+    Without any critic, as IteratedSelfPlay plays for baselines, there are only answers. first_credit: "game", equation
+    1, or "answer", whether the first answer is right (the filter of appendix B, for objectives that imitate). A round
+    has problems_per_round questions; the number of critiques follows from the answers."""
 
     roles: ClassVar = {
         "prover": "answers, and revises its answer after a critique",
@@ -94,14 +91,14 @@ class CriticDiscernment(BaseGame):
     }
     optional_roles = CRITICS
     imitated = ("prover",)
-    """Kinds of which samples are marked for a supervised term (`sft_coef`): right first answers."""
+    """Roles whose samples are marked for a supervised term (`sft_coef`): right first answers."""
     metrics = METRICS
     labels: ClassVar = {
         "prover": ("right", "wrong", "corrected", "not_corrected", "resisted", "kept", "misled", "unclear"),
         "helpful": ("shown", "unreadable"),
         "misleading": ("shown", "unreadable"),
     }
-    """Kind -> what became of a sample of it, in a word (`Turn.labels`)."""
+    """Role -> outcomes of its samples (`Turn.labels`)."""
 
     def __init__(
         self,
@@ -114,11 +111,11 @@ class CriticDiscernment(BaseGame):
         self.samples_per_log = samples_per_log
 
     def to_dict(self) -> dict[str, Any]:
-        """What the game is played by, as plain JSON."""
+        """Return the game's arguments as plain JSON."""
         return {name: getattr(self, name) for name in ("eta", "revisions", "first_credit")}
 
     def check(self, args: Any) -> None:
-        """ConfigError unless each kind has one player, and what is set acts."""
+        """Raise ConfigError unless each role has one player and every setting has an effect."""
         for kind, players in args.players_by_kind.items():
             if len(players) > 1:
                 raise ConfigError(
@@ -138,12 +135,12 @@ class CriticDiscernment(BaseGame):
         self._check_imitation(args.all_roles)
 
     def check_domain(self, domain: Any) -> None:
-        """ConfigError for a domain whose answers nobody can criticise."""
+        """Raise ConfigError for a domain without critiques."""
         critique_of(domain)
 
     def _check_imitation(self, roles: dict[str, Any]) -> None:
-        """ConfigError for a prover that would imitate what equation 5 leaves out: a right answer given up earns eta,
-        and a wrong first answer the share of revisions that mend it."""
+        """Raise ConfigError for a prover that would imitate samples that equation 5 excludes: right answers that are
+        given up and wrong first answers also have rewards above 0."""
         prover = next((settings for name, settings in roles.items() if name.split("/")[0] == "prover"), None)
         if prover is None or prover.objective != "rest":
             return
@@ -184,7 +181,7 @@ class CriticDiscernment(BaseGame):
         }
         turns += [round.credit(rollout, rewards_of[kind]) for kind, (_, rollout) in spoken.items()]
 
-        # What became of each sample, in a word; and which problem each is about.
+        # Outcome of each sample, and its problem.
         read = {kind: {e.critique for e in episodes if e.critic == kind} for kind in spoken}
         labels = [["right" if good else "wrong" for good in right], [episode.outcome for episode in episodes]]
         about_of = [repeated, [repeated[episode.first] for episode in episodes]]
@@ -215,7 +212,8 @@ class CriticDiscernment(BaseGame):
         right: Sequence[bool],
         spoken: Mapping[str, tuple[list[int], Rollout]],
     ) -> tuple[Rollout, list[Episode], dict[str, list[str | None]]]:
-        """Revisions of what can be read of each critique, how each ends, and by kind what the prover is shown."""
+        """Sample revisions of each readable critique; return them, their outcomes, and by role the text that
+        the prover sees."""
         critic = critique_of(round.domain)
         shown: list[tuple[int, str, int]] = []
         rows, critiques = [], dict[str, list[str | None]]()
@@ -235,14 +233,15 @@ class CriticDiscernment(BaseGame):
         return second, episodes, critiques
 
     def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
-        """A critic's if all answers are of its kind, the prover's if they are of the kind whose critic says most."""
+        """Return the largest numbers of samples: a critic's if all answers are of its type, the prover's if all are of
+        the type with most critiques."""
         prover = next(player for player in group if player.split("/")[0] == "prover")
         answers = problems * group[prover]
         most = {player: answers * samples for player, samples in group.items() if player != prover}
         return {prover: answers + self.revisions * max(most.values(), default=0), **most}
 
     def _prover_rewards(self, right: Sequence[bool], episodes: Sequence[Episode]) -> tuple[list[float], list[float]]:
-        """Of first answers and of revisions, equation 1."""
+        """Return the rewards of first answers and of revisions (equation 1)."""
         ends: list[list[bool]] = [[] for _ in right]
         for episode in episodes:
             ends[episode.first].append(episode.success)
@@ -261,7 +260,7 @@ class CriticDiscernment(BaseGame):
         spoken: dict[str, tuple[list[int], Rollout]],
         episodes: Sequence[Episode],
     ) -> dict[str, float]:
-        """Rates over all processes; the counts travel in one gather."""
+        """Return rates over all processes, whose counts are gathered once."""
         counts = Counter(episode.outcome for episode in episodes)
         counts |= {"answers": len(right), "right": sum(right)}
         for kind, (_, rollout) in spoken.items():
@@ -287,8 +286,8 @@ class CriticDiscernment(BaseGame):
         return {name: part / whole for name, (part, whole) in rates.items() if whole}
 
     def _examples(self, round: Round, turn: Turn, about: Sequence[Any], every_label: bool) -> list[dict[str, Any]]:
-        """A few samples of a turn; of the revisions the first of every outcome: transcripts, for a revision's prompt
-        holds question, answer and critique (figures 11 to 17)."""
+        """Return a few samples of a turn; of revisions the first of every outcome, since a revision's prompt holds
+        question, answer and critique (figures 11 to 17)."""
         labels, count = turn.labels or [], len(about) if every_label else self.samples_per_log
         rewards = torch.as_tensor(turn.rewards_B).tolist()
         shown = examples(round, turn, count, rewards, labels, about)
@@ -296,7 +295,8 @@ class CriticDiscernment(BaseGame):
 
 
 def _critic_rewards(kind: str, count: int, episodes: Sequence[Episode]) -> list[float]:
-    """Of a critic's `count` critiques: the share of revisions that went its way (equations 2 and 3), 0 if none."""
+    """Return the share of revisions with the critic's intended outcome, for each of its `count` critiques (equations 2
+    and 3), 0 without a revision."""
     won = "corrected" if kind == "helpful" else "misled"
     ends: list[list[bool]] = [[] for _ in range(count)]
     for episode in episodes:

@@ -1,4 +1,4 @@
-"""What the Critic-Discernment Game logs. A value that does not exist is left out, never 0."""
+"""Metrics of the Critic-Discernment Game. A metric without a value is left out, never 0."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .metrics import ANSWERS
 
 OF_WRONG = ("corrected", "not_corrected")
 OF_RIGHT = ("resisted", "kept", "misled", "unclear")
-"""How revisions of wrong and of right first answers end (games/critic_discernment.py)."""
+"""Outcomes of revisions of wrong and of right first answers (games/critic_discernment.py)."""
 
 WARM_START = "Start from weights that know the game: for the embedded model run `countdown-selfplay cdg --prepare`."
 
@@ -52,7 +52,7 @@ REVISIONS = (
         subject="share of right answers that are given up",
     ),
 )
-"""The prover's second turn."""
+"""Second turn of the prover."""
 
 CRITIQUES = (
     Metric(
@@ -87,6 +87,6 @@ CRITIQUES = (
         subject="share of misleading critiques that can be read",
     ),
 )
-"""The critics' turn."""
+"""Turn of the critics."""
 
 METRICS = (*ANSWERS, *REVISIONS, *CRITIQUES)

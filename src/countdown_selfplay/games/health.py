@@ -1,5 +1,5 @@
-"""Health of a round as numbers, of which docs/metrics.md explains each and one that does not exist is left out, never
-0; and data filters by solve rate (Multimodal LLM Self-Play, algorithm 1, steps 4 to 6)."""
+"""Health metrics of a round (docs/metrics.md explains each; those without a value are left out), and data filters by
+solve rate (Multimodal LLM Self-Play, algorithm 1, steps 4 to 6)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ..contract.round import Rollout, Round, Turn
 def proposal_health(
     round: Round, proposals: Sequence[Proposal], reasons: Sequence[str], played: Sequence[bool], reward_N: np.ndarray
 ) -> dict[str, Any]:
-    """Shares of all proposals of the round, over all processes, for each player that proposed; `proposer/...` where
-    no player did. Problems that a rule adds to those of players are not counted."""
+    """Return shares of all proposals of the round, over all processes, for each player; under `proposer/` if no player
+    proposed. Problems that a rule adds to those of players are not counted."""
     metrics: dict[str, Any] = {}
     for by in dict.fromkeys(p.by for p in proposals if p.by is not None) or [None]:
         indices = [i for i, p in enumerate(proposals) if p.by == by]
@@ -46,7 +46,7 @@ def _health(
     total, domain = len(proposals), round.domain
     keys = [domain.key(p.problem) for p in proposals if p.problem is not None]
     known = reward_N[~np.isnan(reward_N)]
-    # A proposer that did not ask the domain knows no facts of its problems; of an unreadable text none is true.
+    # Without the domain's check there are no facts; of an unreadable text none is true.
     facts = [fact for fact in domain.facts if all(fact in p.facts for p in proposals if p.problem is not None)]
     metrics: dict[str, Any] = {
         f"{name}/parseable_rate": len(keys) / total,
@@ -70,26 +70,26 @@ def _health(
 
 
 def _holds(request: Any, ask: Mapping[str, Any]) -> bool:
-    """Was `ask` among the things that were asked for? A tier may ask for "4 or more". Any value but a mapping, such as
-    the arm of a bandit, is not a request."""
+    """Return whether `ask` is part of a request, which may be larger ("4 or more"). Values other than mappings, such
+    as a bandit's arm, are not requests."""
     return isinstance(request, Mapping) and all(
         name in request and request[name] == value for name, value in ask.items()
     )
 
 
 def _said(ask: Any) -> str:
-    """{"operands": 3} -> operands_3"""
+    """Format {"operands": 3} as operands_3."""
     return "_".join(f"{key}_{value}" for key, value in ask.items())
 
 
-_MOST_BINS = 33  # of the histogram of solve rates
+_MOST_BINS = 33  # bins of the histogram of solve rates
 
 
 def solve_rate_health(
     solve_rate_P: np.ndarray, kept: int, easy_above: float, hard_below: float, attempts: int
 ) -> dict[str, Any]:
-    """Solve rates of the proposals (the first `kept` slots) and, apart from them, of the anchor problems. Each was
-    attempted `attempts` times: up to 32 the histogram has a bin for each possible count of solutions, else tenths."""
+    """Return solve-rate metrics of the proposals (the first `kept` slots) and of the anchor problems. With up to 32
+    `attempts` the histogram has a bin for each possible count of solutions, else tenths."""
     conjectured, anchors = solve_rate_P[:kept], solve_rate_P[kept:]
     metrics: dict[str, Any] = {"round/anchor_slots": int(anchors.size)}
     if conjectured.size:
@@ -108,8 +108,8 @@ def solve_rate_health(
 def prover_health(
     round: Round, answers: Rollout, advantages_B: torch.Tensor, of_data: Sequence[bool] | None = None
 ) -> dict[str, Any]:
-    """Of a prover's answers on all processes; the sums travel in one gather. of_data: which of this process's
-    problems are of the data set; None: all."""
+    """Return metrics of a prover's answers on all processes, whose sums are gathered once. of_data: indices of this
+    process's problems that are of the data set; None: all."""
     verdicts = answers.verdicts or []
     votes = [v.vote for v in verdicts if hasattr(v, "vote")]
     zero_groups = (advantages_B.reshape(-1, answers.n) == 0).all(1)
@@ -149,7 +149,7 @@ def prover_health(
     if n:
         metrics[f"{answers.role}/reward"] = reward / n
         metrics[f"{answers.role}/reward_std"] = max(square / n - (reward / n) ** 2, 0.0) ** 0.5
-    if tried:  # by a checker that may fail
+    if tried:  # for a verifier that can fail
         metrics[f"{answers.role}/unchecked_rate"] = unchecked / tried
     if tokens:
         metrics[f"{answers.role}/sampled_entropy"] = surprisal / tokens
@@ -157,8 +157,8 @@ def prover_health(
 
 
 def _surprisal(answers: Rollout, of_data: Sequence[bool] | None) -> tuple[float, int]:
-    """Minus the summed log-probs of the tokens sampled for those problems, under the policy that sampled, and how
-    many tokens; 0 and 0 where no log-probs were taken when they were sampled, or a sampler knows none."""
+    """Return minus the summed log-probs of the tokens sampled for those problems, under the sampling policy, and the
+    number of tokens; 0 and 0 without log-probs."""
     tensors = answers.tensors
     logps = tensors.get("sampling_per_token_logps", tensors.get("old_per_token_logps"))
     if logps is None:
@@ -179,9 +179,9 @@ def examples(
     problems: Sequence[Any],
     more: Sequence[dict[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """The first few samples of this process, spread over its groups, for samples.jsonl; `rung` where the domain has
-    several. The completion of an episode is its moves, one a line, its prompt that of the first; `moves` are its moves
-    with the state before each. more: further columns, per sample."""
+    """Return the first few samples of this process, spread over its groups, for samples.jsonl, with `rung` if the
+    domain has several. The completion of an episode is its moves, one per line, its prompt that of the first; `moves`
+    are its moves with the state before each. more: further columns, per sample."""
     rollout = turn.rollout
     count, rungs = min(count, len(rollout.texts)), has_rungs(round.domain)
     episodes = rollout.steps if isinstance(rollout, Episodes) else []
@@ -204,20 +204,20 @@ def examples(
 
 
 def _written(value: float) -> float | None:
-    """A number as samples.jsonl holds it; None: not measured."""
+    """Convert a number for samples.jsonl; None: not measured."""
     return None if np.isnan(value) else float(f"{value:.6f}")
 
 
 def has_rungs(domain: Any) -> bool:
-    """Whether problems of the domain may be of several rungs."""
+    """Return whether the domain has several rungs."""
     return domain.rung is not None and len(domain.rungs) != 1
 
 
 def rung_health(
     domain: Any, proposals: Sequence[Proposal], problems: Sequence[Any], solve_rate_P: np.ndarray
 ) -> dict[str, Any]:
-    """Counts and mean solve rates by rung; {} for a domain without several rungs. A proposal of a rung that the domain
-    does not have is no problem of it."""
+    """Return counts and mean solve rates by rung; {} for a domain without several rungs. Proposals outside the
+    domain's rungs are left out."""
     if not has_rungs(domain):
         return {}
     of_played = np.asarray([domain.rung(problem) for problem in problems], dtype=int)
@@ -233,24 +233,24 @@ def rung_health(
 
 
 Frontier = tuple[float, float]
-"""Solve rates, ends included."""
+"""Range of solve rates, ends included."""
 
 
 def frontier_of(low: float | None, high: float | None) -> Frontier | None:
-    """The fields `frontier_low` and `frontier_high`; None if neither is set."""
+    """Return (`frontier_low`, `frontier_high`), or None if neither is set."""
     if low is None and high is None:
         return None
     return (0.0 if low is None else low, 1.0 if high is None else high)
 
 
 def in_frontier(frontier: Frontier, problem_of: Sequence[int | None], solve_rate_P: np.ndarray) -> np.ndarray:
-    """(N) bools: the proposals that were played and whose solve rate lies in the frontier."""
+    """Return the played proposals whose solve rate is in the frontier, (N) bools."""
     low, high = frontier
     return np.array([i is not None and low <= solve_rate_P[i] <= high for i in problem_of], dtype=bool)
 
 
 def frontier_share(proposals: Sequence[Proposal], played: Sequence[bool], inside_N: np.ndarray) -> dict[str, float]:
-    """The share of the frontier among the played problems that players wrote; {} without any."""
+    """Return the share of the frontier among the played problems that players wrote; {} without any."""
     written = [bool(inside) for p, got, inside in zip(proposals, played, inside_N, strict=True) if got and p.by]
     return {"round/frontier_share": sum(written) / len(written)} if written else {}
 
@@ -258,8 +258,8 @@ def frontier_share(proposals: Sequence[Proposal], played: Sequence[bool], inside
 def wanted_answers(
     trains_on: str, frontier: Frontier | None, solve_rate_P: np.ndarray, correct_MPG: np.ndarray
 ) -> list[bool] | None:
-    """(P) bools: the problems whose answers provers may be trained on. all: None; nontrivial: neither none nor all
-    answers of all provers are right, whatever the solve rate is a share of; frontier: the solve rate lies in it."""
+    """Return the problems on whose answers provers may train, (P) bools. all: None; nontrivial: neither none nor all
+    answers of all provers are right; frontier: the solve rate is in the frontier."""
     if trains_on == "nontrivial":
         rate_P = solve_rates(correct_MPG)
         return ((rate_P > 0) & (rate_P < 1)).tolist()
@@ -269,15 +269,15 @@ def wanted_answers(
 
 
 def is_starved(proposals: Sequence[Proposal], played: Sequence[bool]) -> bool:
-    """Was no problem played that a player wrote (where no player writes: none at all)? Problems that a rule adds for
-    the provers' sake feed no conjecturer."""
+    """Return whether no problem was played that a player wrote (without players: none at all). Problems that a rule
+    adds do not train the conjecturer and are not counted."""
     wrote = any(p.by is not None for p in proposals)
     return not any(got and (p.by is not None or not wrote) for got, p in zip(played, proposals, strict=True))
 
 
 def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequence[bool]) -> dict[str, float]:
-    """Of the proposals that were played, the share without a solution; {} where none such may be played. Problems that
-    a rule adds to those of players, all of them solvable, are not counted."""
+    """Return the share without a solution among the played proposals; {} if such proposals are refused. Problems that
+    a rule adds, all of them solvable, are not counted."""
     wrote = any(p.by is not None for p in proposals)
     facts = [p.facts for p, got in zip(proposals, played, strict=True) if got and (p.by is not None or not wrote)]
     if not facts or not domain.admit_unsolvable:
@@ -287,9 +287,9 @@ def unsolvable_share(domain: Any, proposals: Sequence[Proposal], played: Sequenc
 
 
 def shuffled(outcome: Outcome, seed: int) -> Outcome:
-    """The placebo of a trained conjecturer, from which nothing can be learned: the outcome with the rewards permuted
-    among the proposals that have one, refused ones with an invalid reward included; NaN stays where it is.
-    `trainable_N` moves along, for it tells of the solve rate as a reward does."""
+    """Return the outcome for the placebo of a trained conjecturer: rewards are permuted among the proposals that have
+    one, invalid rewards included, so that nothing can be learned. NaN stays in place. `trainable_N` is permuted too,
+    because it depends on the solve rate."""
     known = np.flatnonzero(~np.isnan(outcome.rewards_N))
     drawn = known[np.random.default_rng(seed).permutation(len(known))]
     rewards_N = np.array(outcome.rewards_N, dtype=float)

@@ -1,4 +1,4 @@
-"""What the propose-and-solve round logs. A value that does not exist is left out, never 0."""
+"""Metrics of the propose-and-solve round. A metric without a value is left out, never 0."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ ANSWERS = (
         subject="share of answers with several tags",
     ),
 )
-"""The prover's answers."""
+"""Answers of the prover."""
 
 ROUND = (
     Metric(
@@ -186,7 +186,7 @@ ROUND = (
         panel=Panel("Mastered problems", (0,), "Curriculum", "problems"),
     ),
 )
-"""Is the curriculum alive?"""
+"""State of the curriculum."""
 
 PROPOSALS = (
     Metric(
@@ -292,7 +292,7 @@ PROPOSALS = (
         panel=Panel("What a synthetic problem earns", (0,), "Curriculum", "<part>"),
     ),
 )
-"""The conjecturer's proposals."""
+"""Proposals of the conjecturer."""
 
 METRICS = (*ANSWERS, *ROUND, *BY_RUNG, *PROPOSALS)
-"""In this order on the progress bar."""
+"""All metrics, in the order of the progress bar."""

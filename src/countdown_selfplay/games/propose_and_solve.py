@@ -1,5 +1,5 @@
-"""Somebody proposes, provers solve, both learn: the round of Allen and Ståblein, section 3.2. Multimodal LLM
-Self-Play, SGS and Task Difficulty and Diversity are other settings, proposers and guides of it."""
+"""The round of Allen and Ståblein, section 3.2: propose, solve, learn. Multimodal LLM Self-Play, SGS and Task
+Difficulty and Diversity use it with other settings, proposers and guides."""
 
 from __future__ import annotations
 
@@ -40,29 +40,29 @@ from .settings import Settings
 
 @dataclass(frozen=True)
 class Slots:
-    """What a round plays: proposals that found a slot, then random problems, then targets or anchors."""
+    """Problems of a round: proposals with a slot, then random problems, then targets or anchors."""
 
     proposals: Sequence[Proposal]
     admission: Admission
     targets: list[Any] | None
-    """Chosen by the proposer; None: it leaves that to the data set."""
+    """Targets that the proposer chose; None: it chooses none, and the data set supplies anchors."""
     problems: list[Any]
     keys: list[str]
-    """Of `problems`."""
+    """Keys of `problems`."""
     kept: int
-    """So many of `problems`, the first, are proposals."""
+    """Number of proposals, which come first in `problems`."""
     randoms: int
     mastered: frozenset[str]
-    """Keys that the first prover's objective is done with."""
+    """Keys on which the first prover's objective trains no more."""
 
     @property
     def problem_of(self) -> list[int | None]:
-        """Of each proposal its index in `problems`; None: it is not played."""
+        """Return the index in `problems` of each proposal; None: not played."""
         return [None if index is None or index >= self.kept else index for index in self.admission.problem_of]
 
     @property
     def sources(self) -> list[str]:
-        """Of each of `problems` where it is from."""
+        """Return the source of each problem."""
         beside = len(self.problems) - self.kept - self.randoms
         given = "data" if self.targets is None else "target"
         return ["proposal"] * self.kept + ["random"] * self.randoms + [given] * beside
@@ -73,10 +73,8 @@ class Slots:
 
 
 class ProposeAndSolve(BaseGame):
-    """Propose, admit, fill, solve, reward, credit. Without a proposer it is plain RL on the anchor problems.
-
-    Its state: the archive of what was played, and that of its proposer and guide.
-    """
+    """Game of proposing and solving: propose, admit, fill, solve, reward, credit. Without a proposer it is plain RL on
+    the anchor problems. State: the archive of played problems, and the states of proposer and guide."""
 
     roles: ClassVar = {
         "prover": "solves problems",
@@ -93,8 +91,8 @@ class ProposeAndSolve(BaseGame):
         guide: Guide | None = None,
         settings: Settings | None = None,
     ) -> None:
-        """proposer: None for the conjecturer's policies, if the run has a conjecturer. reward: `(solve_rate_P, ctx) ->
-        reward_P`, or a name in CONJECTURER_REWARDS."""
+        """proposer: default is the conjecturer's policies, if the run has a conjecturer. reward: `(solve_rate_P, ctx)
+        -> reward_P`, or a name in CONJECTURER_REWARDS."""
         self.proposer: Proposer | None = proposer
         self.reward = make_conjecturer_reward(reward) if isinstance(reward, str) else reward
         self.pays_progress = needs_progress(self.reward)
@@ -113,7 +111,7 @@ class ProposeAndSolve(BaseGame):
         return RoundResult(turns, metrics, samples, [(key, correct, count) for key, correct in solved])
 
     def _propose(self, round: Round, anchors: Sequence[Any]) -> tuple[list[Proposal], list[Any] | None]:
-        """The proposals of all processes, and the targets if the proposer chooses them."""
+        """Return the proposals of all processes, and the targets if the proposer chooses them."""
         if self.proposer is None and round.players("conjecturer"):
             self.proposer = Policies()
         if self.proposer is None:
@@ -124,8 +122,8 @@ class ProposeAndSolve(BaseGame):
     def _fill(
         self, round: Round, anchors: Sequence[Any], proposals: Sequence[Proposal], targets: list[Any] | None
     ) -> Slots:
-        """Fixed slots: the processes decide together which proposals are admitted, and anchors pad whatever these
-        leave open, unless `fill` says otherwise."""
+        """Fill the fixed number of slots: all processes admit the same proposals, and anchors fill the rest, unless
+        `fill` is another rule."""
         domain, rules, provers = round.domain, self.settings, round.players("prover")
         admission = admit(
             domain, proposals, self.archive, round.held_out, rules.novelty_window, rules.duplicate_proposals
@@ -145,9 +143,9 @@ class ProposeAndSolve(BaseGame):
         limit = round.solved_limit(provers[0])
         mastered = frozenset() if limit is None else self.archive.mastered(limit)
         beside = list(anchors if targets is None else targets)
-        if mastered and targets is None:  # mastered anchors come last; a stable order, for False is less than True
+        if mastered and targets is None:  # mastered anchors are last; the sort is stable, and False is less than True
             beside = sorted(beside, key=lambda problem: domain.key(problem) in mastered)
-        elif mastered:  # there is nothing to pad: mastered targets are played no more
+        elif mastered:  # there is nothing to fill: mastered targets are not played
             beside = [problem for problem in beside if domain.key(problem) not in mastered] or beside
         count = _whole(rules.random_fraction * slots)
         randoms = domain.random(count, round.seed("random problems"), round.held_out) if count else []
@@ -156,13 +154,14 @@ class ProposeAndSolve(BaseGame):
         return Slots(proposals, admission, targets, problems, keys, kept, len(randoms), mastered)
 
     def _solve(self, round: Round, slots: Slots) -> tuple[list[Rollout], Outcome]:
-        """Every prover attempts every problem; the solve rate comes from the verifier's bit, never a reward."""
+        """Sample answers of every prover to every problem; solve rates are means of the verifier's correctness,
+        never of rewards."""
         provers, problems = round.players("prover"), round.share(slots.problems)
         rows = [round.domain.prove_row(problem) for problem in problems]
         answers = [round.sample(prover, rows, problems=problems) for prover in provers]
         judged = [round.gather(_judged(answer)) for answer in answers]
         correct_MPG = np.asarray([[bits for bits, _ in one] for one in judged], dtype=float)
-        correct_MPG = correct_MPG.reshape(len(provers), len(slots.problems), answers[0].n)  # also without a problem
+        correct_MPG = correct_MPG.reshape(len(provers), len(slots.problems), answers[0].n)  # also for no problem
         right = [[text for _, text in one if text is not None] for one in zip(*judged, strict=True)]
         solutions = [texts[0] if texts else None for texts in right]
         unknown_N, over = np.full(len(slots.proposals), np.nan), self.settings.solve_rate_over
@@ -173,9 +172,9 @@ class ProposeAndSolve(BaseGame):
     def _reward(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
     ) -> tuple[Outcome, dict[str, Any]]:
-        """A played proposal earns by its solve rate, a refused one what the reward says of its reason, or else the
-        invalid reward; one that was admitted but found no slot was not measured: without an `unplayed_reward` it has
-        no reward and takes no part in a baseline."""
+        """Return the rewards of the proposals: by solve rate if played, by the reward's `invalid_reward` or the
+        setting of that name if refused. An admitted one without a slot has no reward and is not part of a baseline,
+        unless `unplayed_reward` is set."""
         metrics: dict[str, Any] = {"round/random_slots": slots.randoms} if slots.randoms else {}
         if not slots.proposals:
             return outcome, metrics
@@ -198,7 +197,7 @@ class ProposeAndSolve(BaseGame):
         return replace(outcome, rewards_N=reward_N), metrics
 
     def _context(self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome) -> RewardContext:
-        """What the reward may look at, of the played proposals."""
+        """Return the reward's context for the played proposals."""
         domain, correct_MPG = round.domain, outcome.correct_MPG[:, : slots.kept]
         guide_P = None
         if self.guide:
@@ -222,7 +221,7 @@ class ProposeAndSolve(BaseGame):
     def _credit(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
     ) -> tuple[list[Turn], dict[str, Any]]:
-        """Advantages per player, over whole groups of this process; then proposer and guide learn."""
+        """Compute advantages per player, over whole groups of this process; then proposer and guide learn."""
         rules, solve_rate_P = self.settings, outcome.solve_rate_P
         frontier = frontier_of(rules.frontier_low, rules.frontier_high)
         wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P, outcome.correct_MPG)
@@ -246,7 +245,7 @@ class ProposeAndSolve(BaseGame):
     def _told(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], turns: Sequence[Turn], outcome: Outcome
     ) -> dict[str, Any]:
-        """The health of the round; the archive takes it in."""
+        """Return the health metrics of the round, and record it in the archive."""
         rules, solve_rate_P, kept = self.settings, outcome.solve_rate_P, slots.kept
         count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
         metrics = solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
@@ -259,7 +258,7 @@ class ProposeAndSolve(BaseGame):
             correct_P = outcome.correct_MPG.sum((0, 2)).astype(int).tolist()
             self.archive.record_solved(zip(slots.keys, correct_P, strict=True), limit)
             metrics["round/mastered_problems"] = len(self.archive.mastered(limit))
-        # One that chooses its targets has nothing to propose once they are solved: that is no starvation.
+        # A proposer of targets has nothing to propose once all are solved; this is not starvation.
         proposing = self.proposer is not None and (bool(slots.proposals) or slots.targets is None)
         starved = proposing and is_starved(slots.proposals, slots.played)
         if proposing:
@@ -271,8 +270,8 @@ class ProposeAndSolve(BaseGame):
     def _samples(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], turns: Sequence[Turn], outcome: Outcome
     ) -> list[dict[str, Any]]:
-        """Rows for samples.jsonl: of each prover's answers, with where the problem is from, and of each turn of
-        proposals, with the solve rate of those that were played."""
+        """Return rows for samples.jsonl: provers' answers with the problem's source, and proposals with
+        their solve rate."""
         samples, limit, problems_here = [], self.settings.samples_per_log, round.share(slots.problems)
         sources = round.share(slots.sources)
         for rollout, turn in zip(answers, turns, strict=False):
@@ -282,7 +281,7 @@ class ProposeAndSolve(BaseGame):
             samples += examples(round, turn, limit, rollout.rewards_B.tolist(), reasons, mine, more)
         for turn in turns[len(answers) :]:
             written = round.share([i for i, p in enumerate(slots.proposals) if p.by == turn.rollout.role])
-            if len(written) == len(turn.rollout.texts):  # else a guide's, or of a proposer that samples more
+            if len(written) == len(turn.rollout.texts):  # else turns of a guide, or of a proposer that samples more
                 rewards = [outcome.rewards_N[i] for i in written]
                 reasons = [slots.admission.reasons[i] for i in written]
                 problems = [slots.proposals[i].problem for i in written]
@@ -298,7 +297,8 @@ class ProposeAndSolve(BaseGame):
         return {**states, "classes": {name: type(part).__name__ for name, part in parts.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """A part that is of another class than the saved one starts anew (a resume may change proposer and guide)."""
+        """Restore the states; a part whose class differs from the saved one starts without (a resume may change
+        proposer and guide)."""
         classes = state.get("classes", {})
         for name, part in self._parts().items():
             class_name = type(part).__name__
@@ -306,7 +306,7 @@ class ProposeAndSolve(BaseGame):
                 part.load_state_dict(state[name])
 
     def _parts(self) -> dict[str, Stateful]:
-        """Archive, proposer and guide, as far as the game has them."""
+        """Return archive, proposer and guide, if present."""
         parts: dict[str, Any] = {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}
         return {name: part for name, part in parts.items() if part is not None}
 
@@ -314,7 +314,7 @@ class ProposeAndSolve(BaseGame):
     def from_config(
         cls, args: Any, reward: Callable[..., Any] | str | None = None, proposer: Proposer | None = None
     ) -> ProposeAndSolve:
-        """The game that a JointSelfPlayConfig describes. reward, proposer: objects instead of what it names."""
+        """Build the game of a JointSelfPlayConfig. reward, proposer: objects in place of the configured ones."""
         if proposer is None and args.proposer is not None:
             proposer = make_proposer(args.proposer, args.proposer_arguments)
         guide = None if args.guide is None else make_guide(args.guide, args.guide_arguments)
@@ -324,7 +324,7 @@ class ProposeAndSolve(BaseGame):
 
 
 def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
-    """Of each problem: the verifier's bits, and the first right answer."""
+    """Return the correctness of each problem's answers, and its first right answer."""
     bits = [verdict.correct for verdict in answers.verdicts or []]
     groups = range(0, len(bits), answers.n)
     right = [text if good else None for text, good in zip(answers.texts, bits, strict=True)]
@@ -337,8 +337,8 @@ def _whole(count: float) -> int:  # in methods `round` is the round
 
 
 def progress_of(round: Round, answers: Sequence[Rollout], kept: int) -> np.ndarray:
-    """(kept) mean over right answers, then over provers, of `Round.progress`, in nats; 0 where no prover has a right
-    answer or has taken a step. answers: one per prover, of this process's share of the problems."""
+    """Return the mean over right answers, then over provers, of `Round.progress`, (kept), in nats; 0 without a right
+    answer or an optimizer step. answers: one rollout per prover, of this process's problems."""
     known_MP = []
     for rollout in answers:
         moved_B = round.progress(rollout)

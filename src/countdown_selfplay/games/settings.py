@@ -1,4 +1,4 @@
-"""Settings of the round of propose_and_solve: how slots are filled, what proposals earn, who is trained on what."""
+"""Settings of propose_and_solve: filling of slots, rewards of proposals, selection of training data."""
 
 from __future__ import annotations
 

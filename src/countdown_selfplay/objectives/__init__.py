@@ -1,5 +1,4 @@
-"""Objectives by name. A plug-in is one small file here and one line in OBJECTIVES. Importing this module loads no
-torch."""
+"""Objectives by name. A plug-in is one file here and one line in OBJECTIVES. Importing this module loads no torch."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from ..registry import Registry
 if TYPE_CHECKING:
     from .base import Objective
 
-# name -> "module:class"; a user's own class can be put here as it is: OBJECTIVES["mine"] = MyObjective
+# name -> "module:class"; a class can be added as it is: OBJECTIVES["mine"] = MyObjective
 OBJECTIVES: Registry[str | type] = Registry(
     "objective",
     {
@@ -31,17 +30,15 @@ OBJECTIVES: Registry[str | type] = Registry(
 
 
 def make_objective(name: str, arguments: dict[str, Any] | None = None, **defaults: float) -> Objective:
-    """The objective called `name`, built with `arguments`; of `defaults` it gets those that it takes.
-
-    ConfigError names an argument that the objective does not take, or a value that it refuses.
-    """
+    """Build the objective called `name` with `arguments`, and those of `defaults` that it takes. Raises ConfigError
+    for an unknown argument or a refused value."""
     made: Objective = OBJECTIVES.make(name, arguments, **defaults)
     check_objective(f"The objective '{name}'", made)
     return made
 
 
 def check_objective(what: str, objective: Any) -> None:
-    """ConfigError for an object that is no objective."""
+    """Raise ConfigError for an object that is not an objective."""
     from .base import BaseObjective  # torch
 
     check_part(what, objective, BaseObjective, ("advantages", "loss"))

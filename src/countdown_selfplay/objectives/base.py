@@ -1,5 +1,5 @@
-"""What an objective is: selection, credit per sample, then a loss; the means and weights that losses are made of, and
-the terms that any can carry: KL, entropy. Shapes: P problems (or prompts), G samples each, B rows, T tokens."""
+"""Base class of objectives (selection, advantages, loss), means and weights of losses, and the KL and entropy terms.
+Shapes: P problems (or prompts), G samples each, B rows, T tokens."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ Normalization = Literal["sequence", "sequence_mean", "token", "group", "length_c
 class LossInputs:
     """One micro-batch of one role.
 
-    logps_BT: log-probabilities of the sampled tokens under the current weights, with gradient.
-    behavior_BT: the same under the policy that sampled (the sampler's if it gives them), without gradient.
-    advantages_B: credit of each completion. mask_BT: 1 on completion tokens that are trained on, else 0; all 0 in the
-        rows that the objective did not select.
-    group_tokens_B: trained tokens of the row's whole group, also where a micro-batch cuts the group. None: unknown.
-    sequences, tokens, groups: completions, completion tokens and prompts that are trained on in the whole round,
-        divided by the number of processes. A loss divides its sums by one of them, so that the mean over micro-batches
-        and processes does not depend on how the round is cut into micro-batches.
-    length_cap: most tokens that a completion of the role can have.
-    sequence_B: numbers, equal for the rows that are one completion: the moves of an episode, all of which are in this
-        micro-batch. None: each row is a completion of its own.
-    correction: (B, T) or (B, 1), weight of a sampler that is not the trained model, for objectives with
-        `sampler_correction = "truncated"`; behavior_BT is then that of the trained model. None: no other sampler.
+    Attributes:
+        logps_BT: log-probabilities of the sampled tokens under the current weights, with gradient.
+        behavior_BT: the same under the sampling policy (the sampler's if it gives them), without gradient.
+        advantages_B: credit of each completion.
+        mask_BT: 1 on trained completion tokens, else 0; all 0 in rows that the objective did not select.
+        group_tokens_B: trained tokens of the row's group, including other micro-batches. None: unknown.
+        sequences, tokens, groups: trained completions, completion tokens and prompts of the round, divided by the
+          number of processes. A loss divides its sums by one of them, so that the mean over micro-batches and
+          processes does not depend on the split into micro-batches.
+        length_cap: largest number of tokens of a completion.
+        sequence_B: equal numbers for the rows of one completion: the moves of an episode, which share a micro-batch.
+          None: each row is a completion.
+        correction: (B, T) or (B, 1), weight of a sampler other than the trained model, for objectives with
+          `sampler_correction = "truncated"`; behavior_BT is then that of the trained model. None: no other sampler.
     """
 
     logps_BT: torch.Tensor
@@ -47,17 +48,17 @@ class LossInputs:
     sequence_B: torch.Tensor | None = None
 
     def of_completion(self, values_B: torch.Tensor) -> torch.Tensor:
-        """(B) sums over the rows of each row's completion."""
+        """Sum values over the rows of each row's completion, (B)."""
         return of_completion(values_B, self.sequence_B)
 
     @property
     def first_B(self) -> torch.Tensor:
-        """(B) bools: one row of each completion that has a trained token, for counts."""
+        """One row of each completion that has a trained token, (B) bools, for counts."""
         return first_B(self.mask_BT, self.sequence_B)
 
 
 def first_B(mask_BT: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
-    """(B) bools: the first row with a token in the mask of each completion."""
+    """Return the first row of each completion with a token in the mask, (B) bools."""
     trained_B = mask_BT.any(1)
     if sequence_B is None:
         return trained_B
@@ -69,7 +70,7 @@ def first_B(mask_BT: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Ten
 
 
 def of_completion(values_B: torch.Tensor, sequence_B: torch.Tensor | None) -> torch.Tensor:
-    """(B) sums of `values_B` over the rows with the same number; themselves where there are no numbers."""
+    """Return sums of `values_B` over rows with equal numbers, (B); the values without numbers."""
     if sequence_B is None:
         return values_B
     _, place_B = sequence_B.unique(return_inverse=True)
@@ -78,7 +79,7 @@ def of_completion(values_B: torch.Tensor, sequence_B: torch.Tensor | None) -> to
 
 @dataclass(frozen=True)
 class LossOutput:
-    """`loss` is this micro-batch's share of the round's loss; `sums` are summed over the round for the metrics."""
+    """Loss of a micro-batch as a share of the round's loss, and `sums` for metrics, which are added over the round."""
 
     loss: torch.Tensor
     sums: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -86,16 +87,20 @@ class LossOutput:
 
 @dataclass(frozen=True)
 class Replay:
-    """An objective that trains on kept samples instead of the round's own.
+    """Settings of an objective that trains on kept samples in place of the round's.
 
-    rounds: how many rounds a selected sample stays, its own included; None: for ever. solved_limit: problems with this
-    many correct answers so far are no longer played if others are at hand, nor trained on; None: no limit. capacity:
-    most samples that are kept, the newest first. all_kept: a step trains on every kept sample; else on as many as a
-    round has. weighted: the credit of a step's samples is divided by its mean over their tokens, so that a mean over
-    tokens becomes one by weight. reuse: how often an answer is seen; each new one buys `reuse` / `sequences_per_step`
-    optimizer steps, and the number of a round's steps follows from it. per_problem: answers to a problem that a round
-    keeps at most, of distinct ones. carry: a sample with credit is in one step of `sequences_per_step` of them, and
-    those that fill none wait; of more than `capacity` that wait the oldest are dropped.
+    Attributes:
+        rounds: number of rounds that a selected sample is kept, including its own; None: unlimited.
+        solved_limit: number of correct answers after which a problem is not trained on, and not played if others are
+          available; None: no limit.
+        capacity: largest number of kept samples; the newest stay.
+        all_kept: whether a step trains on every kept sample, or on as many as a round has.
+        weighted: whether credit is divided by its mean over the step's tokens, so that a token mean is
+          a weighted mean.
+        reuse: mean number of uses of an answer; each new one adds `reuse` / `sequences_per_step` optimizer steps.
+        per_problem: largest number of distinct answers per problem and round.
+        carry: whether a sample with credit is used in one step of `sequences_per_step`, and a remainder waits; above
+          `capacity` the oldest are dropped.
     """
 
     rounds: int | None
@@ -109,54 +114,54 @@ class Replay:
 
 
 class BaseObjective(Stateless):
-    """Selection, credit and loss of a role; built once per role. An objective has `advantages` and `loss`; the rest is
-    optional: by default every sample is selected, and nothing is remembered."""
+    """Selection, advantages and loss of a role; one instance per role. A subclass implements `advantages` and `loss`;
+    by default every sample is selected and there is no state."""
 
-    # How a sum over tokens becomes a mean (`normalise`). The KL term is normalised in the same way,
+    # Normalisation of the token sum (`normalise`). The KL term is normalised in the same way,
     # so that its weight against the policy term does not depend on length.
     normalization: Normalization = "sequence"
     replay: Replay | None = None
-    needs_correctness = False  # cannot train a role without the verifier's bit
-    reads_rewards = True  # False: the bit alone counts for a role that has it
-    reads_behavior = True  # False: nobody asks for the log-probs of samples under the policy that sampled
-    needs_samples = 1  # per prompt; more where the credit of a sample compares it with the others of its group
-    needs_answers = 1  # per problem, for a role that has the verifier's bit
-    # What an overlong charge stands in the place of (`overlong: replace`): the reward, before a baseline is
-    # subtracted, or the credit, for an objective that knows right and wrong answers alone.
+    needs_correctness = False  # needs correctness, so that it cannot train a role without a verifier
+    reads_rewards = True  # False: only correctness counts for a role that has it
+    reads_behavior = True  # False: log-probs under the sampling policy are not needed
+    needs_samples = 1  # per prompt; more if advantages compare the samples of a group
+    needs_answers = 1  # per problem, for a role with a verifier
+    # Value that an overlong penalty replaces (`overlong: replace`): the reward, before a baseline is
+    # subtracted, or the credit, for an objective that uses correctness alone.
     overlong_replaces: Literal["reward", "credit"] = "credit"
-    # How a sampler that is not the trained model enters. ratio: its log-probs are behavior_BT, and the objective's own
-    # weight or clip bounds the ratio. truncated: TRL's truncated weight, apart from the objective's ratio.
+    # Correction for a sampler other than the trained model. ratio: its log-probs are behavior_BT, and the objective's
+    # weight or clip bounds the ratio. truncated: TRL's truncated weight, separate from the objective's ratio.
     sampler_correction: Literal["ratio", "truncated"] = "ratio"
 
-    # Whether a sample's gradient is proportional to its advantage; None: if its `loss` is one of this package.
+    # Whether a sample's gradient is proportional to its advantage; None: yes if `loss` is defined in this package.
     proportional: bool | None = None
 
     def advantages(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
-        """(P, G) rewards, NaN where a sample has none, and correctness bits (None for a role that has none: the
-        conjecturer) -> (P, G) finite advantages."""
+        """Return finite advantages (P, G) from rewards (P, G), NaN for samples without one, and correctness (P, G),
+        None for a role without a verifier (the conjecturer)."""
         raise NotImplementedError
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         raise NotImplementedError
 
     def select(self, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None) -> torch.Tensor:
-        """(P, G) bools: the samples that are trained on. The others count in no mean of the loss."""
+        """Return the trained samples, (P, G) bools. The others are not part of any mean of the loss."""
         return torch.ones_like(rewards_PG, dtype=torch.bool)
 
     def observe(self, mean_reward: float | None) -> None:
-        """Called after each round with the mean reward of the role's samples in all of its turns, over all processes;
-        None if no sample had one."""
+        """Update the state after each round with the mean reward of the role's samples in all turns and processes;
+        None without a reward."""
 
 
 Objective = BaseObjective
-"""The name in signatures."""
+"""Name for annotations."""
 
 
 def checked_advantages(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """What `objective.advantages` returns; ConfigError unless it is one finite number per sample. (One number for all
-    of them would be spread over the round, and trained on.)"""
+    """Return `objective.advantages`. Raises ConfigError unless it is one finite number per sample: a single number
+    would be broadcast."""
     advantages_PG = objective.advantages(rewards_PG, correct_PG)
     rule = f"must return a tensor of one finite number per sample, shape {tuple(rewards_PG.shape)}"
     if not isinstance(advantages_PG, torch.Tensor) or advantages_PG.shape != rewards_PG.shape:
@@ -170,7 +175,7 @@ def checked_advantages(
 def selected(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """The bools that `objective.select` returns, one per sample."""
+    """Return `objective.select`, one bool per sample."""
     selected_PG = objective.select(rewards_PG, correct_PG)
     if (
         not isinstance(selected_PG, torch.Tensor)
@@ -185,7 +190,7 @@ def selected(
 
 
 def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
-    """What `objective.loss` returns; ConfigError unless it is a LossOutput whose loss is one number."""
+    """Return `objective.loss`. Raises ConfigError unless it is a LossOutput whose loss is one number."""
     output = objective.loss(inputs)
     if not isinstance(output, LossOutput) or output.loss.dim() != 0:
         shape = tuple(output.loss.shape) if isinstance(output, LossOutput) else type(output).__name__
@@ -197,11 +202,9 @@ def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
 
 
 def spread(rewards_PG: torch.Tensor) -> torch.Tensor:
-    """(P, 1) bools: whether two samples of the group have different rewards; absent ones (NaN) do not count.
-
-    A group of equal rewards carries no signal. Its mean is off by rounding (eight times 0.1 in float32), so a
-    difference to the mean would say otherwise, and a division would blow it up.
-    """
+    """Return whether two samples of a group have different rewards, (P, 1) bools; NaN is ignored. A group of equal
+    rewards carries no signal, but its computed mean can differ by rounding (eight times 0.1 in float32), and a
+    division would amplify the difference."""
     known_PG = ~torch.isnan(rewards_PG)
     low_P1 = torch.where(known_PG, rewards_PG, torch.inf).amin(1, keepdim=True)
     high_P1 = torch.where(known_PG, rewards_PG, -torch.inf).amax(1, keepdim=True)
@@ -209,15 +212,14 @@ def spread(rewards_PG: torch.Tensor) -> torch.Tensor:
 
 
 def normalise(values_BT: torch.Tensor, inputs: LossInputs, how: Normalization) -> torch.Tensor:
-    """This micro-batch's share of the round's mean of `values_BT` over the tokens that are trained on.
+    """Return this micro-batch's share of the round's mean of `values_BT` over trained tokens.
 
-    sequence: sum over a completion's tokens, mean over completions (RLOO, REINFORCE).
-    sequence_mean: mean over a completion's tokens, mean over completions (GRPO; SGS, G.1).
-    token: mean over all tokens of the round (DAPO; a language-modelling loss).
-    group: mean over all tokens of a group, mean over groups (CISPO; SGS, G.3).
-    length_cap: sum over a completion's tokens / the most tokens it may have, mean over completions (Dr. GRPO).
-    A completion without a trained token adds 0; so does an empty selection. The moves of an episode are one
-    completion.
+    Modes; the moves of an episode are one completion, and a completion without a trained token adds 0:
+        sequence: sum over a completion's tokens, mean over completions (RLOO, REINFORCE).
+        sequence_mean: mean over a completion's tokens, mean over completions (GRPO; SGS, G.1).
+        token: mean over all tokens of the round (DAPO; a language-modelling loss).
+        group: mean over all tokens of a group, mean over groups (CISPO; SGS, G.3).
+        length_cap: sum over a completion's tokens / the most tokens it may have, mean over completions (Dr. GRPO).
     """
     masked_BT = values_BT * inputs.mask_BT
     if how == "token":
@@ -242,12 +244,9 @@ def sequence_weight(
     high: float,
     sequence_B: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """w = clamp(exp(sum over tokens of (log pi - log mu)), low, high), without gradient.
-
-    pi are the current weights, mu is the policy that sampled. Returns (w_B, raw_B): the clamped and the raw weight.
-    Both are exactly 1 when the samples are on-policy and come from the training engine itself. sequence_B: rows with
-    the same number are one completion (the moves of an episode), whose weight is that of all its tokens.
-    """
+    """Return w = clamp(exp(sum over tokens of (log pi - log mu)), low, high) and the unclamped weight, (B) each,
+    without gradient. pi: current weights; mu: sampling policy. Both are exactly 1 for on-policy samples of the
+    training engine. sequence_B: rows with equal numbers are one completion (the moves of an episode)."""
     log_ratio_B = of_completion(((logps_BT.detach() - behavior_BT) * mask_BT).sum(1), sequence_B)
     raw_B = torch.exp(log_ratio_B.clamp(-30.0, 30.0))  # e^30 is far outside any clamp and still finite in float32
     return raw_B.clamp(low, high), raw_B
@@ -262,15 +261,14 @@ def truncated_weight(
     high: float | None,
     sequence_B: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Truncated importance weight of a sampler that is not the trained model, without gradient: what TRL's GRPO loss
-    is multiplied by under `vllm_importance_sampling_correction`.
+    """Return the truncated importance weight of a sampler other than the trained model, without gradient, as in TRL's
+    GRPO loss under `vllm_importance_sampling_correction`.
 
-    w = pi / mu, pi the trained weights and mu the sampler, per token (modes `token_*`, (B, T)) or as the product over
-    the completion (`sequence_*`, (B, 1)), all moves of an episode being one. `*_truncate` clamps w to [low, high];
-    `*_mask` sets it to 0 outside. None: no bound. A token that the sampler could not score (NaN) has ratio 1. Yao et
-    al. 2025, "Your efficient RL framework secretly brings you off-policy RL training"; the masks: Liu et al. 2025,
-    "When speed kills stability".
-    """
+    w = pi / mu, with trained weights pi and sampler mu, per token (modes `token_*`, (B, T)) or as the product over
+    the completion (`sequence_*`, (B, 1)), which includes all moves of an episode. `*_truncate` clamps w to [low,
+    high]; `*_mask` sets it to 0 outside. None: no bound. Tokens without the sampler's log-prob (NaN) have ratio 1.
+    Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy RL training"; masks: Liu et al.
+    2025, "When speed kills stability"."""
     gap_BT = torch.nan_to_num((logps_BT.detach() - sampled_BT) * mask_BT, nan=0.0)
     gap = of_completion(gap_BT.sum(1), sequence_B)[:, None] if mode.startswith("sequence") else gap_BT
     weight = torch.exp(gap.clamp(-30.0, 30.0))
@@ -281,16 +279,16 @@ def truncated_weight(
 
 
 def kl_k3(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
-    """Schulman's k3 estimate of KL(pi || ref) per token, in nats: exp(d) - d - 1 with d = log ref - log pi; never
-    negative."""
+    """Return Schulman's k3 estimate of KL(pi || ref) per token, in nats: exp(d) - d - 1 with d = log ref -
+    log pi; non-negative."""
     d_BT = ref_BT - logps_BT
     return torch.exp(d_BT) - d_BT - 1
 
 
 def kl_k1(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
-    """Schulman's k1 estimate of KL(pi || ref) per token, in nats: log pi - log ref. Unbiased, of either sign. Its
-    gradient is that of log pi, whose mean over samples of pi is 0: on-policy a loss term of it anchors nothing on
-    average. The code of Allen and Ståblein has it."""
+    """Return Schulman's k1 estimate of KL(pi || ref) per token, in nats: log pi - log ref, unbiased and of either
+    sign. Its gradient is that of log pi, with mean 0 over samples of pi, so that on-policy it has no effect on
+    average. The code of Allen and Ståblein uses it."""
     return logps_BT - ref_BT
 
 
@@ -299,10 +297,10 @@ KL_ESTIMATORS = {"k3": kl_k3, "k1": kl_k1}
 
 @dataclass
 class EntropyCoefficient:
-    """Adaptive entropy control per role (He et al. 2025, Skywork-OR1), with the settings of TRL's
-    `use_adaptive_entropy`: after each round the coefficient grows by `delta` if the role's mean entropy (nats per
-    token) is at most `target`, else it shrinks by `delta`, within [low, high]; it is applied only while the entropy is
-    at most `target`. Without a target it is the constant `value`. State: `value` and the last entropy."""
+    """Adaptive entropy coefficient of a role (He et al. 2025, Skywork-OR1), with the settings of TRL's
+    `use_adaptive_entropy`: after each round it grows by `delta` if the role's mean entropy (nats per token) is at most
+    `target`, else it shrinks by `delta`, within [low, high]; it is applied while the entropy is at most `target`.
+    Without a target it is the constant `value`. State: `value` and the last entropy."""
 
     value: float
     target: float | None = None
@@ -313,11 +311,11 @@ class EntropyCoefficient:
 
     @property
     def applied(self) -> float:
-        """The coefficient of the next loss. In the first round no entropy is known: the target is not undercut."""
+        """Coefficient of the next loss. In the first round, whose entropy is unknown, it is 0 if there is a target."""
         return self.value if self.target is None or self.last <= self.target else 0.0
 
     def observe(self, entropy: float) -> None:
-        """The role's mean entropy of the round, over all processes."""
+        """Update the coefficient with the role's mean entropy of the round, over all processes."""
         self.last = entropy
         if self.target is not None:
             step = self.delta if entropy <= self.target else -self.delta

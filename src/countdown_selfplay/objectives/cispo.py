@@ -12,18 +12,17 @@ from .grpo import group_advantages
 class CISPO(BaseObjective):
     """A_i = (v_i - mean) / std over the group; loss = -E_x (1 / sum_i |y_i|) sum_i sum_t sg(w_it) A_i log pi(y_it).
 
-    w_it = pi(y_it) / mu(y_it) per token, clipped to [1 - epsilon_low, 1 + epsilon_high] = [0, 4] (SGS: 1 and 3)
-    and constant in the gradient: unlike in PPO, a clipped token keeps its gradient. The mean is over all tokens of the
-    prompt's group, then over prompts; TRL's `loss_type="cispo"` takes the mean over all tokens of the batch and clips
-    from above only. v is the verifier's bit, so that a group without a right answer says nothing, whatever its format
-    earns; a role without bits (the conjecturer) is credited with its reward.
-    Degenerate: see group_advantages; completions of no tokens add 0.
-    """
+    w_it = pi(y_it) / mu(y_it) per token, clipped to [1 - epsilon_low, 1 + epsilon_high] = [0, 4] (SGS: 1 and 3) and
+    constant in the gradient, so that clipped tokens keep their gradient, unlike in PPO. The mean is over all tokens of
+    the prompt's group, then over prompts; TRL's `loss_type="cispo"` takes the mean over all tokens of the batch and
+    clips only from above. v is the verifier's correctness, so that a group without a right answer gives no signal,
+    whatever its format reward; a role without a verifier (the conjecturer) uses its reward. Degenerate: see
+    group_advantages; completions without tokens add 0."""
 
     normalization = "group"
     needs_samples = 2  # v - mean is 0 for one sample
     reads_rewards = False
-    overlong_replaces = "reward"  # of v: charges enter mean and std (SGS 2026, section 4.1)
+    overlong_replaces = "reward"  # scale of v: penalties are part of mean and std (SGS 2026, section 4.1)
 
     def __init__(self, epsilon_low: Share = 1.0, epsilon_high: Amount = 3.0) -> None:
         self.low, self.high = 1.0 - epsilon_low, 1.0 + epsilon_high

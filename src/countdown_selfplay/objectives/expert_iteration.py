@@ -1,5 +1,5 @@
-"""Expert iteration of Multimodal LLM Self-Play (algorithm 1) and SGS 2026 (appendix G.4, after Dong & Ma 2025), and
-ReST of Wang et al.: imitation of kept samples."""
+"""Imitation of kept samples: expert iteration of Multimodal LLM Self-Play (algorithm 1) and SGS 2026 (appendix G.4,
+after Dong & Ma 2025), and ReST of Wang et al."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from .base import BaseObjective, LossInputs, LossOutput, Normalization, Replay, 
 class ExpertIteration(BaseObjective):
     """loss = -E over the correct answers of the last `rounds` rounds of (1/|y|) sum_t log pi(y_t).
 
-    Problems with `solved_limit` correct answers so far are skipped: a round plays others if it has others, and answers
-    to them are not trained on. A step trains on as many kept answers as a round has, drawn without repetition if there
-    are more; with fewer the mean is over those there are. all_kept: on every kept answer, as SGS does. The verifier's
-    bit alone selects. Degenerate: no correct answer -> loss 0. per_token: one mean over all tokens, as cross-entropy
-    is computed in Multimodal LLM Self-Play, instead of a mean over answers. SGS: rounds 3, solved_limit 16. Multimodal
-    LLM Self-Play: rounds 1 (the round's own data only), solved_limit None (no limit).
+    A step trains on as many kept answers as a round has, drawn without repetition if there are more; with fewer the
+    mean is over the available ones. Only correctness selects. Degenerate: no correct answer -> loss 0. SGS: rounds 3,
+    solved_limit 16, all_kept. Multimodal LLM Self-Play: rounds 1, no solved_limit, per_token.
 
-    reuse: instead, each right answer is seen so often on the mean, in steps of the role's `sequences_per_step` answers
-    drawn from the newest `capacity` that are kept: right answers buy optimizer steps, up to `steps_per_round` a round,
-    and what is owed beyond waits. per_problem: of distinct right answers to a problem a round keeps so many at most.
-    With `reuse` kept answers stay for ever (rounds None) and no problem is skipped unless these are given, and no
-    pass scores the samples again, so that `sampled_entropy` is not logged.
-    """
+    solved_limit: number of correct answers after which a problem is not trained on, and not played if others are
+    available. all_kept: train on every kept answer. per_token: one mean over all tokens, as in cross-entropy, in place
+    of a mean over answers. reuse: mean number of uses of each right answer, in steps of the role's
+    `sequences_per_step` answers drawn from the newest `capacity`; right answers add optimizer steps, up to
+    `steps_per_round` per round, and the remainder waits. With it, kept answers stay (rounds None), no problem is
+    skipped unless these are given, and samples are not scored again, so that `sampled_entropy` is not logged.
+    per_problem: largest number of distinct right answers per problem and round."""
 
     normalization: Normalization = "sequence_mean"
     needs_correctness = True
@@ -82,18 +80,18 @@ def _unless_default(value: int | None, default: int) -> int | None:
 
 
 class ReST(ExpertIteration):
-    """Differs from ExpertIteration in that a sample is kept if its reward is at least tau, for ever unless `rounds`
-    says how long, no problem is skipped, and the loss is the language-modelling loss: a mean over tokens (Wang et al.,
-    section 3; Gulcehre et al. 2023).
+    """Variant of ExpertIteration that keeps samples with a reward of at least tau, without limit of rounds by default,
+    and trains by the language-modelling loss, a mean over tokens (Wang et al., section 3; Gulcehre et al. 2023). No
+    problem is skipped.
 
-    tau: Wang et al. use .5 (prover, helpful critic) and .75 (misleading critic). capacity: the newest samples that
-    are kept. The paper retrains from the initial model on the accumulated set in each of its two iterations; here the
-    set accumulates over rounds and the weights go on, which is the online form. rounds: 1 is the update of Multimodal
-    LLM Self-Play, on the round's own samples. weighted: a sample counts as much as its reward (0 if that is negative)
-    in place of 1, and the loss is divided by the sum of these weights over the step's tokens, so that small rewards do
-    not shrink the step: with `frontier_distance` the weighting by distance to the frontier's centre that Multimodal
-    LLM Self-Play wishes for (section 6).
-    """
+    The paper retrains from the initial model on the accumulated set in each of its two iterations; here the set
+    accumulates over rounds and training continues from the current weights (the online form).
+
+    tau: Wang et al. use .5 (prover, helpful critic) and .75 (misleading critic). capacity: largest number of kept
+    samples, the newest. rounds: 1 trains on the round's samples alone (the update of Multimodal LLM Self-Play).
+    weighted: weight samples by their reward (at least 0) and divide the loss by the weights' sum over the step's
+    tokens, so that small rewards do not shrink the step; with `frontier_distance` this is the weighting by distance to
+    the frontier that Multimodal LLM Self-Play proposes (section 6)."""
 
     normalization = "token"
     needs_correctness = False

@@ -1,5 +1,5 @@
-"""GRPO (Shao et al. 2024, DeepSeekMath, section 4.1), and Dr. GRPO (Liu et al. 2025), which removes two of its
-divisions."""
+"""GRPO (Shao et al. 2024, DeepSeekMath, section 4.1), and Dr. GRPO (Liu et al. 2025), which removes two
+of its divisions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from ..registry import Amount, Share
 from .base import BaseObjective, LossInputs, LossOutput, Normalization, normalise, spread
 
 STD_EPS = 1e-4
-"""Added to a group's standard deviation, as in TRL; the paper divides by the bare one."""
+"""Added to a group's standard deviation, as in TRL; the paper adds nothing."""
 
 
 def group_advantages(rewards_PG: torch.Tensor, scale: bool) -> torch.Tensor:
-    """(r - mean) / (std + 1e-4) over the samples of a group that have a reward; without `scale` only r - mean.
-
-    std is the sample standard deviation (n - 1), as in TRL. 0 where the reward is absent (NaN), where all rewards of a
-    group are equal, and where fewer than two samples have one.
-    """
+    """Return (r - mean) / (std + 1e-4) over the samples of a group with a reward, (P, G); without `scale`, r - mean.
+    std is the sample standard deviation (n - 1), as in TRL. 0 for samples without a reward (NaN), for groups of equal
+    rewards, and for groups with fewer than two rewards."""
     known_PG = ~torch.isnan(rewards_PG)
     value_PG = torch.nan_to_num(rewards_PG, nan=0.0)
     count_P1 = known_PG.sum(1, keepdim=True)
@@ -31,12 +29,11 @@ def group_advantages(rewards_PG: torch.Tensor, scale: bool) -> torch.Tensor:
 class GRPO(BaseObjective):
     """A_i = (r_i - mean) / std over the group; loss = -(1/N) sum_i (1/|y_i|) sum_t min(w_it A_i, clip(w_it) A_i).
 
-    w_it = pi(y_it) / mu(y_it) per token with gradient, mu the policy that sampled, clipped to [1 - epsilon_low, 1 +
-    epsilon_high] = [0.8, 1.2]. Equal to TRL's `loss_type="grpo"`. In a round's first step w_it is 1 and nothing is
-    clipped; the clip acts from the second on (`steps_per_round`). Samples of another engine are weighted as in TRL
-    (objectives.base.truncated_weight), and mu in w_it is then the trained model before the step.
-    Degenerate: see group_advantages; a completion of no tokens adds 0.
-    """
+    w_it = pi(y_it) / mu(y_it) per token with gradient, mu the sampling policy, clipped to [1 - epsilon_low, 1 +
+    epsilon_high] = [0.8, 1.2]. Equal to TRL's `loss_type="grpo"`. In a round's first step w_it is 1; the clip acts
+    from the second on (`steps_per_round`). Samples of another engine are weighted as in TRL
+    (objectives.base.truncated_weight), and mu is then the trained model before the step. Degenerate: see
+    group_advantages; a completion without tokens adds 0."""
 
     normalization: Normalization = "sequence_mean"
     needs_samples = 2  # r - mean is 0 for one sample
@@ -65,9 +62,9 @@ class GRPO(BaseObjective):
 
 
 class DrGRPO(GRPO):
-    """Differs from GRPO in that advantages are not divided by the group's deviation and a completion's sum of tokens
-    is divided by the longest allowed length instead of its own: both divisions favour some problems and lengths over
-    others. Equal to TRL's `loss_type="dr_grpo"` with `scale_rewards=False`."""
+    """Variant of GRPO without the division by the group's deviation, and with a division of a completion's token sum
+    by the length limit in place of its length: both divisions favour some problems and lengths over others. Equal to
+    TRL's `loss_type="dr_grpo"` with `scale_rewards=False`."""
 
     normalization = "length_cap"
     scale = False

@@ -9,16 +9,17 @@ from .rloo import RLOO, High, Low
 
 
 class MaxRL(RLOO):
-    """Differs from RLOO in what it maximises: E[log p(correct)], not E[p(correct)].
+    """Variant of RLOO that maximises E[log p(correct)] instead of E[p(correct)].
 
-    A_i = (v_i - s) / s with v the verifier's bit and s the share of correct samples of the group: the mean over the
-    correct samples of grad log pi(y_i), minus the mean over all as a control variate. Its expectation with G samples
-    is the gradient of the sum over k < G of pass@k / k, which tends to that of log p: a problem that is solved once in
-    G tries weighs as much as one that is solved half the time, where RLOO hardly looks at it.
-    Degenerate: all correct or none -> 0. shaped: take the reward r >= 0 in place of v, and its mean in place of s (the
-    gradient of log E[r]); a group in which nothing is correct then still learns from partial scores. A sample without
-    a reward gets 0. With shaped=False only the bit counts, and a role without bits cannot use it.
-    """
+    A_i = (v_i - s) / s, with correctness v and s the share of correct samples of the group: the mean over the correct
+    samples of grad log pi(y_i), minus the mean over all as a control variate. Its expectation with G samples is the
+    gradient of the sum over k < G of pass@k / k, which tends to that of log p: a problem solved once in G tries weighs
+    as much as one solved half the time, while RLOO gives it little weight. Degenerate: all correct or none -> 0; a
+    sample without a reward gets 0.
+
+    shaped: use the reward r >= 0 in place of v, and its mean in place of s (the gradient of log E[r]), so
+    that a group without a correct sample learns from partial scores. If False, a role without a verifier
+    cannot use the objective."""
 
     overlong_replaces = "credit"  # a share of right answers cannot be below 0
 

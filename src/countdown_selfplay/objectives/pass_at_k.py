@@ -1,4 +1,4 @@
-"""The policy gradient of pass@k itself (Walder & Karkhanis 2025, PKPO; Tang et al. 2025)."""
+"""Policy gradient of pass@k (Walder & Karkhanis 2025, PKPO; Tang et al. 2025)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from .rloo import RLOO, High, Low
 
 
 class PassAtK(RLOO):
-    """Differs from RLOO in what it maximises: the chance that one of k samples is correct, not the mean reward.
+    """Variant of RLOO that maximises the probability that one of k samples is correct.
 
     With n samples, c of them correct, and rho(m, d, j) = 1 - C(m - d, j) / C(m, j) (pass@j of m samples, d correct):
+
         A_i = k * (E[pass@k of k samples with y_i among them] - E[pass@k of k of the other samples])
-            = k * (1 - rho(n-1, c-1, k))           if y_i is correct
-            = k * (rho(n-1, c, k-1) - rho(n-1, c, k))   if it is wrong.
-    The first expectation is exact over the subsets of the group, the second is a baseline that does not look at y_i,
-    so that the mean of A_i grad log pi(y_i) is an unbiased gradient of pass@k; k = 1 is RLOO on the verifier's bit. A
-    problem that is solved often earns next to nothing, so the policy is not paid for giving up its other answers.
-    Only the bit counts; a role without bits cannot use it. k: from 1 to n - 1. Degenerate: all correct or none -> 0.
-    """
+            = k * (1 - rho(n-1, c-1, k))               if y_i is correct
+            = k * (rho(n-1, c, k-1) - rho(n-1, c, k))  if it is wrong.
+
+    The first expectation is exact over the subsets of the group, the second is a baseline independent of y_i, so that
+    the mean of A_i grad log pi(y_i) is an unbiased gradient of pass@k; k = 1 is RLOO on correctness. A frequently
+    solved problem has advantages close to 0, which preserves the diversity of its answers. Only correctness counts; a
+    role without a verifier cannot use it. Degenerate: all correct or none -> 0.
+
+    k: from 1 to n - 1."""
 
     needs_correctness = True
     reads_rewards = False
@@ -46,7 +49,7 @@ class PassAtK(RLOO):
 
 
 def _credit(n: int, c: int, k: int) -> tuple[float, float]:
-    """Advantages of a correct and of a wrong sample in a group of n with c correct."""
+    """Return the advantages of a correct and of a wrong sample in a group of n with c correct."""
 
     def rho(d: int, j: int) -> float:
         return 1.0 - comb(n - 1 - d, j) / comb(n - 1, j)

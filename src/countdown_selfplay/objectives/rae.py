@@ -13,13 +13,14 @@ from .rloo import RLOO, High, Low
 
 
 class RAE(RLOO):
-    """Differs from RLOO in its baseline: A_i = r_i - b with b <- decay * b + (1 - decay) * mean reward of the round.
+    """Variant of RLOO with a baseline per role: A_i = r_i - b with b <- decay * b + (1 - decay) * mean reward
+    of the round.
 
-    b belongs to the role, is the same on every process and part of a checkpoint. It is updated after the round, so
-    that it does not depend on the samples it judges (SPIRAL updates it first). The first round has b = 0, as in
-    SPIRAL; after it b is that round's mean and not a twentieth of it. decay: in [0, 1), 0.95 in the paper. A sample
-    without a reward gets 0.
-    """
+    b is equal on all processes and saved in checkpoints. It is updated after the round, so that it is independent of
+    the samples (SPIRAL updates it first). The first round has b = 0, as in SPIRAL; after it b is that round's mean and
+    not a twentieth of it. A sample without a reward gets 0.
+
+    decay: in [0, 1); the paper uses 0.95."""
 
     needs_samples = 1  # the baseline is that of earlier rounds
 

@@ -1,4 +1,4 @@
-"""Plain REINFORCE: the reward itself is the credit (Williams 1992)."""
+"""Plain REINFORCE: the advantage is the reward (Williams 1992)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from .rloo import RLOO
 
 
 class Reinforce(RLOO):
-    """Differs from RLOO in that there is no baseline: A_i = r_i, and 0 for a sample without a reward.
-
-    A group whose rewards are all equal still moves the policy, towards its own samples if they are positive.
-    """
+    """Variant of RLOO without a baseline: A_i = r_i, and 0 for a sample without a reward. A group of equal rewards
+    still moves the policy, towards its samples if they are positive."""
 
     needs_samples = 1  # A = r
 

@@ -11,17 +11,16 @@ from .base import BaseObjective, LossInputs, LossOutput, Replay, normalise
 class ReinforceHalf(BaseObjective):
     """loss = -E over the selected samples of (1/|y|) sum_t v log pi(y_t), on problems with solve rate s <= 0.5 only.
 
-    v is the verifier's bit, not the reward (G, "binary reward v(y)"), so shaped or length-penalised rewards do not
-    enter; a role without bits (the conjecturer) is credited with its reward, and nothing is dropped. Problems with
-    s > most are "discarded from the training batch": they count in no mean. Wrong samples of a selected problem stay
-    in the mean with weight 0. There is no importance weight in G.1: the samples are on-policy.
-    Degenerate: no problem selected, or no correct sample -> loss 0. most: in [0, 1]; 1 is plain REINFORCE of G.1.
+    v is the verifier's correctness, not the reward (G, "binary reward v(y)"), so that shaped or length-penalised
+    rewards have no effect; a role without a verifier (the conjecturer) uses its reward, and all its samples. Problems
+    with s > most are "discarded from the training batch": they are not part of any mean. Wrong samples of a selected
+    problem stay in the mean with weight 0. There is no importance weight (G.1): the samples are on-policy. Degenerate:
+    no problem selected, or no correct sample -> loss 0.
 
-    carry: each step has exactly the role's `sequences_per_step` samples with credit, which its loss is a mean over
-    (appendix C.1: a batch of 32); what fills no step waits for those of the next rounds, so that a sample may be some
-    rounds old. Nothing weighs it for that. Of more than 8,192 that wait, where a round's steps are too few for its
-    samples, the oldest are dropped and counted (`<role>/dropped_answers`).
-    """
+    most: largest solve rate, in [0, 1]; 1 is plain REINFORCE of G.1. carry: each step has exactly the role's
+    `sequences_per_step` samples with credit, over which its loss is a mean (appendix C.1: a batch of 32); a
+    remainder waits for the next rounds, without a weight for its age. Above 8,192 waiting samples the oldest are
+    dropped and counted (`<role>/dropped_answers`)."""
 
     normalization = "sequence_mean"
     reads_rewards = False

@@ -1,5 +1,5 @@
-"""Rewards by name: of the conjecturer (functions of the solve rate) and of the prover (TRL reward callables). No
-torch."""
+"""Rewards by name: the conjecturer's (functions of the solve rate) and the prover's (TRL reward callables).
+Imports no torch."""
 
 from __future__ import annotations
 

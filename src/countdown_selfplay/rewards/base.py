@@ -1,4 +1,4 @@
-"""What a conjecturer reward is: a pure function from solve rates, and what else the round knows, to rewards."""
+"""Interface of conjecturer rewards: pure functions of solve rates and of the round's context."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ DEFAULT_SPEC = ProblemSpec()
 
 @dataclass(frozen=True, eq=False)
 class RewardContext:
-    """What a reward may look at besides the solve rates. Every field has a default that means "not known".
+    """Inputs of a reward besides the solve rates. Every field has a default that means "unknown".
 
-    attempts: answers per problem, over all provers. round: counted from 0. problems: the P problems, in the order of
-    the solve rates. guide_P: a guide's score per problem, on any scale; NaN where a review failed. prover_rates_MP:
-    solve rate per prover and problem; NaN where a prover did not try. archive: keys (`Problem.key`) of conjectured
-    problems of earlier rounds, oldest first; `problem_of_key` makes problems of them. recent_rates: mean solve rates
-    of the conjectured problems of earlier rounds that played any, oldest first. progress_P: how far the prover's last
-    update moves along the gradient of its right answers to each problem (training/progress.py), for rewards with
-    `needs_progress`; 0 without a right answer or a step. spec, rules: ranges and rules that the problems are played
-    under.
+    Attributes:
+        attempts: answers per problem, over all provers.
+        round: index from 0.
+        problems: the P problems, in the order of the solve rates.
+        guide_P: a guide's score per problem, on any scale; NaN if a review failed.
+        prover_rates_MP: solve rate per prover and problem; NaN if a prover did not try.
+        archive: keys (`Problem.key`) of conjectured problems of earlier rounds, oldest first;
+          `problem_of_key` converts them.
+        recent_rates: mean solve rates of the conjectured problems of earlier rounds, oldest first.
+        progress_P: movement of the prover's last update along the gradient of its right answers to each problem
+          (training/progress.py), for rewards with `needs_progress`; 0 without a right answer or a step.
+        spec, rules: ranges and rules of the problems.
     """
 
     attempts: int = 0
@@ -43,25 +47,20 @@ class RewardContext:
 
 
 UNKNOWN = RewardContext()
-"""The context of a caller that knows solve rates alone."""
+"""Context of a caller that only has solve rates."""
 
 
 class ConjecturerReward(Protocol):
-    """(P,) solve rates in [0, 1] of problems that were played -> (P,) finite rewards.
-
-    A reward with a method `invalid_reward(reason) -> float | None` also says what a refused proposal earns, by the
-    reason of its refusal; None, or no such method, leaves it to the setting `invalid_reward`.
-    """
+    """Callable from solve rates in [0, 1] of played problems, (P,), to finite rewards, (P,). An optional method
+    `invalid_reward(reason) -> float | None` gives the reward of a refused proposal by reason; without it, or if it is
+    None, the setting `invalid_reward` applies."""
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray: ...
 
 
 def takes_context(reward: Callable[..., Any]) -> bool:
-    """Whether `reward` is called as (solve_rate_P, ctx) or, a plain function of the solve rates, as (solve_rate_P).
-
-    A second argument is the context unless it has a default other than None. ConfigError for a class, and for what can
-    be called in neither way.
-    """
+    """Return whether `reward` is called as (solve_rate_P, ctx) or as (solve_rate_P). A second argument is the context
+    unless it has a default other than None. Raises ConfigError for a class, and for a callable of neither form."""
     name = getattr(reward, "__name__", type(reward).__name__)
     if isinstance(reward, type):
         raise ConfigError(f"The conjecturer reward {name} is a class; pass an object of it, such as {name}().")
@@ -69,7 +68,7 @@ def takes_context(reward: Callable[..., Any]) -> bool:
         return reward.nin > 1
     try:
         signature = inspect.signature(reward)
-    except ValueError:  # a function of C code that does not say
+    except ValueError:  # a function in C without a signature
         return True
     for arguments in (2, 1):
         try:
@@ -84,7 +83,7 @@ def takes_context(reward: Callable[..., Any]) -> bool:
 
 
 def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """What `reward` returns, as floats; it gets the context if it takes one."""
+    """Call `reward`, with the context if it takes one; return floats."""
     returned = reward(solve_rate_P, ctx) if takes_context(reward) else reward(solve_rate_P)
     try:
         return np.asarray(returned, dtype=float)
@@ -96,7 +95,7 @@ def called(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardCont
 
 
 def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tuple[Problem, ...]:
-    """The context's problems, () if it knows none; RewardError if there are some, but not one per solve rate."""
+    """Return the context's problems, () if unknown. Raises RewardError unless there is one per solve rate."""
     if ctx.problems and len(ctx.problems) != len(solve_rate_P):
         raise RewardError(
             f"Conjecturer reward '{reward}' got {len(ctx.problems)} problems for {len(solve_rate_P)} solve rates; a "
@@ -106,13 +105,14 @@ def problems_of(reward: str, solve_rate_P: np.ndarray, ctx: RewardContext) -> tu
 
 
 def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np.ndarray:
-    """1 at `peak`, falling linearly to 0 at a distance of `left` below it and `right` above it, 0 beyond."""
+    """Return 1 at `peak`, decreasing linearly to 0 at a distance of `left` below and `right` above it, 0 beyond."""
     distance_P = np.asarray(solve_rate_P, dtype=float) - peak
     return np.maximum(0.0, 1.0 - np.where(distance_P < 0, -distance_P / left, distance_P / right))
 
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Call `reward` and insist on one finite number per problem; RewardError names the function and the problem."""
+    """Call `reward`. Raises RewardError, which names function and problem, unless it returns one finite
+    number per problem."""
     name = _name(reward)
     reward_P = called(reward, solve_rate_P, ctx)
     if reward_P.shape != solve_rate_P.shape:
@@ -131,8 +131,8 @@ def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: R
 
 
 def refused_reward(reward: Callable[..., Any], reason: str, otherwise: float) -> float:
-    """What a proposal earns that was refused for `reason`: what the reward's method `invalid_reward` says, or
-    `otherwise` where it has none or says None. RewardError if that is not a finite number."""
+    """Return the reward of a proposal that was refused for `reason`: that of the reward's method `invalid_reward`, or
+    `otherwise` if it has none or returns None. Raises RewardError if it is not finite."""
     hook = getattr(reward, "invalid_reward", None)
     value = None if hook is None else hook(reason)
     if value is None:

@@ -1,9 +1,8 @@
-"""Rewards made of rewards: weighted sums, products, cut-offs. A part can be a reward, any function of its form, or a
-number.
+"""Rewards composed of rewards: weighted sums, products, clips. A part is a reward, a function of its form,
+or a number.
 
-What a refused proposal earns is composed alike, of the parts that say something about it (`invalid_reward`): their
-weighted sum, the least of a product's parts, the cut-off value. If no part does, the setting `invalid_reward` holds.
-"""
+The reward of a refused proposal is composed of the parts with `invalid_reward`: their weighted sum, the smallest of a
+product's parts, the clipped value. Without such a part the setting `invalid_reward` applies."""
 
 from __future__ import annotations
 
@@ -22,8 +21,8 @@ Part = ConjecturerReward | float
 
 
 class Composable:
-    """Rewards as terms of a formula: `0.5 * Tent() + FrontierDistance()`, `Learnability() * Tent()`,
-    `(RZero(floor=None) + 1).clip(0, 1)`. A number in a sum is a constant reward."""
+    """Base class of rewards that are terms of a formula: `0.5 * Tent() + FrontierDistance()`, `Learnability() *
+    Tent()`, `(RZero(floor=None) + 1).clip(0, 1)`. A number in a sum is a constant reward."""
 
     def __add__(self, other: ConjecturerReward | float) -> Sum:
         return Sum((cast("ConjecturerReward", self), other))
@@ -38,12 +37,12 @@ class Composable:
         return Product((other, cast("ConjecturerReward", self)))
 
     def clip(self, low: float, high: float) -> Clip:
-        """The same reward, cut off at `low` and `high`."""
+        """Return the reward clipped to [`low`, `high`]."""
         return Clip(cast("ConjecturerReward", self), low, high)
 
 
 def parts_of(reward: object) -> Iterator[object]:
-    """A reward and all that it is made of."""
+    """Yield a reward and all its parts."""
     yield reward
     for part in (*getattr(reward, "terms", ()), *getattr(reward, "factors", ())):
         yield from parts_of(part)
@@ -53,10 +52,8 @@ def parts_of(reward: object) -> Iterator[object]:
 
 @dataclass(frozen=True)
 class Sum(Composable):
-    """r = sum over the terms of weight x term. `weights`: one per term, all 1 by default. Finite where its terms are.
-
-    Raises ConfigError without a term, for a term that cannot be called, and for a weight that is not finite.
-    """
+    """r = sum over the terms of weight x term. `weights`: one per term, default 1. Raises ConfigError without a term,
+    for a term that is not callable, and for a weight that is not finite."""
 
     terms: Sequence[Part]
     weights: Sequence[float] | None = None
@@ -89,7 +86,7 @@ class Sum(Composable):
 
 @dataclass(frozen=True)
 class Product(Composable):
-    """r = product of the factors. Raises ConfigError without a factor and for one that cannot be called."""
+    """r = product of the factors. Raises ConfigError without a factor and for one that is not callable."""
 
     factors: Sequence[Part]
 
@@ -103,7 +100,8 @@ class Product(Composable):
         return reward_P
 
     def invalid_reward(self, reason: str) -> float | None:
-        """The least one, times the factors that are numbers: of two negative rewards a product would be positive."""
+        """Return the smallest invalid reward times the constant factors: a product of two negative rewards
+        would be positive."""
         known = [value for value in (refused(factor, reason) for factor in self.factors) if value is not None]
         scale = math.prod(float(factor) for factor in self.factors if not callable(factor))
         return scale * min(known) if known else None
@@ -131,7 +129,7 @@ class Clip(Composable):
 
 
 def refused(reward: Part, reason: str) -> float | None:
-    """What `reward` itself says that a proposal refused for `reason` earns; None if it says nothing."""
+    """Return the invalid reward of `reward` for `reason`, or None without one."""
     hook = getattr(reward, "invalid_reward", None)
     return None if hook is None else hook(reason)
 
@@ -140,7 +138,7 @@ def _values(part: Part, solve_rate_P: np.ndarray, ctx: RewardContext | None) -> 
     if not callable(part):
         return np.full(solve_rate_P.shape, float(part))
     reward_P = called(part, solve_rate_P, UNKNOWN if ctx is None else ctx)
-    if reward_P.shape != solve_rate_P.shape:  # NumPy would spread one value over all problems without a word
+    if reward_P.shape != solve_rate_P.shape:  # NumPy would silently broadcast one value to all problems
         name = getattr(part, "__name__", type(part).__name__)
         raise RewardError(
             f"Conjecturer reward '{name}', a part of a composed one, returned shape {reward_P.shape} for "

@@ -1,4 +1,4 @@
-"""Difficulty and diversity of Task Difficulty and Diversity, section 3.3, as a soft penalty: nothing is rejected."""
+"""Difficulty and diversity of Task Difficulty and Diversity, section 3.3, as a soft penalty without rejections."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ from .composition import Composable
 class DifficultyDiversity(Composable):
     """r = R_diff + lambda * R_div, in [-max(low, 1 - high), lambda].
 
-    R_diff: minus the distance of p to the band [low, high], 0 inside; paper: [0.2, 0.6]. R_div: least distance to
-    the archive of problems played before (`similarity.archive_distance`: 13 features, scaled, in [0, 1]). The paper
-    gives no lambda; with 0.5 the whole range of novelty weighs a little more than the distance from p = 1 to the
-    band.
-
-    The paper also refuses tasks outside the band or too near to the archive; its lesson, and its wish, is that
-    difficulty should rank and not reject, so here both only cost. A problem played before has R_div = 0. With an
-    empty archive R_div is 1. Without problems in `ctx`, r = R_diff.
-    """
+    R_diff: minus the distance of p to the band [low, high], 0 inside; paper: [0.2, 0.6]. R_div: smallest distance to
+    the archive of played problems (`similarity.archive_distance`: 13 features, scaled to [0, 1]); 1 with an empty
+    archive, 0 for a played problem. The paper gives no lambda; with 0.5 the range of novelty weighs slightly more than
+    the distance from p = 1 to the band. The paper also refuses tasks outside the band or close to the archive, and
+    concludes that difficulty should rank and not reject; here both only reduce the reward. Without problems in `ctx`,
+    r = R_diff."""
 
     low: Share = 0.2
     high: Share = 0.6

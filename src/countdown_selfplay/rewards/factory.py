@@ -1,4 +1,4 @@
-"""The registry of conjecturer rewards, and rewards made from names and JSON arguments."""
+"""Registry of conjecturer rewards, and rewards built from names and JSON arguments."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ from .sgs import SGS
 from .tent import Tent
 
 Spec = str | float | Mapping[str, Any]
-"""A reward in a configuration: a name, `{"name": ..., "kwargs": {...}}`, or a number (a constant reward)."""
+"""Reward in a configuration: a name, `{"name": ..., "kwargs": {...}}`, or a number (a constant reward)."""
 
 
 def make_conjecturer_reward(name: str, arguments: dict[str, Any] | None = None) -> ConjecturerReward:
-    """The conjecturer reward called `name`, built with `arguments`. ConfigError for an argument that it does not take
-    or lacks, UnknownNameError for a name that is not in CONJECTURER_REWARDS.
-
-    my_module:MyReward is a class that is built with the arguments; my_module:my_reward is the reward function itself,
-    called with the arguments besides `solve_rate_P` and the context."""
+    """Build the conjecturer reward called `name` with `arguments`. my_module:MyReward is a class to construct;
+    my_module:my_reward is the reward function, to which the arguments are bound. Raises ConfigError for an unknown or
+    missing argument, UnknownNameError for a name that is not in CONJECTURER_REWARDS."""
     factory = CONJECTURER_REWARDS.load(name)
     if inspect.isfunction(factory) and name not in CONJECTURER_REWARDS:
         return _function_reward(name, factory, arguments or {})
@@ -48,7 +46,7 @@ def _function_reward(name: str, function: Callable[..., Any], arguments: dict[st
 
 
 def part_of(kind: str, spec: Spec, more: tuple[str, ...] = ()) -> Part:
-    """A part of the composed reward `kind`. `more`: keys besides "name" and "kwargs" that its form has."""
+    """Build a part of the composed reward `kind`. `more`: keys besides "name" and "kwargs" of its form."""
     if isinstance(spec, str):
         return make_conjecturer_reward(spec)
     if is_number(spec):
@@ -64,28 +62,29 @@ def part_of(kind: str, spec: Spec, more: tuple[str, ...] = ()) -> Part:
 
 
 def sum_of(terms: list[Any]) -> Sum:
-    """`{"terms": [{"name": "tent", "weight": 1.0}, {"name": "difficulty_diversity", "kwargs": {...}}]}`."""
+    """Build a sum from `{"terms": [{"name": "tent", "weight": 1.0}, {"name":
+    "difficulty_diversity", "kwargs": {...}}]}`."""
     weights = [spec.get("weight", 1.0) if isinstance(spec, Mapping) else 1.0 for spec in terms]
     return Sum(tuple(part_of("sum", spec, ("weight",)) for spec in terms), weights)
 
 
 def product_of(factors: list[Any]) -> Product:
-    """`{"factors": ["tent", {"name": "disagreement"}]}`."""
+    """Build a product from `{"factors": ["tent", {"name": "disagreement"}]}`."""
     return Product(tuple(part_of("product", spec) for spec in factors))
 
 
 def clipped(of: Any, low: float = 0.0, high: float = 1.0) -> Clip:
-    """`{"of": {"name": "r_zero", "kwargs": {"floor": null}}, "low": 0, "high": 1}`."""
+    """Build a clip from `{"of": {"name": "r_zero", "kwargs": {"floor": null}}, "low": 0, "high": 1}`."""
     return Clip(reward_of("clip", of), low, high)
 
 
 def reward_of(kind: str, spec: Spec) -> ConjecturerReward:
-    """The part of the composed reward `kind` as a reward; a number is a constant one."""
+    """Return the part of the composed reward `kind` as a reward; a number is a constant one."""
     part = part_of(kind, spec)
     return part if callable(part) else Sum((part,))
 
 
-# name -> factory; a user's own factory can be put here: CONJECTURER_REWARDS["mine"] = MyReward
+# name -> factory; a factory can be added: CONJECTURER_REWARDS["mine"] = MyReward
 CONJECTURER_REWARDS: Registry[Any] = Registry(
     "conjecturer reward",
     {

@@ -1,4 +1,4 @@
-"""Learning progress: the conjecturer is paid by how far the prover's last update moves along a problem's gradient."""
+"""Learning progress: rewards a problem by the movement of the prover's last update along its gradient."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .composition import Composable, parts_of
 
 @dataclass(frozen=True)
 class LearningProgress(Composable):
-    """r = |<g, u>| over the largest one of the round; in [0, 1].
+    """r = |<g, u>| / the largest one of the round, in [0, 1].
 
-    g: gradient of the prover's mean log-prob of its right answers to a problem; u: its recent movement, the step that
-    Adam's moments call for. `ctx.progress_P` is <g, u>, in nats. After *Self-Play Pretraining with Zero Data*
-    (2609.30063), whose learner's loss is that of a language model on a text; here it is that of expert iteration, so a
-    problem without a right answer earns 0. The division keeps the conjecturer's gradient from following the prover's
-    learning rate. absolute: False pays max(0, <g, u>), for answers that become likelier alone. All earn 0 where no
-    progress is known: before the prover's first step, and in a game that gives none. RewardError if a game gives not
-    one number per problem.
-    """
+    g: gradient of the prover's mean log-prob of its right answers to a problem; u: the step that Adam's moments imply.
+    `ctx.progress_P` is <g, u>, in nats. After *Self-Play Pretraining with Zero Data* (2609.30063), whose learner's
+    loss is that of a language model on a text; here it is that of expert iteration, so that a problem without a right
+    answer gets 0. The division makes the reward independent of the prover's learning rate. All rewards are 0 without
+    progress values: before the prover's first step, and in a game that gives none. Raises RewardError unless there is
+    one value per problem.
+
+    absolute: False gives max(0, <g, u>), which rewards only answers that become likelier."""
 
     absolute: bool = True
     needs_progress = True
@@ -42,5 +42,5 @@ class LearningProgress(Composable):
 
 
 def needs_progress(reward: object) -> bool:
-    """Does a reward, or a part of it, read `ctx.progress_P`?"""
+    """Return whether a reward, or a part of it, reads `ctx.progress_P`."""
     return any(getattr(part, "needs_progress", False) for part in parts_of(reward))

@@ -1,4 +1,4 @@
-"""The conjecturer's reward of self-guided self-play: SGS 2026, section 3, appendices E.3 and G.5."""
+"""Conjecturer reward of self-guided self-play: SGS 2026, section 3, appendices E.3 and G.5."""
 
 from __future__ import annotations
 
@@ -20,22 +20,18 @@ Starved = Literal["paper", "never"]
 class SGS(Composable):
     """r = R_solve * R_guide, min-max normalised to [0, 1] over the problems of the round; all equal: 1.
 
-    R_solve = 0 if p = 0, if p = 1, or if p is in the top 30% (`top_share`), else 1 - p. Problems with the same p are
-    treated alike. `top_of` says what the 30% are of:
-      batch: all problems of the round, as the text has it: in the top is a p that no more than 30% have or exceed;
-      between: the rates with 0 < p < 1 alone, as the authors' program has it: p is in the top if it lies above the
-        one at place int(.7 n), counted from 0, of these n in ascending order.
+    R_solve = 0 if p = 0, if p = 1, or if p is in the top 30% (`top_share`), else 1 - p. Problems with equal p are
+    treated alike. R_guide: the guide's score (`ctx.guide_P`, negative ones count as 0), 1 without a guide (the paper's
+    ablation "no guide"). A failed review, NaN, counts as the mean of the other scores; if every review failed, the
+    guide is ignored. The mean replaces the score before the product: an unsolved problem has reward 0.
 
-    R_guide: the guide's score (`ctx.guide_P`, negative ones count as 0), 1 without a guide (the paper's ablation "no
-    guide"). A failed review, NaN, counts as the mean of the scores that there are; if every review failed, the guide
-    is left out. The mean replaces the score, before the product: an unsolved problem earns 0 whatever its review.
+    top_of: population of the top share. batch: all problems of the round, as in the text: p is in the top if at most
+    30% have p or more. between: only rates with 0 < p < 1, as in the authors' program: p is in the top if it exceeds
+    the one at index int(.7 n) of these n in ascending order.
 
-    The rules can leave R_solve at 0 for every problem. `starved`:
-      paper: all of them earn 0, and the conjecturer has nothing to learn from (section 4.5, figure 7);
-      never: the top 30% are let in again; if no p lies strictly between 0 and 1 even so, R_solve = p, which prefers
-        what can be solved at all; and if all p are equal, R_solve = 1, so that the guide decides alone and a valid
-        problem earns more than an invalid one.
-    """
+    starved: rule if R_solve is 0 for every problem. paper: all rewards are 0, and the conjecturer learns nothing
+    (section 4.5, figure 7). never: the top 30% are admitted again; if no p is strictly between 0 and 1, R_solve = p,
+    which prefers solvable problems; and if all p are equal, R_solve = 1, so that the guide alone decides."""
 
     top_share: Share = 0.3
     top_of: Base = "batch"
@@ -48,7 +44,8 @@ class SGS(Composable):
         return _normalised(product_P)
 
     def parts(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> dict[str, np.ndarray]:
-        """(P,) each: r_solve, r_guide (absent without a guide), and r_synth, their product before it is normalised."""
+        """Return r_solve, r_guide (absent without a guide), and r_synth, their product before
+        normalisation, (P,) each."""
         p = np.asarray(solve_rate_P, dtype=float)
         solve_P = self.solve_reward(p)
         guide_P = (UNKNOWN if ctx is None else ctx).guide_P
@@ -65,7 +62,7 @@ class SGS(Composable):
         return {"r_solve": solve_P, "r_guide": score_P, "r_synth": solve_P * score_P}
 
     def solve_reward(self, solve_rate_P: np.ndarray) -> np.ndarray:
-        """(P,) R_solve, under `starved="never"` with the rule against starvation."""
+        """Return R_solve, (P,), under `starved="never"` with the rule against starvation."""
         p = solve_rate_P
         hard_P = np.where(p > 0, 1.0 - p, 0.0)
         without_top_P = np.where(self._top(p), 0.0, hard_P)
@@ -76,12 +73,12 @@ class SGS(Composable):
         return p.copy() if p.size and p.min() < p.max() else np.ones(p.shape)
 
     def _top(self, p: np.ndarray) -> np.ndarray:
-        """(P,) bools: which are too easy."""
+        """Return the problems that are too easy, (P,) bools."""
         if self.top_of == "between":
             inside = np.sort(p[(p > 0) & (p < 1)])
             last = min(int(inside.size * (1 - self.top_share)), inside.size - 1)
             return p > (inside[last] if inside.size else 0.0)
-        as_high_P = (p[:, None] <= p[None, :]).mean(1) if p.size else np.zeros(0)  # share with that p or a higher one
+        as_high_P = (p[:, None] <= p[None, :]).mean(1) if p.size else np.zeros(0)  # share with this p or a higher one
         return as_high_P <= self.top_share + 1e-12
 
 

@@ -1,4 +1,4 @@
-"""The tent of Allen and Ståblein, section 3.2."""
+"""Tent reward of Allen and Ståblein, section 3.2."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .composition import Composable
 
 @dataclass(frozen=True)
 class Tent(Composable):
-    """r = max(0, 1 - slope * |p - peak|), slope 2.5 and peak 0.4 in the paper: 1 at p = 0.4, 0 at p = 0 and from
-    0.8 on."""
+    """r = max(0, 1 - slope * |p - peak|), slope 2.5 and peak 0.4 in the paper: 1 at p = 0.4, 0 at p = 0 and for
+    p >= 0.8."""
 
     peak: Share = 0.4
     slope: Amount = 2.5

@@ -1,5 +1,5 @@
-"""Charges for length: that of Allen and Ståblein, section 3.2, -alpha * length / max_length, added to the verifier's
-score; and the one for texts near the limit (SGS)."""
+"""Penalties for length: -alpha * length / max_length, added to the verifier's score (Allen and Ståblein, section 3.2);
+and one for texts near the limit (SGS)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from ...errors import ConfigError
 
 
 def make_length_penalty(alpha: float, max_length: int, floor: float | None = None) -> Callable[..., list[float]]:
-    """A TRL reward callable named "length_penalty" that charges each completion for its share of `max_length` tokens.
+    """Make a TRL reward callable, "length_penalty", that penalises each completion by its share of `max_length`
+    tokens. It needs the column `verdict`, which the joint trainer adds. Raises ConfigError for a negative or infinite
+    alpha or a length below 1.
 
-    alpha: what a completion of full length costs (Allen and Ståblein: 0.1). Lengths are in tokens; an empty completion
-    costs 0. floor: no completion is charged below this sum with its verdict's score, max(floor, score - alpha * length
-    / max_length): 0 in the code of Allen and Ståblein (the text has none: a malformed answer of full length has -0.1).
-    It needs the column `verdict`, which the joint trainer hands over.
-    Raises ConfigError for a negative or infinite alpha or a length below 1.
-    """
+    alpha: penalty of a completion of full length (Allen and Ståblein: 0.1); an empty one has 0. floor: lower bound of
+    score plus penalty, max(floor, score - alpha * length / max_length): 0 in the code of Allen and Ståblein, none in
+    their text (a malformed answer of full length has -0.1)."""
     if not math.isfinite(alpha) or alpha < 0:
         raise ConfigError(
             f"`alpha` ({alpha}) of the length penalty must be finite and not negative; Allen and Ståblein use 0.1."
@@ -31,7 +30,7 @@ def make_length_penalty(alpha: float, max_length: int, floor: float | None = Non
     def length_penalty(
         completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], **kwargs: Any
     ) -> list[float]:
-        """One penalty per completion, from -alpha to 0 for completions of up to `max_length` tokens."""
+        """Return one penalty per completion, from -alpha to 0 up to `max_length` tokens."""
         charges = [-alpha * len(ids) / max_length for ids in completion_ids]
         if floor is None:
             return charges
@@ -41,26 +40,24 @@ def make_length_penalty(alpha: float, max_length: int, floor: float | None = Non
 
 
 def make_soft_overlong(share: float, max_length: int) -> Callable[..., list[float]]:
-    """A TRL reward callable named "soft_overlong" that charges only what comes close to the limit.
-
-    0 up to max_length - cache tokens, then linear to -1 at max_length, -1 beyond; cache = share * max_length, rounded
-    to whole tokens, at least 1. SGS uses the last 20% of the context: share 0.2. The values are those of
+    """Make a TRL reward callable, "soft_overlong", that penalises completions close to the limit: 0 up to max_length -
+    cache tokens, then linear to -1 at max_length, -1 beyond; cache = share * max_length, rounded to whole tokens, at
+    least 1. SGS uses the last 20% of the context: share 0.2. Values equal
     `trl.rewards.get_soft_overlong_punishment(max_length, cache)`. Raises ConfigError for a share outside (0, 1] or a
-    length below 1.
-    """
+    length below 1."""
     overlong_charges([], share, max_length)
 
     def soft_overlong(
         completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], **kwargs: Any
     ) -> list[float]:
-        """One charge per completion, from -1 to 0."""
+        """Return one penalty per completion, from -1 to 0."""
         return overlong_charges([len(ids) for ids in completion_ids], share, max_length)
 
     return soft_overlong
 
 
 def overlong_charges(lengths: Sequence[int], share: float, max_length: int) -> list[float]:
-    """The charge, from -1 to 0, of completions of so many tokens."""
+    """Return the penalties, from -1 to 0, of completions with these numbers of tokens."""
     if not (math.isfinite(share) and 0.0 < share <= 1.0):
         raise ConfigError(f"`share` ({share}) of soft_overlong must lie in (0, 1]; SGS uses 0.2.")
     if max_length < 1:

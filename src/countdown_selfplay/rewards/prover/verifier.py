@@ -1,5 +1,4 @@
-"""The prover's reward: the verifier's score, as a reward callable for this trainer and for any other of TRL; the
-default functions of a run, and a wrapper that refuses what is not one finite number a row."""
+"""Rewards of the prover from the verifier's score, the default functions of a run, and a check of their values."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ _COLUMNS = ("numbers", "nums", "target", "ground_truth")
 
 
 def make_countdown_reward(rules: Rules = DEFAULT_RULES) -> Callable[..., list[float]]:
-    """A reward callable named "countdown_reward" that scores under `rules`."""
+    """Make a reward callable, "countdown_reward", that scores under `rules`."""
 
     def countdown_reward(
         completions: Sequence[Any],
@@ -27,12 +26,10 @@ def make_countdown_reward(rules: Rules = DEFAULT_RULES) -> Callable[..., list[fl
         ground_truth: Sequence[Mapping[str, Any]] | None = None,
         **kwargs: Any,
     ) -> list[float]:
-        """One score per completion: 1.0 correct, 0.1 well-formed but wrong, 0.0 without an answer, by default.
-
-        completions: strings or lists of chat messages. The problem of each comes from the data set's columns `numbers`
-        or `nums` with `target`, or `ground_truth`, as TRL passes them. Raises DataError if there is no such column or
-        a row of it holds no problem.
-        """
+        """Return one score per completion: by default 1.0 correct, 0.1 well-formed but wrong, 0.0 without an
+        answer. completions: strings or lists of chat messages. Problems are in the data set's columns `numbers` or
+        `nums` with `target`, or `ground_truth`, as TRL passes them. Raises DataError without such a column or for a
+        row without a problem."""
         given = dict(zip(_COLUMNS, (numbers, nums, target, ground_truth), strict=True))
         columns = {name: values for name, values in given.items() if values is not None}
         if not columns:
@@ -55,8 +52,8 @@ countdown_reward = make_countdown_reward()
 
 
 def make_verdict_reward(name: str) -> Callable[..., list[float]]:
-    """A reward callable that hands on the score of the domain's verdict, which the trainer passes as a column: nothing
-    is verified twice. `name`: what it is logged under."""
+    """Make a reward callable that returns the score of the domain's verdict, a column of the trainer, so that nothing
+    is verified twice. `name`: name in the log."""
 
     def verdict_reward(completions: Sequence[Any], verdict: Sequence[Any], **kwargs: Any) -> list[float]:
         return [float(v.score) for v in verdict]
@@ -75,8 +72,8 @@ def default_reward_funcs(
     max_completion_length: int,
     length_penalty_floor: float | None = None,
 ) -> list[RewardFunc]:
-    """The verdict's score, logged under `name`; Allen and Ståblein's length penalty if its alpha is not 0, and SGS's
-    soft overlong charge if its share is not 0."""
+    """Return the verdict's score, logged under `name`; Allen and Ståblein's length penalty if its alpha is not 0; and
+    SGS's soft overlong penalty if its share is not 0."""
     rewards: list[RewardFunc] = [make_verdict_reward(name)]
     if length_penalty:
         rewards.append(make_length_penalty(length_penalty, max_completion_length, length_penalty_floor))
@@ -86,9 +83,9 @@ def default_reward_funcs(
 
 
 def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rules | None) -> list[Any]:
-    """The same functions, with an error for what is not one finite number per row. Reward models (ids, modules) pass
-    unchanged; the plain `countdown_reward` scores by the run's rules (by its own, which want answer tags, it would
-    give every bare answer 0). rules: None if the domain has none."""
+    """Wrap the functions so that anything but one finite number per row raises an error. Reward models (ids, modules)
+    are unchanged; the plain `countdown_reward` is rebuilt with the run's rules, because its default rules need answer
+    tags. rules: None if the domain has none."""
     functions = list(reward_funcs) if isinstance(reward_funcs, list | tuple) else [reward_funcs]
     functions = [make_countdown_reward(rules) if f is countdown_reward and rules else f for f in functions]
     from torch.nn import Module  # the reward itself needs no torch
@@ -97,8 +94,8 @@ def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rul
 
 
 def _checked(function: RewardFunc) -> RewardFunc:
-    """In TRL one +inf gives loss 0 now and a crash one step later, and NaN means "no reward": here None means that
-    alone."""
+    """Wrap one function. In TRL an infinite reward gives loss 0 and a crash one step later, and NaN means "no reward";
+    here only None does."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -115,14 +112,14 @@ def _checked(function: RewardFunc) -> RewardFunc:
 
 
 def _named(wrapper: RewardFunc, function: Any) -> RewardFunc:
-    """TRL logs a reward under its `__name__`, which objects and partials lack."""
+    """Give an object or partial a `__name__`, under which TRL logs it."""
     inner = getattr(function, "func", function)
     wrapper.__name__ = getattr(inner, "__name__", type(inner).__name__)
     return wrapper
 
 
 def _one_per_row(function: RewardFunc, rewards: Any, given: dict[str, Any]) -> list[float | None]:
-    """The rewards as plain floats; bools, NumPy's numbers and tensors of one row each are numbers too."""
+    """Return the rewards as floats; bools, NumPy numbers and tensors of one row each are numbers."""
     name = f"Reward function '{getattr(function, '__name__', type(function).__name__)}'"
     rule = f"one number per completion, finite and at most {LARGEST_REWARD:g} in size, or None for a row without one"
     if not hasattr(rewards, "__iter__") or isinstance(rewards, str | bytes | dict) or getattr(rewards, "ndim", 1) == 0:
@@ -138,7 +135,7 @@ def _one_per_row(function: RewardFunc, rewards: Any, given: dict[str, Any]) -> l
 
 
 def _unpacked(reward: Any) -> Any:
-    """A number of NumPy or torch as Python's own."""
+    """Convert a NumPy or torch number to a Python number."""
     return reward.item() if getattr(reward, "ndim", None) == 0 else reward
 
 
