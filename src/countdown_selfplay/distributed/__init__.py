@@ -1,5 +1,3 @@
-"""What differs between running on one process, under DDP, DeepSpeed ZeRO and FSDP2: one class each, one place to look.
-
-The trainer asks its engine for a handful of things (clip, hold a role, whole weights for generation, references, what
-a checkpoint must hold); everything else is the stock Trainer's and accelerate's.
-"""
+"""Engines for one process, DDP, DeepSpeed ZeRO and FSDP2: one class each, with the operations that differ
+(clipping, held roles, whole weights for generation, references, contents of a checkpoint). All else is the stock
+Trainer's and accelerate's."""

@@ -1,4 +1,4 @@
-"""Which engine a launch asks for, known before any model loads; and what cannot be run, in one sentence each."""
+"""Choice of the engine of a launch before a model loads, and the combinations that are refused."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def _on(name: str) -> bool:
 
 
 def choose_engine(args: Any) -> Engine:
-    """The engine that `args` (a JointSelfPlayConfig, or TRL's for a warm start) and accelerate's environment ask for;
-    ConfigError for a combination that is refused. The environment is read and not accelerate's state, which has fallen
-    back silently by then: to DDP with DeepSpeed's variables and ACCELERATE_USE_CPU set, and to DDP with FSDP's on a
-    machine without GPUs."""
+    """Return the engine that `args` (a JointSelfPlayConfig, or TRL's config of a warm start) and accelerate's
+    environment imply. Raises ConfigError for an unsupported combination. The environment is read, because accelerate's
+    state has silently fallen back to DDP by then: with DeepSpeed's variables and ACCELERATE_USE_CPU, and with FSDP's
+    on a machine without GPUs."""
     settings = deepspeed_settings(args)
     if settings is not None:
         _check_deepspeed(args, settings)

@@ -1,4 +1,5 @@
-"""DeepSpeed ZeRO-1, 2 and 3: the optimizer steps inside backward, and at stage 3 no process holds whole weights."""
+"""Engine for DeepSpeed ZeRO-1, 2 and 3: the optimizer steps inside backward, and at stage 3 no process
+holds whole weights."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 def deepspeed_settings(args: Any) -> dict[str, Any] | None:
-    """The DeepSpeed config that `args` or the launcher's environment names, or None."""
+    """Return the DeepSpeed config that `args` or the launcher's environment names, or None."""
     given: Any = args.deepspeed
     if args.deepspeed_plugin is not None:
         return dict(args.deepspeed_plugin.deepspeed_config)
@@ -32,8 +33,8 @@ def deepspeed_settings(args: Any) -> dict[str, Any] | None:
 
 
 class ZeroEngine(Engine):
-    """Differs from DDP in that one clip holds for all roles (the step happens inside backward), that a role without
-    signal is held inside it, and that ZeRO-3 needs every role in the first micro-batch."""
+    """Engine of DeepSpeed. Unlike under DDP, one clip applies to all roles and a role without signal is held inside
+    backward, where the step happens; ZeRO-3 needs every role in the first micro-batch."""
 
     optimizer_file = "latest"  # DeepSpeed's pointer to its folder of shards
 
@@ -41,7 +42,7 @@ class ZeroEngine(Engine):
         self.stage, self.gather_for_generation = stage, gather_for_generation
         self.name = f"zero{stage}"
         self.shards_weights = stage == 3
-        self.hooks: list[Any] = []  # of the optimizer at hand
+        self.hooks: list[Any] = []  # hooks of the current optimizer
 
     def bind(self, accelerator: Any, policies: PolicySet | None, max_grad_norm: float | None) -> None:
         super().bind(accelerator, policies, max_grad_norm)
@@ -80,14 +81,14 @@ class ZeroEngine(Engine):
             yield
 
     def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
-        return nullcontext()  # DeepSpeed goes by the flag of accelerate
+        return nullcontext()  # DeepSpeed reads accelerate's flag
 
     def before_backward(
         self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first: bool
     ) -> torch.Tensor:
-        """ZeRO-3 overwrites gradient buffers in the first pass of a step and adds from the second on: a role that came
-        first in a later one would get its previous step's gradient added, silently. The cure, exact in every run: a
-        forward pass of one token through each other policy, times zero."""
+        """Add 0 times a forward pass of one token through each other policy, in the first pass under ZeRO-3, which
+        overwrites gradient buffers there and adds later: a role that came first in a later pass would silently get its
+        previous step's gradient added."""
         if self.stage != 3 or not first:
             return loss
         token = torch.zeros((1, 1), dtype=torch.long, device=loss.device)
@@ -102,8 +103,8 @@ class ZeroEngine(Engine):
         return loss
 
     def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
-        """Weights and moments of held roles stay where they are: DeepSpeed gives its flat parameters a gradient inside
-        its step, and the optimizer does not see it."""
+        """Hold weights and moments of roles without signal: DeepSpeed gives its flat parameters a gradient inside its
+        step, where the optimizer does not see it."""
         while hasattr(optimizer, "optimizer"):  # inside accelerate's wrapper and DeepSpeed's
             optimizer = optimizer.optimizer
         while self.hooks:
@@ -116,7 +117,7 @@ class ZeroEngine(Engine):
             ]
 
     def clip(self, optimizer: Any, settings: Mapping[str, Role], held: frozenset[str]) -> dict[str, float]:
-        return {}  # done, inside backward
+        return {}  # already done inside backward
 
     def full_state(self) -> Mapping[str, Any] | None:
         return self.accelerator.get_state_dict(self.wrapped()) if self.stage == 3 else None
@@ -129,8 +130,8 @@ class ZeroEngine(Engine):
 
 
 class Hold:
-    """Hooks of an optimizer's step that leave the parameters of `roles` as they are, and their moments. Those that
-    have none get them, of step 0: DeepSpeed's checkpoints need them."""
+    """Hooks of an optimizer's step that leave parameters and moments of `roles` unchanged. Missing moments are created
+    at step 0, because DeepSpeed's checkpoints need them."""
 
     def __init__(self, roles: frozenset[str]) -> None:
         self.roles = roles

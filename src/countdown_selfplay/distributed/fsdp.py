@@ -1,5 +1,5 @@
-"""FSDP2 (torch's fully_shard through accelerate): weights, gradients and optimizer are DTensors, cut over the
-processes."""
+"""Engine for FSDP2 (torch's fully_shard through accelerate): weights, gradients and optimizer are DTensors, sharded
+over the processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .ddp import Engine
 
 
 class FsdpEngine(Engine):
-    """Differs from DDP in that weights are cut up, and that processes must take equally many steps of generation."""
+    """Engine of FSDP2. Unlike under DDP, weights are sharded, and all processes must take the same number
+    of generation steps."""
 
     name = "fsdp2"
     optimizer_file = "optimizer.bin"
@@ -46,24 +47,24 @@ class FsdpEngine(Engine):
         return self.accelerator.get_state_dict(self.wrapped())
 
     def before_save(self, optimizer: Any) -> None:
-        """A role that was held in every round so far has no optimizer state, and torch refuses to load a checkpoint
-        that lacks a parameter's: give it the state of step 0."""
+        """Fill in optimizer state of step 0 for roles that were held in every round: torch refuses to load a
+        checkpoint without it."""
         fill_optimizer_state(bare(optimizer))
 
     def before_first_round(self, optimizer: Any) -> None:
-        """torch reads the state of an optimizer that has not stepped by stepping it once with gradients and learning
-        rate 0. Weights stay, but AdamW's step counter is then one ahead: its first step was 0.74 of the right one."""
+        """Reset the optimizer's step: torch reads the state of an optimizer by stepping it once with gradients and
+        learning rate 0, which would leave AdamW's counter one ahead and scale its first step by 0.74."""
         bare(optimizer).state.clear()
 
 
 def full_precision_outputs(policy: Any) -> Any:
-    """accelerate's mixed precision also casts what the module returns: log-probs in bf16, where a sum of -500 is known
-    to 2 only. Inside the model bf16 stays; TRL's head returns float32, and so does the module then."""
+    """Keep the module's outputs in float32: accelerate's mixed precision casts log-probs to bf16, where a sum of -500
+    has an error of 2."""
     return policy if policy is None else dataclasses.replace(policy, output_dtype=None)
 
 
 def fill_optimizer_state(optimizer: torch.optim.Optimizer) -> None:
-    """Zeros, shaped like the others' state, for parameters that have taken no step while others have."""
+    """Add zero state for parameters that have not stepped while others have."""
     known = next((state for state in optimizer.state.values() if state), None)
     if known is None:
         return

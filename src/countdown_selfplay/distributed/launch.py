@@ -1,4 +1,4 @@
-"""The start and the end of a process of a distributed run."""
+"""Start and end of a process of a distributed run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
-_PAUSE = 0.2  # seconds for gloo's threads to let go; microseconds are enough unless the machine is busy
+_PAUSE = 0.2  # seconds for gloo's threads to finish; microseconds suffice unless the machine is busy
 _WORLD = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")  # torchrun's and those of MPI
 
 
 def refuse_lone_process() -> None:
-    """ConfigError in the only process of an `accelerate launch` that was asked for several: accelerate 1.15 goes by
-    `--multi_gpu` (or a config file's kind of engine) and not by `--num_processes`, and with `--cpu`, or on a machine
-    with one GPU or none, starts one process and says nothing."""
+    """Raise ConfigError in the only process of an `accelerate launch` for several: accelerate 1.15 uses
+    `--multi_gpu` (or a config file's engine) and not `--num_processes`, and with `--cpu`, or with at most one GPU,
+    silently starts one process."""
     for name in _WORLD:
         if not os.environ.get(name, "1").isdecimal():
             raise ConfigError(f"The variable {name} ({os.environ[name]}) must be a whole number; unset it.")
@@ -44,8 +44,8 @@ def refuse_lone_process() -> None:
 
 
 def asked_for(line: list[str]) -> int:
-    """The number of processes that a command line of `accelerate launch`, or its config file, names; 1 without one and
-    for any other command line."""
+    """Return the number of processes that a command line of `accelerate launch`, or its config file, names; 1 without
+    one and for any other command line."""
     names = [Path(part).name for part in line]
     if "accelerate-launch" in names:
         start = names.index("accelerate-launch")
@@ -68,7 +68,7 @@ def asked_for(line: list[str]) -> int:
 
 
 def _parents_line() -> list[str]:
-    """The command line of the process that started this one; [] where the system does not tell."""
+    """Return the command line of the parent process, [] if the system does not give it."""
     import psutil  # comes with accelerate
 
     try:
@@ -79,14 +79,12 @@ def _parents_line() -> list[str]:
 
 
 def leave_process_group() -> None:
-    """End torch.distributed after a run that went well, if it was started: all processes wait for each other, so that
-    none closes a connection that another still reads from, and the group's threads are joined.
+    """End torch.distributed after a successful run, if it was started: all processes wait for each other, so that none
+    closes a connection that another reads, and the group's threads are joined.
 
-    Wrapped models keep the group's threads alive, so they are collected first: ending the group then joins them. A
-    thread of gloo that still holds the tensors of the last collective when the interpreter shuts down asks for
-    Python's lock to free them, is ended for it, and takes the whole process along with SIGABRT ("terminate called
-    without an active exception"), after all work was done.
-    """
+    Wrapped models keep these threads alive and are collected first. Otherwise, a gloo thread with the tensors of the
+    last collective would request the GIL at shutdown to free them, and abort the process with SIGABRT ("terminate
+    called without an active exception")."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
         return
@@ -94,7 +92,7 @@ def leave_process_group() -> None:
 
     try:
         wait_for_everyone()
-    except RuntimeError as error:  # another process has died, which its launcher says
+    except RuntimeError as error:  # another process has died, which its launcher reports
         logger.warning("Not all processes of the run reached its end: %s", str(error).partition("\n")[0])
     gc.collect()
     torch.distributed.destroy_process_group()
@@ -102,8 +100,7 @@ def leave_process_group() -> None:
 
 
 def pause_at_exit() -> None:
-    """For programs that do not end the group themselves. After an error ending it could wait for the others for ever,
-    so at exit there is a pause and no more."""
+    """Pause at exit, for programs that do not end the group: after an error, ending it could wait forever."""
     atexit.unregister(_let_go)
     atexit.register(_let_go)
 

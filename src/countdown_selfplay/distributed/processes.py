@@ -1,4 +1,4 @@
-"""The processes of a run: what they exchange, and who does what."""
+"""Processes of a run: communication and distribution of work."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Processes:
-    """rank: this process's number of `world`. device: where its tensors are. in_step: they must also take the same
-    steps of generation, as where no process holds whole weights. `gather`, `total`, `wait` and `together`
-    are called by all of them, equally often and in the same order."""
+    """Rank and world size of a run. device: of its tensors. in_step: whether all processes must take the same
+    generation steps, because none holds whole weights. All processes call `gather`, `total`, `wait` and `together`,
+    equally often and in the same order."""
 
     rank: int = 0
     world: int = 1
@@ -33,26 +33,26 @@ class Processes:
 
     @property
     def main(self) -> bool:
-        """Is this the one that writes files and talks to servers?"""
+        """Whether this is the process that writes files and contacts servers."""
         return self.rank == 0
 
     def gather(self, items: list[Any]) -> list[Any]:
-        """The lists of all processes, one behind the other in rank order."""
+        """Return the lists of all processes, concatenated in rank order."""
         return gather_object(items) if self.world > 1 else list(items)
 
     def total(self, values: list[float]) -> list[float]:
-        """Each value summed over the processes, in float64."""
+        """Sum each value over the processes, in float64."""
         if self.world == 1:
             return values
         return reduce(torch.tensor(values, dtype=torch.float64, device=self.device), "sum").tolist()
 
     def wait(self) -> None:
-        """Until all of them are here."""
+        """Wait for all processes."""
         if self.world > 1:
             wait_for_everyone()
 
     def together(self, action: Callable[[], T]) -> T:
-        """Run `action` on the main process; its result, or its error, on all of them: none is left waiting."""
+        """Run `action` on the main process; return its result, or raise its error, on all of them."""
         outcome: list[Any] = [None, None]
         if self.main:
             try:
@@ -66,25 +66,25 @@ class Processes:
         return outcome[0]
 
     def share(self, items: Sequence[T]) -> list[T]:
-        """This process's contiguous part: the parts in rank order are `items`, and differ by one in length at most."""
+        """Return this process's contiguous part of `items`: parts are in rank order, and their lengths differ by
+        at most one."""
         return list(items[len(items) * self.rank // self.world : len(items) * (self.rank + 1) // self.world])
 
     def deal(self, items: Sequence[T]) -> list[T]:
-        """This process's items, every `world`-th. All processes get equally many: the last ones repeat their first
-        item where the number does not divide, for a process that makes fewer batches than the others would leave them
-        waiting."""
+        """Return every `world`-th item for this process. All get the same number, so that none waits for another: the
+        last ones repeat their first item if necessary."""
         mine = list(items[self.rank :: self.world])
         each = -(-len(items) // self.world)
         return mine + [items[0]] * (each - len(mine)) if items else []
 
     def collect(self, mine: list[T], total: int) -> list[T]:
-        """What all processes made of what they were dealt, in the order of the `total` items, on every process."""
+        """Return the results for the `total` items that `deal` distributed, in their order, on every process."""
         parts = self.gather(mine)
         each = -(-total // self.world)
         return [parts[(i % self.world) * each + i // self.world] for i in range(total)]
 
     def seed(self, seed: int) -> int:
-        """A seed of this process's own, so that no two of them draw the same numbers; with one process `seed`."""
+        """Return a seed of this process, so that no two draw the same numbers; with one process, `seed`."""
         return seed if self.world == 1 else seed_from("process", seed, self.rank, self.world)
 
 
@@ -92,7 +92,7 @@ ALONE = Processes()
 
 
 def processes_of(accelerator: Any, in_step: bool = False) -> Processes:
-    """The processes of an Accelerate run."""
+    """Return the processes of an Accelerate run."""
     world = accelerator.num_processes
     if world > 1:
         pause_at_exit()
@@ -100,7 +100,7 @@ def processes_of(accelerator: Any, in_step: bool = False) -> Processes:
 
 
 def advise_threads() -> None:
-    """A warning, once, where torch was loaded before this package could tell its threads not to spin."""
+    """Warn once if torch was loaded before this package could set its threads' waiting policy."""
     if torch.get_num_threads() > 1 and not {"OMP_WAIT_POLICY", "OMP_NUM_THREADS"} & set(os.environ):
         transformers_logging.get_logger(__name__).warning_once(
             "torch was loaded before countdown_selfplay: on busy cores its threads wait for each other, and a step "

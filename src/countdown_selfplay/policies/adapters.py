@@ -1,4 +1,4 @@
-"""Adapters as models: merged into their base wherever weights are read; and bases that no folder or hub id names."""
+"""Adapters as models: merging into their base, and bases without a hub id or folder."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ CONFIG = "adapter_config.json"
 
 
 def adapter_file(path: str, kwargs: Mapping[str, Any]) -> Path | None:
-    """The adapter_config.json of an adapter's folder or hub repository; None for a model of whole weights. `kwargs`:
-    the arguments of `from_pretrained`."""
+    """Return the adapter_config.json of an adapter's folder or hub repository, None for a model of whole weights.
+    `kwargs`: arguments of `from_pretrained`."""
     file = find_adapter_config_file(path, revision=kwargs.get("revision"), token=kwargs.get("token"))
     return None if file is None else Path(file)
 
 
 def base_of(file: Path, over: Sequence[str] = ()) -> tuple[str, str | None]:
-    """Folder or hub id, and revision, of the base that an adapter_config.json names. One that a run wrote beside its
-    adapters is looked for above the file first: the run's folder may have been moved. The folder of an embedded model
-    may be that of another installation. DataError if the base is one of `over`, the adapters that lie over it."""
+    """Return folder or hub id, and revision, of the base in an adapter_config.json. A base that a run wrote next
+    to its adapters is searched above the file first, because the run's folder may have been moved; an embedded
+    model's folder may be that of another installation. Raises DataError if the base is one of `over`, the
+    adapters on top of it."""
     config = json_file(file)
     named = str(config.get("base_model_name_or_path") or "")
     if not named:
@@ -51,8 +52,8 @@ def base_of(file: Path, over: Sequence[str] = ()) -> tuple[str, str | None]:
 
 
 def whole_below(path: str, revision: str | None = None) -> tuple[str, str | None]:
-    """Folder or hub id, and revision, of the whole weights that an adapter lies over, through all adapters between;
-    those given for any other model, and for a name that leads nowhere."""
+    """Return folder or hub id, and revision, of the whole weights below an adapter, through all adapters in between;
+    the arguments for any other model, and for an unknown name."""
     over: list[str] = []
     with suppress(OSError):
         while (file := adapter_file(path, {"revision": revision})) is not None:
@@ -62,8 +63,8 @@ def whole_below(path: str, revision: str | None = None) -> tuple[str, str | None
 
 
 def config_of(path: str) -> PretrainedConfig:
-    """The config of a model; of an adapter its base's, in the precision of `over_base`. OSError or ValueError if it
-    cannot be read."""
+    """Return a model's config; for an adapter its base's, in the precision of `over_base`. Raises OSError or
+    ValueError if it cannot be read."""
     whole, revision = whole_below(path)
     config = AutoConfig.from_pretrained(whole, revision=revision)
     if whole != path:
@@ -72,14 +73,14 @@ def config_of(path: str) -> PretrainedConfig:
 
 
 def name_base(folder: Path, base: str) -> None:
-    """Let the adapter in `folder` say that it lies over `base`, whose revision is then its newest."""
+    """Write `base` into the config of the adapter in `folder`, with its newest revision."""
     config = json_file(folder / CONFIG) | {"base_model_name_or_path": base, "revision": None}
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, Any]) -> Any:
-    """`base` with the adapter of `path` merged into it, in float32 unless `kwargs` ask for another dtype: 16 bits
-    would round a small adapter away."""
+    """Return `base` with the adapter of `path` merged into it, in float32 unless `kwargs` contain another dtype: 16
+    bits would round a small adapter away."""
     dtype = kwargs.get("dtype") or "auto"
     base = base.float()
     if tokenizer_length > base.get_input_embeddings().num_embeddings:  # the adapter was trained with added tokens
@@ -87,7 +88,13 @@ def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, 
     hub = {name: kwargs[name] for name in ("revision", "token") if kwargs.get(name) is not None}
     try:
         model = PeftModel.from_pretrained(base, path, **hub)
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:  # of its file, its kind, its shapes
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        RuntimeError,
+    ) as error:  # faults of its file, its type, its shapes
         first = " ".join(str(error).split())[:200]
         raise DataError(f"The adapter '{path}' does not fit '{base.name_or_path}': {first}") from error
     model = merged(model)
@@ -96,8 +103,8 @@ def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, 
 
 
 def merged(model: Any) -> Any:
-    """`model` with the adapters merged that PEFT wrapped it in or Transformers put into it; all else as it is.
-    ConfigError for an adapter that no weights can hold."""
+    """Return `model` with its adapters merged, those of a PEFT wrapper or of Transformers. Raises ConfigError for an
+    adapter that weights cannot represent."""
     if isinstance(model, PeftModel):
         kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)
         if not isinstance(model.base_model, BaseTuner):  # soft prompts
@@ -118,14 +125,14 @@ def merged(model: Any) -> Any:
                 setattr(model.get_submodule(parent), leaf, part.get_base_layer())
         model._hf_peft_config_loaded = False
         del model.peft_config
-        vars(model).pop("_weight_conversions", None)  # of the adapter's names: save_pretrained would undo them
+        vars(model).pop("_weight_conversions", None)  # names of the adapter: save_pretrained would undo them
     else:
         return model
-    return model.requires_grad_(True)  # PEFT leaves the weights frozen into which it merged an adapter
+    return model.requires_grad_(True)  # PEFT leaves weights frozen after merging an adapter into them
 
 
 def _untie(model: Any) -> None:
-    """Give the LM head separate weights where an adapter changes it or the embeddings that it is tied to."""
+    """Give the LM head separate weights if an adapter changes it or the embeddings to which it is tied."""
     head, parts = model.get_output_embeddings(), (BaseTunerLayer, AuxiliaryTrainingWrapper)
     both = (head, model.get_input_embeddings())
     if not getattr(model.config, "tie_word_embeddings", False) or not any(isinstance(part, parts) for part in both):
@@ -144,8 +151,8 @@ _UNMERGEABLE = (
 
 
 def as_named(model: PreTrainedModel) -> bool:
-    """Are the weights of a model object those of the folder or hub model that it is called after? Not if that is not
-    on this machine: a program that reads its name elsewhere must find these weights."""
+    """Return whether a model object has the weights of the folder or hub model in its name. False if that is not
+    on this machine."""
     name, left = str(model.name_or_path), dict(model.named_parameters())
     try:
         revision = getattr(model.config, "_commit_hash", None)
@@ -162,7 +169,7 @@ def as_named(model: PreTrainedModel) -> bool:
 
 
 def check_adapter(config: PeftConfig) -> None:
-    """ConfigError for an adapter other than a LoRA of a causal language model."""
+    """Raise ConfigError for an adapter other than a LoRA of a causal language model."""
     task = getattr(config, "task_type", None)
     if getattr(config, "peft_type", None) != PeftType.LORA or task not in (None, TaskType.CAUSAL_LM):
         what = type(config).__name__ + (f" of task_type {task}" if task not in (None, TaskType.CAUSAL_LM) else "")
@@ -174,8 +181,8 @@ def check_adapter(config: PeftConfig) -> None:
 
 @contextmanager
 def base_left_alone(base: nn.Module, config: Any) -> Iterator[None]:
-    """Inside the block PEFT wraps `base`. ConfigError if that has changed its weights, as PiSSA, OLoRA and LoftQ do:
-    the base is what every role refers to, and what an export is loaded over."""
+    """Check that PEFT's wrapping inside the block leaves `base` unchanged. Raises ConfigError otherwise (PiSSA, OLoRA,
+    LoftQ): the base is every role's reference, and exports are loaded over it."""
     before = [(p, p.detach().flatten()[:4].clone()) for p in base.parameters()]
     yield
     if any(not torch.equal(p.detach().flatten()[:4], values) for p, values in before):
@@ -186,8 +193,8 @@ def base_left_alone(base: nn.Module, config: Any) -> Iterator[None]:
 
 
 def check_heads(model: Any) -> None:
-    """ConfigError for an adapter on the LM head, whose weights scoring reads without it, or on embeddings that are
-    the LM head too."""
+    """Raise ConfigError for an adapter on the LM head, whose base weights scoring reads, or on embeddings that are
+    tied to it."""
     if isinstance(model.get_output_embeddings(), BaseTunerLayer):
         where = "the LM head"
     elif isinstance(model.get_input_embeddings(), BaseTunerLayer) and model.config.tie_word_embeddings:
@@ -202,7 +209,7 @@ def check_heads(model: Any) -> None:
 
 @contextmanager
 def uncut() -> Iterator[None]:
-    """Inside the block models are read whole on every process, whatever DeepSpeed will make of them."""
+    """Load whole models on every process inside the block, whatever DeepSpeed does with them later."""
     kept = hf_deepspeed._hf_deepspeed_config_weak_ref
     hf_deepspeed.unset_hf_deepspeed_config()
     try:

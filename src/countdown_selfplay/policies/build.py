@@ -1,4 +1,4 @@
-"""From what the user passed (ids, paths, objects, a dict of roles) to a PolicySet."""
+"""Construction of a PolicySet from ids, paths, objects, or a dict of roles."""
 
 from __future__ import annotations
 
@@ -38,9 +38,14 @@ def build_policies(
     peft_config: PeftConfig | None = None,
     model_init_kwargs: dict[str, Any] | str | None = None,
 ) -> PolicySet:
-    """`model`: one source for all, or a source per player or kind; a player's own `model` comes before the one for
-    all. `sharing`: full, lora or tied. Under `full` an id or path is loaded once per set of weights, and an object
-    that was taken is copied. `peft_config` under `tied` trains one adapter that all roles share."""
+    """Build the policies of all players.
+
+    Args:
+        model: One source for all, or one per player or role; a player's `model` setting overrides the one for all.
+        sharing: full, lora or tied. Under `full` an id or path is loaded once per set of weights, and an
+          object is copied.
+        peft_config: Adapter; under `tied` one that all roles share.
+    """
     init_kwargs = json.loads(model_init_kwargs) if isinstance(model_init_kwargs, str) else model_init_kwargs
     sources = _sources(model, players)
     distinct: list[ModelSource] = []
@@ -54,7 +59,7 @@ def build_policies(
     frozen_names = {player: f"start_{start[player]}" if len(distinct) > 1 else "start" for player in players}
     weights_of = {player: s.weights or frozen_names[player] for player, s in players.items()}
     frozen = frozenset(weights_of[player] for player, s in players.items() if s.weights is None)
-    # What a set of weights starts from: its owner's source, which is the player that it is called after.
+    # Source of a set of weights: that of the player after which it is named.
     starts = {name: start[name if name in players else player] for player, name in reversed(weights_of.items())}
     starts = {name: starts[name] for name in dict.fromkeys(weights_of.values())}
     trained = [name for name in starts if name not in frozen]
@@ -81,13 +86,13 @@ def build_policies(
             bare[next(iter(players_here.values()))] = base
         else:
             config = copy.deepcopy(peft_config)  # PEFT writes the base's path in it
-            config.task_type = TaskType.CAUSAL_LM  # or PEFT would not know what to load an export with
+            config.task_type = TaskType.CAUSAL_LM  # PEFT would not know the base of an export
             named, config.revision = _name_of(distinct[i], whole[i] is distinct[i], base, init_kwargs or {})
             try:
                 adapted.append(LoraPolicies(base, config, players_here, frozen & set(players_here.values()), named))
             except ConfigError:
                 raise
-            except ValueError as error:  # PEFT's words on ranks, target modules and the like
+            except ValueError as error:  # PEFT's messages on ranks, target modules and others
                 raise ConfigError(f"PEFT refuses this adapter: {error}") from error
     policies = adapted[0] if len(bases) == 1 else SeveralBases(adapted, bare, weights_of, frozen)
     return _from(policies, starts, distinct)
@@ -96,8 +101,8 @@ def build_policies(
 def _name_of(
     source: ModelSource, bare: bool, base: PreTrainedModel, init_kwargs: Mapping[str, Any]
 ) -> tuple[bool, str | None]:
-    """Whether adapters over `base`, which was made of `source`, can name it by its folder or hub id, and the revision
-    there. `bare`: `source` is not an object with an adapter in it."""
+    """Return whether adapters over `base`, which was made of `source`, can name it by folder or hub id, and its
+    revision. `bare`: `source` is not an object with an adapter in it."""
     if isinstance(source, str):
         revision = init_kwargs.get("revision")
         return adapter_file(source, init_kwargs) is None, revision
@@ -113,14 +118,14 @@ def _name_of(
 
 
 def _from(policies: PolicySet, starts: Mapping[str, int], distinct: Sequence[ModelSource]) -> PolicySet:
-    """The policies, which now say what their weights were loaded from."""
+    """Return the policies with the origins of their weights."""
     taken = {name: distinct[i] for name, i in starts.items()}
     policies.origins = {n: s if isinstance(s, str) else str(s.config._name_or_path) for n, s in taken.items()}
     return policies
 
 
 def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_code: bool) -> PreTrainedTokenizerBase:
-    """The tokenizer that lies beside the (first) model."""
+    """Return the tokenizer of the (first) model."""
     source = _named(next(iter(model.values())) if isinstance(model, Mapping) else model)
     path = source if isinstance(source, str) else source.config._name_or_path
     if source == "":
@@ -138,8 +143,9 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
 
 
 def read_tokenizer(path: str, revision: str | None = None, **kwargs: Any) -> Any:
-    """The tokenizer of a model's folder or hub id, from where `_tokenizer_place` finds it. DataError for a folder
-    without one: from a config alone Transformers makes an empty one. OSError or ValueError if it cannot be read."""
+    """Return the tokenizer of a model's folder or hub id, from the place that `_tokenizer_place` returns. Raises
+    DataError for a folder without one, for which Transformers would make an empty one from a config; OSError or
+    ValueError if it cannot be read."""
     place, revision = _tokenizer_place(path, revision)
     if Path(place).is_dir() and not _has_tokenizer(place, revision):
         raise _no_tokenizer(path)
@@ -147,10 +153,10 @@ def read_tokenizer(path: str, revision: str | None = None, **kwargs: Any) -> Any
 
 
 def _tokenizer_place(path: str, revision: str | None = None) -> tuple[str, str | None]:
-    """Where the tokenizer of a model lies, and its revision: beside it, or in the checkpoint whose role it is; that of
-    an adapter else where its base's lies."""
+    """Return the folder or hub id and the revision of a model's tokenizer: in its folder, or in the checkpoint of its
+    role; else for an adapter its base's."""
     over: list[str] = []
-    with suppress(OSError):  # of a name that leads nowhere, which is given back
+    with suppress(OSError):  # unknown name, which is returned
         while not _has_tokenizer(path, revision):
             above = Path(path).absolute().parent
             if Path(path).is_dir() and (above / "trainer_state.json").is_file() and _has_tokenizer(str(above)):
@@ -196,12 +202,12 @@ def _sources(model: ModelSource | Mapping[str, ModelSource], players: Mapping[st
 
 
 def _named(source: Any) -> Any:
-    """The folder of an embedded model for its name; all else as it is."""
+    """Return the folder of an embedded model's name, or the argument."""
     return resolve_model(source) if isinstance(source, str) else source
 
 
 def model_arguments(options: Any, args: Any) -> dict[str, Any]:
-    """The arguments of `from_pretrained`: those that the model's options name, under the config's own."""
+    """Return the arguments of `from_pretrained`: those of the model options, overridden by the config's."""
     given = args.model_init_kwargs
     return {
         "dtype": options.dtype,
@@ -213,10 +219,10 @@ def model_arguments(options: Any, args: Any) -> dict[str, Any]:
 
 
 def load_pretrained(path: str, kwargs: Mapping[str, Any], show: bool = True, over: Sequence[str] = ()) -> Any:
-    """A causal language model; of an adapter's folder or hub id the base with the adapter merged into it, which is
-    `told` in a line. `over`: the adapters whose base it is. DataError if `path` leads to no model or the arguments do
-    not fit it, or its weights are damaged or of other shapes: transformers raises a TypeError for an argument that it
-    does not have, an ImportError for an attention whose package is absent, a RuntimeError for shapes."""
+    """Load a causal language model; for an adapter its base with the adapter merged, which is logged if `show`.
+    `over`: adapters of this base. Raises DataError if `path` is not a model, for arguments that do not fit it
+    (Transformers: TypeError), an attention whose package is absent (ImportError), and weights that are damaged or of
+    other shapes (RuntimeError)."""
     try:
         if (file := adapter_file(path, kwargs)) is not None:
             with uncut():
@@ -289,14 +295,14 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
 
 
 def _one_tokenizer(sources: Sequence[ModelSource], trust_remote_code: bool) -> bool:
-    """Whether tokenizers lie beside all the models, before these load. ConfigError if they differ: one of them writes
-    the prompts and reads the texts of all roles."""
+    """Return whether all models have a tokenizer, before these load. Raises ConfigError if they differ: one tokenizer
+    serves all roles."""
     known = {}
     for source in sources if len(sources) > 1 else ():
         path = source if isinstance(source, str) else source.config._name_or_path
         try:
             known[str(path)] = load_tokenizer(str(path), trust_remote_code).get_vocab()
-        except (ConfigError, DataError):  # an object without a path; a model that cannot be read says so as it loads
+        except (ConfigError, DataError):  # an object without a path; an unreadable model raises when it loads
             return False
     (first, words), *others = known.items() or [("", {})]
     for path, tokenizer_source in others:

@@ -1,4 +1,4 @@
-"""One full model per role inside one module (or one model for several roles that share their weights)."""
+"""One full model per role inside one module, or one model for roles that share weights."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .forward import say_once, scored_at
 
 
 class PolicyModule(PreTrainedModel):
-    """Several causal LMs behind the interface of one: `active` says which of them forward and generate use. State dict
-    keys are `policies.<name>.<key of the model>`. Saved as one joint safetensors checkpoint at the folder's root,
-    where the stock Trainer looks for it on resume; there is no config.json beside it, for no single model fits it."""
+    """Several causal LMs behind the interface of one: `active` selects the one for forward and generate. State dict
+    keys are `policies.<name>.<key of the model>`. It is saved as one safetensors checkpoint at the folder's root,
+    where the stock Trainer looks for it on resume, without a config.json, which would describe a single model."""
 
     supports_gradient_checkpointing = True
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
 
     def __init__(self, policies: Mapping[str, PreTrainedModel], active: str, unsaved: Iterable[str] = ()) -> None:
-        """`unsaved`: keys of the state dict that a checkpoint leaves out, for nothing changes them."""
+        """`unsaved`: constant keys of the state dict that checkpoints leave out."""
         config = copy.deepcopy(policies[active].config)
         super().__init__(config)
         self.policies = nn.ModuleDict(dict(policies))
@@ -83,7 +83,7 @@ class PolicyModule(PreTrainedModel):
             say_once(f"`gradient_checkpointing` is not used: {type(self.policy).__name__} does not have it.")
 
     def train(self, mode: bool = True) -> PolicyModule:
-        """The Trainer asks for it before each micro-batch, where as a rule all parts are in their mode already."""
+        """Set the mode if any part differs: the Trainer calls this before each micro-batch."""
         return self if all(part.training == mode for part in self.modules()) else super().train(mode)
 
     def save_pretrained(  # type: ignore[override]
@@ -103,27 +103,27 @@ class PolicyModule(PreTrainedModel):
 
 
 def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """`model.generate`, which insists on being handed the tokenizer when the config has stop strings, and which would
-    read a prompt once per completion. Positional-only: a caller may pass `tokenizer=` on to generate itself."""
+    """Call `model.generate` with the tokenizer, which stop strings need, and without repeated reads of a prompt.
+    Positional-only: a caller may pass `tokenizer=` to generate."""
     config = kwargs.get("generation_config")
     if config is not None and config.stop_strings:
         kwargs.setdefault("tokenizer", tokenizer)
     if dist.is_initialized() and cut_up(generate.__self__):
-        # A step of generation is a collective: a process that is done must go on until all are. transformers knows it
-        # of ZeRO-3 and of models that it sharded itself.
+        # A generation step is a collective: a finished process continues until all are finished. transformers knows
+        # this for ZeRO-3 and for models that it sharded.
         kwargs.setdefault("synced_gpus", True)
     return generate(*args, **without_idle_rows(generate.__self__, kwargs))
 
 
 def _own_storage(tensor: torch.Tensor) -> torch.Tensor:
-    """FSDP2 gathers into a larger buffer, and safetensors refuses a tensor that is a part of one."""
+    """Copy a tensor that is part of a larger buffer, as FSDP2's are: safetensors refuses it."""
     whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
     return tensor if whole else tensor.clone()
 
 
 class FullPolicies(PolicySet):
-    """Policies that are whole models: `full`, and `tied` without an adapter. Frozen ones stand beside the others in
-    the module, so that every engine places them and generates with them alike."""
+    """Policies that are whole models: `full`, and `tied` without an adapter. Frozen ones are in the same module, so
+    that every engine places them and generates with them."""
 
     module: PolicyModule
 
@@ -134,7 +134,8 @@ class FullPolicies(PolicySet):
         starts: Mapping[str, object],
         frozen: frozenset[str] = frozenset(),
     ) -> None:
-        """`models`: name of the weights -> model. `starts`: name -> what it holds now; equal where weights are."""
+        """`models`: name of the weights -> model. `starts`: name -> identifier of its initial weights; equal ones
+        share a reference."""
         self.weights_of, self.starts, self.frozen = weights_of, starts, frozen
         for name in frozen:
             models[name].requires_grad_(False)
@@ -143,8 +144,8 @@ class FullPolicies(PolicySet):
         self.module = PolicyModule(inner, active=next(iter(inner)), unsaved=unsaved)
         self._now = next(iter(models))
         self._references: dict[str, tuple[nn.Module, Any, Any]] = {}
-        """Role -> the frozen copy as the engine runs it, the model in it, and that model's forward at the role's
-        temperature: roles with one start share the copy."""
+        """Role -> (frozen copy as the engine runs it, its model, that model's forward at the role's temperature).
+        Roles with equal initial weights share the copy."""
 
     def _switch(self, name: str) -> None:
         self.module.active, self._now = inner_name(name), name
@@ -203,7 +204,7 @@ class FullPolicies(PolicySet):
         return holding(empty_of(self._model(name)), weights)
 
     def restore(self, name: str, folder: Path) -> None:
-        load_torch_model(self._model(name), folder)  # tied embeddings stand in it once
+        load_torch_model(self._model(name), folder)  # it has tied embeddings once
 
     def export_start(self, folder: Path, state: Mapping[str, Any] | None = None) -> None:
         self.export(self.weight_names[0], folder, state)

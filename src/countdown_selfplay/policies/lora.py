@@ -1,4 +1,4 @@
-"""A frozen base and a LoRA adapter per role: many roles for the memory of one."""
+"""LoRA policies: a frozen base and one adapter per role, with the memory of one model."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 
 
 def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) -> float:
-    """That of roles over one base (rule 17 of the design). ConfigError where they differ: a configuration sees that of
-    roles without a `model` of their own, and two names may be one model."""
+    """Return the temperature of roles over one base (rule 17 of the design). Raises ConfigError if they differ, which
+    a configuration cannot see for two names of one model."""
     first = temperatures[roles[0]]
     for role in roles:
         if temperatures[role] != first:
@@ -41,8 +41,7 @@ def _one_temperature(temperatures: Mapping[str, float], roles: Sequence[str]) ->
 
 class LoraPolicies(PolicySet):
     """Adapters named after their roles (see inner_name); a checkpoint holds one PEFT folder per adapter, which the
-    stock Trainer loads. The reference of every role, and what a frozen one plays, is the base with adapters off: the
-    weights that were passed in."""
+    stock Trainer loads. The reference of every role, and the policy of a frozen one, is the base without adapters."""
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class LoraPolicies(PolicySet):
         frozen: frozenset[str] = frozenset(),
         named: bool = True,
     ) -> None:
-        """`named`: a folder or hub id has the base's weights, and its name is the base's."""
+        """`named`: whether a folder or hub id, which is the base's name, has the base's weights."""
         self.weights_of, self.frozen, self.named = weights_of, frozen, named
         first, *others = self.weight_names
         self._now = first
@@ -65,7 +64,7 @@ class LoraPolicies(PolicySet):
         self._switch(first)
 
     def _call_base(self, folder: str) -> None:
-        """Without a name, `folder` of the run folder."""
+        """Name the base in the adapters' configs: without a name, `folder` of the run folder."""
         self.folder = "" if self.named else folder
         for config in self.module.peft_config.values() if self.folder else ():
             config.base_model_name_or_path = folder
@@ -109,13 +108,13 @@ class LoraPolicies(PolicySet):
     def reference(self, role: str, model: nn.Module) -> Iterator[nn.Module]:
         with self.module.disable_adapter():
             yield model
-        self.enable_gradients()  # leaving the block restores requires_grad of the active adapter only
+        self.enable_gradients()  # on leaving the block, restores requires_grad of the active adapter only
 
     def export(self, name: str, folder: Path, state: Mapping[str, Any] | None = None) -> None:
-        """Adapter files directly in `folder` (PEFT would put a named adapter in a sub-folder)."""
+        """Write adapter files directly into `folder` (PEFT would put a named adapter into a sub-folder)."""
         folder.mkdir(parents=True, exist_ok=True)
         adapter = inner_name(name)
-        # Aside, for PEFT writes a model card of its own beside the adapters.
+        # In a separate folder, because PEFT writes a model card with the adapters.
         with tempfile.TemporaryDirectory(prefix=".peft-", dir=folder.parent) as scratch:
             self.module.save_pretrained(scratch, selected_adapters=[adapter], state_dict=state)
             for file in (Path(scratch) / adapter).iterdir():
@@ -148,8 +147,8 @@ class LoraPolicies(PolicySet):
 
 
 class SeveralBases(PolicySet):
-    """Adapters over a base per distinct model, and bases that frozen roles alone play, side by side in one module.
-    Differs from LoraPolicies also in the checkpoint: one safetensors file of all adapters at the folder's root."""
+    """LoraPolicies over one base per distinct model, and bases of frozen roles, in one module. Its checkpoint is one
+    safetensors file of all adapters at the folder's root."""
 
     module: PolicyModule
 
@@ -160,7 +159,7 @@ class SeveralBases(PolicySet):
         weights_of: dict[str, str],
         frozen: frozenset[str],
     ) -> None:
-        """`bare`: name of frozen weights -> a base without adapters."""
+        """`bare`: name of frozen weights -> base without adapters."""
         self.weights_of, self.frozen, self.bare = weights_of, frozen, bare
         self.parts = {name: part for part in adapted for name in dict.fromkeys(part.weights_of.values())}
         self.keys = {id(part): f"base_{i}" for i, part in enumerate(adapted)}
@@ -225,12 +224,12 @@ class SeveralBases(PolicySet):
 
 
 SMALL = 20e6
-"""`auto` mixes over bases of at most so many weights, on a CPU, where a pass is calls more than arithmetic."""
+"""Largest number of base weights at which `auto` mixes players in a pass on a CPU, where calls dominate arithmetic."""
 
 
 def allow_mixed(policies: PolicySet, mode: str, engine: str, packed: bool) -> None:
-    """Set `policies.mixed`, once they are prepared, or say in one warning why players run apart. `mode`: on, or auto
-    (where it pays); `packed`: rows are laid end to end (`padding_free`)."""
+    """Set `policies.mixed` after their preparation, or warn once why players run separately. `mode`: on, or auto (if
+    it is faster); `packed`: whether rows are concatenated (`padding_free`)."""
     names, weights = policies.weight_names, list(policies.module.parameters())
     pays = sum(p.numel() for p in weights) <= SMALL and all(p.device.type == "cpu" for p in weights)
     if len(names) < 2 or (mode == "auto" and not pays):

@@ -1,11 +1,10 @@
-"""Rows of several players in one pass over a shared base, each through its own adapter: the base is computed once for
-all of them, and the players' A and B are one batched product each.
+"""Passes over a shared base with rows of several players, each through its adapter: the base is computed once for all,
+and the players' A and B are one batched product each.
 
-PEFT refuses batches of several adapters in training. Here each LoRA layer reads stand-ins, (players, ...) copies of
-its players' A and B, from which every row takes its owner's. In one process a stand-in is a leaf whose gradient lies
-in one piece, and the players' own `grad` are views of it: one pass accumulates what separate passes would, without an
-operation per player. Under DDP, whose buckets wait for each parameter, it is stacked in the graph.
-"""
+PEFT refuses batches of several adapters in training. Here each LoRA layer reads stacked copies of its players' A and
+B, (players, ...), from which every row takes its owner's. In one process a stacked copy is a leaf with a contiguous
+gradient, and the players' `grad` are views of it: one pass accumulates the gradients of separate passes without an
+operation per player. Under DDP, whose buckets wait for each parameter, it is stacked in the graph."""
 
 from __future__ import annotations
 
@@ -27,37 +26,37 @@ from .forward import difference, misread, placed
 
 @dataclass(frozen=True)
 class MixedRows:
-    """Whose the rows of a pass are, and by how many columns each is shifted right against a pass of its player's rows
-    alone: positions stay those of the separate passes."""
+    """Owners of the rows of a pass, and how many columns each row is shifted right compared with a pass of its player
+    alone: positions stay those of separate passes."""
 
     owner_B: list[int]
     shift_B: list[int]
 
     @classmethod
     def of(cls, parts: Sequence[tuple[int, int, int]]) -> MixedRows:
-        """`parts`: (owner, rows, shift), one below the other."""
+        """Build from `parts`: (owner, rows, shift) of consecutive rows."""
         return cls(*([part[i] for part in parts for _ in range(part[1])] for i in (0, 2)))
 
 
 @dataclass(eq=False)
 class Stacked:
-    """The weights of one name of a layer (A or B), one per player, and the tensor of all of them that layers read."""
+    """Weights of one name of a layer (A or B), one per player, and the stacked tensor that layers read."""
 
     parameters: list[torch.Tensor]
     value: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     leaf: torch.Tensor = field(default_factory=lambda: torch.empty(0))
     rows: torch.Tensor = field(default_factory=lambda: torch.empty(0))
-    """The leaf's own, of all players one below the other."""
+    """Rows of the leaf, of one player after the other."""
     views: list[torch.Tensor] = field(default_factory=list)
-    """Of the leaf's gradient, one per player."""
+    """Views of the leaf's gradient, one per player."""
 
     def fits(self) -> bool:
-        """Is the leaf of the weights' kind and place?"""
+        """Return whether the leaf has the weights' dtype and device."""
         first = self.parameters[0]
         return bool(self.views) and self.leaf.device == first.device and self.leaf.dtype == first.dtype
 
     def stand_in(self, gradient: torch.Tensor) -> None:
-        """A new leaf whose gradient is kept there."""
+        """Make a new leaf with this gradient buffer."""
         first = self.parameters[0]
         shape = (len(self.parameters), *first.shape)
         self.leaf = torch.empty(shape, dtype=first.dtype, device=first.device, requires_grad=True)
@@ -65,7 +64,7 @@ class Stacked:
         self.views = list(self.leaf.grad.unbind(0))
 
     def read(self, graph: bool) -> None:
-        """Take the weights as they are now. graph: gradients reach the parameters by the graph, not by views."""
+        """Copy the current weights. graph: gradients reach the parameters by the graph, not by views."""
         if graph:
             self.value = torch.cat(self.parameters).view(self.leaf.shape)
             return
@@ -76,7 +75,7 @@ class Stacked:
 
 @dataclass(eq=False)
 class GroupedLinear:
-    """A LoRA layer of PEFT with the stand-ins of its adapters."""
+    """LoRA layer of PEFT with the stacked copies of its adapters."""
 
     layer: Any
     a: Stacked
@@ -84,7 +83,7 @@ class GroupedLinear:
     scale: float
 
     def __call__(self, owner_N: torch.Tensor | None, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """(..., in) -> (..., out). As PEFT's forward, with each row's own A and B. See `MixedAdapters.read`."""
+        """Compute PEFT's forward, (..., in) -> (..., out), with each row's A and B. See `MixedAdapters.read`."""
         result = self.layer.base_layer(x, *args, **kwargs)
         a_NRI, b_NOR = self.a.value, self.b.value
         if owner_N is not None:
@@ -96,28 +95,28 @@ class GroupedLinear:
 
 @dataclass(eq=False)
 class MixedAdapters:
-    """The mixed passes of one base. `names`: its adapters, by the numbers of `MixedRows.owner_B`."""
+    """Mixed passes of one base. `names`: its adapters, indexed by `MixedRows.owner_B`."""
 
     layers: list[GroupedLinear]
     names: list[str]
     rows: MixedRows | None = None
-    """Of the pass at hand; None: the active adapter alone."""
+    """Rows of the current pass; None: the active adapter alone."""
     owner_N: torch.Tensor | None = None
-    """Whose the parts of equal size are into which layers cut what they read; None: a part of each player in turn.
-    It stays until the next pass: gradient checkpointing runs layers again inside backward."""
+    """Owners of the equal parts into which layers split their input; None: one part per player in turn. It stays until
+    the next pass, because gradient checkpointing runs layers again inside backward."""
     _stacked: list[Stacked] = field(init=False)
     _gradient: torch.Tensor = field(init=False)
-    """Of all stand-ins, end to end."""
+    """Gradient of all stacked copies, concatenated."""
 
     def __post_init__(self) -> None:
         self._stacked = [stacked for layer in self.layers for stacked in (layer.a, layer.b)]
 
     def number(self, name: str) -> int:
-        """The owner that weights called `name` are."""
+        """Return the owner index of the weights called `name`."""
         return self.names.index(inner_name(name))
 
     def begin(self, rows: MixedRows) -> None:
-        """The next pass reads these rows; with gradients on, it adds to the `grad` of their owners."""
+        """Set the rows of the next pass; with gradients on, it adds to the `grad` of their owners."""
         self.rows = rows
         self.read(rows.owner_B)
         if not all(stacked.fits() for stacked in self._stacked):
@@ -133,20 +132,20 @@ class MixedAdapters:
             self._attach(list(dict.fromkeys(rows.owner_B)))
 
     def _attach(self, owners: Sequence[int]) -> None:
-        """Let the gradients of `owners` be those that a backward pass adds to, from what they are now."""
+        """Make the current gradients of `owners` those to which a backward pass adds."""
         if all(p.grad is None for stacked in self._stacked for p in stacked.parameters):
             self._gradient.zero_()
             for stacked in self._stacked:
                 for i in owners:
                     stacked.parameters[i].grad = stacked.views[i]
         for p, view in [(s.parameters[i], s.views[i]) for s in self._stacked for i in owners]:
-            if p.grad is not view:  # None, or of a pass of its player alone in the same step
+            if p.grad is not view:  # None, or the gradient of a pass of its player alone in the same step
                 view.zero_() if p.grad is None else view.copy_(p.grad)
                 p.grad = view
 
     def read(self, owners: Sequence[int]) -> None:
-        """What layers read from now on is rows, or packs, of these owners. Neighbours of one owner are one part, if
-        all parts then have one size: no row takes a copy of its weights."""
+        """Set the owners of the rows, or packs, that layers read. Adjacent rows of one owner are one part, if all
+        parts have one size, so that no weights are copied per row."""
         runs = [(owner, len(list(same))) for owner, same in groupby(owners)]
         parts = [owner for owner, _ in runs] if len({count for _, count in runs}) == 1 else list(owners)
         alike = parts == list(range(len(self.names)))
@@ -156,7 +155,7 @@ class MixedAdapters:
         self.rows = self.owner_N = None
 
     def positioned(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a pass over the rows, which are what the layers read now."""
+        """Return the arguments of a pass over the rows, and set them as the rows that layers read."""
         if self.rows is None:
             return given
         self.read(self.rows.owner_B)
@@ -166,8 +165,8 @@ class MixedAdapters:
 
 
 def obstacle(module: Any, config: Any) -> str:
-    """Why the adapters of a PEFT model cannot share passes, a phrase after "the run"; "" if they can. `config`: of
-    the adapters, which is one for all of them."""
+    """Return why the adapters of a PEFT model cannot share passes, as a phrase after "the run", or "". `config`: of
+    the adapters, equal for all."""
     base = module.get_base_model()
     layers: list[Any] = [part for part in module.modules() if isinstance(part, LoraLayer)]
     text = base.config.get_text_config()
@@ -191,7 +190,7 @@ def obstacle(module: Any, config: Any) -> str:
 
 
 def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
-    """The mixed passes of a PEFT model without an `obstacle`; its layers and its base know of them from now on."""
+    """Set up the mixed passes of a PEFT model without an `obstacle`."""
     layers: list[Any] = [part for part in module.modules() if isinstance(part, Linear)]
     grouped = []
     for layer in layers:
@@ -205,8 +204,8 @@ def mixed_adapters(module: Any, names: Sequence[str]) -> MixedAdapters:
 
 
 def unlike_alone(module: Any, mixed: MixedAdapters) -> float:
-    """By how much hidden states of a row per player differ from those of its adapter alone, where that is more than
-    rounding; else 0. With values in B for the time, which is 0 at the start of a run."""
+    """Return by how much hidden states of one row per player differ from those of its adapter alone, beyond rounding;
+    else 0. B, which is 0 at the start of a run, is temporarily filled."""
     backbone = module.get_base_model().base_model
     kept = [(p, p.detach().clone()) for layer in mixed.layers for p in layer.b.parameters]
     device = kept[0][0].device

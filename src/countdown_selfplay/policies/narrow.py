@@ -1,4 +1,4 @@
-"""Frozen linear layers in bf16 under bf16 autocast, which casts weights that take no gradient again at every call."""
+"""Conversion of frozen linear layers to bf16 under bf16 autocast, which otherwise casts them again at every call."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 
 
 class NarrowLinear(nn.Linear):
-    """Under autocast the same outputs and gradients bit for bit as the float32 layer that it was, whose numbers its
-    state dict still has: exports and bases beside adapters are as they were. `exact`: those that bf16 does not hold,
+    """Frozen linear layer in bf16, with the outputs and gradients of the float32 layer under autocast, bit for bit.
+    Its state dict has the float32 values, so that exports do not change. `exact`: values that bf16 cannot represent,
     on the CPU."""
 
     exact: dict[str, torch.Tensor]
@@ -25,13 +25,14 @@ class NarrowLinear(nn.Linear):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        for name, value in self.exact.items():  # unless other numbers have come there since
+        for name, value in self.exact.items():  # unless the values have changed since
             if torch.equal(value.bfloat16(), getattr(self, name).detach().cpu()):
                 destination[prefix + name] = value
 
 
 def frozen_linears(module: nn.Module) -> list[nn.Linear]:
-    """Its linear layers in float32 without a gradient. Not LM heads, which may be embeddings too."""
+    """Return a module's linear layers in float32 without gradient, except LM heads, which may be
+    tied to embeddings."""
     heads = [part.get_output_embeddings() for part in module.modules() if isinstance(part, PreTrainedModel)]
     return [
         part
@@ -44,7 +45,7 @@ def frozen_linears(module: nn.Module) -> list[nn.Linear]:
 
 @torch.no_grad()
 def narrow(module: nn.Module) -> nn.Module:
-    """`module`, with its `frozen_linears` in bf16."""
+    """Convert the `frozen_linears` of `module` to bf16 in place."""
     for layer in frozen_linears(module):
         whole = {name: p.data for name, p in layer.named_parameters()}
         layer.bfloat16()

@@ -17,10 +17,10 @@ from . import PolicySet
 
 
 def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
-    """The class that `optim` names and its arguments; the learning rate is each role's own."""
+    """Return the class that `optim` names and its arguments; learning rates are per role."""
     try:
         cls, kwargs = Trainer.get_optimizer_cls_and_kwargs(args, model)
-    except (ImportError, ValueError) as error:  # a package that is absent, `optim_args` that are not a=b,c=d
+    except (ImportError, ValueError) as error:  # absent package, or `optim_args` not of the form a=b,c=d
         raise ConfigError(
             f"`optim` ({args.optim.value}) with `optim_args` ({args.optim_args}) cannot be used: {error}"
         ) from error
@@ -31,8 +31,8 @@ def optimizer_class(args: Any, model: Any) -> tuple[Any, dict[str, Any]]:
 def parameter_groups(
     policies: PolicySet, settings: dict[str, Role], decayed: set[str], weight_decay: float
 ) -> list[dict[str, Any]]:
-    """Two groups (with and without weight decay) per set of weights, each with a "role" key, the first role, that
-    survives checkpoints. `decayed`: names, in the module, of the parameters that weight decay applies to."""
+    """Return two groups (with and without weight decay) per set of weights, each with its first role as "role", a key
+    that checkpoints keep. `decayed`: names, in the module, of the parameters with weight decay."""
     policies.enable_gradients()
     owned = {id(p) for name in policies.weight_names for _, p in policies.named_parameters(name)}
     stray = [n for n, p in policies.module.named_parameters() if p.requires_grad and id(p) not in owned]
@@ -58,7 +58,7 @@ def parameter_groups(
 
 
 def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
-    """Give the groups of a user's optimizer their "role" key, which learning rates, clips and metrics go by.
+    """Add the "role" key to the groups of a user's optimizer, for learning rates, clipping and metrics. Raises
     ConfigError if a group mixes roles or a trained role has no parameter in the optimizer."""
     first = {name: policies.shared_by(name)[0] for name in policies.weight_names}
     role_of = {id(p): role for name, role in first.items() for _, p in policies.named_parameters(name)}
@@ -81,12 +81,13 @@ def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
 
 
 def role_schedule(args: Any, optimizer: torch.optim.Optimizer, total: int, settings: dict[str, Role]) -> LambdaLR:
-    """`args.lr_scheduler_type` for every group over `total` optimizer steps, with the warm-up of the group's role."""
+    """Return the schedule `args.lr_scheduler_type` for every group over `total` optimizer steps, with the warm-up
+    of its role."""
 
     def factor(role: str) -> Callable[[int], float]:
-        warmup = settings[role].warmup_steps  # in rounds, or a share of the run
+        warmup = settings[role].warmup_steps  # number of rounds, or a share of the run
         steps = int(warmup) * args.steps_per_round if warmup >= 1 else int(-(-total * warmup // 1))
-        # A throw-away optimizer: only the schedule's factor is wanted.
+        # A temporary optimizer: only the schedule's factor is needed.
         stand_in = torch.optim.SGD([torch.zeros(1)], lr=settings[role].learning_rate or 1.0)
         schedule = get_scheduler(
             args.lr_scheduler_type,
@@ -106,17 +107,17 @@ def role_schedule(args: Any, optimizer: torch.optim.Optimizer, total: int, setti
 
 
 def bare(optimizer: Any) -> Any:
-    """The optimizer inside accelerate's wrapper."""
+    """Return the optimizer inside accelerate's wrapper."""
     return optimizer.optimizer if isinstance(optimizer, AcceleratedOptimizer) else optimizer
 
 
 def group_settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
-    """Learning rate, weight decay, betas and so on of each group, as they are now."""
+    """Return the current learning rate, weight decay, betas and so on of each group."""
     return [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
 
 
 def use_settings(optimizer: Any, scheduler: Any, groups: list[dict[str, Any]]) -> None:
-    """Put `groups` (group_settings) in the place of what a checkpoint has restored, at the schedule's present step."""
+    """Replace the group settings that a checkpoint restored by `groups`, at the schedule's current step."""
     schedule = scheduler.scheduler if isinstance(scheduler, AcceleratedScheduler) else scheduler
     schedule.base_lrs = [group["lr"] for group in groups]
     for group, configured, factor in zip(optimizer.param_groups, groups, schedule.lr_lambdas, strict=True):
