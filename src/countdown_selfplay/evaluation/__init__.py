@@ -1,7 +1,5 @@
-"""What a model can do, with intervals: unbiased pass@k, bootstrap, sampling and both roles' evaluations, reports.
-
-The statistics need NumPy only. What samples from a model loads torch on first use.
-"""
+"""Evaluation of models with intervals: unbiased pass@k, bootstrap, sampling, evaluation of each role, reports. The
+statistics need only NumPy; modules that sample load torch on first use."""
 
 from __future__ import annotations
 

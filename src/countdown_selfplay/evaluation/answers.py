@@ -1,10 +1,9 @@
-"""A prover's answers as rows of JSONL: one line per sampled answer below one line with the setting.
+"""A prover's answers as JSONL: a line with the setting, then one line per sampled answer.
 
-A file grows by whole batches of problems, and each batch is drawn from a generator of its own, seeded by the
-evaluation's seed and the problems in the batch. So an evaluation that was killed goes on at the last whole batch and
-ends with the rows that an uninterrupted one would have had: bit for bit with the same weights, versions, device and
-number of threads. Weights, versions and device are part of the setting, the number of threads is not.
-"""
+A file grows by whole batches of problems. Each batch has its own generator, seeded by the evaluation's seed and the
+batch's problems, so that an interrupted evaluation continues after the last whole batch and equals an uninterrupted
+one, bit for bit with the same weights, versions, device and number of threads. Weights, versions and device are part
+of the setting; the number of threads is not."""
 
 from __future__ import annotations
 
@@ -29,15 +28,23 @@ from ..errors import ConfigError, DataError
 _DAMAGED = "the file is damaged, so start a new one"
 
 MARK = '{"record": "setting"'
-"""How the first line begins; nothing that begins otherwise is ever appended to or overwritten."""
+"""Start of the first line; other files are never appended to or overwritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One sampled answer. index: position of the problem in the problem set; problem: its key; sample: 0 to n - 1;
-    answer: what majority@k counts as one answer, None for no vote; tags: complete answers in the text; tokens:
-    generated before the end token; truncated: cut at the token budget; rung: where the set has problems of several. In
-    moves it is an episode: tokens of all moves, truncated if one of them was."""
+    """One sampled answer.
+
+    Attributes:
+        index: position of the problem in the problem set.
+        problem: its key.
+        sample: 0 to n - 1.
+        answer: the answer's identity for majority@k, None for no vote.
+        tags: number of complete answers in the text.
+        tokens: generated before the end token; in moves over the episode.
+        truncated: whether the token budget cut it, or one of its moves.
+        rung: if the set has several.
+    """
 
     index: int
     problem: str
@@ -58,7 +65,7 @@ class Answer:
         return self.reason == Reason.CORRECT
 
     def to_json(self) -> str:
-        """One line without its newline; `stratum` and `rung` only where there is one."""
+        """Return the line without its newline; `stratum` and `rung` only if present."""
         row = asdict(self)
         for name in ("stratum", "rung"):
             if row[name] is None:
@@ -67,39 +74,40 @@ class Answer:
 
 
 def reason_of(verdict: Any) -> str:
-    """The verdict in a word; of all answers the right ones alone are "correct", whatever the domain calls them."""
+    """Return the verdict's reason in a word; only right answers are "correct"."""
     if verdict.correct:
         return str(Reason.CORRECT)
     return str(verdict.reason) if verdict.reason != Reason.CORRECT else "wrong"
 
 
 def operands_of(problem: Any) -> int | None:
-    """By how many numbers it has Countdown's figures are split; no other domain's are."""
+    """Return the number of Countdown's numbers, by which its results are split; None for other domains."""
     return len(problem.numbers) if isinstance(problem, Problem) else None
 
 
 def identity(domain: Any, problem: Any) -> tuple[Any, ...]:
-    """What tells a problem from others: its key; Countdown's numbers in their order, which make another prompt."""
+    """Return the identity of a problem: its key; for Countdown its numbers in order, because another order
+    is another prompt."""
     return (problem.numbers, problem.target) if isinstance(problem, Problem) else (domain.key(problem),)
 
 
 def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int]]:
-    """Problems in the order they are answered, cut into batches of at most `batch_size` answers (at least one
-    problem): by length of the prompt, so that little is padded."""
+    """Split problems into batches of at most `batch_size` answers (at least one problem), sorted by length of the
+    prompt to reduce padding."""
     order = sorted(range(len(prompts)), key=lambda i: len(str(prompts[i])))
     size = max(1, batch_size // n)
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tuple[object, ...]:
-    """What a batch's generator is seeded by besides the evaluation's seed: its problems, and for one that the set
-    holds several times which of them it is."""
+    """Return the seed of a batch besides the evaluation's: its problems, numbered if the set contains
+    them several times."""
     which = times_before(identities)
     return tuple((*identities[i], which[i]) for i in batch)
 
 
 def times_before(items: Sequence[Hashable]) -> list[int]:
-    """How often each item occurs before its place."""
+    """Return the number of earlier occurrences of each item."""
     seen: Counter[Hashable] = Counter()
     times = []
     for one in items:
@@ -121,11 +129,9 @@ def answer_batches(
     strata: Sequence[str | None] | None = None,
     **sampling: Any,
 ) -> Iterator[list[Answer]]:
-    """The judged answers of one batch of problems after another; the first `skip` batches are left out.
-
-    A batch's answers depend on its problems, `n`, `seed`, `batch_size` and `sampling` (as in evaluate_prover), and on
-    nothing that came before. `strata`: a label per problem.
-    """
+    """Yield the judged answers of each batch of problems, without the first `skip` batches. A batch's answers
+    depend only on its problems, `n`, `seed`, `batch_size` and `sampling` (as in evaluate_prover). `strata`: a
+    label per problem."""
     from ..random_state import seed_from
     from .episodes import Played, answers_at_once, rungs_of, sample_episodes
     from .sampling import sample_completions, with_stops
@@ -173,7 +179,7 @@ def answer_batches(
 
 @dataclass(frozen=True)
 class AnswerSet:
-    """A whole evaluation: the setting and its rows by (index, sample)."""
+    """Evaluation: the setting and its rows by (index, sample)."""
 
     setting: dict[str, Any]
     rows: list[Answer]
@@ -183,17 +189,17 @@ class AnswerSet:
         return int(self.setting["n"])
 
     def by_problem(self) -> list[list[Answer]]:
-        """The n answers of every problem, in the order of the problem set."""
+        """Return the n answers of every problem, in the order of the problem set."""
         return [self.rows[i : i + self.n] for i in range(0, len(self.rows), self.n)]
 
 
 def header_line(setting: Mapping[str, Any]) -> str:
-    """The first line of a file, without its newline."""
+    """Return the first line of a file, without its newline."""
     return json.dumps({"record": "setting", **setting}, ensure_ascii=False)
 
 
 def read_answers(path: Path) -> AnswerSet:
-    """A finished file. DataError if it is none, is damaged, or is not finished."""
+    """Read a finished file. Raises DataError if it is damaged, not finished, or not an evaluation."""
     setting, answers, _ = scan(path)
     if setting is None:
         raise DataError(f"'{path}' holds no evaluation yet: it has no complete first line.")
@@ -211,11 +217,9 @@ def read_answers(path: Path) -> AnswerSet:
 
 
 def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], int]:
-    """The setting (None if the first line is not complete), each row with the byte at which its line ends, and the
-    byte at which the setting's line ends. A last line without newline was cut by a kill and is left out.
-
-    DataError if the file is not an evaluation or a complete line is damaged.
-    """
+    """Return the setting (None if the first line is incomplete), each row with the end of its line in bytes, and
+    the end of the setting's line. An incomplete last line is left out. Raises DataError for a damaged line or
+    another kind of file."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -242,7 +246,7 @@ def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], i
 
 
 def first_difference(old: Any, new: Any, name: str = "") -> tuple[str, Any, Any] | None:
-    """The first field in which two settings differ, as (dotted name, old, new); None if they are equal."""
+    """Return the first difference of two settings as (dotted name, old, new), or None."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in dict.fromkeys([*new, *old]):
             difference = first_difference(old.get(key), new.get(key), f"{name}.{key}" if name else str(key))
@@ -253,12 +257,9 @@ def first_difference(old: Any, new: Any, name: str = "") -> tuple[str, Any, Any]
 
 
 class AnswerFile(AbstractContextManager["AnswerFile"]):
-    """An evaluation's JSONL file, open to go on with. `rows`: the answers of the whole batches that it holds.
-
-    `batches` are those of `batches_of`. Rows after the last whole batch (a line or a batch cut by a kill) are taken
-    off. Use it as a context manager. DataError if the file is damaged or is something else; ConfigError names the
-    first field in which its setting differs, or says that another process is writing it.
-    """
+    """Evaluation's JSONL file, open for continuation; a context manager. `rows`: answers of the whole batches that it
+    holds; `batches`: as from `batches_of`. Incomplete batches are removed. Raises DataError for a damaged or other
+    file; ConfigError, naming the first difference, for another setting, and for a file in use."""
 
     def __init__(self, path: Path, setting: Mapping[str, Any], batches: Sequence[Sequence[int]]) -> None:
         self.path = path
@@ -281,7 +282,7 @@ class AnswerFile(AbstractContextManager["AnswerFile"]):
         self._file.close()
 
     def append(self, rows: Iterable[Answer]) -> None:
-        """Write one batch; it is on the disk when this returns."""
+        """Write one batch to the disk."""
         rows = list(rows)
         self._write("".join(row.to_json() + "\n" for row in rows))
         self.rows += rows

@@ -1,5 +1,5 @@
-"""Episodes of a domain in moves, one generation for each move of all that are still played, and a Round that samples
-from models and trains nothing: for collecting a game's samples, and for measuring play."""
+"""Episodes of a domain in moves, with one generation per move of all unfinished episodes; and a Round that samples
+without training, to collect and measure play."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..random_state import seed_from
 from .sampling import Completion, sample_completions
 
 BATCHES = 8
-"""Batches of answers that are played together where an evaluation is cut into parts: later moves have few rows."""
+"""Number of batches of answers that are played together when an evaluation is split: later moves have few rows."""
 
 ENDLESS = 1 << 40
-"""Problems of a round in which nothing is trained: all that are asked."""
+"""Problems of a round without training: all that are given."""
 
 
 class Played(NamedTuple):
-    """text: the moves, one a line. tokens: of all of them. truncated: the token budget cut one of them."""
+    """Episode. text: its moves, one per line. tokens: of all moves. truncated: whether the token budget cut a move."""
 
     text: str
     verdict: Any
@@ -33,7 +33,7 @@ class Played(NamedTuple):
 
 
 def answers_at_once(domain: Any, batch_size: int) -> int:
-    """Of how many answers the parts of a long evaluation are."""
+    """Return the number of answers per part of a long evaluation."""
     return batch_size * BATCHES if in_moves(domain) else batch_size
 
 
@@ -49,12 +49,9 @@ def sample_episodes(
     progress: Callable[[int, int], None] | None = None,
     **sampling: Any,
 ) -> list[list[Played]]:
-    """`n` episodes of each problem: problems x n. `sampling`: as in sample_completions, for each move, whose generator
-    is seeded by (seed, move).
-
-    `processes` play problems of their own, and meet only where they must take the same steps of generation (in_step);
-    then one that has no episode left goes on with the moves of another.
-    """
+    """Sample `n` episodes of each problem: problems x n. `sampling`: as in sample_completions, for each move, whose
+    generator is seeded by (seed, move). `processes` play separate problems; with in_step, a process without unfinished
+    episodes takes part in the others' moves."""
     if not problems and not processes.in_step:
         return []
     kept: list[list[Completion]] = []
@@ -68,7 +65,7 @@ def sample_episodes(
         total, live = len(problems) * n, len(rows) * each
 
         def told(done: int, of: int) -> None:
-            """An episode of this move has done as large a part as the move is of the longest."""
+            """Report progress: an episode counts as the share of its moves in the longest possible one."""
             if progress is not None:
                 progress(int(total - live + live * (move + done / of) / domain.most_moves), total)
 
@@ -104,7 +101,7 @@ def sample_episodes(
 
 @dataclass
 class Player:
-    """Who plays a kind: a model, its tokenizer, and how it samples."""
+    """Player of a role: model, tokenizer and sampling settings."""
 
     model: Any
     tokenizer: Any
@@ -114,7 +111,7 @@ class Player:
     def draw(
         self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None, spread: Processes = ALONE
     ) -> list[list[Completion]]:
-        """`n` completions per prompt, made on all processes of `spread`."""
+        """Sample `n` completions per prompt, shared among the processes of `spread`."""
         how: dict[str, Any] = {**self.sampling, "seed": seed, "stop_strings": stops, "spread": spread}
         return sample_completions(self.model, self.tokenizer, prompts, n, **how)
 
@@ -125,14 +122,14 @@ Draw = Callable[[str, list[Any], int, int, list[str] | None], list[list[Completi
 
 @dataclass
 class CollectingRound:
-    """A Round (contract/round.py) of one process. `truncated` holds what the token budget cut, by rollout. `draw`: how
-    completions come about; None: by the roster's models, in this process."""
+    """Round (contract/round.py) of one process that samples without training. `truncated`: whether the token budget
+    cut each sample, by rollout. `draw`: sampler; None: the roster's models in this process."""
 
     domain: Any
     roster: Mapping[str, Player]
     index: int
     key: tuple[object, ...]
-    """What its random numbers depend on, beside role and turn."""
+    """Seed key of its random numbers, besides role and turn."""
     held_out: frozenset[str] = frozenset()
     rank: int = 0
     world: int = 1
@@ -165,7 +162,7 @@ class CollectingRound:
         return rollout
 
     def _play_out(self, role: str, rows: Sequence[Any], n: int, problems: Sequence[Any]) -> Episodes:
-        """Episodes; one is truncated if one of its moves is."""
+        """Play episodes; one is truncated if one of its moves is."""
         cuts: list[list[bool]] = []
 
         def sample(move: int, rows: list[Any], each: int) -> Rollout:
@@ -221,7 +218,7 @@ def _scores(rollout: Rollout) -> torch.Tensor:
 
 
 def rungs_of(domain: Any, problems: Sequence[Any]) -> list[int] | None:
-    """The rung of each problem; None for a domain without rungs, and where all problems are of one."""
+    """Return the rung of each problem; None for a domain without rungs, and if all problems are of one rung."""
     rung = domain.rung
     rungs = None if rung is None else [int(rung(problem)) for problem in problems]
     return rungs if rungs is not None and len(set(rungs)) > 1 else None

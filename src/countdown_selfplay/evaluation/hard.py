@@ -1,4 +1,4 @@
-"""A set of hard targets, as in SGS (appendix D): problems that a solver rarely solves, all of them solvable."""
+"""Set of hard targets as in SGS (appendix D): solvable problems that a solver rarely solves."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .setting import ATTEMPTS, MOST
 
 @dataclass(frozen=True)
 class HardProblems:
-    """problems: those that were kept. correct: right answers to each among the attempts that chose them. fresh: among
-    as many new ones. tried: how many problems there were. attempts: at each problem. solved: problems of those tried
-    with a right answer."""
+    """Result of `hard_problems`. problems: the kept ones. correct: right answers to each in the selecting attempts.
+    fresh: right answers in as many new attempts. tried: number of problems tried. attempts: per problem. solved:
+    number of tried problems with a right answer."""
 
     problems: list[Any]
     correct: list[int]
@@ -30,12 +30,12 @@ class HardProblems:
 
     @property
     def baseline(self) -> float:
-        """Share of the kept problems with a right answer among the new attempts: where a cumulative solve rate begins.
-        The attempts that chose the problems would say too little: they were kept for having few right ones there."""
+        """Share of the kept problems with a right answer in the new attempts: the start of a cumulative solve rate.
+        The selecting attempts are biased, because they selected for few right answers."""
         return sum(count > 0 for count in self.fresh) / len(self.fresh)
 
     def told(self) -> str:
-        """Sizes and solve rates in a sentence."""
+        """Describe sizes and solve rates in a sentence."""
         chosen, right, again = (
             sum(count > 0 for count in self.correct) / len(self.correct),
             *(sum(counts) / len(counts) / self.attempts for counts in (self.correct, self.fresh)),
@@ -47,23 +47,23 @@ class HardProblems:
         )
 
     def rates(self) -> dict[str, Any]:
-        """The same as JSON values, with the right answers to each target."""
+        """Return the rates as JSON values, with the right answers to each target."""
         counts = {"attempts": self.attempts, "chosen_by": self.correct, "new_attempts": self.fresh}
         return {"targets": len(self.problems), "candidates": self.tried, "candidates_solved": self.solved, **counts}
 
 
 class AttemptFile:
-    """Right answers to each problem that was tried, in a JSONL file, so that a search that was ended goes on; it is
-    removed once the set is written. The first line says what was asked: another call is refused."""
+    """Right answers to each problem tried, as JSONL, so that an interrupted search continues; removed once the set is
+    written. The first line holds the search's settings, which must be equal."""
 
     def __init__(self, path: Path, setting: dict[str, Any]) -> None:
-        """ConfigError if the file is there and was begun by another call; DataError if it is no such file."""
+        """Raises ConfigError if the file has other settings; DataError if it is another kind of file."""
         self.path = path
         self.counts: dict[tuple[str, bool], int] = {}
         setting = json.loads(json.dumps(setting))
         written = path.read_bytes() if path.exists() else b""
         whole = written[: written.rfind(b"\n") + 1]
-        if whole != written:  # a kill has cut the last line
+        if whole != written:  # an interruption has cut
             path.write_bytes(whole)
         if not whole:
             self._append([setting])
@@ -81,7 +81,7 @@ class AttemptFile:
             raise DataError(f"'{path}' is not a file of attempts; delete it to begin again.") from None
 
     def known(self, keys: Sequence[str], again: bool) -> list[int] | None:
-        """The right answers to all of these problems; None if they were not all tried."""
+        """Return the right answers to all of these problems; None if one was not tried."""
         counts = [self.counts.get((key, again)) for key in keys]
         return None if None in counts else counts  # type: ignore[return-value]
 
@@ -111,14 +111,17 @@ def hard_problems(
     say: Callable[[str], None] | None = None,
     **sampling: Any,
 ) -> HardProblems:
-    """`count` problems of the domain that `model` solves at most `most` times in `attempts`.
+    """Return `count` problems of the domain that `model` solves at most `most` times in `attempts`.
 
-    The paper drops what a first solver solves more than half of the time and a second one more than 2 times in 8, then
-    false problems; here the exact generator makes no false ones, and one solver judges, which may be the one that is
-    trained. Problems are tried in parts of `part` (None: 2 x `count`), until enough are kept or `candidates` (None:
-    20 x `count`) were tried; DataError then. Those that are kept are attempted `attempts` times again, with the next
-    seed, for `baseline`. `file`: what it holds is not sampled again. `sampling`: arguments of evaluate_prover, such as
-    temperature and max_new_tokens.
+    The paper drops problems that a first solver solves more than half of the time and a second one more than 2
+    times in 8, then false problems; here the exact generator makes no false ones, and one solver selects, which may
+    be the trained one.
+
+    Args:
+        part: Number of problems per part. None: 2 x `count`.
+        candidates: Largest number of problems tried, then DataError. None: 20 x `count`.
+        file: Results that are not sampled again.
+        sampling: Arguments of evaluate_prover, such as temperature and max_new_tokens.
     """
     limit = 20 * count if candidates is None else candidates
 

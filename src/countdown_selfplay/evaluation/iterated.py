@@ -1,4 +1,4 @@
-"""What an iterated run left, read as rounds of a run: its game by iteration, and sample transcripts (Wang et al.)."""
+"""Results of an iterated run, read as rounds of a run: metrics by iteration, and sample transcripts (Wang et al.)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..games.critic_metrics import OF_RIGHT, OF_WRONG
 from ..statistics.bootstrap import ratio_interval
 
 LINEAGE = "iterated.json"
-"""The file that makes a folder an iterated run's."""
+"""File that identifies the folder of an iterated run."""
 DAMAGED = "the run folder is damaged"
 
 SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -28,12 +28,12 @@ SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "helpful/read_rate": (("shown",), ("shown", "unreadable")),
     "misleading/read_rate": (("shown",), ("shown", "unreadable")),
 }
-"""Metric -> (labels that count, labels of which), as the game logs them online."""
+"""Metric -> (labels in the numerator, labels in the denominator), as in the game's log."""
 
 
 def iterations_of(folder: Path) -> list[dict[str, Any]]:
-    """Per iteration `iteration`, and each metric of SHARES that has samples as an Estimate with a 95% interval over
-    problems. Texts that the token budget cut are not among an iterated run's samples. DataError for a damaged file."""
+    """Return for each iteration `iteration`, and each metric of SHARES with samples as an Estimate with a 95% interval
+    over problems. Truncated texts are not among an iterated run's samples. Raises DataError for a damaged file."""
     iterations = []
     for number, place in numbered_folders(folder, "iteration"):
         rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
@@ -48,14 +48,14 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
             )
             if estimate is not None:
                 one[metric] = estimate
-        if rows:  # iteration 0, the imitation of another run, plays nothing
+        if rows:  # iteration 0, the imitation of another run, has no play
             iterations.append(one)
     return iterations
 
 
 def samples_of(folder: Path) -> list[dict[str, Any]]:
-    """Lines as in samples.jsonl: of each iteration a revision of every outcome, and two first answers and critiques of
-    each kind, from the first chunks that have them."""
+    """Return lines as in samples.jsonl: for each iteration a revision of every outcome, and two first answers and
+    critiques of each type, from the first chunks that have them."""
     samples: list[dict[str, Any]] = []
     for _, place in numbered_folders(folder, "iteration"):
         wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}

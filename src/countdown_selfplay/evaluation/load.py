@@ -1,4 +1,4 @@
-"""A run folder read once into a frozen object; a missing or damaged file is an error with file and line."""
+"""Reading of a run folder into a frozen object; errors name the file and line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .terminal import before_after_rows, estimate, interval, rates
 
 HISTOGRAM = "round/solve_rate_histogram"
 OWN = "Metrics of the game, its proposer and guide"
-"""Heading of the charts of metrics that name no panel."""
+"""Heading of the charts of metrics without a panel."""
 _TORN = "if the run was killed in mid-line, remove the line"
 _ABSENT = "delete it to report without it"
 _SECRET = ("_token", "api_key", "password")
@@ -35,13 +35,13 @@ _ANY_REWARD = (
     Metric("{role}/reward", "Mean reward.", panel=Panel("Reward", (), OWN)),
     Metric("{role}/reward_std", "Standard deviation of the rewards.", panel=Panel("Spread of the reward", (0,), OWN)),
 )
-"""Of roles that a game does not declare it for."""
+"""Metric for roles for which the game does not declare it."""
 
 
 @cache
 def shipped() -> list[Metric]:
-    """The metrics that the library declares: for runs of older releases, which wrote no panels or no declarations, and
-    for those that are no part of run.json (times, evaluations)."""
+    """Return the metrics that the library declares, for runs of older releases, which wrote no declarations or panels,
+    and for metrics outside run.json (times, evaluations)."""
     declared = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
     proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
     metrics = (*declared, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
@@ -50,9 +50,9 @@ def shipped() -> list[Metric]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds. metrics: one dict of finite numbers per line of metrics.jsonl, by rising step, of each
-    step the last line written (a rollback writes steps again). evaluation: {} if the run was not evaluated. control:
-    pass@k without (control) and with (run) a conjecturer and the difference; {} for a run without a control."""
+    """Contents of a run folder. metrics: one dict of finite numbers per line of metrics.jsonl, by ascending step, the
+    last line of each step (a rollback writes steps again). evaluation: {} without one. control: pass@k without
+    (control) and with (run) a conjecturer and the difference; {} without a control."""
 
     path: Path
     name: str
@@ -68,17 +68,17 @@ class Run:
     metrics: list[Metric] = field(default_factory=list)
     control: dict[str, Any] = field(default_factory=dict)
     iterations: list[dict[str, Any]] = field(default_factory=list)
-    """Of an iterated run (iterated.py)."""
+    """Iterations of an iterated run (iterated.py)."""
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Metrics of the rounds."""
+        """Names of the rounds' metrics."""
         return frozenset[str]().union(*self.rounds)
 
     @cached_property
     def declared(self) -> dict[str, Metric]:
-        """Logged name -> declaration, in the order of the declarations: the run's, completed by the library's. A
-        metric that the run does not declare has no range, unless the run declares nothing."""
+        """Logged name -> declaration, in order: the run's, completed by the library's. A metric that the run does not
+        declare has no range, unless the run declares nothing."""
         others = shipped()
         if self.metrics:
             others = [replace(metric, healthy=UNBOUNDED, trip=None, in_a_row=None) for metric in others]
@@ -97,7 +97,7 @@ class Run:
         return {metric.name: _with_panel(metric, players) for *_, metric in sorted(changes, key=lambda one: one[:2])}
 
     def series(self, metric: str) -> list[tuple[int, float]]:
-        """(round, value) wherever the run has the metric, by rising round."""
+        """Return (round, value) of a metric, by ascending round."""
         rows = self.rounds if metric in self.names else self.others
         return [(int(row["step"]), row[metric]) for row in rows if metric in row]
 
@@ -113,7 +113,7 @@ class Run:
 
 
 def load_runs(folders: list[Path]) -> list[Run]:
-    """Every folder as a Run, with names that differ (the parent's name is put in front where two are equal)."""
+    """Load each folder as a Run with a distinct name (equal names get their parent's as a prefix)."""
     if not folders:
         raise DataError("A report needs at least one run folder.")
     runs = [load_run(Path(folder)) for folder in folders]
@@ -126,7 +126,7 @@ def load_runs(folders: list[Path]) -> list[Run]:
 
 
 def load_run(folder: Path) -> Run:
-    """Read `folder`. run.json and metrics.jsonl must be there, the other files may be absent."""
+    """Load `folder`, which must have run.json and metrics.jsonl; other files are optional."""
     if not os.path.isdir(folder):  # noqa: PTH112 -- pathlib raises for a name that is too long
         raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
     iterated_run = (folder / iterated.LINEAGE).exists()
@@ -137,7 +137,7 @@ def load_run(folder: Path) -> Run:
     config = description["config"]
     iterations = iterated.iterations_of(folder) if iterated_run else []
     rounds, others, histograms = ([], [], {}) if iterations else _metrics(folder / "metrics.jsonl")
-    for one in iterations:  # an iteration as a round
+    for one in iterations:  # iterations as rounds
         rates = {name: metric.value for name, metric in one.items() if isinstance(metric, Estimate)}
         rounds.append({"step": one["iteration"], **rates})
     samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
@@ -167,26 +167,25 @@ def load_run(folder: Path) -> Run:
 
 
 def steps_counted(description: Mapping[str, Any]) -> int:
-    """What the logs of a run count in a round, by its run.json: 1, or its optimizer steps where an earlier version
-    wrote them."""
+    """Return the log's steps per round, by run.json: 1, or the optimizer steps of an earlier version."""
     config = description.get("config") or {}
     return 1 if description.get("counts") == "rounds" else int(config.get("steps_per_round") or 1)
 
 
 def _runs_in(folder: Path) -> str:
-    """The run folders in it, as a cure; "" without one."""
+    """Return a sentence with the run folders in `folder`, "" without one."""
     folders = sorted(path.parent for path in folder.glob("*/run.json")) if os.path.isdir(folder) else []  # noqa: PTH112
     more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
     return f" Runs that are there: {', '.join(map(str, folders[:3]))}{more}." if folders else ""
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file; [] if it is not there."""
+    """Return the lines of a file, [] if it is absent."""
     return [row for _, row in json_lines(path, _TORN)] if path.exists() else []
 
 
 def _completed(metric: Metric, template: str) -> Metric:
-    """The run's declaration with the library's texts and panel where it lacks them. `template`: its declared name."""
+    """Complete the run's declaration by the library's texts and panel. `template`: its declared name."""
     known = declaration_of(metric.name, sorted(shipped(), key=lambda one: one.name != template))
     if known is None:
         return metric
@@ -201,7 +200,7 @@ def _completed(metric: Metric, template: str) -> Metric:
 
 
 def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:
-    """A metric without a panel in a chart that is named after it, and shared by the players."""
+    """Give a metric without a panel a chart with its name, shared by the players."""
     if metric.panel is not None:
         return metric
     player = next((one for one in players if metric.name.startswith(f"{one}/")), "")
@@ -211,12 +210,12 @@ def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """A sort key by which tier_10 follows tier_9."""
+    """Return a sort key by which tier_10 follows tier_9."""
     return [(int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _written(written: Any, path: Path) -> list[Metric]:
-    """The declarations in run.json; [] where there are none."""
+    """Return the declarations in run.json, [] without."""
     try:
         return [from_json(name, given) for name, given in (written or {}).items()]
     except (AttributeError, TypeError, ValueError) as error:
@@ -224,7 +223,7 @@ def _written(written: Any, path: Path) -> list[Metric]:
 
 
 def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]], dict[int, list[int]]]:
-    """Lines of rounds, other lines (evaluations, the summary), and histograms by step."""
+    """Return the lines of rounds, the other lines (evaluations, the summary), and histograms by step."""
     rounds: dict[int, dict[str, float]] = {}
     others: dict[int, dict[str, float]] = {}
     histograms: dict[int, list[int]] = {}
@@ -251,7 +250,7 @@ def _counts(value: Any, path: Path, number: int) -> list[int]:
 
 
 def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """The object of a file, as `take` reads it; {} if the file is absent."""
+    """Read the object of a file with `take`; {} if the file is absent."""
     if not path.is_file():
         return {}
     with json_shape(path, what, _ABSENT) as raw:
@@ -259,14 +258,14 @@ def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str
 
 
 def _evaluation(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """evaluation.json with its intervals read."""
+    """Read evaluation.json with its intervals."""
     evaluation: dict[str, Any] = {when: _side(raw.get(when) or {}) for when in ("before", "after")}
     return {**evaluation, "difference": _changes(raw), "rows": before_after_rows(raw)}
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
-    """Of one evaluation the provers' pass@k, the conjecturers' rates, each player of a pool by its name, and facts
-    about the answers."""
+    """Read one evaluation: the provers' pass@k, the conjecturers' rates, each player of a pool, and facts
+    on the answers."""
     prover = side.get("prover") or {}
     figures: dict[str, Any] = {"prover": {}, "conjecturer": {}}
     for role, of_role in side.items():
@@ -283,7 +282,7 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _control(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """control.json with its intervals read."""
+    """Read control.json with its intervals."""
     sides = {side: _pass_at((raw.get(side) or {}).get("prover") or {}) for side in ("control", "run")}
     return {**sides, "difference": _changes(raw)}
 

@@ -1,4 +1,4 @@
-"""The model that `countdown-selfplay eval` scores, and what identifies its weights and the software around it."""
+"""Model of `countdown-selfplay eval`, and identities of its weights and software."""
 
 from __future__ import annotations
 
@@ -23,30 +23,31 @@ _FILES = (
     "chat_template*",
 )  # fmt: skip
 _BLOCK = 1 << 20
-_BLOCKS = 64  # of a larger file that many, evenly spaced, are read: training changes weights everywhere
+_BLOCKS = 64  # bytes of a larger file that are read, evenly spaced: training changes weights everywhere
 
 
 def place_of(device: str | None) -> str:
-    """The device that is asked for, or the GPU if there is one. ConfigError if it cannot be used."""
+    """Return the requested device, or the GPU if there is one. Raises ConfigError if it cannot be used."""
     import torch
 
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         torch.zeros(1, device=place).item()  # a device of no memory, such as meta, fails here too
-    except (RuntimeError, AssertionError) as error:  # torch raises either, by what is missing
+    except (RuntimeError, AssertionError) as error:  # torch raises either
         raise ConfigError(f"`--device` ({device}) cannot be used: {str(error).splitlines()[0]}") from error
     return place
 
 
 def device_name(place: str) -> str:
-    """The kind of device, without its number: cpu, or cuda and the name of the GPU."""
+    """Return the type of device without its number: cpu, or cuda and the name of the GPU."""
     import torch
 
     return f"cuda ({torch.cuda.get_device_name(place)})" if place.startswith("cuda") else place.partition(":")[0]
 
 
 def folder_of(name: str) -> Path | None:
-    """Where the model lies: its folder, that of an embedded model, the hub's cache; None if it is not here yet."""
+    """Return the model's folder: its path, that of an embedded model, or the hub's cache; None if it
+    is not downloaded."""
     if name in EMBEDDED:
         return EMBEDDED[name]
     if Path(name).is_dir():
@@ -67,15 +68,15 @@ def folder_of(name: str) -> Path | None:
 def load_model(
     name: str, place: str, prompts: Iterable[Any] = (), chat_template_kwargs: Any = None
 ) -> tuple[Any, Any]:
-    """Model and tokenizer of a folder, an adapter folder, a hub id or an embedded name, on the device `place`. The
-    tokenizer is made `ready` for `prompts` before the model loads."""
+    """Load model and tokenizer of a folder, an adapter folder, a hub id or an embedded name on the device `place`. The
+    tokenizer is prepared (`ready`) for `prompts` before the model loads."""
     import torch
     from transformers.utils import logging
 
     from ..policies.build import load_pretrained, load_tokenizer
 
     name = resolve_model(name)
-    logging.disable_progress_bar()  # its line would stand in the middle of the table's
+    logging.disable_progress_bar()  # its line would be in the middle of the table's
     tokenizer = ready(load_tokenizer(name, False), prompts, chat_template_kwargs)
     # Half precision where the checkpoint has it, except on a CPU, where it is slow and coarse.
     model = load_pretrained(name, {"dtype": torch.float32 if place.startswith("cpu") else "auto"})
@@ -83,7 +84,7 @@ def load_model(
 
 
 def dtype_on(place: str, folder: Path | None) -> str:
-    """The precision in which `load_model` loads the model of a folder on `place`."""
+    """Return the precision in which `load_model` loads the model of a folder on `place`."""
     if place.startswith("cpu"):
         return "float32"
     config = None if folder is None else folder / "config.json"
@@ -92,7 +93,7 @@ def dtype_on(place: str, folder: Path | None) -> str:
 
 
 def weights_digest(folder: Path) -> str:
-    """BLAKE2b over the names, sizes and contents of the model's files: whole up to 64 MiB, of larger ones 64 MiB in
+    """Return BLAKE2b over names, sizes and contents of the model's files: whole up to 64 MiB, else 64 MiB in
     evenly spaced blocks."""
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(p for p in folder.iterdir() if p.is_file() and any(fnmatch.fnmatch(p.name, f) for f in _FILES)):
@@ -109,6 +110,6 @@ def weights_digest(folder: Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what can change a sampled token."""
+    """Return the versions that can change a sampled token."""
     installed = {"countdown-selfplay": __version__, "python": platform.python_version()}
     return installed | {name: version(name) for name in _PACKAGES}

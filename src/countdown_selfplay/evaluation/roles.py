@@ -1,5 +1,5 @@
-"""What each role can do: the prover's pass@k on given problems (of a pool as one), the conjecturer's rates over
-its proposals, the guide's over its reviews."""
+"""Evaluation of each role: the prover's pass@k on given problems (or a pool's), the conjecturer's rates over its
+proposals, the guide's over its reviews."""
 
 from __future__ import annotations
 
@@ -25,10 +25,16 @@ from .summary import by_rung, ladder
 
 @dataclass(frozen=True)
 class ProverEvaluation:
-    """correct: correct answers per problem, each out of n; keys: the problems' identities. pass_at: k -> pass@k with a
-    95% interval over problems (`share_interval`). score: mean score by the rules. Rates are shares of all answers (in
-    moves an episode is one: truncated if one of its moves was); seconds: wall-clock time of the evaluation. rungs: of
-    each problem, None unless they are of several."""
+    """Evaluation of a prover.
+
+    Attributes:
+        correct: correct answers per problem, each out of n.
+        keys: the problems' identities.
+        pass_at: k -> pass@k with a 95% interval over problems (`share_interval`).
+        score: mean score by the rules. Other rates are shares of all answers; an episode is one.
+        seconds: wall-clock time of the evaluation.
+        rungs: of each problem, None unless there are several.
+    """
 
     n: int
     pass_at: dict[int, Estimate]
@@ -43,8 +49,8 @@ class ProverEvaluation:
     rungs: list[int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; the keys of `pass_at` become strings. With rungs also `by_rung` and `ladder`
-        for the same k."""
+        """Return plain JSON values; the keys of `pass_at` become strings. With rungs also `by_rung` and `ladder` for
+        the same k."""
         values = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
         values |= {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
         if self.rungs is None:
@@ -58,12 +64,14 @@ class ProverEvaluation:
 
 @dataclass(frozen=True)
 class ConjecturerEvaluation:
-    """Shares of all `n` proposals with 95% intervals: parseable, and `facts`: those for which each of the domain's
-    facts holds (Countdown: in_range, and solvable, which includes in range), or "playable" for a domain without facts.
+    """Evaluation of a conjecturer: shares of all `n` proposals with 95% intervals.
 
-    unique: distinct problems / parsed proposals, None if nothing was parsed. It falls as n grows, so compare it at
-    equal n. solve_rate: mean over the distinct playable problems, None unless `prover_correct` was given. problems:
-    the proposals that may be played, in order, repetitions included.
+    Attributes:
+        facts: shares with each of the domain's facts (Countdown: in_range, and solvable, which implies it), or
+          "playable" without facts.
+        unique: distinct problems / parsed proposals, None without one. It falls as n grows: compare it at equal n.
+        solve_rate: mean over the distinct playable problems, None unless `prover_correct` was given.
+        problems: playable proposals in order, repetitions included.
     """
 
     n: int
@@ -78,7 +86,7 @@ class ConjecturerEvaluation:
     problems: list[Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; estimates that do not exist are left out."""
+        """Return plain JSON values; absent estimates are left out."""
         estimates = {"parseable": self.parseable, **self.facts, "unique": self.unique, "solve_rate": self.solve_rate}
         known = {name: estimate.to_dict() for name, estimate in estimates.items() if estimate is not None}
         return {"n": self.n, **known, "truncated_rate": self.truncated_rate, **_plain(self)}
@@ -103,13 +111,10 @@ def evaluate_prover(
     processes: Processes = ALONE,
     **sampling: Unpack[Sampling],
 ) -> ProverEvaluation:
-    """Sample `n` answers to each problem and judge them by the domain's verifier, by its correctness bit alone. In a
-    domain in moves an answer is an episode.
-
-    Private randomness: nothing else that draws numbers changes the result, and it changes nothing else. `processes`
-    share the problems out and all return the same result. `sampling`: as in sample_completions;
-    without `stop_strings` those of the domain. ConfigError if a k exceeds n; DataError without a problem.
-    """
+    """Sample `n` answers (in moves: episodes) to each problem and judge them by the verifier's correctness. Random
+    numbers are private, in both directions. `processes` share the problems and return the same result. `sampling`: as
+    in sample_completions; default `stop_strings` are the domain's. Raises ConfigError if a k exceeds n; DataError
+    without a problem."""
     if not problems:
         raise DataError("evaluate_prover() needs at least one problem.")
     wrong = [k for k in ks if not 1 <= k <= n]
@@ -159,11 +164,9 @@ def evaluate_conjecturer(
     processes: Processes = ALONE,
     **sampling: Unpack[Sampling],
 ) -> ConjecturerEvaluation:
-    """Sample `n` proposals, as many for each thing that the domain asks for, and let it check them.
-
-    `prover_correct(problems)` returns a solve rate in [0, 1] per problem; it is called with the distinct playable
-    ones. `processes`, `sampling`: as in evaluate_prover.
-    """
+    """Sample `n` proposals, the same number for each request of the domain, and check them.
+    `prover_correct(problems)` returns a solve rate in [0, 1] per problem, for the distinct playable ones.
+    `processes`, `sampling`: as in evaluate_prover."""
     start = time.perf_counter()
     sampling = with_stops(sampling, domain, "conjecturer")
     prompts = [domain.propose_row(**ask)["prompt"] for ask in asked_of(domain)]
@@ -178,13 +181,13 @@ def evaluate_conjecturer(
         **sampling,
     )
     rows = processes.gather(mine)  # processes x asks
-    # Dealt out evenly over what is asked for; every process has sampled its part of each.
+    # Requests are distributed evenly: every process has sampled its part of each.
     by_ask = [[c for row in rows[i :: len(prompts)] for c in row] for i in range(len(prompts))]
     dealt = [completion for column in zip(*by_ask, strict=True) for completion in column][:n]
     proposals = domain.parse([c.text for c in dealt])
     parsed = [p.problem for p in proposals if p.problem is not None]
     keys = [domain.key(problem) for problem in parsed]
-    # Checking may be dear (Countdown's solver): each problem once, and whatever was asked for.
+    # Checking may be expensive (Countdown's solver): each problem is checked once, whatever its request.
     distinct = dict(zip(keys, parsed, strict=True))
     checks = checked_alone(domain, list(distinct.values()))
     checked = dict(zip(distinct, checks, strict=True))
@@ -213,13 +216,11 @@ def evaluate_conjecturer(
 
 
 def unique_rate(keys: Sequence[str]) -> Estimate | None:
-    """Distinct keys / keys with a 95% interval, value +- 1.96 standard errors clipped to [0, 1]; None without keys.
-
-    A bootstrap would be wrong here, for resampling itself makes duplicates. The variance is the delete-one
-    jackknife's, which is not too small on average (Efron and Stein 1981): leaving key i out lowers the distinct count
-    by 1 if i is a singleton, else by 0, so with s the share of singletons among N keys it is s (1 - s) / (N - 1).
-    Two singletons and two others are added to s, so that a sample without repetitions does not get width 0.
-    """
+    """Return distinct keys / keys with a 95% interval, value +- 1.96 standard errors clipped to [0, 1]; None without
+    keys. A bootstrap is invalid, because resampling makes duplicates. The variance is the delete-one jackknife's,
+    whose expectation is not too small (Efron and Stein 1981): leaving key i out lowers the distinct count by 1 if i is
+    a singleton, else by 0, so that with s the share of singletons among N keys it is s (1 - s) / (N - 1). Two
+    singletons and two others are added to s, so that the width is never 0."""
     if not keys:
         return None
     counts = Counter(keys)
@@ -230,7 +231,7 @@ def unique_rate(keys: Sequence[str]) -> Estimate | None:
 
 
 def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) -> dict[str, Any]:
-    """What a result records."""
+    """Return the setting that a result records."""
     given = {name: sampling.get(name, default) for name, default in DEFAULTS.items()}
     return {**given, "dtype": dtype_of(model), "seed": seed, "domain": domain.to_dict()}
 
@@ -238,13 +239,9 @@ def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) ->
 def pooled(
     evaluations: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000
 ) -> ProverEvaluation:
-    """All provers' answers to each problem put together: n is their sum, and pass@k is that of k answers drawn from
-    all of them, so that it compares with the pass@k of one prover at equal samples. One prover: itself.
-
-    A setting in which the provers differ, such as their temperatures, is a list with an entry for each; the seed is
-    the first one's. The interval of `score` has the mean of the provers' ends, which is not narrower than that of the
-    mean.
-    """
+    """Combine all provers' answers to each problem: n is their sum, and pass@k is that of k answers drawn from all of
+    them, comparable with one prover at equal samples. Settings in which the provers differ become lists; the seed is
+    the first one's. The interval of `score` has the mean of the provers' ends, which is conservative."""
     if len(evaluations) == 1:
         return evaluations[0]
     correct = [sum(counts) for counts in zip(*(one.correct for one in evaluations), strict=True)]
@@ -280,9 +277,8 @@ def evaluate_guide(
     seed: int = 0,
     **sampling: Any,
 ) -> dict[str, Any]:
-    """One review for each of `targets`, of a problem that may help with it, as {"n", "readable", "as the rubric"}:
-    shares with Wilson's 95% intervals, both of all reviews, so that one that cannot be read agrees with nothing.
-    sampling: arguments of sample_completions."""
+    """Sample one review for each of `targets`, of a problem that may help with it. Returns {"n", "readable", "as the
+    rubric"}: shares of all reviews with Wilson's 95% intervals. sampling: arguments of sample_completions."""
     rows = [ROW_SCHEMAS["reviewed"](target, domain) for target in targets]
     texts, _ = sample_texts(
         model, tokenizer, [row["prompt"] for row in rows], 1, processes=processes, seed=seed, **sampling

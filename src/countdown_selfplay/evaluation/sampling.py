@@ -1,10 +1,9 @@
-"""Texts sampled from a model, reproducible from a seed and without a trace in torch's global generators; and token ids
-of demonstrations and pairs: the prompt exactly as it is tokenized for sampling, then the completion.
+"""Sampling of texts from a model, reproducible from a seed and without effect on torch's global generators; and token
+ids of demonstrations and pairs: the prompt as tokenized for sampling, then the completion.
 
-TRL tokenizes prompt and completion as one text and looks for the border afterwards. With word-level or merging
-tokenizers the last word of the prompt then depends on the completion, so that the model is trained on a context that
-it never meets when it samples. Here the two are tokenized apart and the end token is put after the completion once.
-"""
+TRL tokenizes prompt and completion as one text and finds the border afterwards. With word-level or merging tokenizers
+the last token of the prompt then depends on the completion, and the model is trained on a context that never occurs in
+sampling. Here both are tokenized separately, and the end token is appended once."""
 
 from __future__ import annotations
 
@@ -23,18 +22,18 @@ from ..policies.decode import evaluating, neutral_generation, without_idle_rows
 from ..random_state import private_generator
 
 IGNORED = -100
-"""The label of tokens that are not in the loss."""
+"""Label of tokens that are not in the loss."""
 
 
 class Sampling(Asked, total=False):
-    """Arguments of sample_completions that an evaluation hands on. `stop_strings`: None for the domain's."""
+    """Arguments of sample_completions for an evaluation. `stop_strings`: None for the domain's."""
 
     device: Any
     progress: Callable[[int, int], None] | None
 
 
 class Completion(NamedTuple):
-    """text: up to the end token. tokens: generated before it. truncated: the token budget cut it."""
+    """text: up to the end token. tokens: generated before it. truncated: whether the token budget cut it."""
 
     text: str
     tokens: int
@@ -51,10 +50,8 @@ def sample_texts(
     seed: int = 0,
     **sampling: Any,
 ) -> tuple[list[list[str]], list[list[bool]]]:
-    """`sample_completions` as two lists, prompts x n: the texts, and for each whether it was cut.
-
-    `processes` share the prompts out; all of them get all texts, which depend on the number of processes.
-    """
+    """Sample as `sample_completions`; return the texts, and whether each was cut, prompts x n. `processes` share the
+    prompts and return all texts, which depend on the number of processes."""
     mine = processes.deal(prompts)
     rows = sample_completions(
         model, tokenizer, mine, n, seed=processes.seed(seed), in_step=processes.in_step, **sampling
@@ -77,21 +74,22 @@ def sample_completions(
     spread: Processes = ALONE,
     **sampling: Unpack[Asked],
 ) -> list[list[Completion]]:
-    """`n` completions per prompt: prompts x n.
+    """Sample `n` completions per prompt: prompts x n. Equal arguments give equal texts, and torch's generators
+    are left bit-identical. Each batch has its own generator, from `seed` and its number, so that a text depends
+    on its batch.
 
-    `model`: anything with `.generate(input_ids=, attention_mask=, generation_config=)` and `.device`. Its train or
-    eval mode is put back. `prompts`: texts, or lists of chat messages, which need a chat template. `sampling`: values
-    for names of asking.DEFAULTS, which hold where there is none or None; temperature 0 is greedy. `batch_size`: rows
-    (prompts x n) generated at once; prompts are sorted by length and padded on the left, and the rows of a prompt are
-    neighbours. A text ends at any of the end tokens of tokenizer, model and chat template, or with a stop string,
-    which stays in the text.
-
-    Equal arguments give equal texts, whatever was drawn before; torch's generators are left bit-identical. Each batch
-    has a generator of its own, from `seed` and the batch's number, so a text depends on what is in its batch.
-    `progress(done, total)` is called before the first and after each batch with rows. `in_step`: other
-    processes generate at the same time and no step may be left out (Processes). `spread`: processes with equal whole
-    weights, which all call with equal arguments; each generates every so many-th batch and all get all texts, the same
-    ones for any number of them.
+    Args:
+        model: Anything with `.generate(input_ids=, attention_mask=, generation_config=)` and `.device`; its
+          mode is restored.
+        prompts: Texts, or lists of chat messages, which need a chat template.
+        sampling: Values for names of asking.DEFAULTS; absent ones or None have the default. Temperature 0 is greedy. A
+          text ends at an end token of tokenizer, model or chat template, or after a stop string, which stays in it.
+        batch_size: Rows (prompts x n) per batch; prompts are sorted by length and padded on the left, rows of a
+          prompt are adjacent.
+        progress: Called as (done, total) before the first and after each batch.
+        in_step: Whether other processes generate at the same time with the same steps (Processes).
+        spread: Processes with equal whole weights, all of which call with equal arguments. They share the batches and
+          all get all texts, which do not depend on their number.
     """
     _check(n, batch_size, sampling)
     check_stop_strings(tokenizer, sampling.get("stop_strings"))
@@ -134,8 +132,8 @@ def sample_completions(
 
 
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
-    """Every id that ends a text: the tokenizer's, the model's, and with `chat` the one that ends a turn (a base
-    model's own end token is another one, and it then goes on talking: FACTS, 87% of its answers)."""
+    """Return the ids that end a text: the tokenizer's, the model's, and with `chat` the end of a turn (a base model's
+    end token is another one, and its answers would go on)."""
     ends = id_list(tokenizer.eos_token_id)
     ends += id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
     turn = end_of_turn(tokenizer) if chat else None
@@ -148,13 +146,13 @@ def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
 
 
 def with_stops(sampling: Any, domain: Any, role: str) -> Any:
-    """`sampling` with the domain's stop strings for the role, unless it has some of its own ([]: none)."""
+    """Return `sampling` with the domain's stop strings for the role, unless it has its own ([]: none)."""
     given = sampling.get("stop_strings")
     return {**sampling, "stop_strings": list((domain.stop_strings(role) if given is None else given) or [])}
 
 
 def dtype_of(model: Any) -> str:
-    """In which precision the model computes: that of its weights, or of autocast around it."""
+    """Return the precision in which the model computes: that of its weights, or of autocast around it."""
     first = next(iter(model.parameters()), None) if hasattr(model, "parameters") else None
     kind = "cpu" if first is None else first.device.type
     if torch.is_autocast_enabled(kind):
@@ -163,9 +161,8 @@ def dtype_of(model: Any) -> str:
 
 
 def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> None:
-    """ConfigError for an empty one, which ends every text. PromptError if generation could not look for them:
-    transformers takes every token's text after a word of its own, which a vocabulary of whole words need not know.
-    What is built here generation takes from a cache."""
+    """Raise ConfigError for an empty stop string, which ends every text, and PromptError if generation cannot use
+    them: transformers embeds every token's text after a word, which a vocabulary of whole words may not contain."""
     if not stop_strings:
         return
     if "" in stop_strings:
@@ -184,14 +181,14 @@ def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> No
 
 
 def _check(n: int, batch_size: int, sampling: Mapping[str, Any]) -> None:
-    """ConfigError for a name or a number that cannot be."""
+    """Raise ConfigError for an unknown name or an invalid number."""
     unknown = [name for name in sampling if name not in DEFAULTS]
     if unknown:
         raise TypeError(
             f"sample_completions() has no argument '{unknown[0]}'; a model is asked by {', '.join(DEFAULTS)}."
         )
     how = {**DEFAULTS, **{name: value for name, value in sampling.items() if value is not None}}
-    for name, option, value in (  # as the argument is called, and the option of a training command behind it
+    for name, option, value in (  # name of the argument, followed by the option of a training command
         ("n", "", n),
         ("max_new_tokens", "max_completion_length", how["max_new_tokens"]),
         ("batch_size", "per_device_eval_batch_size", batch_size),
@@ -212,8 +209,8 @@ def _check(n: int, batch_size: int, sampling: Mapping[str, Any]) -> None:
 
 
 def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: GenerationConfig) -> list[Completion]:
-    """Ids that were generated under `config`, as completions: text up to the first end token; cut if it met neither an
-    end token nor a stop string within the budget."""
+    """Convert ids that were generated under `config` to completions: text up to the first end token; truncated if it
+    has neither an end token nor a stop string within the budget."""
     ends = set(config.eos_token_id)
     lengths = [next((at for at, i in enumerate(row) if i in ends), len(row)) for row in completions]
     kept = [row[:length] for row, length in zip(completions, lengths, strict=True)]
@@ -230,16 +227,14 @@ def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: Genera
 
 
 def id_list(ids: int | list[int] | None) -> list[int]:
-    """A generation config's token ids, which may be one or none."""
+    """Return a generation config's token ids, which may be one or none, as a list."""
     return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
 
 
 def completion_ids(tokenizer: Any, completion: Any, chat: bool) -> list[int]:
-    """The ids of the completion's text and the end token, which stands there exactly once.
-
-    `chat`: the end token is the one that ends a turn of the chat template (Qwen2.5's base models have another
-    `eos_token`, and a model that never saw its turn end goes on talking: FACTS of Allen and Ståblein's evaluation).
-    """
+    """Return the ids of the completion's text and one end token. `chat`: the end token is that of a turn of the
+    chat template (Qwen2.5's base models have another `eos_token`, and a model that never saw the end of a turn
+    does not stop)."""
     end = end_token_id(tokenizer, chat)
     return _ended(tokenizer(text_of(completion), add_special_tokens=False)["input_ids"], end)
 
@@ -252,8 +247,8 @@ def _ended(ids: Sequence[int], end: int) -> list[int]:
 
 
 def many_ids(tokenizer: Any, prompts: Sequence[Any], completions: Sequence[str]) -> list[tuple[list[int], list[int]]]:
-    """`prompt_ids` and `completion_ids` of each pair, in two calls of the tokenizer where all prompts are texts: a
-    call costs far more than the few tokens of a move."""
+    """Return `prompt_ids` and `completion_ids` of each pair, in two calls of the tokenizer if all prompts are texts,
+    because a call is expensive."""
     if not prompts or not all(isinstance(prompt, str) for prompt in prompts):
         pairs = zip(prompts, completions, strict=True)
         return [(prompt_ids(tokenizer, p), completion_ids(tokenizer, c, not isinstance(p, str))) for p, c in pairs]
@@ -265,7 +260,7 @@ def many_ids(tokenizer: Any, prompts: Sequence[Any], completions: Sequence[str])
 
 
 def text_of(completion: Any) -> str:
-    """The text of a completion: a string, or one assistant message in a list."""
+    """Return the text of a completion: a string, or one assistant message in a list."""
     if isinstance(completion, str):
         return completion
     if isinstance(completion, list) and len(completion) == 1 and isinstance(completion[0], Mapping):
@@ -278,8 +273,7 @@ def text_of(completion: Any) -> str:
 
 
 def end_token_id(tokenizer: Any, chat: bool = True) -> int:
-    """The id that ends a plain text; in a chat the one that ends a turn, where training and evaluation sample, if the
-    template has one."""
+    """Return the id that ends a text; in a chat the one that ends a turn, if the template has one."""
     turn = end_of_turn(tokenizer) if chat else None
     if turn is not None:
         return turn
@@ -289,15 +283,15 @@ def end_token_id(tokenizer: Any, chat: bool = True) -> int:
 
 
 def demonstration_ids(tokenizer: Any, prompt: Any, completion: Any) -> dict[str, list[int]]:
-    """`input_ids` and `labels` of a demonstration; the prompt's labels are -100, so that only the completion and its
-    end token are in the loss."""
+    """Return `input_ids` and `labels` of a demonstration; the prompt's labels are -100, so that only the completion
+    and its end token are in the loss."""
     first = prompt_ids(tokenizer, prompt)
     second = completion_ids(tokenizer, completion, chat=not isinstance(prompt, str))
     return {"input_ids": first + second, "labels": [IGNORED] * len(first) + second}
 
 
 def pair_ids(tokenizer: Any, prompt: Any, chosen: Any, rejected: Any) -> dict[str, list[int]]:
-    """`prompt_ids`, `chosen_ids` and `rejected_ids`, as TRL's collator for preferences takes them."""
+    """Return `prompt_ids`, `chosen_ids` and `rejected_ids` for TRL's preference collator."""
     chat = not isinstance(prompt, str)
     return {
         "prompt_ids": prompt_ids(tokenizer, prompt),

@@ -1,5 +1,5 @@
-"""In which setting a model is scored (its own run's, the embedded model's, a paper's by name, or that of the public
-checkpoints), and on which problems: a file's, a hub data set's, the frozen set's, or generated ones."""
+"""Settings of an evaluation (those of the model's run, the embedded model, a paper, or the public checkpoints) and its
+problems (of a file, a hub data set, the frozen set, or the generator)."""
 
 from __future__ import annotations
 
@@ -27,26 +27,28 @@ from ..packages import MODELS
 from ..tiny import embedded_name
 from .answers import identity
 
-_FIXED = {name: value for name, value in DEFAULTS.items() if name != "chat_template_kwargs"}  # of the prompt
+_FIXED = {
+    name: value for name, value in DEFAULTS.items() if name != "chat_template_kwargs"
+}  # except those of the prompt
 PRESETS: dict[str, dict[str, Any]] = {
     "joint_rloo": {**_FIXED, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
     "cdg": {**_FIXED, "temperature": 0.95, "top_k": 10, "max_new_tokens": 8192},
 }
-"""All of the sampling: no stop strings, whatever the run has. joint_rloo: Allen and Ståblein, section 4, for all
-directly compared models. cdg: Wang et al. 2025, appendix C.1, majority voting (its pass@1 is greedy, and
-`eval --eval_preset cdg` answers greedily too)."""
+"""All sampling settings, without stop strings. joint_rloo: Allen and Ståblein, section 4, for all compared
+models. cdg: Wang et al. 2025, appendix C.1, majority voting (its pass@1 is greedy, and `eval --eval_preset cdg`
+also answers greedily)."""
 
 RULES: dict[str, dict[str, Any]] = {"joint_rloo": {"leading_minus": True}}
-"""Countdown's Rules of the paper's comparison, where they are not the default: those of its recipes."""
+"""Countdown's Rules of the paper's comparison if they are not the default."""
 
 SAMPLES = {"cdg": 32}
-"""Answers per problem where the paper has another number than 16: majority@8 and @32."""
+"""Answers per problem if the paper's number is not 16: majority@8 and @32."""
 
 ATTEMPTS, MOST = 8, 2
-"""Of SGS's target set (appendix D, step 2): problems solved more than 2 of 8 times are left out."""
+"""SGS's target set (appendix D, step 2): problems solved more than 2 of 8 times are left out."""
 
 TRAINING = "training"
-"""The setting in which a role samples in training."""
+"""Preset: the sampling settings of a role in training."""
 
 HELDOUT = "heldout-v1"
 DEFAULT_COUNT = 500
@@ -54,7 +56,7 @@ DEFAULT_COUNT = 500
 _RANGES = ("number_low", "number_high", "target_low", "target_high")  # of ProblemSpec
 _COUNTDOWN = ("operands", "prover_prompt", "conjecturer_prompt", "answer_rule")
 _OF_ROLE = ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")
-_FIELD = {"max_new_tokens": "max_completion_length", "stop_strings": "stop"}  # where it has another name in a run
+_FIELD = {"max_new_tokens": "max_completion_length", "stop_strings": "stop"}  # names that differ in a run
 _PUBLIC = {**PRESETS["joint_rloo"], "stop_strings": None}
 _TINY = {"max_new_tokens": 16}
 _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "max_new_tokens": 24}}
@@ -62,7 +64,7 @@ _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "m
 
 @dataclass(frozen=True)
 class Setting:
-    """source: in words, whose setting it is. sampling: values for all names of asking.DEFAULTS."""
+    """source: description of the settings' origin. sampling: values for all names of asking.DEFAULTS."""
 
     source: str
     domain: Any
@@ -70,7 +72,7 @@ class Setting:
 
 
 def setting_of(options: argparse.Namespace) -> Setting:
-    """The model's own setting, with what the command line says on top."""
+    """Return the model's setting, overridden by the command line."""
     run, embedded = find_run(options.model), embedded_name(options.model)
     beside = MODELS.get(embedded or "")
     climbing = embedded is not None and embedded.startswith("tiny-ladder")
@@ -105,22 +107,22 @@ def setting_of(options: argparse.Namespace) -> Setting:
 
 
 def roles_of(model: str) -> list[str]:
-    """The roles that the model played, as its folder says; [] where nothing says it."""
+    """Return the roles that the model played according to its folder, [] if unknown."""
     run = find_run(model)
     with suppress(DataError):  # neither file is needed
         if (Path(model) / ROLES_FILE).is_file():
             return [str(role) for role in json_file(Path(model) / ROLES_FILE, roles=list)["roles"]]
         if run is not None and run.parent == Path(model).resolve():
-            trained_role = json_file(run, config=dict)["config"].get("role")  # sft and ipo train one
+            trained_role = json_file(run, config=dict)["config"].get("role")  # sft and ipo train one role
             return [] if trained_role is None else [str(trained_role)]
-        if run is not None:  # an adapter in a checkpoint has no file of ours, and is named after its role
+        if run is not None:  # an adapter in a checkpoint has no file of ours, but the name of its role
             return [Path(model).resolve().name]
     return []
 
 
 def role_of(model: str, requested: str | None) -> str:
-    """The role to score: what is asked for, else prover. ConfigError where the model's folder says that it played the
-    other role alone and none is asked for: its answers would be scored as a prover's, which it never learned to be."""
+    """Return the role to score: the requested one, else prover. Raises ConfigError if the folder is of another role
+    alone and none is requested: the model was never trained to answer as a prover."""
     if requested is None and roles_of(model) == ["conjecturer"]:
         raise ConfigError(
             f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover to score its "
@@ -130,7 +132,7 @@ def role_of(model: str, requested: str | None) -> str:
 
 
 def find_run(model: str) -> Path | None:
-    """run.json in the model's folder or one of the two above it (the run's own folder, an export, a checkpoint's)."""
+    """Return run.json in the model's folder or one of the two above it (a run's folder, an export, a checkpoint)."""
     folder = Path(model)
     if not folder.is_dir():
         return None
@@ -140,7 +142,7 @@ def find_run(model: str) -> Path | None:
 
 
 def _of_run(path: Path, options: argparse.Namespace) -> Setting:
-    """The options name another domain than the run's, or arguments of it, at will."""
+    """Return domain and settings of the run, overridden by the options."""
     role = options.role
     with json_shape(path, "the setting of a run", "move the model elsewhere to score it without", config=dict) as run:
         config = run["config"]
@@ -202,21 +204,21 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """name: where it is from. strata: a label per problem, None without the column."""
+    """name: origin. strata: a label per problem, None without the column."""
 
     name: str
     problems: list[Any]
     strata: list[str | None] | None = None
 
     def to_dict(self, domain: Domain[Any]) -> dict[str, Any]:
-        """What identifies the set in a result: its source, its size, and a SHA-256 over problems and strata."""
+        """Return the set's identity in a result: its origin, its size, and a SHA-256 over problems and strata."""
         rows = [identity(domain, problem) for problem in self.problems]
         digest = hashlib.sha256(json.dumps([rows, self.strata]).encode()).hexdigest()
         return {"problems": self.name, "n_problems": len(rows), "problems_sha256": digest}
 
 
 def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
-    """The problems of the options: by default the domain's held-out side, which no training problem is on.
+    """Return the problems of the options, by default the domain's held-out side, which training excludes. Raises
     DataError if there is none."""
     if options.problems is None and (options.rungs or options.problems_per_rung or in_moves(domain)):
         return _of_rungs(domain, options)
@@ -237,7 +239,8 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
 
 
 def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
-    """As many held-out problems of each rung; of a domain in moves that has none by rung what it holds out."""
+    """Return the same number of held-out problems of each rung; for a domain in moves without them by rung,
+    its held-out problems."""
     if domain.held_out_of_rung is None and not (options.rungs or options.problems_per_rung):
         return ProblemSet("the domain's held-out problems", held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.n_problems and options.problems_per_rung:
@@ -251,7 +254,7 @@ def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
 
 
 def _some_rungs(problem_set: ProblemSet, domain: Any, options: argparse.Namespace) -> ProblemSet:
-    """Those of a file that are of the rungs asked for, the first ones of each. ConfigError for a domain without."""
+    """Return the first problems of a file of each requested rung. Raises ConfigError for a domain without rungs."""
     if domain.rung is None:
         raise ConfigError(
             f"`--rungs` and `--problems_per_rung` choose problems by rung, and the domain '{name_of(domain)}' has no "
@@ -282,5 +285,5 @@ def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
 
 
 def preset(name: str, trained: dict[str, Any]) -> dict[str, Any]:
-    """`own`, a setting, with what the preset fixes; of the training setting that is nothing."""
+    """Return the setting `trained`, overridden by the preset; the training preset changes nothing."""
     return {**trained, **PRESETS.get(name, {})}

@@ -1,5 +1,5 @@
-"""The sum of a prover's answers: pass@k, majority@k and rates with 95% intervals, overall, by stratum and by rung, and
-the score of the whole ladder; two of them as evaluation.json."""
+"""Summary of a prover's answers: pass@k, majority@k and rates with 95% intervals, overall, by stratum and by rung, and
+the score of the ladder; two summaries as evaluation.json."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..statistics.pass_at_k import majority_at_k, pass_at_k_array
 from .answers import Answer, AnswerSet
 
 LADDER = tuple(range(4, 11))
-"""The rungs whose mean is the score of the ladder: Countdown's from 4 to 10 numbers, by which issues compare arms."""
+"""Rungs whose mean is the score of the ladder: Countdown's 4 to 10 numbers."""
 
 MAJORITY = (8, 32)  # Wang et al. reports these; n itself is added
 
@@ -37,8 +37,8 @@ MAJORITY = (8, 32)  # Wang et al. reports these; n itself is added
 def by_rung(
     correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int], resamples: int = 10_000, seed: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """Plain JSON values by rung, ascending: {"problems", "n", "correct", "pass_at"}. correct: right answers to each
-    problem, of `n`; those of a rung in the problems' order. pass_at: with the intervals of `share_interval`."""
+    """Return JSON values by rung, ascending: {"problems", "n", "correct", "pass_at"}. correct: right answers to each
+    problem of the rung, of `n`. pass_at: with the intervals of `share_interval`."""
     tables = {}
     for rung in sorted(set(rungs)):
         counts = [count for count, one in zip(correct, rungs, strict=True) if one == rung]
@@ -48,7 +48,7 @@ def by_rung(
 
 
 def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int]) -> dict[str, float]:
-    """{"pass@1/rung_4": value}, and "pass@1/ladder" where there are two rungs of LADDER: what a training log holds."""
+    """Return {"pass@1/rung_4": value} for a training log, and "pass@1/ladder" if there are two rungs of LADDER."""
     rates: dict[str, float] = {}
     for k in ks:
         values_P = pass_at_k_array(correct, n, k)
@@ -67,9 +67,9 @@ def ladder(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> dict[str, Any] | None:
-    """The mean over those of `rungs` that `by_rung` has figures of, each rung with equal weight: {"rungs", "pass_at"};
-    None without two of them. The interval resamples the problems within each rung (a stratified bootstrap), so that
-    a rung without a right answer adds nothing to its width."""
+    """Return the mean over those of `rungs` in `by_rung`, each rung with equal weight: {"rungs", "pass_at"}; None
+    without two of them. The interval resamples the problems within each rung (a stratified bootstrap), so that a rung
+    without a right answer does not widen it."""
     known = [rung for rung in rungs if str(rung) in figures]
     if len(known) < 2:
         return None
@@ -81,8 +81,8 @@ def ladder(
 
 
 def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
-    """after - before by rung, and of the "ladder", for each k, paired over problems: [difference, low, high] of the
-    95% percentile interval. Before and after: plain JSON values with `by_rung`; {} where they have none."""
+    """Return after - before by rung, and of the "ladder", for each k, paired over problems: [difference, low, high] of
+    the 95% percentile interval. Before and after: JSON values with `by_rung`; {} without."""
     a, b = before.get("by_rung", {}), after.get("by_rung", {})
     differences: dict[str, dict[str, list[float]]] = {}
     for rung in a:
@@ -100,7 +100,7 @@ def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
-    """after - before of the prover's pass@k, paired over problems, with 95% percentile intervals."""
+    """Return after - before of the prover's pass@k, paired over problems, with 95% percentile intervals."""
     a, b = before["prover"], after["prover"]
     result = {}
     for k in a["pass_at"]:
@@ -110,7 +110,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
 
 
 def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """evaluation.json: the figures before and after, and of a prover their differences; what it holds."""
+    """Write and return evaluation.json: the figures before and after, and a prover's differences."""
     result: dict[str, Any] = {"before": before, "after": after}
     if "prover" in before and "prover" in after:
         result["difference"] = differences(before, after)
@@ -121,7 +121,7 @@ def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]
 
 
 def rungs_text(rungs: Sequence[int]) -> str:
-    """ "4 to 10" of neighbours, else "4, 6, 7"."""
+    """Format adjacent rungs as "4 to 10", others as "4, 6, 7"."""
     whole = len(rungs) > 2 and list(rungs) == list(range(rungs[0], rungs[-1] + 1))
     return f"{rungs[0]} to {rungs[-1]}" if whole else ", ".join(map(str, rungs))
 
@@ -129,7 +129,8 @@ def rungs_text(rungs: Sequence[int]) -> str:
 def stratified(
     groups: Sequence[np.ndarray], resamples: int = 10_000, seed: int = 0, bounds: Bounds = SHARE
 ) -> Estimate:
-    """The mean of the groups' means with a percentile interval; where all resamples are alike as `alike_ends`."""
+    """Return the mean of the groups' means with a percentile interval; if all resamples are equal,
+    that of `alike_ends`."""
     drawn = [resampled_means(group, resamples, seed + i) for i, group in enumerate(groups)]
     value = float(np.mean([group.mean() for group in groups]))
     size = sum(map(len, groups))
@@ -138,20 +139,22 @@ def stratified(
 
 
 def powers_of_two(n: int) -> list[int]:
-    """1, 2, 4, ... up to n."""
+    """Return 1, 2, 4, ... up to n."""
     return [1 << i for i in range(n.bit_length())]
 
 
 def summarise(
     answers: AnswerSet, resamples: int = 10_000, seed: int = 0, ladder_rungs: Sequence[int] = LADDER
 ) -> dict[str, Any]:
-    """Plain JSON values. Intervals are percentile bootstraps over problems, so that a problem's answers stay together,
-    but for Wilson's where all problems are alike (`share_interval`).
+    """Return JSON values. Intervals are percentile bootstraps over problems, or Wilson's if all problems
+    are equal (`share_interval`).
 
-    format: share of answers that hold a complete, legal expression, whatever its value; Countdown's alone.
-    majority_at: not in moves, where an episode is no vote.
-    by_operands, by_stratum, by_rung: the same figures for each group of problems, where there are at least two groups;
-    those of a rung also have `correct`. ladder: with rungs, the mean over those of `ladder_rungs`.
+    Keys:
+        format: share of answers with a complete, legal expression, whatever its value; Countdown only.
+        majority_at: absent in moves, where an episode has no vote.
+        by_operands, by_stratum, by_rung: the same figures by group of problems, if there are at least two; those of a
+          rung also have `correct`.
+        ladder: with rungs, the mean over those of `ladder_rungs`.
     """
     by_problem, voted = answers.by_problem(), answers.setting.get("answers") != "moves"
     result = {
@@ -187,7 +190,7 @@ def summarise(
 def figures(
     by_problem: Sequence[Sequence[Answer]], n: int, resamples: int, seed: int, voted: bool = True
 ) -> dict[str, Any]:
-    """The figures of some problems with n answers each; `voted`: with majorities."""
+    """Return the figures of problems with n answers each; `voted`: with majorities."""
     correct = [sum(row.correct for row in rows) for rows in by_problem]
     votes = [[row.answer for row in rows] for rows in by_problem]
     verdicts = [[row.correct for row in rows] for rows in by_problem]

@@ -1,5 +1,4 @@
-"""Plain text for the terminal: tables of evaluations, single players of a pool among them, and a line that says how
-far a long evaluation is."""
+"""Text for the terminal: tables of evaluations and of single players of a pool, and a progress line."""
 
 from __future__ import annotations
 
@@ -13,28 +12,30 @@ from ..options import is_number
 from ..statistics.bootstrap import Estimate, Interval, independent_difference, paired_bootstrap
 from .summary import rungs_text
 
-_REDRAW = 0.2  # seconds between two drawings on a terminal
+_REDRAW = 0.2  # seconds between two updates on a terminal
 _REPEAT = 30.0  # seconds between two lines where stderr is a file or a pipe
 RESAMPLES = 2_000
-"""Of the interval of one player, which is a detail beside that of all together."""
+"""Bootstrap resamples for the interval of one player."""
 
 
 Cell = Estimate | Interval | str | None
-"""Of a table: text is shown as it is, None is a missing figure."""
+"""Cell of a table: text is printed as it is, None is a missing figure."""
 
 
 def control_table(result: dict[str, Any]) -> str:
-    """The prover trained without and with a conjecturer, with 95% intervals; `result` as in control.json."""
+    """Format the prover trained without and with a conjecturer, with 95% intervals; `result` as in control.json."""
     return _table(("without", "with"), _prover_rows(result, "control", "run"))
 
 
 def before_after_table(result: Mapping[str, Any]) -> str:
-    """Prover, conjecturer and guide before and after training, with 95% intervals; `result` as in evaluation.json."""
+    """Format prover, conjecturer and guide before and after training, with 95% intervals; `result`
+    as in evaluation.json."""
     return _table(("before", "after"), before_after_rows(result))
 
 
 def before_after_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
-    """Label -> before, after, difference, of all figures of evaluation.json; {} without an evaluation after."""
+    """Return label -> (before, after, difference) of all figures of evaluation.json; {} without
+    an evaluation after."""
     rows: dict[str, tuple[Cell, Cell, Cell]] = {}
     sides: list[dict[str, Any]] = [dict(result.get(when) or {}) for when in ("before", "after")]
     if "difference" in result:
@@ -72,8 +73,8 @@ def _prover_rows(
 
 
 def _rung_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
-    """Of a prover's evaluations by rung: the ladder and each rung, for the least and the greatest k; rungs without a
-    right answer before and after are one row."""
+    """Return the rows of a prover's evaluations by rung: the ladder and each rung, for the lowest and the highest k;
+    rungs without a right answer before and after share one row."""
     changes, silent = result.get("difference_by_rung", {}), list[int]()
     before, after = (result[when]["prover"] for when in ("before", "after"))
     rows: dict[str, tuple[Cell, Cell, Cell]] = {}
@@ -91,19 +92,19 @@ def _rung_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
 
 
 def rates(*figures: Mapping[str, Any]) -> list[str]:
-    """Names of the estimates in conjecturers' figures, in their order."""
+    """Return the names of the estimates in conjecturers' figures, in order."""
     return list(dict.fromkeys(n for side in figures for n, v in side.items() if isinstance(v, dict) and "low" in v))
 
 
 def aligned(rows: list[tuple[str, ...]]) -> str:
-    """Columns padded to their widest cell; a rule under the header."""
+    """Pad columns to their widest cell, with a rule under the header."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([lines[0], "-" * (sum(widths) + 2 * len(widths) - 2), *lines[1:]])
 
 
 def estimate(value: Any) -> Estimate:
-    """A value and the ends of its interval, from a list or an object of the three; ValueError for anything else."""
+    """Read a value and its interval from a list or an object. Raises ValueError for anything else."""
     names = ("value", "low", "high")
     three: list[Any] = [value.get(name) for name in names] if isinstance(value, dict) else list(value)
     if len(three) != 3 or not all(is_number(one) for one in three):
@@ -112,19 +113,19 @@ def estimate(value: Any) -> Estimate:
 
 
 def interval(value: Any) -> Interval:
-    """A difference, as `estimate` reads a value."""
+    """Read a difference as `estimate` reads a value."""
     interval_read = estimate(value)
     return Interval(interval_read.value, interval_read.low, interval_read.high)
 
 
 def single_players(side: Mapping[str, Any], kind: str) -> list[str]:
-    """`prover/0`, `prover/1` of a pool, in their order; [] where the kind has one player, who has the kind's name."""
+    """Return `prover/0`, `prover/1` of a pool, in order; [] if the role has one player."""
     return sorted((name for name in side if name.startswith(f"{kind}/")), key=lambda name: (len(name), name))
 
 
 def changes_of_players(result: Mapping[str, Any]) -> dict[str, dict[str, Interval]]:
-    """Prover -> pass@k -> after minus before with a 95% interval, paired over problems, for the least and the greatest
-    k; {} where one prover was measured. `result`: as in evaluation.json."""
+    """Return prover -> pass@k -> after minus before with a 95% interval, paired over problems, for the lowest and the
+    highest k; {} for one prover. `result`: as in evaluation.json."""
     before, after = result.get("before") or {}, result.get("after") or {}
     changes: dict[str, dict[str, Interval]] = {}
     for player in single_players(after, "prover"):
@@ -140,7 +141,7 @@ def changes_of_players(result: Mapping[str, Any]) -> dict[str, dict[str, Interva
 
 
 def duration(seconds: float) -> str:
-    """ "40 s", "3 min", "2 h 5 min"."""
+    """Format seconds as "40 s", "3 min", "2 h 5 min"."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -149,11 +150,8 @@ def duration(seconds: float) -> str:
 
 
 class ProgressLine(AbstractContextManager["ProgressLine"]):
-    """Call it with (done, total) as often as you like, as a context manager.
-
-    On a terminal one line is drawn over and ends with a newline; elsewhere a whole line is written every 30 seconds,
-    and none for what is over before that. `enabled`: False on all processes but one, and under --disable_tqdm.
-    """
+    """Progress line, called as (done, total); a context manager. On a terminal one line is redrawn; elsewhere a line
+    is written every 30 seconds. `enabled`: False on all processes but one, and under --disable_tqdm."""
 
     def __init__(self, label: str, unit: str = "answers", enabled: bool = True, stream: TextIO | None = None) -> None:
         self.label, self.unit, self.enabled = label, unit, enabled
@@ -188,7 +186,7 @@ class ProgressLine(AbstractContextManager["ProgressLine"]):
 
 
 def cells(figures: dict[str, float] | None) -> tuple[str, str]:
-    """An estimate and its interval, as a table shows them."""
+    """Format an estimate and its interval for a table."""
     if figures is None:
         return "-", ""
     return f"{figures['value']:.4f}", f"[{figures['low']:.4f}, {figures['high']:.4f}]"

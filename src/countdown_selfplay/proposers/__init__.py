@@ -1,4 +1,4 @@
-"""Proposers by name: where a round's candidates come from, and what they teach it."""
+"""Proposers by name. A proposer supplies a round's candidates and learns from their outcome."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ PROPOSERS: Registry[Any] = Registry(
 
 
 def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Proposer:
-    """The proposer called `name`; ConfigError names an argument that it does not take."""
+    """Build the proposer called `name`. Raises ConfigError for an unknown argument."""
     return PROPOSERS.make(name, arguments)
 
 
 def proposer_class(name: str) -> Any:
-    """The class of a name; UnknownNameError suggests the nearest."""
+    """Return the class of a name. UnknownNameError suggests the nearest name."""
     return PROPOSERS.load(name)
 
 
 def check_proposer(what: str, proposer: Any, players: Mapping[str, Sequence[str]], domain: Any = None) -> None:
-    """ConfigError unless it is a proposer, every kind that it needs has a player, and its own `check` passes with the
-    `domain`, if that is given. `players`: kind -> its players."""
+    """Raise ConfigError unless `proposer` is one, every role that it needs has a player, and its `check` passes with
+    `domain`, if given. `players`: role -> its players."""
     check_part(what, proposer, BaseProposer, ("propose",))
     for kind in proposer.needs:
         if not players.get(kind):

@@ -1,5 +1,5 @@
-"""Rewards of the arms of a bandit, and which arm to pull: UCB1 and Thompson sampling, with or without forgetting. The
-arms may be regimes of symbolic changes (symbolic/bandits.py) or rungs of a domain (rung_bandits.py)."""
+"""Bandit arms: UCB1 and Thompson sampling, with or without forgetting. Arms are regimes of symbolic changes
+(symbolic/bandits.py) or rungs of a domain (rung_bandits.py)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Window = Annotated[int, Ge(0)]
 
 
 class Arms:
-    """Pulls and rewards of each arm. Rewards lie in [0, 1].
+    """Pulls and rewards, in [0, 1], of each arm.
 
-    discount < 1: a reward counts discount^age, the age in rewards. window > 0: the last `window` pulls alone count
-    (discounted and sliding-window UCB: Garivier and Moulines, 2011). Neither: all pulls count alike.
-    """
+    discount: below 1, a reward has weight discount^age, the age in rewards. window: above 0, only the last
+    `window` pulls count (discounted and sliding-window UCB: Garivier and Moulines, 2011). Neither: all pulls
+    have equal weight."""
 
     def __init__(self, names: Sequence[str], discount: float = 1.0, window: int = 0) -> None:
         check_forgetting(discount, window)
@@ -31,7 +31,7 @@ class Arms:
         self.past: deque[tuple[str, float]] = deque()
 
     def record(self, arm: str, reward: float) -> None:
-        """One pull of an arm, and its reward in [0, 1]."""
+        """Record a pull of an arm and its reward in [0, 1]."""
         for sums in self.sums.values():
             sums[0], sums[1] = sums[0] * self.discount, sums[1] * self.discount
         self.sums[arm][0] += 1.0
@@ -40,18 +40,18 @@ class Arms:
             self.past.append((arm, float(reward)))
             if len(self.past) > self.window:
                 self.past.popleft()
-            for name in self.sums:  # added up anew: what was taken off again would leave rounding errors
+            for name in self.sums:  # summed again: subtraction would leave rounding errors
                 values = [value for at, value in self.past if at == name]
                 self.sums[name] = [float(len(values)), math.fsum(values)]
 
     def means(self) -> dict[str, float]:
-        """Mean reward of the arms that were pulled, as far as pulls still count."""
+        """Return the mean reward of each pulled arm, with forgetting."""
         return {arm: total / count for arm, (count, total) in self.sums.items() if count > 0}
 
     def ucb(self, waiting: Mapping[str, int], exploration: float) -> str:
-        """The arm of the highest mean reward plus exploration x sqrt(2 ln t / n), t pulls of which n are the arm's; an
-        arm without a pull first (UCB1: Auer, Cesa-Bianchi and Fischer, 2002). waiting: pulls whose reward is not known
-        yet, which count in t and n. Of equal bounds the first."""
+        """Return the arm of the highest mean reward plus exploration x sqrt(2 ln t / n), with t pulls of which n are
+        the arm's; an arm without a pull first (UCB1: Auer, Cesa-Bianchi and Fischer, 2002). waiting: pulls with
+        unknown reward, which count in t and n. Ties: the first."""
         count = {arm: self.sums[arm][0] + waiting[arm] for arm in self.sums}
         total = sum(count.values())
 
@@ -65,8 +65,8 @@ class Arms:
         return max(self.sums, key=bound)
 
     def thompson(self, generator: np.random.Generator) -> str:
-        """The arm whose mean, drawn from Beta(1 + rewards, 1 + pulls - rewards), is highest: rewards in [0, 1] count
-        as shares of a success."""
+        """Return the arm with the highest mean drawn from Beta(1 + rewards, 1 + pulls - rewards); rewards in [0, 1]
+        count as fractions of a success."""
         drawn = {
             arm: generator.beta(1 + total, 1 + max(count - total, 0.0)) for arm, (count, total) in self.sums.items()
         }
@@ -82,6 +82,6 @@ class Arms:
 
 
 def check_forgetting(discount: float, window: int) -> None:
-    """ConfigError for two ways of forgetting at once."""
+    """Raise ConfigError for two ways of forgetting at once."""
     if window and discount < 1:
         raise ConfigError(f"`window` ({window}) and `discount` ({discount}) both forget; leave one of them unset.")

@@ -1,4 +1,4 @@
-"""Language models propose: every player of a kind writes problems, and earns what the round found out about them."""
+"""Proposals by language models: every player of a role writes problems, and is rewarded by their outcome."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ REPAIRED = Metric(
 
 
 class Policies(BaseProposer):
-    """Allen and Ståblein, section 3.2. Each group of samples is asked for one thing; what the domain asks for takes
-    turns.
+    """Allen and Ståblein, section 3.2. Each group of samples answers one request; the domain's requests alternate.
 
-    repair: a proposal that can be read and is in range, but is not known to be solvable, is played with another
-    target, one that a random derivation from its own numbers ends in (`domain.repaired`), and is credited for what
-    that earns. Its size and numbers are the player's, solvability is not: whether being trained teaches more than
-    solvability is what this arm is for.
-    """
+    repair: play a readable proposal in range whose solvability is unknown with another target, the result of a random
+    derivation from its numbers (`domain.repaired`), and credit the proposal with that problem's reward. The player
+    chooses size and numbers, but not solvability: a control for whether training teaches more than solvability."""
 
     needs: Sequence[str] = ("conjecturer",)
     metrics: Sequence[Metric] = (REPAIRED,)
@@ -37,10 +34,10 @@ class Policies(BaseProposer):
         self.repair = repair
         self.repaired_rate: float | None = None
         self.rollouts: dict[str, Rollout] = {}
-        self.own: dict[str, list[int]] = {}  # which of a player's proposals are this process's
+        self.own: dict[str, list[int]] = {}  # (player, slice of its proposals that are this process's)
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """ConfigError for a domain that cannot repair."""
+        """Raise ConfigError for a domain without `repaired`."""
         if self.repair and domain.repaired is None:
             raise ConfigError(
                 f"`repair` (true) of policies gives a proposal another target, and the domain {type(domain).__name__} "
@@ -48,7 +45,7 @@ class Policies(BaseProposer):
             )
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """What each of the player's groups is asked for: keyword arguments of the domain's `propose_row`."""
+        """Return the request to each of the player's groups: keyword arguments of the domain's `propose_row`."""
         turn = round.domain.asks
         return [turn[(round.index * groups + group) % len(turn)] for group in range(groups)]
 
@@ -75,7 +72,7 @@ class Policies(BaseProposer):
         return proposals
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        """Players in the order in which they proposed; each is credited with its own proposals' rewards."""
+        """Credit each player with the rewards of its proposals, in the order of proposing."""
         turns = []
         for player, rollout in self.rollouts.items():
             written = [n for n, proposal in enumerate(outcome.proposals) if proposal.by == player]
@@ -89,8 +86,8 @@ class Policies(BaseProposer):
 
 
 def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
-    """Where proposals name levels alone (`domain.drawn`), the problems of them that are played; "not_made" where there
-    is none. The others as they are."""
+    """Replace proposals of levels (`domain.drawn`) by drawn problems; "not_made" if there is none.
+    Others are unchanged."""
     good = [i for i, proposal in enumerate(proposals) if proposal.reason == "ok"]
     if round.domain.drawn is None or not good:
         return list(proposals)
@@ -108,8 +105,8 @@ def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal
 
 
 def _repaired(round: Round, proposal: Proposal, place: int) -> Proposal:
-    """The proposal, solvable by construction if it was read and in range; "unsolvable" where no derivation is found.
-    Its facts are those of what was written. place: among the player's proposals of the round."""
+    """Return the proposal, made solvable if it was readable and in range; "unsolvable" without a derivation. Its facts
+    are those of the written problem. place: index among the player's proposals of the round."""
     unknown = proposal.reason in ("ok", "unsolvable") and not proposal.facts.get("solvable", False)
     if proposal.problem is None or not unknown:
         return proposal

@@ -1,5 +1,5 @@
-"""Proposers over the rungs of a domain: nobody writes problems, the domain makes them, and what is chosen
-is how many of each rung. Controls of a trained conjecturer, and its rivals."""
+"""Proposers over the rungs of a domain, without a conjecturer: the domain makes the problems, and the proposer chooses
+how many of each rung. Controls and competitors of a trained conjecturer."""
 
 from __future__ import annotations
 
@@ -36,25 +36,22 @@ RUNGS = (
 
 
 class Heard(NamedTuple):
-    """What a played proposal was found to be."""
+    """Result of a played proposal."""
 
     slot: int
-    """Its place among those that were chosen for the round."""
+    """Index among the round's chosen slots."""
     rung: int
     rate: float
-    """The share of all provers' answers that are right, whatever `solve_rate_over` says."""
+    """Share of all provers' answers that are right, whatever `solve_rate_over` is."""
 
 
 class Rungs(BaseProposer):
-    """Base. A round's slots, all of them, get problems of rungs that a subclass chooses, made by
-    `domain.random_of_rung`; request={"rung": r}. What the provers solved of each rung is told to `hear`.
+    """Base class. All slots of a round get problems by `domain.random_of_rung`, of rungs that a subclass chooses;
+    request={"rung": r}. `hear` receives the solve rates.
 
-    rungs: those that are played; None: all of the domain. share: of the slots that it fills; the data set's problems
-    take the others. Give the game an `anchor_fraction` of 0, for slots are dealt to what was asked for in turn: where
-    some find none, the choice would be flattened.
-
-    Draws are seeded by the round: the same on every process, and again in a resume.
-    """
+    rungs: those that are played; None: all of the domain. share: share of the slots to fill; anchors take the others.
+    Set the game's `anchor_fraction` to 0: slots are given to requests in turn, so that a lack of slots would flatten
+    the choice. Draws are seeded by the round: equal on every process and in a resume."""
 
     needs = ("prover",)
     metrics: Sequence[Metric] = RUNGS
@@ -63,27 +60,27 @@ class Rungs(BaseProposer):
     def __init__(self, rungs: RungList | None = None, share: Share = 1.0) -> None:
         self.rungs, self.share = None if rungs is None else sorted(set(rungs)), share
         self.played: dict[str, float] = {}
-        self.slot_of: list[int] = []  # of each proposal of the round
+        self.slot_of: list[int] = []  # slot of each proposal of the round
 
     def choose(self, round: Round, rungs: Sequence[int], count: int) -> Sequence[int]:
-        """The rung of each of `count` slots: drawn by `weights`."""
+        """Draw the rung of each of `count` slots by `weights`."""
         weights = np.asarray(self.weights(round, rungs), dtype=float)
         generator = np.random.default_rng(round.seed("rungs"))
         return list(generator.choice(rungs, count, p=weights / weights.sum()).tolist())
 
     def weights(self, round: Round, rungs: Sequence[int]) -> Sequence[float]:
-        """How likely each rung is, up to a factor."""
+        """Return the unnormalised probability of each rung."""
         raise NotImplementedError
 
     def hear(self, heard: Sequence[Heard], answers: int) -> None:
-        """The proposals that were played, each with so many answers."""
+        """Update the state with the played proposals and the number of answers to each."""
 
     def values(self) -> Mapping[int, float]:
-        """What is thought of each rung; a rung without a value is absent."""
+        """Return the current estimate of each rung; absent without a value."""
         return {}
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """ConfigError for a conjecturer, which would never be asked, and for a domain without these rungs."""
+        """Raise ConfigError for a conjecturer, which would be unused, and for a domain without these rungs."""
         if players.get("conjecturer"):
             raise ConfigError(
                 f"`proposer` ({type(self).__name__}) takes its problems from the domain, and the conjecturer would "
@@ -92,7 +89,7 @@ class Rungs(BaseProposer):
         self.known(domain)
 
     def known(self, domain: Any) -> list[int]:
-        """The rungs that are played, of those that the domain has."""
+        """Return the played rungs that the domain has."""
         if domain.random_of_rung is None:
             raise ConfigError(
                 f"`proposer` ({type(self).__name__}) plays rungs, and the domain {type(domain).__name__} has none; "
@@ -108,7 +105,7 @@ class Rungs(BaseProposer):
         return there if self.rungs is None else list(self.rungs)
 
     def count(self, round: Round) -> int:
-        """How many problems it makes for a round."""
+        """Return the number of problems per round."""
         return int(self.share * round.slots("prover") + 0.5)
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
@@ -139,21 +136,20 @@ class Rungs(BaseProposer):
 
 
 class UniformRungs(Rungs):
-    """Differs from Rungs in that every rung is as likely as any other. rungs: [8, 9, 10]: the hard ones alone."""
+    """Rungs with equal probabilities. rungs: [8, 9, 10]: only the hard ones."""
 
     def weights(self, round: Round, rungs: Sequence[int]) -> Sequence[float]:
         return [1.0] * len(rungs)
 
 
 DECAY_PROBLEMS = 4
-"""Problems of a rung over which its running mean keeps `decay` of the past."""
+"""Problems of a rung after which its running mean keeps `decay` of the past."""
 
 
 class BanditRungs(Rungs):
-    """Differs from Rungs in that a rung is as likely as (running mean of p(1 - p))^power, and a share `eps` of the
-    slots is uniform. p(1 - p) of G answers is taken times G / (G - 1), which makes it unbiased. The mean moves from
-    `start` and keeps decay^(n / 4) of the past in a round with n problems of the rung; while all means are 0 every
-    rung is as likely."""
+    """Rungs with probability proportional to (running mean of p(1 - p))^power, and a uniform share `eps` of the slots.
+    p(1 - p) of G answers is multiplied by G / (G - 1), which makes it unbiased. The mean begins at `start` and keeps
+    decay^(n / 4) of the past in a round with n problems of the rung; while all means are 0, rungs are uniform."""
 
     def __init__(
         self,
@@ -199,9 +195,8 @@ class BanditRungs(Rungs):
 
 
 class UniformTexts(Rungs):
-    """Differs from Rungs in that the domain draws whole problems, size included, uniformly over what is in range
-    (`random_text`), and that nobody asks whether they have a solution: what a conjecturer faces before it has learned
-    anything."""
+    """Problems that the domain draws uniformly from its ranges, size included (`random_text`), solvable or not: the
+    distribution of an untrained conjecturer."""
 
     metrics = RUNGS[:1]
 

@@ -1,5 +1,5 @@
-"""Self-guided self-play (SGS): a fixed set of target problems, and problems proposed as a help with each that is
-unsolved."""
+"""Self-guided self-play (SGS): a fixed set of target problems, and problems proposed as a step towards
+each unsolved one."""
 
 from __future__ import annotations
 
@@ -22,41 +22,36 @@ from .targets_metrics import BINS, LAST_SOLVED, METRICS, STORIES, forms
 logger = logging.getLogger(__name__)
 
 TRAINABLE = 0.5
-"""A synthetic problem is worth training on if it was solved, and at no more than this rate (REINFORCE^1/2)."""
+"""Largest solve rate at which a solved synthetic problem is trained on (REINFORCE^1/2)."""
 
 COPY = "copies_target"
-"""Why a proposal that is a target is not played."""
+"""Reason for refusing a proposal that is a target."""
 
 
 class Targets(Policies):
-    """Differs from Policies in that each group of samples is asked for a help with one unsolved target, and that the
-    proposer chooses what is played beside them: the targets, solved ones included.
+    """Policies whose requests are for steps towards unsolved targets, and which chooses the targets that are played.
+    Targets are the problems of the data set, each once; unsolvable ones are set aside with a warning. A proposal that
+    is itself a target is refused (`copies_target`): attempts at it would count as attempts at the target. The
+    conjecturer's `num_generations` is the number of synthetic problems per unsolved target (1 in the paper). Without a
+    conjecturer this is plain RL on the targets, the paper's baseline. State: targets and those set aside, the round in
+    which each was first solved (it stays solved), which of its synthetic problems were trainable until then (of those
+    solved last), which were attempted, and the order of batches.
 
-    The targets are the problems of the data set, each once; those without a solution are set aside with a warning.
-    batch: targets of a round, every target once before one comes again; None: all of them (the paper's setting). fill:
-    the next targets take the slots that proposals leave empty, refused ones and those of solved targets, so that a
-    round has problems_per_round problems; no synthetic problems are asked for them.
-    conditioned: whether the conjecturer sees the target; without it (the paper's ablation) it is asked for any problem
-    still as often. The conjecturer's `num_generations` are the synthetic problems per unsolved target (1 in the
-    paper). Without a conjecturer this is plain RL on the targets, the paper's baseline. A proposal that is itself a
-    target of the set, the one that it was asked for or another, is refused (`copies_target`): attempts at it would
-    count as attempts at the target.
-
-    Its state: which targets there are and which were set aside, the round in which each was solved, which of its
-    synthetic problems were trainable until then (kept of those solved last), which were attempted, and the order of
-    batches. A target is solved for good.
-    """
+    batch: targets per round, every target once before one is repeated; None: all of them (the paper's setting). fill:
+    the next targets take slots that proposals leave empty, so that a round has problems_per_round problems; no
+    synthetic problems are requested for them. conditioned: whether the conjecturer sees the target; without it (the
+    paper's ablation) it gets the same number of requests for any problem."""
 
     needs: Sequence[str] = ()
     metrics = METRICS
     chooses_targets = True
     shows: Sequence[str] = ("target",)
-    """Arguments of the domain's `propose_row` by which the conjecturer is shown something."""
+    """Arguments of the domain's `propose_row` with the content that the conjecturer sees."""
 
     def __init__(self, batch: Count | None = None, conditioned: bool = True, fill: bool = False) -> None:
         super().__init__()
         self.batch, self.conditioned, self.fill = batch, conditioned, fill
-        self.problems: dict[str, Any] = {}  # of the run at hand, by key, and the form of them; the rest is state
+        self.problems: dict[str, Any] = {}  # of the current run, by key, and their form; the rest is state
         self.form: dict[str, float] = {}
         self.known: list[str] = []
         self.solved: dict[str, int] = {}
@@ -66,14 +61,14 @@ class Targets(Policies):
         self.waiting: list[str] = []
         self.aside: list[str] = []
         self.attempted: set[str] = set()
-        self.mastered: list[str] = []  # those that every answer solved when they were attempted first
+        self.mastered: list[str] = []  # targets that every answer solved at the first attempt
         self.chosen: list[str] = []
-        self.added: list[str] = []  # those of the round that took empty slots
+        self.added: list[str] = []  # targets of the round in empty slots
         self.copied: float | None = None  # share of the round's proposals
         self.values: dict[str, float] = {}
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """ConfigError for a conjecturer that the domain cannot show what it is to look at."""
+        """Raise ConfigError for a domain whose `propose_row` cannot show the target."""
         if players.get("conjecturer") and not _takes(domain.propose_row, self.shows):
             shown = " and ".join(f"`{name}`" for name in self.shows)
             raise ConfigError(
@@ -102,12 +97,12 @@ class Targets(Policies):
         return [self.problems[key] for key in self.added]
 
     def per_target(self, round: Round) -> int:
-        """Synthetic problems for each unsolved target of a round; 0: nobody makes any."""
+        """Synthetic problems for each unsolved target of a round; 0 without a conjecturer."""
         players = round.players("conjecturer")
         return round.group(players[0]) if players else 0
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """One for each unsolved target of the round; several players take turns."""
+        """Return one request for each unsolved target of the round; several players alternate."""
         players = round.players("conjecturer")
         unsolved = [key for key in self.chosen if key not in self.solved]
         targets = unsolved[players.index(player) :: len(players)]
@@ -120,9 +115,9 @@ class Targets(Policies):
         return [replace(p, reason=COPY) if copy else p for p, copy in zip(proposals, copied, strict=True)]
 
     def _begin(self, round: Round) -> None:
-        """Read the set; of a resumed run it may have changed, if the user allowed that."""
+        """Read the set, which may have changed in a resumed run if the user allowed that."""
         problems = {round.domain.key(problem): problem for problem in round.dataset()}
-        check = round.domain.check  # a domain without proposals need not have it
+        check = round.domain.check  # domains without proposals may lack it
         checked = [] if check is None else check(list(problems.values()), [None] * len(problems))
         bad = [key for key, one in zip(problems, checked, strict=False) if one.reason == "unsolvable"]
         self.problems = {key: problem for key, problem in problems.items() if key not in set(bad)}
@@ -145,7 +140,8 @@ class Targets(Policies):
         self.history = {key: self.history.get(key, "") for key in self.known if key not in self.solved}
 
     def _next(self, round: Round, count: int, beside: Sequence[str] = ()) -> list[str]:
-        """The next `count` of an order that every target is in once; none of `beside`, which keep their places."""
+        """Return the next `count` targets of an order with each once; those of `beside` are left out and
+        keep their places."""
         taken = [key for key in self.waiting if key not in beside][:count]
         self.waiting = [key for key in self.waiting if key not in taken]
         if len(taken) < count:
@@ -205,7 +201,7 @@ class Targets(Policies):
         return turns
 
     def _report_mastered(self, round: Round, rates: Mapping[str, float]) -> None:
-        """Say which targets no answer failed at their first attempt. rates: solve rates of the round's targets."""
+        """Log the targets that every answer solved at the first attempt. rates: solve rates of the round's targets."""
         first = {key: rate for key, rate in rates.items() if key not in self.attempted}
         mastered = [key for key, rate in first.items() if rate == 1]
         self.attempted |= first.keys()
@@ -219,7 +215,8 @@ class Targets(Policies):
             logger.warning(message, len(mastered), len(first), round.index + 1, _few(mastered))
 
     def _measured(self, new: int, hits: list[bool], trainable: int | None, proposed: int) -> dict[str, float]:
-        """What is logged. hits: of the targets that were attempted, whether one answer was right. asked: proposals."""
+        """Return the metrics. hits: for each attempted target, whether one answer was right. proposed:
+        number of proposals."""
         values: dict[str, float] = {
             "targets/solve_rate": len(self.solved) / len(self.known),
             "targets/unsolved": len(self.known) - len(self.solved),
@@ -238,8 +235,8 @@ class Targets(Policies):
         return values
 
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
-        """Of each unsolved target of the round: was one of its synthetic problems trainable? {} where no problem is
-        made for the sake of a target."""
+        """Return whether each unsolved target of the round had a trainable synthetic problem; {} if none are
+        requested for targets."""
         if not self.conditioned or not self.per_target(round):
             return {}
         helped = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
@@ -253,8 +250,8 @@ class Targets(Policies):
         return self.values
 
     def run_files(self) -> dict[str, Any]:
-        """Of the run folder: what became of the synthetic problems of the targets solved last (figure 5, left), and
-        which problems of the data set are no targets, as they have no solution."""
+        """Return the histories of the targets solved last (figure 5, left), and the data set's unsolvable problems,
+        for the run folder."""
         return {STORIES: {"solved": self.stories, "aside": self.aside}}
 
     def state_dict(self) -> dict[str, Any]:
@@ -281,26 +278,22 @@ class Targets(Policies):
 
     @staticmethod
     def changed(state: Mapping[str, Any], keys: Sequence[str]) -> str:
-        """How a data set with the problems `keys` differs from the one of a saved `state`, in words."""
+        """Describe how a data set with the problems `keys` differs from that of a saved `state`."""
         there = [*state["known"], *state["aside"]]
         return _difference(there, list(dict.fromkeys(keys))) or "the same ones, in another order or number"
 
 
 class STP(Targets):
-    """The baseline of SGS 2026, appendix F.2 (Dong and Ma 2025, arXiv 2502.00212). Differs from Targets in what the
-    conjecturer sees: a target that is solved, with a right answer to it, where self-guided self-play shows one that
-    is not.
+    """Baseline of SGS 2026, appendix F.2 (Dong and Ma 2025, arXiv 2502.00212): Targets whose conjecturer sees a solved
+    target with a right answer, and not an unsolved one. A round requests as many problems as it has unsolved targets,
+    so that both methods spend the same generations; the solved ones alternate in a random order per round. Before the
+    first is solved nothing is proposed. A target's answer is the first right one of the round that solved it. State:
+    that of Targets, and the answers.
 
-    A round asks for as many problems as it has unsolved targets, so that both methods spend as many generations; the
-    solved ones take turns in an order that is drawn each round. Until one is solved nothing is proposed. A target's
-    answer is the first right one of the round that solved it. SGS says no more of STP than that it conditions on
-    solved problems, rewards by the solve rate alone, and has expert iteration as its solver's objective. From its own
-    paper come the answer in the prompt, and that a conjecture is worth imitating that is solved at a rate of at most
-    1/4: `conjecturer_reward: binary_band` with {low: 0.01, high: 0.25} and `conjecturer_objective: rest`. Its filter
-    for short proofs of long statements and its weights towards the topics of unproved ones are not here.
-
-    Its state: that of Targets, and the answers.
-    """
+    SGS specifies only conditioning on solved problems, reward by the solve rate, and expert iteration as the solver's
+    objective. From Dong and Ma: the answer in the prompt, and imitation of conjectures with a solve rate of at most
+    1/4: `conjecturer_reward: binary_band` with {low: 0.01, high: 0.25} and `conjecturer_objective: rest`. Their filter
+    for short proofs of long statements and their weights for topics of unproved ones are not implemented."""
 
     shows = ("variant_of", "solution")
 
@@ -309,7 +302,7 @@ class STP(Targets):
         self.answers: dict[str, str] = {}
 
     def asks(self, round: Round, player: str, groups: int, anchors: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """One for each unsolved target of the round, as long as one is solved; several players take turns."""
+        """Return one request for each unsolved target of the round, once one is solved; several players alternate."""
         players = round.players("conjecturer")
         wanted = len([key for key in self.chosen if key not in self.solved])
         shown = [key for key in self.known if key in self.answers]
@@ -327,7 +320,7 @@ class STP(Targets):
         return turns
 
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
-        return {}  # no problem is asked for as a help with an unsolved target
+        return {}  # no problem is requested as a step towards an unsolved target
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "answers": self.answers}
@@ -338,7 +331,7 @@ class STP(Targets):
 
 
 def _takes(propose_row: Any, shown: Sequence[str]) -> bool:
-    """Whether a domain's `propose_row` has these arguments and no other needed one."""
+    """Return whether a domain's `propose_row` takes these arguments and requires no other."""
     try:
         return propose_row is not None and bool(signature(propose_row).bind(**dict.fromkeys(shown)))
     except TypeError:
@@ -350,7 +343,7 @@ def _target(proposal: Proposal) -> Any:
 
 
 def _difference(there: Sequence[str], here: Sequence[str]) -> str:
-    """Which targets came and which went; "" if they are the same."""
+    """Describe which targets were added and removed; "" if they are the same."""
     new = [key for key in here if key not in set(there)]
     gone = [key for key in there if key not in set(here)]
     return f"{len(new)} new ({_few(new)}), {len(gone)} gone ({_few(gone)})" if new or gone else ""

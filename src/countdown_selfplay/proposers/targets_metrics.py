@@ -1,4 +1,4 @@
-"""What the proposer `targets` logs, and the form of problems that SGS watches (figure 2)."""
+"""Metrics of the proposer `targets`, and the complexity of problems that SGS reports (figure 2)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ BINS = 10
 """Equal parts of a target's history before it was solved (figure 5)."""
 
 LAST_SOLVED = 300
-"""Targets whose histories are averaged, those solved last (figure 5)."""
+"""Number of targets, those solved last, whose histories are averaged (figure 5)."""
 
 STORIES = "targets.json"
-"""File of a run folder: [target, round that solved it, a 1 for each time before that its problem was trainable and a 0
-for each other time] of the last LAST_SOLVED; and the problems that were set aside."""
+"""File of a run folder: [target, round that solved it, one 1 (trainable synthetic problem) or 0 per earlier attempt]
+of the last LAST_SOLVED; and the problems that were set aside."""
 
 _COUNTS = Panel("Targets", (0,), "Targets")
 _SYNTHETIC = Panel("Synthetic problems to train on", (0,), "Targets")
@@ -123,13 +123,13 @@ METRICS = (
 )
 
 DEEP = 3
-"""Depth of a solution tree from which on a problem is complex, as in the rubric (countdown/guide.py)."""
+"""Smallest depth of a solution tree of a complex problem, as in the rubric (countdown/guide.py)."""
 
 
 def forms(domain: Any, problems: Sequence[Any], prefix: str) -> dict[str, float]:
-    """Mean size and share of complex problems as `<prefix>_size` and `<prefix>_complex`; {} without a problem, and
-    for a domain without such features. In moves the mean rung alone. A problem without a solution is complex."""
-    if problems and in_moves(domain):  # what is complex is a matter of whole solutions, and of a solver for them
+    """Return mean size and share of complex problems as `<prefix>_size` and `<prefix>_complex`; {} without a problem,
+    and for a domain without such features. In moves only the mean rung. An unsolvable problem is complex."""
+    if problems and in_moves(domain):  # complexity is defined by whole solutions, and needs a solver
         return {f"{prefix}_size": float(np.mean([domain.rung(problem) for problem in problems]))}
     names = [] if domain.mutations is None else list(domain.mutations.feature_names)
     if not problems or not {"operands", "depth_min", "needs_fraction"} <= set(names):

@@ -13,21 +13,18 @@ from ..countdown import Problem
 from ..countdown.domain import CountdownDomain
 
 _LOW, _HIGH = 1, 12
-"""Of the numbers, in the paper."""
+"""Range of the numbers in the paper."""
 
 _PATIENCE = 10_000
-"""Draws without a new problem after which the supplement is as long as it is."""
+"""Draws without a new problem after which the supplement ends."""
 
 
 def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
-    """Up to `count` distinct problems as `asked`, none with a key in `exclude` nor of the held-out side; a function of
-    the arguments alone.
-
-    Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from left to right; drawn
-    again until the result is a positive integer and the problem in range. Every one is solvable. A domain of another
-    kind makes its own random ones, of the rung if one is asked for, as Countdown does for a prompt that asks for no
-    size; in moves they are planted ones of that size.
-    """
+    """Return up to `count` distinct problems for a request, none with a key in `exclude` or held out, a function of
+    the arguments alone. Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from
+    left to right, drawn again until the result is a positive integer and the problem in range, so that all are
+    solvable. Other domains draw random problems, of the requested rung if any; Countdown does so for a request without
+    a size, and in moves it plants them."""
     if "rung" in request:
         return list(domain.random_of_rung(count, request["rung"], seed, exclude))
     if in_moves(domain) and domain.random_of_rung is not None and request.get("operands") in domain.rungs:
@@ -49,7 +46,8 @@ def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, e
 
 
 def _draw(draws: Random, operands: int) -> Problem | None:
-    """None if the result is not a positive integer; no division is by 0, for the numbers are positive."""
+    """Draw a problem; None if the result is not a positive integer. Numbers are positive, so that no division
+    is by 0."""
     numbers = [draws.randint(_LOW, _HIGH) for _ in range(operands)]
     value = Fraction(numbers[0])
     for number in numbers[1:]:

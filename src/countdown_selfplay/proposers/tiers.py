@@ -1,5 +1,5 @@
-"""A pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play): each asks for what its tier stands
-at."""
+"""Pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play): each gets requests at the current rung
+of its tier."""
 
 from __future__ import annotations
 
@@ -70,38 +70,37 @@ TIERS = (
         subject="share of texts that copy a worked example",
     ),
 )
-"""What a pool logs beside the game's metrics of each player."""
+"""Metrics of a pool in addition to the game's for each player."""
 
 
 LONGEST_WINDOW = 8
-"""With hysteresis: a window grows to at most this many times its first length."""
+"""With hysteresis: largest window as a multiple of the initial one."""
 
 
 @dataclass
 class TierTracker:
-    """A tier whose mean pass rate is above `high` goes one rung up its ladder, below `low` one rung down, and stays on
-    the ladder. JSON-able; equal on every process.
+    """A tier moves one rung up its ladder if its mean pass rate is above `high`, one down if it is below `low`. JSON
+    state; equal on every process.
 
-    window: rounds whose rates are averaged; it is emptied at each move, so that a tier rests as many rounds on a rung.
-    1 is the paper's rule. hysteresis: a tier that turns round doubles its own window, up to LONGEST_WINDOW times, and
-    one that moves twice in the same direction has the first length again. Under the paper's rule a tier whose rate is
-    above `high` on one rung and below `low` on the next moves in every round (its tier 0, between 2 and 3).
-    """
+    window: rounds over which rates are averaged, emptied at each move; 1 is the paper's rule. hysteresis: a tier that
+    reverses doubles its window, up to LONGEST_WINDOW times, and one that moves twice in one direction resets it. Under
+    the paper's rule a tier whose rate is above `high` on one rung and below `low` on the next moves in every round
+    (its tier 0, between 2 and 3)."""
 
     rungs: list[int]
-    """By tier, where it stands on its ladder; 0 is the easiest rung."""
+    """Rung of each tier on its ladder; 0 is the easiest."""
     top: int
-    """The hardest rung."""
+    """Hardest rung."""
     low: float = 0.2
     high: float = 0.7
     window: int = 1
     hysteresis: bool = False
     rates: list[list[float]] = field(default_factory=list)
-    """By tier, its rates since its last move, the newest `window` of them."""
+    """Rates of each tier since its last move, the newest `window`."""
     windows: list[int] = field(default_factory=list)
-    """By tier, the length of its window now."""
+    """Current window of each tier."""
     last_moves: list[int] = field(default_factory=list)
-    """By tier, 1, -1, or 0 before its first move."""
+    """Last move of each tier: 1, -1, or 0 before the first."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1:
@@ -115,8 +114,8 @@ class TierTracker:
         self.last_moves = self.last_moves or [0] * count
 
     def observe(self, rates: Sequence[float | None]) -> list[int]:
-        """Take in the mean pass rate of each tier, None for one without problems in the round; which way each
-        moved: 1, -1 or 0."""
+        """Add the mean pass rate of each tier, None for one without problems in the round; return each tier's move: 1,
+        -1 or 0."""
         return [0 if rate is None else self._observe(tier, rate) for tier, rate in enumerate(rates)]
 
     def _observe(self, tier: int, rate: float) -> int:
@@ -144,24 +143,20 @@ class TierTracker:
 
 
 class Tiers(Policies):
-    """Differs from Policies in that conjecturer k asks for problems of tier k, which a tracker makes harder or easier
-    by the provers' pass rates, and in that a rule makes problems where a tier has too few (Multimodal LLM Self-Play,
-    sections 3.2 to 3.8).
+    """Policies in which conjecturer k gets requests of tier k, which a tracker makes harder or easier by the
+    provers' pass rates; a rule supplies problems to tiers with too few (Multimodal LLM Self-Play, sections 3.2 to
+    3.8). A tier's pass rate is the mean over its played problems of any origin. The domain decides on properties
+    that a rung leaves open.
 
-    start: where each tier begins, on the `axis`: operand counts in the paper, (3, 4); or the path of a
-    tier_config.json whose run is gone on from. There are as many tiers as conjecturers; without any conjecturer the
-    rule alone makes problems. low, high, window, hysteresis: of the TierTracker.
-    axis: what makes a tier harder: "operands" from `floor` to `ceiling`; or "number_high", "target_high", "operators"
-    or "rung" (of a domain such as `verifiers`), with `levels`, the rungs from easy to hard ([9, 20, 50], or ["", "*",
-    "*/"] for operations that every solution must need). levels may also be mappings that set several of these, and
-    `start` then counts rungs from 0.
-    What a rung leaves open is asked for as the domain asks.
-    or_more: the last tier asks for its operand count "or more", and takes more (section 3.3).
-    min_valid: problems that may be played below which a tier is filled up to that number by the rule; they are
-    attempted and trained on by provers, and earn no conjecturer anything. 0: never.
-
-    A tier's pass rate is the mean over the problems of its tier that were played, whoever made them.
-    """
+    start: initial rung of each tier on the `axis`: operand counts in the paper, (3, 4); or the path of a
+    tier_config.json of a run to continue. The number of tiers is that of the conjecturers; without a conjecturer
+    the rule makes all problems. low, high, window, hysteresis: of the TierTracker. axis: property that makes a tier
+    harder: "operands" from `floor` to `ceiling`; or "number_high", "target_high", "operators" or "rung" (of a
+    domain such as `verifiers`), with `levels`. levels: rungs from easy to hard ([9, 20, 50], or ["", "*", "*/"] for
+    operations that every solution must need), or mappings of several settings, for which `start` counts rungs from
+    0. or_more: the last tier requests its operand count "or more", and accepts more (section 3.3). min_valid:
+    number of playable problems to which the rule fills a tier; provers are trained on them, and no conjecturer is
+    credited. 0: never."""
 
     needs: Sequence[str] = ()
     metrics = TIERS
@@ -205,12 +200,12 @@ class Tiers(Policies):
 
     @property
     def count(self) -> int:
-        """How many tiers there are."""
+        """Return the number of tiers."""
         return len(self.tracker.rungs)
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """ConfigError unless there is a conjecturer for each tier (or none at all), and the domain's ranges hold what
-        the rungs ask for."""
+        """Raise ConfigError unless there is a conjecturer for each tier (or none at all), and the rungs are within
+        the domain's ranges."""
         conjecturers = len(players.get("conjecturer", ()))
         if conjecturers not in (0, self.count):
             raise ConfigError(
@@ -234,7 +229,7 @@ class Tiers(Policies):
                     f"rung {rung['rung']}, and the domain's rungs are {', '.join(map(str, domain.rungs)) or 'none'}"
                 )
                 raise ConfigError(f"The tiers ask for {message}; list some in `levels`, or take another proposer.")
-            if "rung" in rung and not conjecturers:  # the rule makes these, and nobody is asked
+            if "rung" in rung and not conjecturers:  # the rule makes these without a sample
                 continue
             if domain.propose_row is None or not domain.asks:
                 raise ConfigError(
@@ -250,7 +245,7 @@ class Tiers(Policies):
                 ) from None
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
-        """What a tier asks for: its rung over what the domain asks for."""
+        """Return the request of a tier: its rung over the domain's request."""
         request = {**base, **self.ladder[self.tracker.rungs[tier]]}
         more = self.or_more and tier == self.count - 1 and "operands" in self.ladder[0]
         return {**request, "or_more": True} if more else request
@@ -300,7 +295,7 @@ class Tiers(Policies):
         return dict(self.found)
 
     def files(self) -> dict[str, Any]:
-        """What lies beside a checkpoint and beside exported players, to be read by people and by `start`."""
+        """Return the files of a checkpoint and of exported players, for people and for `start`."""
         tiers = [self.names[rung] for rung in self.tracker.rungs]
         return {TIER_CONFIG: {"axis": self.axis, "tiers": tiers, "asks": self._asked(self.tracker.rungs)}}
 
@@ -308,7 +303,7 @@ class Tiers(Policies):
         return {**self.tracker.state_dict(), "axis": self.axis, "asks": self._asked(self.tracker.rungs)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """CheckpointError where the rungs of these tiers are not those that the state's stand on."""
+        """Restore the state. Raises CheckpointError if its rungs differ from those of these tiers."""
         there, here = (state["axis"], state["asks"]), (self.axis, self._asked(state["rungs"]))
         if there != here or len(state["rungs"]) != self.count:
             raise CheckpointError(
@@ -323,14 +318,14 @@ class Tiers(Policies):
 
 
 def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
-    """Shares of the conjecturers' texts; {} if there is no conjecturer."""
+    """Return shares of the conjecturers' texts; {} without a conjecturer."""
     count, valid = len(proposals), sum(p.problem is not None for p in proposals)
     copied = sum(p.reason == "copied_example" for p in proposals)
     return {"valid_conjecture_rate": valid / count, "copied_example_rate": copied / count} if count else {}
 
 
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -> list[Any]:
-    """The rungs from easy to hard, as they are named in `start`."""
+    """Return the rungs from easy to hard, in the form of `start`."""
     if levels is not None:
         return list(levels)
     if axis != "operands":
@@ -341,7 +336,7 @@ def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -
 
 
 def _read(path: str, axis: str) -> list[Any]:
-    """`start` from the tier_config.json of another run."""
+    """Read `start` from the tier_config.json of another run."""
     written = json_file(Path(path), f"`start` of the tiers wants a list, or a {TIER_CONFIG}", tiers=list, axis=str)
     tiers, theirs = written["tiers"], written["axis"]
     if theirs != axis:

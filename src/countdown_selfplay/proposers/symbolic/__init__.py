@@ -1,5 +1,5 @@
-"""Symbolic proposers: problems made by changing others, selected by difficulty and novelty (Task Difficulty and
-Diversity)."""
+"""Symbolic proposers: problems made by edits of others, selected by difficulty and novelty (Task
+Difficulty and Diversity)."""
 
 from .refresh import Choice, Mutation, Scored, Symbolic, pairs
 

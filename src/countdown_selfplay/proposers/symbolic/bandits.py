@@ -1,4 +1,4 @@
-"""Candidates from easy, medium and hard regimes, which a bandit chooses among (Task Difficulty and Diversity, sections
+"""Candidates from easy, medium and hard regimes, chosen by a bandit (Task Difficulty and Diversity, sections
 3.4 and 4)."""
 
 from __future__ import annotations
@@ -20,19 +20,17 @@ REGIMES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "medium": (("small", "large", "replace"), ("multiply",)),
     "hard": (("replace", "resample"), ("divide", "multi_step")),
 }
-"""Arm -> number actions and expression actions that it draws from, uniformly. The paper names the regimes alone."""
+"""Arm -> its number actions and expression actions, drawn uniformly. The paper gives only the names of the regimes."""
 
 
 @dataclass
 class Bandit(Symbolic):
-    """A refresh is `pulls` pulls, each of an equal part of the candidates. A pull's reward is the mean R_gen of its
-    valid candidates, moved to [0, 1] by its least and greatest value; without any it is 0. With reward="progress" it
-    is, once a round, the mean change of the solve rates of the arm's problems from one time they are played to the
-    next, moved from [-1, 1], and .5 for an arm of the last refresh of which none was played twice: the paper does not
-    say what rewards an arm.
+    """A refresh is `pulls` pulls, each with an equal part of the candidates. A pull's reward is the mean R_gen of its
+    valid candidates, rescaled to [0, 1]; without any it is 0. With reward="progress" it is, once per round, the mean
+    change of the solve rates of the arm's problems between two plays, rescaled from [-1, 1], and .5 for an arm of the
+    last refresh without a problem that was played twice. The paper does not define the reward.
 
-    discount, window: how an arm's rewards are forgotten (Arms).
-    """
+    discount, window: forgetting of rewards (Arms)."""
 
     pulls: Count = 8
     discount: Discount = 1.0
@@ -54,11 +52,11 @@ class Bandit(Symbolic):
 
     @property
     def sums(self) -> dict[str, list[float]]:
-        """Arm -> pulls, and their rewards."""
+        """Return arm -> (pulls, sum of rewards)."""
         return self.heard.sums
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
-        """The arm to pull. waiting: pulls of this refresh whose rewards are not known yet."""
+        """Return the arm to pull. waiting: pulls of this refresh with unknown rewards."""
         raise NotImplementedError
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
@@ -93,7 +91,7 @@ class Bandit(Symbolic):
                 self.record(arm, (1 + sum(progress) / len(progress)) / 2)
 
     def record(self, arm: str, reward: float) -> None:
-        """One pull of an arm, and its reward in [0, 1]."""
+        """Record a pull of an arm and its reward in [0, 1]."""
         self.heard.record(arm, reward)
 
     def state_dict(self) -> dict[str, Any]:
@@ -107,8 +105,8 @@ class Bandit(Symbolic):
 
 @dataclass
 class UCB(Bandit):
-    """The arm of the highest upper confidence bound (Arms.ucb). With `discount` or `window`, its pulls are those that
-    still count. A pull whose reward is not known yet counts as one."""
+    """Bandit that pulls the arm of the highest upper confidence bound (Arms.ucb). With `discount` or `window`, pulls
+    are weighted too. A pull with unknown reward counts as one."""
 
     exploration: Amount = 1.0
 
@@ -118,7 +116,7 @@ class UCB(Bandit):
 
 @dataclass
 class Thompson(Bandit):
-    """The arm of the highest draw from the posteriors of the means (Arms.thompson)."""
+    """Bandit that pulls the arm with the highest draw from the posteriors of the means (Arms.thompson)."""
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
         return self.heard.thompson(generator)

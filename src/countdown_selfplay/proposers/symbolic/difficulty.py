@@ -1,9 +1,8 @@
-"""How likely the current solver is to solve a problem: one contract, by rollouts or by gradient-boosted trees on its
-features (Task Difficulty and Diversity, sections 3.3 and 3.4).
+"""Estimates of the current solver's solve rate, by rollouts or by gradient-boosted trees on a problem's features (Task
+Difficulty and Diversity, sections 3.3 and 3.4).
 
-The paper uses XGBoost. LightGBM is used here: of three libraries the best Brier score (.0565 against .0567), the
-shortest fit and the smallest install (benchmarks/difficulty_libraries.py).
-"""
+The paper uses XGBoost. LightGBM had the best Brier score of three libraries (.0565 against .0567), the shortest fit
+and the smallest installation (benchmarks/difficulty_libraries.py)."""
 
 from __future__ import annotations
 
@@ -31,17 +30,17 @@ Labels = Annotated[int, Ge(2 * FOLDS)]
 
 
 class Difficulty(Protocol):
-    """Called by all processes with the same problems; returns the same on all. Stateful."""
+    """Interface of estimators. All processes call it with the same problems and get the same results. Stateful."""
 
     wants_labels: bool
-    """Whether `learn` makes it better: labels cost the solver's samples."""
+    """Whether `learn` improves it: labels cost the solver's samples."""
 
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
-        """(N,) probabilities in [0, 1] that one answer of the current solver is right."""
+        """Return the probabilities that one answer of the current solver is right, (N,) in [0, 1]."""
         ...
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
-        """Take in L measured solve rates, of so many answers each; numbers about it that are logged."""
+        """Learn L measured solve rates, each with its number of answers; return metrics."""
         ...
 
     def state_dict(self) -> dict[str, Any]: ...
@@ -59,8 +58,8 @@ DIFFICULTIES: Registry[Any] = Registry(
 
 
 class Rollout(Stateless):
-    """p = the share of `samples` answers that the verifier accepts: only the full reward counts (K = 8 in the paper).
-    Of several provers their mean. Its cost is the solver's samples: candidates x samples in each refresh."""
+    """p = the share of `samples` answers that the verifier accepts (K = 8 in the paper), the mean over several
+    provers. Cost: candidates x samples of the solver in each refresh."""
 
     wants_labels = False
 
@@ -75,8 +74,8 @@ class Rollout(Stateless):
 
 
 def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.ndarray:
-    """(N,) the share of right answers among `samples` of each prover to each problem, on all processes. The provers
-    are asked for no more at once than a round has answers."""
+    """Return the share of right answers among `samples` of each prover to each problem, (N,), on all processes. At
+    most a round's number of answers is sampled at once."""
     problems_here = round.share(problems)
     longest = -(-len(problems) // round.world)
     provers = round.players("prover")
@@ -84,7 +83,7 @@ def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.nd
     for prover in provers:
         size = max(1, round.slots("prover") * round.group(prover) // round.world // samples)
         rates: list[float] = []
-        for start in range(0, longest, size):  # equally many turns on all processes
+        for start in range(0, longest, size):  # same number of turns on all processes
             part = problems_here[start : start + size]
             rollout = round.sample(prover, [round.domain.prove_row(p) for p in part], samples, part)
             bits = np.array([verdict.correct for verdict in rollout.verdicts or []], dtype=float)
@@ -95,17 +94,13 @@ def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.nd
 
 @dataclass
 class Predictor:
-    """f(features) -> p, fitted with a cross-entropy loss to measured solve rates, and calibrated: two numbers, by
-    which the logits are stretched and moved (Platt), are fitted to predictions of problems that the trees had not
-    seen.
+    """f(features) -> p, fitted with a cross-entropy loss to measured solve rates, and calibrated: a scale and a shift
+    of the logits (Platt) are fitted to out-of-fold predictions. State: the labels and the trees. One thread and no
+    random numbers, so that equal labels give equal trees.
 
-    labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: it starts with none.
-    Before it has `least` labels it says PRIOR of every problem, and warns once. capacity: the labels kept, the last
-    ones. members, confidence: see Uncertainty.
-
-    Its state: the labels and the trees. One thread, and no random numbers of its own, so that equal labels give equal
-    trees.
-    """
+    labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: no initial labels.
+    least: number of labels below which every prediction is PRIOR, with one warning. capacity: largest number of
+    labels; the newest stay. members, confidence: see Uncertainty."""
 
     labels: str | None = None
     trees: Count = 100
@@ -149,7 +144,7 @@ class Predictor:
         return self.predict(features_NF)
 
     def predict(self, features_NF: np.ndarray) -> np.ndarray:
-        """(N,) calibrated probabilities, less `confidence` standard deviations over the members."""
+        """Return calibrated probabilities, less `confidence` standard deviations over the members, (N,)."""
         if not len(features_NF):
             return np.zeros(0)
         logit_MN = np.stack([_raw(model, features_NF) for model in self.models]) * self.stretch + self.shift
@@ -157,8 +152,8 @@ class Predictor:
         return np.clip(p_MN.mean(axis=0) - self.confidence * p_MN.std(axis=0), 0.0, 1.0)
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
-        """Add labels and fit anew. What is logged: Brier score, AUC and calibration error of predictions of the added
-        labels, by trees and calibration that had not seen them (a fifth of all problems is left out at a time)."""
+        """Add labels and fit again; return Brier score, AUC and calibration error of predictions of the added labels,
+        by trees and calibration without them (a fifth of all problems is left out at a time)."""
         self._check(features_LF)
         many_L = np.broadcast_to(np.asarray(attempts, dtype=float), rate_L.shape)
         kept_LF = self.features_LF if len(self.rate_L) else features_LF[:0]
@@ -175,7 +170,7 @@ class Predictor:
             )
 
     def _fit(self, added: int) -> dict[str, float]:
-        # A problem that was labelled twice lies in one fold: else its other label would be among the trees' own.
+        # Repeated problems are in one fold: else one of their labels would be among the trees' data.
         problem_L = np.unique(self.features_LF, axis=0, return_inverse=True)[1].reshape(-1)
         fold_L = np.random.default_rng(0).permutation(problem_L.max() + 1)[problem_L] % FOLDS
         unseen_L, p_L = np.zeros(len(self.rate_L)), np.zeros(len(self.rate_L))
@@ -197,12 +192,12 @@ class Predictor:
         return metrics if area is None else {**metrics, "auc": area}
 
     def _rows(self, member: int) -> np.ndarray:
-        """All labels, or for one of several members as many drawn with replacement."""
+        """Return all labels, or for one of several members a bootstrap sample."""
         total = len(self.rate_L)
         return np.arange(total) if self.members == 1 else np.random.default_rng(member).integers(total, size=total)
 
     def _trained(self, rows: np.ndarray) -> str:
-        """Trees as LightGBM writes them: what is predicted from is always what was written."""
+        """Return trees in LightGBM's text form, from which all predictions are computed."""
         fixed = {"objective": "cross_entropy", "num_threads": 1, "deterministic": True, "force_row_wise": True}
         weight_L = self.attempts_L[rows] / self.attempts_L[rows].mean()
         data = library().Dataset(self.features_LF[rows], self.rate_L[rows], weight=weight_L, free_raw_data=True)
@@ -232,15 +227,15 @@ class Predictor:
 
 @dataclass
 class Uncertainty(Predictor):
-    """Differs from Predictor in that it is several, each fitted to labels drawn with replacement, and says the upper
-    confidence bound of the difficulty 1 - p: p less `confidence` standard deviations over the members."""
+    """Predictor ensemble, each member fitted to labels drawn with replacement; it returns the upper confidence bound
+    of the difficulty 1 - p: p less `confidence` standard deviations over the members."""
 
     members: Count = 5
     confidence: Amount = 1.0
 
 
 def library() -> Any:
-    """LightGBM; MissingExtraError names the extra that brings it."""
+    """Return LightGBM. Raises MissingExtraError, which names the extra."""
     try:
         import lightgbm
     except ImportError:
@@ -252,7 +247,8 @@ def library() -> Any:
 
 
 def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features, solve rates and attempts of a file's lines (the problem's columns, correct, attempts), for `learn`."""
+    """Return features, solve rates and attempts of a file's lines (the problem's columns, correct,
+    attempts), for `learn`."""
     problems, rates, attempts = [], [], []
     for number, row in json_lines(Path(path)):
         problems.append(domain.problem(row, number))
@@ -270,8 +266,8 @@ def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def platt(logit_L: np.ndarray, rate_L: np.ndarray, weight_L: np.ndarray) -> tuple[float, float]:
-    """a, b that minimise the cross-entropy of sigmoid(a x logit + b) to the rates, by Newton's method from a = 1, b =
-    0. A weak pull towards that start (as of one answer) keeps them finite."""
+    """Return a, b that minimise the cross-entropy of sigmoid(a x logit + b) to the rates, by Newton's method from a =
+    1, b = 0. A weak pull towards that start (as of one answer) keeps them finite."""
     x_L2 = np.stack([logit_L, np.ones_like(logit_L)], axis=1)
     start = ab = np.array([1.0, 0.0])
     for _ in range(25):

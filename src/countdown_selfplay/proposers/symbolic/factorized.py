@@ -1,5 +1,5 @@
-"""Candidates by a small neural policy over a number action and an expression action (Task Difficulty and Diversity,
-section 3.4)."""
+"""Candidates by a small neural policy over a number action and an expression action (Task Difficulty and
+Diversity, section 3.4)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ STATISTICS = 3
 @dataclass
 class Factorized(Symbolic):
     """q(a | s) = q(number action | s) q(expression action | s): two softmax heads on one hidden layer. s: features of
-    the seed task that take no solution to know, and of the refresh before the share of candidates that were admitted,
-    ln(1 + archive) / 10, and 1 - the mean estimated solve rate of the selected.
+    the seed task that need no solution, and of the last refresh the share of admitted candidates, ln(1 + archive) /
+    10, and 1 - the mean estimated solve rate of the selected.
 
     REINFORCE on the R_gen of all valid candidates, selected or not: loss = -mean[(R_gen - b) log q] - entropy x H(q),
-    one step of Adam a refresh; b is a moving mean of R_gen (`baseline`: the weight of the past), the first refresh's
-    own mean at first. learning_rate 0: the policy stays as it was drawn. The paper gives no sizes and rates.
+    one step of Adam per refresh. b is a moving mean of R_gen, at first the first refresh's mean. The paper gives no
+    sizes and rates. Its random numbers are the run's: weights and actions differ by training seed.
 
-    Its random numbers are the run's: weights and actions are drawn anew for each training seed.
-    """
+    baseline: weight of the past in b. learning_rate: 0 keeps the initial policy."""
 
     hidden: Count = 32
     learning_rate: Amount = 0.01
@@ -90,7 +89,7 @@ class Factorized(Symbolic):
 
 
 class Policy:
-    """A hidden layer and a softmax head per factor, in float64 on the CPU, with its Adam."""
+    """Hidden layer and a softmax head per factor, in float64 on the CPU, with its Adam."""
 
     def __init__(self, inputs: int, hidden: int, actions: Sequence[int], learning_rate: float, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
@@ -105,14 +104,14 @@ class Policy:
         self.adam = torch.optim.Adam(self.weights, lr=learning_rate)
 
     def log_probs(self, state_NS: torch.Tensor, train: bool = False) -> list[torch.Tensor]:
-        """(N, actions) log q of each factor."""
+        """Return log q of each factor, (N, actions)."""
         with torch.set_grad_enabled(train):
             first, bias, second, shift = self.weights
             logits_NA = torch.tanh(state_NS @ first.T + bias) @ second.T + shift
             return [part.log_softmax(1) for part in logits_NA.split(self.actions, dim=1)]
 
     def step(self, state_NS: torch.Tensor, actions_N2: torch.Tensor, reward_N: torch.Tensor, bonus: float) -> float:
-        """One step of REINFORCE with an entropy bonus; the entropy before it."""
+        """Take one step of REINFORCE with an entropy bonus; return the entropy before it."""
         log_q = self.log_probs(state_NS, train=True)
         chosen_N = sum(part.gather(1, actions_N2[:, i : i + 1]).squeeze(1) for i, part in enumerate(log_q))
         entropy = -torch.stack([(part.exp() * part).sum(1).mean() for part in log_q]).sum()
@@ -145,6 +144,6 @@ class Policy:
 
 
 def _drawn(q_NA: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """(N,) one action of each row's probabilities."""
+    """Draw one action from each row's probabilities, (N,)."""
     drawn_N = (generator.random((len(q_NA), 1)) > np.cumsum(q_NA, axis=1)).sum(axis=1)
     return np.minimum(drawn_N, q_NA.shape[1] - 1)

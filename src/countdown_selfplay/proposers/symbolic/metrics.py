@@ -1,4 +1,4 @@
-"""What symbolic proposers log. Most of it exists in the rounds that refresh the generated problems alone."""
+"""Metrics of symbolic proposers. Most of them exist only in rounds that refresh the generated problems."""
 
 from __future__ import annotations
 
@@ -181,11 +181,11 @@ SYMBOLIC = (
         panel=HIDDEN,
     ),
 )
-"""Symbolic proposers."""
+"""Metrics of symbolic proposers."""
 
 
 def cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:
-    """Shares of raw, valid and eligible candidates, by reason and by arm."""
+    """Return the shares of raw, valid and eligible candidates, by reason and by arm."""
     counts, gate = Counter(reasons), Counter(verdicts)
     made = Counter(name for arm in arms for name in arm.split("+"))
     raw, valid = len(reasons), counts.pop("ok", 0)

@@ -1,4 +1,4 @@
-"""What was generated before, and how far a problem is from it."""
+"""Archive of generated problems, and distances to it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ import numpy as np
 from ...errors import ConfigError
 
 VERSION = 1
-"""Of the feature vectors; a checkpoint with another one holds other distances."""
+"""Version of the feature vectors; a checkpoint with another one is refused."""
 
 
 class NoveltyArchive:
-    """Problems by key, and their points in feature space. It grows without bound, as the paper's does.
-
-    The distance is the root mean square difference of two points' columns, which lie in [0, 1]; so it does too. The
-    paper does not say which distance it takes.
-    """
+    """Problems by key, and their points in feature space; unbounded, as in the paper. The distance is the root mean
+    square difference of two points' columns, which are in [0, 1]; the paper does not define it."""
 
     def __init__(self, feature_set: int) -> None:
         self.feature_set = feature_set
-        self.keys: dict[str, None] = {}  # in order, and quick to look up
+        self.keys: dict[str, None] = {}  # ordered, with fast membership tests
         self.listed: list[str] = []
         self.domain: dict[str, Any] | None = None
         self.index: Nearest = Nearest(0)  # its columns are those of the first points
@@ -35,8 +32,8 @@ class NoveltyArchive:
         return key in self.keys
 
     def open(self, domain: dict[str, Any]) -> None:
-        """Say in which domain (its `to_dict`) the problems are; ConfigError if it is another than that of the problems
-        that are in the archive."""
+        """Set the problems' domain (its `to_dict`). Raises ConfigError if it differs from that
+        of archived problems."""
         domain = json.loads(json.dumps(domain))  # as a checkpoint holds it: no tuples
         if self.domain is None or not self.listed:
             self.domain = domain
@@ -50,7 +47,7 @@ class NoveltyArchive:
             )
 
     def distance(self, points_NF: np.ndarray) -> np.ndarray:
-        """(N,) R_div in [0, 1]; 1 for an empty archive: everything is new."""
+        """Return R_div, (N,) in [0, 1]; 1 for an empty archive."""
         if not len(self):
             return np.ones(len(points_NF))
         return _scaled(self.index, points_NF)
@@ -81,15 +78,15 @@ class NoveltyArchive:
 
 
 def _same(old: Any, new: Any) -> bool:
-    """Whether two domains are, but for fields at None that one of them is too old to have."""
+    """Return whether two domains are equal, except for None fields that an older version did not have."""
     if isinstance(old, dict) and isinstance(new, dict):
         return all(_same(old.get(name), new.get(name)) for name in {**old, **new})
     return bool(old == new)
 
 
 class Nearest:
-    """Exact distance to the nearest of many points. Repeated points are held once in the tree: by the 7 features of
-    solution trees a million problems are a few hundred points, and a tree cannot part equal points."""
+    """Exact distances to the nearest of many points. The tree holds repeated points once: by the 7 features of
+    solution trees a million problems are a few hundred points, and a tree cannot split equal points."""
 
     def __init__(self, dimensions: int) -> None:
         self.points_AF = np.zeros((0, dimensions))
@@ -99,11 +96,11 @@ class Nearest:
         return len(self.points_AF)
 
     def add(self, points_NF: np.ndarray) -> None:
-        """(N, dimensions) more points."""
+        """Add points, (N, dimensions)."""
         self.points_AF, self._tree = np.concatenate([self.points_AF, points_NF]), None
 
     def distance(self, points_NF: np.ndarray) -> np.ndarray:
-        """(N,) Euclidean distances to the nearest point; infinite where there is none."""
+        """Return Euclidean distances to the nearest point, (N,); infinite without one."""
         from scipy.spatial import cKDTree  # plain commands, which read this module's metrics, load no SciPy
 
         if not len(self) or not len(points_NF):
@@ -114,7 +111,7 @@ class Nearest:
 
 
 def distance_among(points_NF: np.ndarray, known_AF: np.ndarray) -> np.ndarray:
-    """(N,) the same distance, to the nearest of other points (at least one)."""
+    """Return the distance to the nearest of the other points (at least one), (N,)."""
     index = Nearest(known_AF.shape[1])
     index.add(known_AF)
     return _scaled(index, points_NF)

@@ -1,5 +1,5 @@
 """Algorithm 1 of Task Difficulty and Diversity as a proposer: generate, filter, estimate, score, select, replay,
-relabel. How candidates are made is a subclass's."""
+relabel. Subclasses generate the candidates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Select
 
 
 class Choice(NamedTuple):
-    """What is done to each of N seeds, and under which name it is counted."""
+    """Actions on N seeds, and the name under which they are counted."""
 
     number_actions: Sequence[str]
     expression_actions: Sequence[str]
@@ -32,7 +32,7 @@ class Choice(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """The valid candidates of a refresh. rows: their places among all candidates."""
+    """Valid candidates of a refresh. rows: their indices among all candidates."""
 
     rows: np.ndarray
     arms: list[str]
@@ -42,19 +42,17 @@ class Scored(NamedTuple):
 
 @dataclass
 class Symbolic(BaseProposer):
-    """Every `refresh` rounds `candidates` seeds, of the data set (the round's anchors) and, with probability
-    `archive_seeds`, of the archive of generated problems, become candidates. Those that pass the symbolic checks get
-    an estimated solve rate (`difficulty`, with `difficulty_kwargs`), a distance to the archive (while it is empty: to
-    the anchors) by 7 or 13 `features`, and the score R_gen; `selection` (with
-    `selection_kwargs`: low, high, diversity, least_diversity, ...) takes at most `keep` of them into the archive and
-    the buffer (`replay`: capacity, half_life, softness). In every round `generated_fraction` of the prover's slots are
-    drawn from the buffer. Give the game an `anchor_fraction` of 1 minus that.
+    """Base class. Every `refresh` rounds, beginning with round 0, `candidates` seeds from the data set (the round's
+    anchors), and with probability `archive_seeds` from the archive, are edited. Valid candidates get an estimated
+    solve rate, a distance to the archive (to the anchors while it is empty) and the score R_gen; `selection` moves at
+    most `keep` of them into the archive and the buffer, from which `generated_fraction` of the prover's slots are
+    drawn. Set the game's `anchor_fraction` to 1 minus that.
 
-    A difficulty that learns gets labels every `relabel_every` refreshes: `relabel` candidates of the reservoir, with
-    `relabel_samples` answers each of the current solver; 0: never. With `played_labels` it also learns, before each
-    refresh, from all problems that were played since the last one, anchors and generated: their solve rates were
-    measured in training and cost no answer more. The first refresh is in round 0.
-    """
+    difficulty, difficulty_kwargs: estimator of solve rates. features: number of features of the distance, 7 or 13.
+    selection, selection_kwargs: rule and its low, high, diversity, least_diversity, ... replay: capacity, half_life,
+    softness of the buffer. relabel_every: refreshes between two updates of the estimator by `relabel` candidates of
+    the reservoir, with `relabel_samples` answers each of the current solver; 0: never. played_labels: also learn from
+    all problems played since the last refresh, whose solve rates are known without further answers."""
 
     candidates: Count = 256
     refresh: Count = 10
@@ -92,24 +90,24 @@ class Symbolic(BaseProposer):
         self.pool = Reservoir(self.reservoir)
         self.played: dict[str, tuple[float, int]] = {}  # problem -> solve rate and answers, since the last refresh
         self.refreshes = 0
-        self.accepted = 0.0  # share of the last refresh's candidates that might have been selected
+        self.accepted = 0.0  # share of the last refresh's candidates that were eligible
         self.selected_p = 0.5  # their mean estimated solve rate
 
-    # What a subclass says
+    # Hooks of a subclass
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
-        """What is done to each seed."""
+        """Return the actions on each seed."""
         raise NotImplementedError
 
     def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
-        """Take in the scores of the valid candidates; what is logged of it."""
+        """Learn from the scores of the valid candidates; return metrics."""
         return {}
 
     def learn_progress(self, changes: dict[str, list[float]]) -> None:
-        """Arm -> how much the solve rates of its problems have changed since each was last played."""
+        """Learn from arm -> changes of its problems' solve rates since each was last played."""
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """ConfigError for a domain whose problems cannot be changed."""
+        """Raise ConfigError for a domain without `mutations`."""
         if domain.mutations is None:
             raise ConfigError(
                 f"A symbolic proposer changes problems, and the domain {type(domain).__name__} has no `mutations` "
@@ -131,7 +129,7 @@ class Symbolic(BaseProposer):
         return [Proposal(problem, request=entry.arm) for problem, entry in zip(problems, drawn, strict=True)]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        """The buffer's problems get the solve rates that were measured."""
+        """Set the measured solve rates of the buffer's problems."""
         rate_P, errors = outcome.solve_rate_P, []
         changes: dict[str, list[float]] = {}
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
@@ -158,7 +156,7 @@ class Symbolic(BaseProposer):
         return {**sizes, **self.logged_now}
 
     def _refresh(self, round: Round, anchors: Sequence[Any]) -> None:
-        """Lines 5 to 18 of the paper's algorithm."""
+        """Run lines 5 to 18 of the paper's algorithm."""
         domain = round.domain
         seeds = self._seeds(round, anchors)
         choice = self.choose(round, seeds)
@@ -195,21 +193,21 @@ class Symbolic(BaseProposer):
             self.logged_now |= self._relabel(round)
 
     def _points(self, round: Round, problems: Sequence[Any], features_PF: np.ndarray) -> np.ndarray:
-        """(P, columns) in [0, 1]: structure and operators of the solution trees (7), and numbers and target (13: Task
-        Difficulty and Diversity, section 4). By 7 many problems share a point, and the archive collapses (section
-        5)."""
+        """Return coordinates in [0, 1], (P, columns): structure and operators of the solution trees (7), and numbers
+        and target (13: Task Difficulty and Diversity, section 4). With 7 many problems share a point, and the archive
+        collapses (section 5)."""
         return np.asarray(round.domain.mutations.novelty(problems, self.features, features_PF))
 
     def _diversity(self, round: Round, points_VF: np.ndarray, anchors: Sequence[Any]) -> np.ndarray:
-        """(V,) R_div. While nothing was generated the data's tasks are what candidates differ from: a distance of 1 of
-        all would make the first R_gen incomparable with every later one, and baseline and arms remember it."""
+        """Return R_div, (V,). While the archive is empty, distances are to the data's tasks: a constant 1 would make
+        the first R_gen incomparable with later ones, and baseline and arms would remember it."""
         if len(self.archive) or not anchors:
             return self.archive.distance(points_VF)
         known_AF = self._points(round, anchors, round.domain.mutations.features(anchors))
         return distance_among(points_VF, known_AF)
 
     def _shown(self, round: Round, keys: Sequence[str]) -> list[Any]:
-        """The problems with these keys as a data set might show them: a key holds the numbers ascending."""
+        """Return the problems with these keys in the form of a data set: a key holds the numbers ascending."""
         make = round.domain.mutations
         return [make.reordered(make.problem_of_key(key), round.seed("shown", i)) for i, key in enumerate(keys)]
 
@@ -231,7 +229,8 @@ class Symbolic(BaseProposer):
         ]
 
     def _filtered(self, round: Round, mutants: Any) -> list[str]:
-        """Why each candidate is refused, or "ok": the domain's checks, held-out problems, repeats, the archive."""
+        """Return the reason why each candidate is refused, or "ok": the domain's checks, held-out problems,
+        repeats, the archive."""
         reasons, seen = list(mutants.reasons), set()
         for i, problem in enumerate(mutants.problems):
             if reasons[i] != "ok":
@@ -247,13 +246,13 @@ class Symbolic(BaseProposer):
         return reasons
 
     def _relabel(self, round: Round) -> dict[str, Any]:
-        """Fresh labels for the predictor from the reservoir."""
+        """Sample new labels for the predictor from the reservoir."""
         keys = self.pool.draw(self.relabel, self.select.low, self.select.high, round.seed("relabel"))
         rates = measured_rates(round, self._shown(round, keys), self.relabel_samples)
         return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})
 
     def _learned(self, round: Round, rates: dict[str, tuple[float, int]]) -> dict[str, Any]:
-        """Teach the predictor rates (by problem, of so many answers); how wrong it was before and is after."""
+        """Train the predictor on rates (problem -> rate, number of answers); return its errors before and after."""
         if not rates:
             return {}
         problems = [round.domain.mutations.problem_of_key(key) for key in rates]
@@ -289,15 +288,14 @@ class Symbolic(BaseProposer):
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
-    """ "small+divide": each action is counted for itself."""
+    """Split "small+divide" into actions, which are counted separately."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
 
 
 @dataclass
 class Mutation(Symbolic):
-    """Candidates by actions drawn uniformly: the control of the proposers that learn, and the paper's P-Solver with a
-    predictor (sections 3.3 and 4). Differs from Symbolic in that any pair of a number action and an expression action
-    is as likely as any other. It learns nothing."""
+    """Candidates by uniform random pairs of a number action and an expression action: the control of the learning
+    proposers, and the paper's P-Solver with a predictor (sections 3.3 and 4)."""
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
         generator = np.random.default_rng(round.seed("actions"))

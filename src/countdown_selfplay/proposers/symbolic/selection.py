@@ -1,5 +1,5 @@
-"""Generated problems: which of them enter training, the buffer that the solver trains from, and the reservoir that
-labels are asked from (Task Difficulty and Diversity, sections 3.3 and 3.4)."""
+"""Selection of generated problems for training, the buffer that the solver trains on, and the reservoir of problems to
+label (Task Difficulty and Diversity, sections 3.3 and 3.4)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Rule = Literal["top_k", "hard_band", "soft_penalty", "sampled"]
 
 
 class Selected(NamedTuple):
-    """chosen: (at most k) rows, the best first. verdicts: (N) "admitted" for all that might have been chosen, else
-    "too_hard", "too_easy" or "low_diversity"."""
+    """chosen: (at most k) rows, the best first. verdicts: (N) "admitted" for all eligible ones, else "too_hard",
+    "too_easy" or "low_diversity"."""
 
     chosen: np.ndarray
     verdicts: list[str]
@@ -27,17 +27,14 @@ class Selected(NamedTuple):
 @dataclass(frozen=True)
 class Selection:
     """R_gen = R_diff + diversity x R_div of a candidate with estimated solve rate p. R_diff is minus the distance of p
-    to [low, high]; R_div, in [0, 1], the distance to the archive.
+    to [low, high]; R_div, in [0, 1], the distance to the archive. Ties: the earlier candidate. The paper gives neither
+    the weight of R_div nor the least diversity.
 
-    top_k: the k candidates of highest R_gen, none refused (the paper's UCB).
-    hard_band: candidates outside the band, and of the others those with R_div < least_diversity, are refused first
-        (the paper's gate).
-    soft_penalty: nothing is refused; leaving the band costs `penalty` times as much as in R_gen, and R_div below
-        least_diversity `penalty` times what is missing (the paper's wish, section 6).
-    sampled: k candidates drawn without replacement, with weights exp(R_gen / temperature).
-
-    The paper gives no weight for R_div and no least diversity. Equal scores: the earlier candidate.
-    """
+    rule: top_k: the k candidates of highest R_gen, none refused (the paper's UCB); hard_band: candidates outside
+    the band and those with R_div < least_diversity are refused first (the paper's gate); soft_penalty: nothing is
+    refused; distance to the band costs `penalty` times as much as in R_gen, and R_div below least_diversity
+    `penalty` times the difference (proposed in section 6); sampled: k candidates drawn without replacement, with
+    weights exp(R_gen / temperature)."""
 
     rule: Rule = "top_k"
     low: Amount = 0.2
@@ -56,19 +53,19 @@ class Selection:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and greatest R_gen."""
+        """Return the lowest and highest possible R_gen."""
         return -max(self.low, 1 - self.high), self.diversity
 
     def outside(self, p_N: np.ndarray) -> np.ndarray:
-        """(N,) distances of solve rates to the band."""
+        """Return the distances of solve rates to the band, (N,)."""
         return np.maximum(np.maximum(self.low - p_N, p_N - self.high), 0.0)
 
     def reward(self, p_N: np.ndarray, diversity_N: np.ndarray) -> np.ndarray:
-        """(N,) R_gen."""
+        """Return R_gen, (N,)."""
         return self.diversity * diversity_N - self.outside(p_N)
 
     def select(self, p_N: np.ndarray, diversity_N: np.ndarray, count: int, seed: int) -> Selected:
-        """At most `count` candidates by the rule. seed: of the draw of `sampled`."""
+        """Select at most `count` candidates by the rule. seed: of the draw of `sampled`."""
         score_N = self.reward(p_N, diversity_N)
         verdicts = np.full(len(p_N), "admitted", dtype=object)
         if self.rule == "hard_band":
@@ -78,7 +75,7 @@ class Selection:
         elif self.rule == "soft_penalty":
             missing_N = np.maximum(self.least_diversity - diversity_N, 0.0)
             score_N = score_N - (self.penalty - 1) * self.outside(p_N) - self.penalty * missing_N
-        elif self.rule == "sampled":  # the k greatest of scores with Gumbel noise are such a draw
+        elif self.rule == "sampled":  # the k largest scores with Gumbel noise are such a draw
             noise_N = np.random.default_rng(seed).gumbel(size=len(score_N))
             score_N = score_N / self.temperature + noise_N
         open_N = np.flatnonzero(verdicts == "admitted")
@@ -88,8 +85,8 @@ class Selection:
 
 @dataclass
 class Entry:
-    """A problem in the buffer. p: its solve rate, as estimated or last measured. measured: whether it was played.
-    added: the round it came in. arm: what proposed it."""
+    """Problem in the buffer. p: solve rate, estimated or last measured. measured: whether it was played. added: round
+    in which it was added. arm: its origin."""
 
     key: str
     p: float
@@ -99,14 +96,12 @@ class Entry:
 
 
 class ProblemReplay:
-    """Generated problems that the solver is trained on, the paper's buffer B_gen. A draw is uniform over all entries,
-    as in the paper, which says that the buffer is sampled from and no more. As an option of ours a draw has weights
-    2^(-age / half_life) x exp(-outside / softness), with the age in rounds and `outside` the distance of p to the
-    band: a second selection by difficulty. When there are more than `capacity` entries, those of least weight go; of
-    equal weights, the oldest.
+    """Buffer of generated problems on which the solver trains (B_gen in the paper). A draw is uniform, as in the
+    paper, or weighted by 2^(-age / half_life) x exp(-outside / softness), with the age in rounds and `outside` the
+    distance of p to the band.
 
-    half_life 0: age does not count. softness 0: difficulty does not count.
-    """
+    capacity: above it entries of the smallest weight are removed; of equal ones, the oldest. half_life: 0: no weight
+    by age. softness: 0: no weight by difficulty."""
 
     def __init__(self, capacity: Count = 10_000, half_life: Amount = 0.0, softness: Amount = 0.0) -> None:
         self.capacity, self.half_life, self.softness = capacity, half_life, softness
@@ -116,7 +111,7 @@ class ProblemReplay:
         return len(self.entries)
 
     def add(self, keys: Sequence[str], p_N: Sequence[float], arms: Sequence[str], now: int, band: Selection) -> None:
-        """A round's selected problems. `band`: of which the distance to its band counts."""
+        """Add a round's selected problems. `band`: selection with the band of `outside`."""
         for key, p, arm in zip(keys, p_N, arms, strict=True):
             self.entries[key] = Entry(key, float(p), now, arm)
         if len(self.entries) > self.capacity:
@@ -126,7 +121,7 @@ class ProblemReplay:
             self.entries = {listed[i].key: listed[i] for i in sorted(order.tolist())}
 
     def draw(self, count: int, now: int, band: Selection, seed: int) -> list[Entry]:
-        """At most `count` different problems, without replacement."""
+        """Draw at most `count` different problems, without replacement."""
         listed = list(self.entries.values())
         if not listed:
             return []
@@ -135,7 +130,7 @@ class ProblemReplay:
         return [listed[i] for i in order]
 
     def measured(self, key: str, rate: float) -> float | None:
-        """Take in the solve rate of a problem that was played; the change since it was last played, if it was."""
+        """Set the solve rate of a played problem; return the change since it was last played, if it was."""
         entry = self.entries.get(key)
         if entry is None:
             return None
@@ -157,8 +152,8 @@ class ProblemReplay:
 
 
 class Reservoir:
-    """Candidates that passed the symbolic checks, whether they were selected or not; the last `capacity` of them. One
-    that was drawn is taken out: its label is in the predictor's data."""
+    """The last `capacity` valid candidates, selected or not. Drawn ones are removed, because their labels are then in
+    the predictor's data."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -169,15 +164,15 @@ class Reservoir:
         return len(self.keys)
 
     def add(self, keys: Sequence[str], p_N: np.ndarray) -> None:
-        """A round's candidates, which replace earlier entries of the same problems."""
+        """Add a round's candidates, which replace earlier entries of the same problems."""
         again = set(keys)
         kept = [i for i, key in enumerate(self.keys) if key not in again]
         self.keys = [*(self.keys[i] for i in kept), *keys][-self.capacity :]
         self.p_R = np.concatenate([self.p_R[kept], p_N])[-self.capacity :]
 
     def draw(self, count: int, low: float, high: float, seed: int) -> list[str]:
-        """At most `count` problems, as many with p below `low` as from `low` to `high` and above `high`; where a
-        stratum has too few the others fill up."""
+        """Draw at most `count` problems, equally many with p below `low`, from `low` to `high` and above `high`;
+        strata with too few are completed by the others."""
         generator = np.random.default_rng(seed)
         strata = [self.p_R < low, (low <= self.p_R) & (self.p_R <= high), self.p_R > high]
         lines = [generator.permutation(np.flatnonzero(mask)).tolist() for mask in strata]
