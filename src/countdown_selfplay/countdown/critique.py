@@ -1,4 +1,5 @@
-"""Critiques of Countdown answers, exactly: an expression's steps, and the first after which no solution is left."""
+"""Exact critiques of Countdown answers: the steps of an expression, and the first one after which
+no solution exists."""
 
 import re
 from collections import Counter
@@ -19,7 +20,7 @@ from .rules import Rules
 from .verifier import verify
 
 REJECT = "right"
-"""The tiny model's word for "this critique is not critical"."""
+"""Word of the tiny model for "this critique is not critical"."""
 TAGS = "<answer> </answer> tags"
 
 Asked = Callable[[list[paper.Message]], list[paper.Message]]
@@ -27,23 +28,24 @@ _NUMBER_AND_CLOSING = re.compile(r"[0-9]+(?:\s*\))*")
 
 
 class Step(NamedTuple):
-    """A sub-expression with at least one operator."""
+    """Sub-expression with at least one operator."""
 
     text: str
-    """With single spaces between tokens, and only the parentheses that it needs."""
+    """Tokens with single spaces between them and only the necessary parentheses."""
     numbers: tuple[int, ...]
-    """Sorted."""
+    """Operands, sorted."""
     value: Fraction
 
 
 def steps_of(expression: str) -> list[Step]:
-    """The sub-expressions of an expression in the order in which they are computed, itself last; [] for anything
-    else, and for a division by zero."""
+    """Return the sub-expressions of an expression in the order of their computation, the whole one last; [] for any
+    other text, and for a division by zero."""
     return [step for step, _ in _computed(expression)]
 
 
 def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
-    """Each step with the results that stand there after it: its own and earlier ones that nothing has used yet."""
+    """Return each step with the results that are available after it: its own and earlier ones that
+    are still unused."""
     read = to_postfix(expression)
     stack: list[tuple[Written, Step | int]] = []
     computed: list[tuple[Step, tuple[Step, ...]]] = []
@@ -63,8 +65,8 @@ def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
 
 
 def _wrong_from(problem: Problem, expression: str, rules: Rules) -> int | None:
-    """The place of the first step after which what is left, intermediate results and unused numbers, no longer makes
-    the target; None if it always does."""
+    """Return the index of the first step after which the intermediate results and unused numbers can no longer make
+    the target, or None."""
     for place, (_, results) in enumerate(_computed(expression)):
         left = Counter(problem.numbers)
         left.subtract(number for result in results for number in result.numbers)
@@ -79,15 +81,15 @@ def _wrong_from(problem: Problem, expression: str, rules: Rules) -> int | None:
 
 
 def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
-    """The first step of an answer after which the target is out of reach, with all steps up to it; None for a right
-    answer, for one without steps, and for one that is wrong only in what it leaves out."""
+    """Return the steps of an answer up to the first after which the target is out of reach; None for a right answer,
+    one without steps, and one that is wrong only in omissions."""
     place = _wrong_from(problem, answer, rules)
     return None if place is None else steps_of(answer)[place]
 
 
 def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
-    """`first_mistake` of a whole completion, with its place among its steps (from 0): after the earlier steps,
-    together, the target is still within reach."""
+    """Return `first_mistake` of a completion, with its index among the steps: after the earlier steps together, the
+    target is still in reach."""
     answer = verify(text, problem, rules).expression or ""
     place = _wrong_from(problem, answer, rules)
     return None if place is None else (place, steps_of(answer)[place])
@@ -95,7 +97,7 @@ def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, St
 
 @lru_cache(maxsize=1 << 14)
 def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool, use_all: bool) -> bool:
-    """Whether + - * / make the target of the values, each used once (use_all: and all of them)."""
+    """Return whether + - * / make the target of the values, each used once (use_all: and all of them)."""
     if target in values and (len(values) == 1 or not use_all):
         return True
     for i, j in combinations(range(len(values)), 2):
@@ -112,12 +114,12 @@ def _reaches(values: tuple[Fraction, ...], target: Fraction, integers_only: bool
 
 
 def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
-    """An expression cut behind each number (and the parentheses that it closes) at which steps are complete: the parts
-    of the text, and the steps that end in each. [] for anything else, and for a division by zero."""
+    """Split an expression after each number (and the parentheses that it closes) at which steps are complete; return
+    the parts and the steps that end in each. [] for any other text, and for a division by zero."""
     read, steps = to_postfix(expression), steps_of(expression)
     if read is None or not steps:
         return []
-    closed, numbers = [], 0  # of each step, how many numbers stand up to its end
+    closed, numbers = [], 0  # number of operands up to the end of each step
     for token in read[0]:
         if token in "+-*/":
             closed.append(numbers)
@@ -134,7 +136,7 @@ def pieces_of(expression: str) -> list[tuple[str, list[Step]]]:
 
 
 def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, str] | None:
-    """(what stands before it, the text of it): the part of an answer in which its first mistake ends."""
+    """Return (text before, text of) the part of an answer in which its first mistake ends."""
     place = _wrong_from(problem, answer, rules)
     if place is None:
         return None
@@ -149,9 +151,9 @@ def cut_at_mistake(problem: Problem, answer: str, rules: Rules) -> tuple[str, st
 
 @dataclass(frozen=True)
 class CountdownCritique(Critique):
-    """Critiques of Countdown answers: rows in the paper's words, judgements by exact steps. Under the compact prompts
-    rows are a text of words, `critic 3 5 7 = 22 : 3 + 5 + 7 :` and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`, and a
-    critique is a step of the answer."""
+    """Critiques of Countdown answers: prompts of the paper, judgements by exact steps. With compact prompts rows are
+    texts of words, `critic 3 5 7 = 22 : 3 + 5 + 7 :` and `again 3 5 7 = 22 : 3 + 5 + 7 : 3 + 5 :`, and a critique is a
+    step of the answer."""
 
     rules: Rules
     prover_prompt: str
@@ -173,15 +175,15 @@ class CountdownCritique(Critique):
         return self._row(problem, "again", answer, lambda question: paper.recheck_prompt(question, answer, TAGS))
 
     def step_row(self, problem: Problem, answer: str, step: str) -> dict[str, Any]:
-        """Compact: the game's revision after a critique of this step, the only turn in which that model says
-        "right"."""
+        """Return a row that asks whether a step is right. Compact: the game's revision after a critique of this step,
+        the only turn in which that model says "right"."""
         return self._row(
             problem, "again", answer, lambda question: paper.step_prompt(_text(question), answer, step), f" {step} :"
         )
 
     def _row(self, problem: Problem, word: str, answer: str, question: Asked, more: str = "") -> dict[str, Any]:
-        """word, more: of the compact form. Of a text prompt a question of one turn stays a text, and one that goes on
-        from the answer becomes the two parts of a dialogue."""
+        """Render a row. word, more: of the compact form. With text prompts a question of one turn stays a text, and
+        one that continues the answer becomes a dialogue."""
         prompt: Any = PROVER_PROMPTS[self.prover_prompt](problem)
         if isinstance(prompt, str) and prompt.endswith(f"= {problem.target} :"):
             prompt = f"{word} {prompt} {answer} :{more}"
@@ -194,8 +196,8 @@ class CountdownCritique(Critique):
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def read_critique(self, text: str, answer: str) -> str | None:
-        """bare: the text must name a step of the answer (so it cannot give a solution away), and is written as
-        steps_of writes it; else the text from its one marker on."""
+        """Return the critique that the prover sees. bare: the text must name a step of the answer, which cannot reveal
+        a solution, in the form of steps_of; else the text from its only marker on."""
         if not self.bare:
             return paper.read_marked(text)
         named = steps_of(text)
@@ -205,11 +207,11 @@ class CountdownCritique(Critique):
         return text.split().count(REJECT) if self.bare else paper.rejections_in(text)
 
     def hints_rejection(self, text: str) -> bool:
-        """The tiny model's word has one form only."""
+        """Return whether a revision rejects in any form; the tiny model's word has only one."""
         return self.rejections(text) > 0 if self.bare else paper.hints_rejection_in(text)
 
     def calls_wrong(self, text: str) -> bool | None:
-        """A bare reply calls a step wrong by giving another answer instead of "right"."""
+        """Return whether a reply calls the step wrong; a bare reply does so by another answer than "right"."""
         if not self.bare:
             return paper.reads_wrong(text)
         if self.rejections(text):
@@ -220,7 +222,7 @@ class CountdownCritique(Critique):
         return [step.text for step in steps_of(verify(answer, problem, self.rules).expression or "")]
 
     def first_wrong(self, problem: Problem, answer: str) -> int | None:
-        """The place of the first step that lies on no solution path; None if there is none."""
+        """Return the index of the first step that is on no solution path, or None."""
         step = first_wrong_step(problem, answer, self.rules)
         return None if step is None else step[0]
 
@@ -228,7 +230,7 @@ class CountdownCritique(Critique):
         return cut_at_mistake(problem, answer, self.rules)
 
     def next_step(self, answer: str, before: str) -> str | None:
-        """The part of an answer behind `before`, if it begins with it and a part ends there."""
+        """Return the part of an answer after `before`, if the answer begins with it and a part ends there."""
         so_far = ""
         for text, _ in pieces_of(answer):
             if so_far == before:

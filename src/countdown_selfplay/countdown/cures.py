@@ -1,4 +1,4 @@
-"""What a finding on a metric tells the user of Countdown to do: the domain's own settings by their names."""
+"""Remedies of findings on metrics: Countdown's settings by name."""
 
 _PROVER = "Set `prover_prompt` to the one that the model knows, or warm-start it (`countdown-selfplay sft`)."
 _EASIER = "(`operands`, `number_high`)"
@@ -23,4 +23,4 @@ CURES = {
     "copied_example_rate": "Take a `conjecturer_prompt` without worked examples, or raise the conjecturers' "
     "temperature.",
 }
-"""Metric, as it is declared -> a sentence."""
+"""Declared name of a metric -> sentence."""

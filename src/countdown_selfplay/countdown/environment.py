@@ -1,9 +1,8 @@
-"""Countdown as an environment of TRL's own trainers: `environment_factory=CountdownEnvironment` of GRPOTrainer.
+"""Countdown as an environment of TRL's trainers: `environment_factory=CountdownEnvironment` of GRPOTrainer.
 
-TRL builds an environment for each rollout, calls `reset` with the row's columns, offers every public method as a tool,
-and asks for `get_reward` in the end, which sees only what tools were called with: an answer that is merely written
-earns nothing. Plain classes; nothing of TRL is imported.
-"""
+TRL builds an environment per rollout, calls `reset` with the row's columns, offers every public method as a tool, and
+finally calls `get_reward`, which sees only the tools' arguments: an answer without a tool call gets no reward. Imports
+nothing of TRL."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +18,7 @@ OVER = "The game is over: the first answer counts."
 
 
 def asked_to_submit(problem: Problem) -> str:
-    """The question, with all of its rules."""
+    """Render the question with all its rules."""
     return (
         f"Use each of the numbers {', '.join(map(str, problem.numbers))} exactly once, with + - * / and parentheses, "
         f"to make {problem.target}. Call `submit` once with the expression, such as (1 + 2) / 3."
@@ -27,7 +26,7 @@ def asked_to_submit(problem: Problem) -> str:
 
 
 def asked_to_move(problem: Problem) -> str:
-    """The question in moves, with all of its rules."""
+    """Render the question in moves with all its rules."""
     return (
         f"Numbers: {', '.join(map(str, problem.numbers))}. Target: {problem.target}. A move takes two of the numbers "
         "and puts the result of one operation (+, -, * or /) in their place; every result must be a positive integer. "
@@ -36,13 +35,13 @@ def asked_to_move(problem: Problem) -> str:
 
 
 def numbers_left(problem: Problem) -> str:
-    """What `move` returns after a legal move."""
+    """Describe the remaining numbers, the result of a legal `move`."""
     return f"Numbers left: {', '.join(map(str, problem.numbers))}. Target: {problem.target}."
 
 
 class _Environment:
-    """What both have. rules: those of the verifier, without answer tags. ask: the question that `reset` appends to the
-    last message of the row's prompt; of a problem."""
+    """Base class. rules: those of the verifier, without answer tags. ask: renders the question that `reset` appends to
+    the last message of the row's prompt."""
 
     def __init__(self, rules: Rules, ask: Callable[[Problem], str]) -> None:
         self._rules, self._ask = replace(rules, answer_format="bare"), ask
@@ -50,12 +49,12 @@ class _Environment:
         self._verdict: Verdict | None = None
 
     def reset(self, **row: Any) -> str:
-        """The question of a row with `numbers` (or `nums`) and `target`; DataError for another one."""
+        """Return the question of a row with `numbers` (or `nums`) and `target`. Raises DataError for another row."""
         self._problem, self._verdict = problem_from_row(row), None
         return self._ask(self._problem)
 
     def get_reward(self) -> float:
-        """The verifier's score of what was answered; `score_invalid` of the rules where nothing was."""
+        """Return the verifier's score of the answer; `score_invalid` of the rules without one."""
         return float(self._rules.score_invalid if self._verdict is None else self._verdict.score)
 
     def _asked(self) -> Problem:
@@ -65,7 +64,7 @@ class _Environment:
 
 
 class CountdownEnvironment(_Environment):
-    """A whole expression, by the tool `submit`. The first one counts."""
+    """Environment for a whole expression, by the tool `submit`. The first call counts."""
 
     def __init__(self, rules: Rules = DEFAULT_RULES, ask: Callable[[Problem], str] = asked_to_submit) -> None:
         super().__init__(rules, ask)
@@ -88,8 +87,8 @@ class CountdownEnvironment(_Environment):
 
 
 class CountdownMovesEnvironment(_Environment):
-    """Answers in moves, as on the ladder, by the tool `move`; an illegal one ends the game. left: what the tool says
-    after a legal move, of the problem that is left. value_high: the largest result of a move."""
+    """Environment for answers in moves, by the tool `move`; an illegal move ends the game. left: describes the
+    remaining problem after a legal move. value_high: largest result of a move."""
 
     def __init__(
         self,
@@ -102,7 +101,7 @@ class CountdownMovesEnvironment(_Environment):
         self._left, self._value_high, self._state = left, value_high, State()
 
     def reset(self, **row: Any) -> str:
-        """The question of a row with `numbers` (or `nums`) and `target`; DataError for another one."""
+        """Return the question of a row with `numbers` (or `nums`) and `target`. Raises DataError for another row."""
         question = super().reset(**row)
         self._state = list(self._asked().numbers)
         return question

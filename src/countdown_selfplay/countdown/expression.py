@@ -1,21 +1,22 @@
-"""The expression language: own tokenizer, iterative parser, exact rationals. Nothing is ever evaluated as code.
+"""Expression language: tokenizer, iterative parser, exact rationals. Nothing is evaluated as code.
 
 Grammar: numbers in ASCII digits without leading zeros, `+ - * / ( )`, and space, tab, carriage return and newline
-between tokens. `**` and `//` need no rule of their own: they are two operators in a row."""
+between tokens. `**` and `//` are two operators in a row and thus errors."""
 
 import re
 from itertools import accumulate
 from math import gcd
 
 SHORT = 96
-"""Characters: an answer of six numbers of three digits fits. What is longer was mostly made up to cost time."""
+"""Characters of a typical expression: an answer of six numbers of three digits fits. Longer ones
+are mostly adversarial."""
 
 WHITE_SPACE = " \t\r\n"
-"""What may stand between tokens and around an expression."""
+"""Characters that may be between tokens and around an expression."""
 
 _FOREIGN = re.compile(r"[^0-9+\-*/() \t\r\n]")
 _NUMBER = re.compile(r"[0-9]+")
-_TOKEN = re.compile(r"[0-9]+|[^ \t\r\n]")  # a character outside the grammar is a token that fits nowhere
+_TOKEN = re.compile(r"[0-9]+|[^ \t\r\n]")  # a character outside the grammar is a token that is invalid everywhere
 _GAP = r"[ \t\r\n]*"
 _OPERAND = rf"(?:SIGN\({_GAP})*SIGN[0-9]+{_GAP}(?:\){_GAP})*"
 _UNSIGNED, _SIGNED = (
@@ -25,7 +26,7 @@ _ALL_BUT_PARENTHESES = dict.fromkeys(map(ord, "0123456789+-*/ \t\r\n"))
 _STEP = {"(": 1, ")": -1}
 _DIGITS = "0123456789"
 _OPERATORS = frozenset("+-*/")
-_FIRST = {"+": "+-*/~", "-": "+-*/~", "*": "*/~", "/": "*/~"}  # what is computed before an operator that follows it
+_FIRST = {"+": "+-*/~", "-": "+-*/~", "*": "*/~", "/": "*/~"}  # operators that are computed before the following one
 
 _LENIENT = str.maketrans(
     {chr(zero + digit): str(digit) for zero in (0xFF10, 0x0660, 0x06F0) for digit in range(10)}
@@ -40,23 +41,23 @@ _LENIENT = str.maketrans(
 
 
 def plain(text: str) -> str:
-    """`text` with look-alike signs, digits and spaces replaced by ASCII and zero-width characters removed."""
+    """Replace look-alike signs, digits and spaces by ASCII, and remove zero-width characters."""
     return text.translate(_LENIENT)
 
 
 def numbers_in(text: str) -> list[str]:
-    """The runs of digits of any text: the numbers of an expression, if it is one."""
+    """Return the runs of digits of any text: the numbers of an expression, if it is one."""
     return _NUMBER.findall(text)
 
 
 def has_foreign_character(text: str) -> bool:
-    """Whether an expression holds a character outside the grammar."""
+    """Return whether an expression contains a character outside the grammar."""
     return _FOREIGN.search(text) is not None
 
 
 def is_expression(text: str, unary_minus: bool = False) -> bool:
-    """Whether `to_postfix` gives something: what may follow what by a regular expression, then the parentheses alone.
-    Several times faster than parsing, which matters where many long answers are made up to be wrong at their end."""
+    """Return whether `to_postfix` succeeds: adjacent tokens by a regular expression, then the parentheses alone.
+    Several times faster than parsing, for long answers that are wrong at their end."""
     if (_SIGNED if unary_minus else _UNSIGNED).fullmatch(text) is None:
         return False
     depths = list(accumulate(map(_STEP.__getitem__, text.translate(_ALL_BUT_PARENTHESES)), initial=0))
@@ -64,8 +65,8 @@ def is_expression(text: str, unary_minus: bool = False) -> bool:
 
 
 def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[str]] | None:
-    """The tokens of an expression in postfix order (a unary minus becomes "~") and its numbers as written, or None if
-    it is not an expression. Two stacks, no recursion: depth costs memory, never the interpreter's stack."""
+    """Return the tokens of an expression in postfix order (a unary minus becomes "~") and its numbers as written, or
+    None if it is not an expression. Two stacks and no recursion: depth costs memory, never the interpreter's stack."""
     output: list[str] = []
     numbers: list[str] = []
     pending: list[str] = []
@@ -109,12 +110,12 @@ def to_postfix(text: str, unary_minus: bool = False) -> tuple[list[str], list[st
 
 
 def in_whole_numbers(text: str) -> tuple[int, list[str]] | None:
-    """Value, and numbers as written, of an expression in which every step gives an integer; None for everything else.
-    Most answers are such expressions, and one pass with a running sum and a running product reads them in half the
-    time. None says nothing about the text: `to_postfix` and `evaluate` then decide."""
+    """Return value and numbers as written of an expression in which every step gives an integer, else None: a
+    single pass with a running sum and product, twice as fast as parsing, for most answers. After None, `to_postfix`
+    and `evaluate` decide."""
     if not text.isascii():  # so that only ASCII digits are digits below
         return None
-    if " " in text:  # tokens apart, as people and models write them; where they are not, the loop ends at such a piece
+    if " " in text:  # separated tokens, the usual form; otherwise the loop ends at such a piece
         tokens = (text.replace("(", "( ").replace(")", " )") if "(" in text else text).split(" ")
     else:
         tokens = _TOKEN.findall(text)
@@ -160,16 +161,16 @@ def in_whole_numbers(text: str) -> tuple[int, list[str]] | None:
 
 
 class DivisionByZero(Exception):
-    """A divisor of the expression is zero."""
+    """Error: a divisor of the expression is zero."""
 
 
 class NotAnInteger(Exception):
-    """A division does not come out even, and the rules ask for integers."""
+    """Error: a division has a remainder under rules that require integers."""
 
 
 def evaluate(postfix: list[str], integers_only: bool = False) -> tuple[int, int]:
-    """Numerator and denominator (positive, in lowest terms) of a postfix expression, exactly. Raises DivisionByZero,
-    and NotAnInteger if `integers_only` and some division leaves a remainder."""
+    """Return numerator and denominator (positive, in lowest terms) of a postfix expression, exactly. Raises
+    DivisionByZero, and NotAnInteger for a remainder if `integers_only`."""
     stack: list[tuple[int, int]] = []
     for token in postfix:
         if token not in "+-*/~":

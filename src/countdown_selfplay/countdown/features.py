@@ -1,10 +1,10 @@
-"""Structural features of a problem (Task Difficulty and Diversity, section 3.3): numbers, target, required operators,
-solution count, and the shape of the solution trees. They come from the exact solver, never from a model's answers.
+"""Structural features of a problem (Task Difficulty and Diversity, section 3.3) from the exact solver: numbers,
+target, required operators, solution count, and the shape of the solution trees.
 
-A problem's solutions are its inequivalent ones (OEIS A140606), each as a tree of sums and products in which no sum
-stands directly in a sum and no product in a product. So operators hold up to rewriting: 24 / (2 / 3) is the product 24
-x 3 / 2, which multiplies, and 20 - (9 - 2) the sum 20 + 2 - 9, which adds. What is said of solutions does not exist
-for a problem that has none: it is NaN there, and `solutions` is 0."""
+Solutions are the inequivalent ones (OEIS A140606), each as a tree in which no sum is a direct part of a sum and no
+product of a product. Thus operators are defined up to rewriting: 24 / (2 / 3) is the product 24 x 3 / 2, which
+multiplies, and 20 - (9 - 2) the sum 20 + 2 - 9, which adds. For a problem without a solution, `solutions` is 0 and
+features of solutions are NaN."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -53,7 +53,7 @@ _LEAST = ("depth", "nodes", "parentheses")
 
 
 class Found(NamedTuple):
-    """One entry per solution: the row of its problem, its value, the bits of its operators (exact/forms.py), and the
+    """Solutions, one entry each: the row of its problem, its value, the bits of its operators (exact/forms.py), and
     depth, nodes and parentheses of its tree."""
 
     problems: Array
@@ -65,14 +65,13 @@ class Found(NamedTuple):
 
 
 def features(problem: Problem, rules: Rules = DEFAULT_RULES) -> dict[str, float]:
-    """The features of one problem by name, in the order of FEATURES. Raises DataError beyond 6 numbers."""
+    """Return the features of one problem by name, in the order of FEATURES. Raises DataError beyond 6 numbers."""
     return dict(zip(FEATURES, feature_matrix([problem], rules, workers=1)[0].tolist(), strict=True))
 
 
 def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None) -> Array:
-    """(problems, features) float64, a column per entry of FEATURES: `features` of many problems at once. Problems with
-    equally many numbers share the solver's arrays. workers: threads; None: one per core this process may use; the
-    matrix is the same for every number of them. Raises DataError beyond 6 numbers."""
+    """Return the `features` of many problems, (problems, features) float64, a column per entry of FEATURES. workers:
+    threads; None: one per available core; the result does not depend on it. Raises DataError beyond 6 numbers."""
     listed = list(problems)
     matrix = np.full((len(listed), len(FEATURES)), np.nan)
     for members, numbers_PK, target_P in by_operands(listed):
@@ -84,12 +83,12 @@ def feature_matrix(problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, wo
 
 
 def feature_columns(columns: Mapping[str, Array]) -> Array:
-    """(problems, features) from columns by name."""
+    """Stack columns by name, (problems, features)."""
     return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float64)
 
 
 def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
-    """The features that need no solution: they tell nothing of an answer."""
+    """Return the features that need no solution."""
     return {
         "operands": np.full(len(target_P), ordered_PK.shape[1]), "number_min": ordered_PK[:, 0],
         "number_max": ordered_PK[:, -1], "number_mean": ordered_PK.mean(axis=1), "number_std": ordered_PK.std(axis=1),
@@ -101,8 +100,8 @@ def number_columns(ordered_PK: Array, target_P: Array) -> dict[str, Array]:
 def solutions_between(
     ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None
 ) -> list[tuple[int, Found]]:
-    """Every distinct solution of every target from `low` to `high` (for all rows, or (problems,) one each), one part
-    per subset of the operands that solutions may use: (operands used, Found)."""
+    """Yield every distinct solution of every target from `low` to `high` (for all rows, or (problems,) one each), one
+    part per subset of the operands that solutions may use: (operands used, Found)."""
     k = ordered_PK.shape[1]
     parts = []
     for size in [k] if rules.use_all else range(1, k + 1):
@@ -121,7 +120,7 @@ def solutions_between(
 def solution_columns(
     ordered_PK: Array, target_P: Array, parts: Iterable[Found], rules: Rules, workers: int | None
 ) -> dict[str, Array]:
-    """The features that are about solutions, of the problems whose solutions `parts` hold."""
+    """Return the features of solutions, of the problems whose solutions `parts` holds."""
     problems = len(ordered_PK)
     sums = {name: np.zeros(problems) for name in ("solutions", *_BITS, "depth", "nodes")}
     least = {name: np.full(problems, np.inf) for name in _LEAST}
@@ -146,8 +145,8 @@ def solution_columns(
 
 
 def operators_of(tree: Node) -> set[str]:
-    """The operators that writing the tree takes: `+` for a second term with a plus, `-` for one with a minus, `*` for
-    a second factor above the line, `/` for one below."""
+    """Return the necessary operators of a tree: `+` for a second positive term, `-` for a negative one, `*` for a
+    second factor in the numerator, `/` for one in the denominator."""
     used: set[str] = set()
     if tree.kind != "number":
         above, below = ("+", "-") if tree.kind == "sum" else ("*", "/")
@@ -161,17 +160,17 @@ TREE_FEATURES = ("log_solutions", "needs_add", "needs_sub", "needs_mul", "needs_
 """The 7: structure of the solution trees, and usage of operators."""
 
 NUMBER_COLUMNS = 5
-"""The numbers take as many columns, ascending and padded with 0; as many as there are, where a problem may have 6."""
+"""Columns of the numbers, ascending and padded with 0: the largest possible number of operands, 6."""
 
 NOVELTY_FEATURES = (*TREE_FEATURES, *(f"number_{i + 1}" for i in range(NUMBER_COLUMNS)), "target")
 """The 13 features of the archive distance (Task Difficulty and Diversity, section 4): the 7 of the solution trees, the
-normalised numbers and the target. The last 6 tell problems of up to five numbers apart. The trees alone do not: 27.8%
-of the paper's candidates were refused as duplicates that they were not (filtering table, section 5)."""
+normalised numbers and the target. The last 6 distinguish problems of up to five numbers. The trees alone do not: 27.8%
+of the paper's candidates were wrongly refused as duplicates (filtering table, section 5)."""
 
 
 def overlap(problems: Sequence[Problem]) -> np.ndarray:
-    """(P, P): numbers that two problems share (each as often as both hold it) plus 1 for equal targets, divided by
-    1 + the greater of their counts of numbers. 1 for problems with the same key, 0 without anything in common."""
+    """Return the overlap of problems, (P, P): common numbers (with multiplicity) plus 1 for equal targets, divided by
+    1 + the larger count of numbers. 1 for problems with the same key, 0 without anything in common."""
     if not problems:
         return np.zeros((0, 0))
     values = sorted({number for problem in problems for number in problem.numbers})
@@ -191,8 +190,7 @@ def overlap(problems: Sequence[Problem]) -> np.ndarray:
 
 
 def similar_share(problems: Sequence[Problem], threshold: float) -> np.ndarray:
-    """(P,): the share of the *other* problems whose overlap with this one is at least `threshold`; 0 if it is the
-    only one."""
+    """Return the share of the *other* problems with an overlap of at least `threshold`, (P,); 0 for a single one."""
     near_PP = overlap(problems) >= threshold - 1e-12
     np.fill_diagonal(near_PP, False)
     return near_PP.sum(1) / max(len(problems) - 1, 1)
@@ -205,11 +203,11 @@ def scaled_features(
     feature_set: int = 13,
     known_PF: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(P, 7 or 13): TREE_FEATURES or NOVELTY_FEATURES, each in [0, 1] for problems in the ranges of `spec`: log
-    solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the most numbers, numbers by their
-    greatest, the target less its least by the width of its range. What does not exist (a problem without a solution)
-    is 0. known_PF: the problems' rows of `feature_matrix`, if they are at hand; otherwise new problems are solved in
-    one batch and remembered. Raises DataError for more than 6 numbers."""
+    """Return TREE_FEATURES or NOVELTY_FEATURES, (P, 7 or 13), each in [0, 1] for problems in the ranges of `spec`: log
+    solutions divided by log(101) (1 beyond 100 solutions), depth and nodes by the largest operand count, numbers by
+    the largest number, the target shifted and divided by its range; 0 for features of absent solutions. known_PF: the
+    problems' rows of `feature_matrix`, if known; otherwise new problems are solved in one batch and cached. Raises
+    DataError for more than 6 numbers."""
     most = max(spec.operands)
     tree_PF = _features(problems, rules) if known_PF is None else known_PF[:, _TREE_COLUMNS]
     scale = {"log_solutions": math.log(101), "depth_min": float(most), "nodes_min": float(most)}
@@ -228,8 +226,8 @@ def scaled_features(
 def archive_distance(
     problems: Sequence[Problem], archive: Sequence[str], spec: ProblemSpec, rules: Rules
 ) -> np.ndarray:
-    """(P,): least root mean square difference of the scaled features to a problem of the archive (given by its key),
-    in [0, 1] (cut off at 1 beyond the ranges). 1 for an empty archive: everything is new."""
+    """Return the smallest root mean square difference of the scaled features to an archived problem (by key), (P,) in
+    [0, 1] (clipped beyond the ranges); 1 for an empty archive."""
     distance_P = np.ones(len(problems))
     if not archive:
         return distance_P
@@ -240,12 +238,12 @@ def archive_distance(
 
 
 _TREE_COLUMNS = [list(FEATURES).index(name) for name in TREE_FEATURES]
-_KNOWN: dict[tuple[str, Rules], np.ndarray] = {}  # the archive is asked for anew in every round
+_KNOWN: dict[tuple[str, Rules], np.ndarray] = {}  # rewards compute the archive's distances in every round
 _MOST_KNOWN = 8192
 
 
 def _features(problems: Sequence[Problem], rules: Rules) -> np.ndarray:
-    """(P, 7) unscaled; problems that were not asked for before go to the solver in one batch."""
+    """Return unscaled features, (P, 7); new problems go to the solver in one batch."""
     new = {problem.key: problem for problem in problems if (problem.key, rules) not in _KNOWN}
     if len(_KNOWN) + len(new) > _MOST_KNOWN:
         _KNOWN.clear()

@@ -1,9 +1,9 @@
-"""Solvable problems from a seed: distinct, reproducible, and on one side of the held-out border.
+"""Generator of solvable problems from a seed: distinct, reproducible, and on one side of the held-out split.
 
-The operand count of each problem is drawn uniformly from the spec's (list a count twice to have it twice as often);
-given the count, numbers and target are drawn independently and uniformly and unsolvable draws are dropped, so that
-every solvable one is as likely as any other. All draws are a fixed function of the seed and their position
-(SplitMix64): the list depends neither on the NumPy version nor on the number of cores."""
+The operand count is drawn uniformly from the spec's (a count that is listed twice is twice as likely); then numbers
+and target are drawn independently and uniformly, and unsolvable draws are dropped, so that all solvable ones are
+equally likely. All draws are a fixed function of the seed and their position (SplitMix64): the list depends neither on
+the NumPy version nor on the number of cores."""
 
 import hashlib
 import math
@@ -24,16 +24,16 @@ from .rules import DEFAULT_RULES, Rules
 Split = Literal["train", "heldout"]
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_FIELDS = MAX_OPERANDS + 2  # of a draw: one that is not used, target, numbers
+_FIELDS = MAX_OPERANDS + 2  # indices of a draw: unused, target, numbers
 
 DEAR_OPERANDS = 5
-"""From here on a draw costs more to solve than to look up on which side of the split it lies."""
+"""Operand count from which solving a draw costs more than testing its side of the split."""
 
 PATIENCE = 1 << 19
 """Draws without a new problem after which an operand count is exhausted. About one draw in 28 is solvable at k=3."""
 
 DEAR_PATIENCE = 1 << 14
-"""The same where most draws are solvable and each is dear."""
+"""PATIENCE for counts with expensive draws, most of which are solvable."""
 
 
 def _key(text: str) -> np.uint64:
@@ -41,7 +41,7 @@ def _key(text: str) -> np.uint64:
 
 
 def _draws(seed: int, spec: ProblemSpec, start: int, count: int) -> tuple[Array, Array]:
-    """Numbers (count, most operands) and targets (count,) of draws start..start+count."""
+    """Return numbers (count, most operands) and targets (count,) of draws start..start+count."""
     at = np.arange(start, start + count, dtype=np.uint64)[:, None] * np.uint64(_FIELDS)
     words = mix(_key(str(seed)) + (at + np.arange(1, _FIELDS + 1, dtype=np.uint64)) * _GAMMA)
     numbers = _within(words[:, 2:], spec.number_low, spec.number_high)
@@ -49,7 +49,7 @@ def _draws(seed: int, spec: ProblemSpec, start: int, count: int) -> tuple[Array,
 
 
 def _operand_counts(seed: int, spec: ProblemSpec, n: int) -> Iterator[int]:
-    """The operand counts of the first n problems."""
+    """Return the operand counts of the first n problems."""
     for start in range(1, n + 1, 1 << 16):
         at = np.arange(start, min(start + (1 << 16), n + 1), dtype=np.uint64)
         words = mix(_key(f"operands {seed}") + at * _GAMMA)
@@ -61,8 +61,8 @@ def _within(words: Array, low: int, high: int) -> Array:
 
 
 def solvable_draws(k: int, spec: ProblemSpec, seed: int, split: Split, rules: Rules) -> Iterator[Problem | int]:
-    """Endless: the solvable problems with k numbers on this side of the split, in the order of the draws and repeats
-    included; after each batch the number of draws it took."""
+    """Yield endlessly the solvable problems with k numbers on this side of the split, in the order of the draws and
+    with repeats; after each batch the number of draws it took."""
     start, count, most = (0, 1 << 7, 1 << 10) if k >= DEAR_OPERANDS else (0, 1 << 10, 1 << 16)
     while True:
         numbers, targets = _draws(seed, spec, start, count)
@@ -94,16 +94,24 @@ def generate_problems(
     rules: Rules = DEFAULT_RULES,
     accept: Callable[[Problem], bool] | None = None,
 ) -> list[Problem]:
-    """`n` solvable problems in the ranges of `spec` (None: the defaults) with distinct keys, none of them in
-    `exclude`. Reproducible from `seed`, and the first m of n are those of m. split: the sides "train" and "heldout"
-    are disjoint for every pair of seeds, because the key alone decides (`heldout_key`). exclude: problems or keys.
-    rules: what counts as solvable. accept: a further condition, asked once per new problem. An operand count whose
-    problems are used up leaves the mix; ConfigError if all are."""
+    """Return `n` solvable problems in the ranges of `spec` with distinct keys. Reproducible from `seed`; the first m
+    of n are those of m. An operand count without further problems leaves the mix.
+
+    Args:
+        spec: Ranges. None: the defaults.
+        exclude: Problems or keys to leave out.
+        split: "train" or "heldout", disjoint for every pair of seeds, because the key alone decides (`heldout_key`).
+        rules: Rules of a solution.
+        accept: Further condition, called once per new problem.
+
+    Raises:
+        ConfigError: If there are fewer problems.
+    """
     return list(iterate_problems(n, spec, seed, split=split, exclude=exclude, rules=rules, accept=accept))
 
 
 def check_request(n: int, split: str) -> None:
-    """ConfigError for a count or a side of the split that there is not."""
+    """Raise ConfigError for an invalid count or side of the split."""
     if not is_whole(n, 0):
         raise ConfigError(f"`n` ({n!r}) must be a count of problems, 0 or more.")
     if split not in get_args(Split):
@@ -119,14 +127,14 @@ def iterate_problems(
     rules: Rules = DEFAULT_RULES,
     accept: Callable[[Problem], bool] | None = None,
 ) -> Iterator[Problem]:
-    """`generate_problems` one by one: a million problems need not be held at once. Arguments are checked at the call;
-    the ConfigError for too few problems comes when they are used up."""
+    """Yield the problems of `generate_problems` one by one, for very large numbers. Arguments are checked at the call;
+    the ConfigError for too few problems is raised when they are exhausted."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     if max(spec.operands) > MAX_OPERANDS:
         raise ConfigError(f"`operands` ({spec.operands}) must not exceed {MAX_OPERANDS}, the most the solver takes.")
     seen = {item.key if isinstance(item, Problem) else str(item) for item in exclude}
-    # Multisets of k numbers x targets: more there cannot be, and to find that out by drawing takes hours.
+    # Multisets of k numbers x targets: an upper bound; drawing would take hours to find out.
     numbers, targets = spec.number_high - spec.number_low + 1, spec.target_high - spec.target_low + 1
     most = sum(math.comb(numbers + k - 1, k) * targets for k in set(spec.operands))
     if n > most:
@@ -157,7 +165,7 @@ def iterate_problems(
 def _next_new(
     draws: Iterator[Problem | int], seen: set[str], accept: Callable[[Problem], bool] | None, patience: int
 ) -> Problem | None:
-    """The next problem that was not seen and is accepted; None after `patience` draws without one."""
+    """Return the next new accepted problem, or None after `patience` draws without one."""
     since_new = 0
     for item in draws:
         if isinstance(item, int):
@@ -183,15 +191,14 @@ CHECKSUM = "26a5d44c48238702aa7cc4a9e69f09ca74e0aa8c4f08894bfe56cec3b73c86c0"
 
 
 def checksum(problems: list[Problem]) -> str:
-    """SHA-256 of a list of problems: what they print and the order they stand in."""
+    """Return the SHA-256 of a list of problems and their order."""
     lines = "".join(f"{','.join(map(str, problem.numbers))}={problem.target}\n" for problem in problems)
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def heldout_problems(operands: int | None = None) -> list[Problem]:
-    """The problems of `countdown-heldout-v1`, or of its stratum with this many operands (3, 4, 5 or 6). Built in about
-    a second, then kept. Raises DataError if what was built is not the frozen set, and for a stratum that does not
-    exist."""
+    """Return the problems of `countdown-heldout-v1`, or of its stratum with this many operands (3, 4, 5 or 6). Built
+    in about a second, then cached. Raises DataError if the checksum differs, and for an unknown stratum."""
     if operands is not None and operands not in STRATA:
         raise DataError(f"{NAME} has strata of {', '.join(map(str, STRATA))} operands, not of {operands}.")
     return [problem for problem in _frozen() if operands in (None, len(problem.numbers))]

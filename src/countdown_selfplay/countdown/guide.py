@@ -1,7 +1,5 @@
-"""A guide for Countdown: the rubric of SGS 2026, appendix E.3, by exact rules instead of a language model.
-
-A guide scores a proposal by how useful it is for solving a target problem and how plainly it is put. The paper asks a
-reviewer for three numbers; what they mean for Countdown is defined here."""
+"""Guide for Countdown: the rubric of SGS 2026, appendix E.3, by exact rules in place of a language model. The paper's
+reviewer gives three numbers; this module defines them for Countdown."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -16,12 +14,12 @@ from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 
 ARTIFICIAL = 10
-"""Intermediate values beyond this many times the greatest number are artificial."""
+"""Multiple of the largest number above which intermediate values are artificial."""
 
 
 @dataclass(frozen=True)
 class Review:
-    """relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4, as in the paper's rubric."""
+    """Scores of the paper's rubric: relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4."""
 
     relevance: int
     redundancy: int
@@ -29,27 +27,28 @@ class Review:
 
     @property
     def score(self) -> int:
-        """0 if complexity >= 3, else max(0, relevance + (2 - complexity) + (1 - redundancy)); 0 to 8 (equation 3)."""
+        """Total score: 0 if complexity >= 3, else max(0, relevance + (2 - complexity) + (1 - redundancy)); 0 to
+        8 (equation 3)."""
         if self.complexity >= 3:
             return 0
         return max(0, self.relevance + (2 - self.complexity) + (1 - self.redundancy))
 
 
 def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, solution: str | None = None) -> Review:
-    """Review `proposal` as a help for solving `target`. Deterministic, and blind to the order of the numbers.
-    solution: an expression that solves the proposal, if one is at hand.
+    """Review `proposal` as a step towards `target`. Deterministic, and independent of the order of the numbers.
+    solution: an expression that solves the proposal, if known. Raises DataError for more than 6 numbers.
 
-    relevance: 5 a step towards the target that leaves two numbers (see `is_step`); 4 a step that leaves more; 3 at
-    least half of the numbers shared, and the same target or the same necessary operators; 2 at least half of the
-    numbers shared, or the same target; 1 anything else; 0 the same problem, one with fewer than two numbers, or one
-    that would have 1 and is trivial: one operation on two of its numbers, or none on one, reaches its target.
-    redundancy: 1 if some of the numbers reach the proposal's target without the others, or if the solution multiplies
-    or divides by 1, adds or subtracts 0, or has two equal values that cancel.
-    complexity: 1 for more numbers than the target problem has, plus 1 if every solution is nested three deep or
-    more, plus 2 if every solution passes through a fraction, plus 1 if the solution passes through a value more than
-    ARTIFICIAL times the greatest number of both problems; 4 at most, and without a solution.
-
-    Raises DataError for more than 6 numbers."""
+    Scores:
+        relevance: 5 a step towards the target that leaves two numbers (see `is_step`); 4 a step that leaves more; 3 at
+          least half of the numbers shared, and the same target or the same necessary operators; 2 at least half of the
+          numbers shared, or the same target; 1 anything else; 0 the same problem, one with fewer than two numbers, or
+          one that would have 1 and is trivial: at most one operation on its numbers reaches its target.
+        redundancy: 1 if some of the numbers reach the proposal's target without the others, or if the solution
+          multiplies or divides by 1, adds or subtracts 0, or has two equal values that cancel.
+        complexity: 1 for more numbers than the target problem has, plus 1 if every solution is nested three deep or
+          more, plus 2 if every solution passes through a fraction, plus 1 if the solution passes through a value more
+          than ARTIFICIAL times the largest number of both problems; at most 4, and 4 without a solution.
+    """
     shape = _shape(tuple(sorted(proposal.numbers)), proposal.target, rules)
     if shape is None:
         complexity = 4
@@ -62,9 +61,9 @@ def rubric(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES, sol
 
 
 def is_step(target: Problem, proposal: Problem, rules: Rules = DEFAULT_RULES) -> bool:
-    """Whether solving `proposal` is a step of solving `target`: it uses some but not all of the target's numbers,
-    and with them replaced by its value the target can still be reached. 3, 5 -> 15 is a step of 3, 5, 7 -> 22. A
-    value below 1 does not count: a problem's numbers are positive."""
+    """Return whether solving `proposal` is a step of solving `target`: it uses some but not all of the target's
+    numbers, and after replacing them by its value the target can still be reached. 3, 5 -> 15 is a step of 3, 5, 7 ->
+    22. Values below 1 do not count, because a problem's numbers are positive."""
     left = Counter(target.numbers)
     left.subtract(proposal.numbers)
     if min(left.values()) < 0 or proposal.target < 1 or not 2 <= len(proposal.numbers) < len(target.numbers):
@@ -100,7 +99,7 @@ def _is_redundant(proposal: Problem, rules: Rules) -> bool:
 
 
 def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
-    """Do at most `count` of its numbers reach its target?"""
+    """Return whether at most `count` of its numbers reach its target."""
     some = replace(rules, use_all=False)
     parts = combinations(proposal.numbers, count)
     return any(is_solvable(Problem(numbers, proposal.target), some) for numbers in parts)
@@ -108,7 +107,8 @@ def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
 
 @lru_cache(maxsize=8192)
 def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, ...] | None:
-    """Nested three deep, through a fraction, and the four operators that every solution needs; None: no solution."""
+    """Return whether all solutions are nested three deep, pass through a fraction, and need each of the four
+    operators; None without a solution."""
     shape = features(Problem(numbers, target), rules)
     if not shape["solutions"]:
         return None
@@ -117,8 +117,8 @@ def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, .
 
 
 def _steps(expression: str) -> tuple[bool, Fraction]:
-    """Whether a solution has a step that changes nothing (x * 1, x / 1, x + 0, x - 0) or two equal values that cancel
-    (x - x, x / x), and its greatest intermediate value."""
+    """Return whether a solution has a redundant step (x * 1, x / 1, x + 0, x - 0, x - x, x / x), and its
+    largest intermediate value."""
     parsed = to_postfix(expression, unary_minus=True)
     stack: list[Fraction] = []
     idle, largest = False, Fraction(0)

@@ -1,5 +1,5 @@
-"""The rubric of SGS 2026, appendix E.3, for answers in moves: a help with a target is a state that play on it can come
-to. Exact wherever at most MOST of the target's numbers are combined on the way, however many it has."""
+"""Rubric of SGS 2026, appendix E.3, for answers in moves: a helpful problem is a reachable state of play on the
+target. Exact if the way combines at most MOST of the target's numbers."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,8 @@ from .moves import Move
 from .problem import Problem
 
 MOST = 7
-"""Numbers of the target that moves to a later state may combine; a state beyond them counts as related alone."""
+"""Largest number of the target's numbers that moves to a later state may combine; further states count
+as related only."""
 
 Numbers = tuple[int, ...]
 
@@ -21,19 +22,21 @@ Numbers = tuple[int, ...]
 def rubric_in_moves(
     target: Problem, proposal: Problem, value_high: int, solution: Sequence[Move] | None = None
 ) -> Review:
-    """Review `proposal` as a help for solving `target` in moves. Blind to the order of the numbers. solution: moves
-    that solve the proposal, if some are at hand; nothing here plays them again, `solving_moves` has.
+    """Review `proposal` as a step towards `target` in moves, independent of the order of the numbers. solution:
+    verified moves that solve the proposal; without them it is known to be solvable if it has at most MOST numbers and
+    moves reach its target.
 
-    relevance: 5 the state after one move on the target (see `moves_between`); 4 the state after several; 3 the same
-    target with at least half of the numbers shared; 2 one of the two; 1 anything else; 0 the same problem, one with
-    fewer than two numbers, or one that would have 1 and is one move on two of its numbers. A state without a known
-    solution counts as related alone.
-    redundancy: 1 if the solution has a move that leaves a number as it is (x * 1, x / 1) or makes 1 of two equal ones.
-    That numbers are not needed is no fault in moves: a state has all of those that are left.
-    complexity: 0 for fewer numbers than the target problem has, 1 for as many, 2 for more, 3 for more than half again
-    as many; 4 without a known solution. Moves know no fractions, and every solution has as many steps.
-
-    Without `solution` a proposal is known to be solvable if it has at most MOST numbers and moves reach its target."""
+    Scores:
+        relevance: 5 the state after one move on the target (see `moves_between`); 4 the state after several; 3 the
+          same target with at least half of the numbers shared; 2 one of the two; 1 anything else; 0 the same problem,
+          one with fewer than two numbers, or one that would have 1 and is one move on two of its numbers. A state
+          without a known solution counts as related only.
+        redundancy: 1 if the solution has a move that keeps a number (x * 1, x / 1) or makes 1 of two equal ones.
+          Unused numbers are not redundant, because a state has all remaining ones.
+        complexity: 0 for fewer numbers than the target problem has, 1 for the same number, 2 for more, 3 for more
+          than half again; 4 without a known solution. Moves have no fractions, and all solutions have the same
+          number of steps.
+    """
     few = len(proposal.numbers) <= MOST
     solved = solution is not None or (few and proposal.target in values(_sorted(proposal.numbers), value_high))
     idles = any(operation in "*/" and 1 in (a, b, result) for a, operation, b, result in solution or ())
@@ -43,9 +46,9 @@ def rubric_in_moves(
 
 
 def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | None:
-    """How many moves lead from the target to the proposal as a state of it: the same target value, two numbers at
-    least, and each of them a number of the target's, or the result of moves on some. None: it is no such state, or the
-    way to it combines more than MOST numbers that it does not hold."""
+    """Return the number of moves from the target to the proposal as its state: the same target value, and at least two
+    numbers, each a number of the target or the result of moves on some. None if it is not a state, or if the way
+    combines more than MOST numbers that it does not contain."""
     moves = len(target.numbers) - len(proposal.numbers)
     if moves < 1 or len(proposal.numbers) < 2 or proposal.target != target.target:
         return None
@@ -59,8 +62,7 @@ def moves_between(target: Problem, proposal: Problem, value_high: int) -> int | 
 
 @lru_cache(maxsize=1 << 14)
 def values(numbers: Numbers, value_high: int) -> frozenset[int]:
-    """All results of moves on all of these sorted numbers, those on the way included integers from 1 to
-    `value_high`."""
+    """Return all results of moves on all of these sorted numbers, integers from 1 to `value_high` throughout."""
     if len(numbers) == 1:
         return frozenset(numbers)
     reachable: set[int] = set()
@@ -76,7 +78,7 @@ def values(numbers: Numbers, value_high: int) -> frozenset[int]:
 
 
 def _splits(numbers: Numbers) -> set[tuple[Numbers, Numbers]]:
-    """In two parts, neither of them empty; the first number is in the first."""
+    """Return all splits into two non-empty parts; the first number is in the first."""
     splits = set()
     for size in range(len(numbers) - 1):
         for chosen in combinations(range(1, len(numbers)), size):
@@ -86,9 +88,8 @@ def _splits(numbers: Numbers) -> set[tuple[Numbers, Numbers]]:
 
 
 def _covered(left: Numbers, made: Numbers, kept: Numbers, value_high: int) -> bool:
-    """Whether moves turn `left` and `kept` into `made` and `kept`. A kept number is left as it is, or moves on it and
-    some of `left` result in it again. Nothing else is to be tried: where it is a part of another number, what is to
-    take its place can change places with it."""
+    """Return whether moves turn `left` and `kept` into `made` and `kept`. A kept number stays, or is the result of
+    moves on it and some of `left`. Other cases reduce to these by exchanging numbers."""
     if not left:
         return not made
     for part, rest in [*_splits(left), (left, ())]:

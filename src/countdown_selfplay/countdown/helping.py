@@ -1,6 +1,5 @@
-"""Self-guided self-play (SGS 2026, appendix E): the prompts for problems that help with a target and for reviews of
-them, the paper's sentences one by one, for problems instead of lemmas; and demonstrations, found by the exact solver.
-"""
+"""Prompts of self-guided self-play (SGS 2026, appendix E) for problems that help with a target and for their reviews,
+with problems in place of lemmas; and demonstrations from the exact solver."""
 
 import json
 import random
@@ -30,8 +29,7 @@ _HELPFUL = (
     "It should NOT be identical to the target problem. "
     "It should NOT be equivalent through reordering its numbers."
 )
-"""SGS 2026, appendix E.1, sentence by sentence, for problems instead of lemmas: an order of the numbers is what the
-names of variables and premises are there."""
+"""SGS 2026, appendix E.1, sentence by sentence; an order of numbers corresponds to names of variables and premises."""
 
 _FREE = (
     "The problem should be non-trivial, but not too difficult to solve. Choose random numbers and a random target. "
@@ -47,7 +45,7 @@ _AS_JSON = (
 
 
 def _limits(spec: ProblemSpec) -> str:
-    """What a problem is and may hold, in one sentence."""
+    """Describe a problem and its limits in one sentence."""
     counts = [str(count) for count in sorted(set(spec.operands))]
     several = f"{', '.join(counts[:-1])} or {counts[-1]}" if len(counts) > 1 else counts[0]
     return (
@@ -58,7 +56,7 @@ def _limits(spec: ProblemSpec) -> str:
 
 
 def help_json(target: Problem | None, spec: ProblemSpec) -> Prompt:
-    """Chat and JSON, for a target problem (SGS 2026, appendix E.1) or for none (E.2)."""
+    """Render chat and JSON for a target problem (SGS 2026, appendix E.1) or without one (E.2)."""
     question = f"Please generate a countdown arithmetic problem. {_limits(spec)} {_FREE}\n"
     if target is not None:
         question = (
@@ -70,7 +68,7 @@ def help_json(target: Problem | None, spec: ProblemSpec) -> Prompt:
 
 
 def help_completion(target: Problem | None, spec: ProblemSpec) -> Prompt:
-    """The same sentences as raw text that ends in `<problem> numbers=[`."""
+    """Render the same sentences as raw text that ends in `<problem> numbers=[`."""
     if target is None:
         return f"{_limits(spec)} {_FREE}\n{COMPLETION_PREFIX}"
     return (
@@ -81,19 +79,19 @@ def help_completion(target: Problem | None, spec: ProblemSpec) -> Prompt:
 
 
 def help_compact(target: Problem | None, spec: ProblemSpec) -> Prompt:
-    """The tiny model's prompt: `propose like 3 5 7 = 22 :`, and `propose like :` without a target."""
+    """Render the tiny model's prompt: `propose like 3 5 7 = 22 :`, and `propose like :` without a target."""
     return "propose like :" if target is None else f"propose like {compact(target)}"
 
 
 def help_any(target: Problem | None, spec: ProblemSpec) -> Prompt:
-    """The same; without a target `propose :`, as for a problem of any size."""
+    """Render `help_compact`; without a target `propose :`, as for a problem of any size."""
     return propose_any() if target is None else help_compact(target, spec)
 
 
 HELP_PROMPTS: Registry[Callable[[Problem | None, ProblemSpec], Prompt]] = Registry(
     "conjecturer prompt", by_style(help_json, help_completion, help_compact, help_any)
 )
-"""For a conjecturer that is to help with a target problem (None: the same without one)."""
+"""Prompts for a problem that helps with a target problem (None: without a target)."""
 
 
 _VARIANT = (
@@ -103,7 +101,7 @@ _VARIANT = (
 
 
 def variant_json(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
-    """Chat and JSON, from a problem that is solved and its solution."""
+    """Render chat and JSON with a solved problem and its solution."""
     return chat(
         f"Here is a countdown arithmetic problem:\n{problem_json(problem)}\nHere is a solution of it:\n{solution}\n"
         f"Please generate another problem. {_limits(spec)} {_VARIANT}\n{_AS_JSON}"
@@ -111,7 +109,7 @@ def variant_json(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
 
 
 def variant_completion(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
-    """The same as raw text that ends in `<problem> numbers=[`."""
+    """Render the same as raw text that ends in `<problem> numbers=[`."""
     return (
         f"{_limits(spec)} Here is such a problem, and a solution of it:\n{problem_tag(problem)}\n{solution}\n"
         f"Below it stands another problem. {_VARIANT}\n{COMPLETION_PREFIX}"
@@ -119,28 +117,28 @@ def variant_completion(problem: Problem, solution: str, spec: ProblemSpec) -> Pr
 
 
 def variant_compact(problem: Problem, solution: str, spec: ProblemSpec) -> Prompt:
-    """The tiny model's prompt: `propose like 3 5 7 = 22 : 3 * 5 + 7 :`."""
+    """Render the tiny model's prompt: `propose like 3 5 7 = 22 : 3 * 5 + 7 :`."""
     return f"propose like {compact(problem)} {solution} :"
 
 
 VARIANT_PROMPTS: Registry[Callable[[Problem, str, ProblemSpec], Prompt]] = Registry(
     "conjecturer prompt", by_style(variant_json, variant_completion, variant_compact)
 )
-"""For a conjecturer that is shown a solved problem and its solution (STP)."""
+"""Prompts that show a solved problem and its solution (STP)."""
 
 
 def review_compact(target: Problem, problem: Problem) -> Prompt:
-    """The tiny model's: `score 3 5 = 15 like 3 5 7 = 22 :`, to be answered with `5 0 0`."""
+    """Render the tiny model's prompt: `score 3 5 = 15 like 3 5 7 = 22 :`, with the answer `5 0 0`."""
     return f"score {' '.join(map(str, problem.numbers))} = {problem.target} like {compact(target)}"
 
 
 def review_chat(target: Problem, problem: Problem) -> Prompt:
-    """SGS 2026, appendix E.3, sentence by sentence."""
+    """Render SGS 2026, appendix E.3, sentence by sentence."""
     return chat(_REVIEW.format(target=problem_json(target), problem=problem_json(problem)))
 
 
 def review_raw(target: Problem, problem: Problem) -> Prompt:
-    """The same as raw text, for a model that knows no chats."""
+    """Render the same as raw text, for a model without a chat template."""
     return _REVIEW.format(target=problem_json(target), problem=problem_json(problem)) + "\n"
 
 
@@ -180,18 +178,18 @@ Think briefly. The final thing you output should be the three scores as JSON bet
 REVIEW_PROMPTS: Registry[Callable[[Problem, Problem], Prompt]] = Registry(
     "conjecturer prompt", by_style(review_chat, review_raw, review_compact)
 )
-"""For a model that reviews (target, problem)."""
+"""Prompts for a model that reviews (target, problem)."""
 
 
 def review_text(review: Review, style: str) -> str:
-    """What a reviewer answers, under a name of CONJECTURER_PROMPTS: `5 0 0`, or JSON between answer tags."""
+    """Return a reviewer's answer in the format of a prompt in CONJECTURER_PROMPTS: `5 0 0`, or JSON in answer tags."""
     scores = {"relevance": review.relevance, "redundancy": review.redundancy, "complexity": review.complexity}
     bare = style.startswith("compact")
     return " ".join(map(str, scores.values())) if bare else f"<answer>{json.dumps(scores)}</answer>"
 
 
 def read_review(text: object, style: str) -> Review | None:
-    """The review in a reviewer's answer; None for anything else, a number off its scale included. Never raises."""
+    """Return the review in a reviewer's answer, or None for any other text or a number off its scale. Never raises."""
     content = completion_text(text) or ""
     try:
         if style.startswith("compact"):
@@ -208,15 +206,15 @@ def read_review(text: object, style: str) -> Review | None:
 
 @dataclass(frozen=True)
 class CountdownHelping(Helping):
-    """The rubric by exact rules, and its prompts for a model that reviews. value_high: of answers in moves; None:
-    whole answers."""
+    """Rubric by exact rules, and its prompts for a reviewing model. value_high: of answers in moves;
+    None: whole answers."""
 
     rules: Rules
     conjecturer_prompt: str
     value_high: int | None = None
 
     def review(self, target: Problem, problem: Problem, solution: str | None = None) -> Review:
-        """solution: a right answer, as a prover wrote it, if there is one; it is checked again."""
+        """Review a problem. solution: a prover's right answer, if any, which is verified again."""
         if self.value_high is not None:
             moves = None if solution is None else solving_moves(solution, problem, self.rules, self.value_high)
             return rubric_in_moves(target, problem, self.value_high, moves)
@@ -232,10 +230,10 @@ class CountdownHelping(Helping):
 
 STEP, NEAR, FAR = "step", "near", "far"
 KINDS = (STEP, STEP, NEAR, FAR)
-"""What a demonstration shows, with these odds: half of them a step towards the target, a quarter a problem with some
-of its numbers, a quarter any problem. A guide then has something to choose from, a reviewer something to refuse."""
+"""Types of demonstrations, with their odds: half a step towards the target, a quarter a problem with some of its
+numbers, a quarter any problem, so that guides and reviewers see useful and useless ones."""
 STEPS = (STEP,)
-"""Without distractors: what helps with a target, as the conjecturer of SGS begins."""
+"""Types without distractors, for the initial conjecturer of SGS."""
 
 _TRIES = 40
 _POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}
@@ -244,9 +242,8 @@ _POOL: dict[tuple[ProblemSpec, Rules], list[Problem]] = {}
 def helping_problem(
     target: Problem, spec: ProblemSpec, rules: Rules, seed: str, kinds: Sequence[str] = KINDS
 ) -> Problem:
-    """A solvable problem in the ranges of `spec`, on the training side of the split and not the target itself; which
-    one is a function of `seed`. `kinds`: each as likely as it is listed. Where a kind is not to be had it is any
-    problem."""
+    """Return a solvable problem in the ranges of `spec`, on the training side of the split and not the target, a
+    function of `seed`. `kinds`: types, each as likely as it is listed. If a type is impossible, any problem."""
     generator = random.Random(f"help|{seed}")
     kind = generator.choice(kinds)
     for _ in range(_TRIES if kind != FAR else 0):
@@ -262,7 +259,7 @@ def helping_problem(
 
 
 def _part(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:
-    """Some of the target's numbers and a value of theirs from which the target can be reached."""
+    """Return some of the target's numbers and a value of them from which the target can be reached."""
     sizes = [size for size in spec.operands if size < len(target.numbers)]
     if not sizes:
         return None
@@ -275,7 +272,7 @@ def _part(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Ra
 
 
 def _neighbour(target: Problem, spec: ProblemSpec, rules: Rules, generator: random.Random) -> Problem | None:
-    """The target's numbers, one of them another and perhaps one fewer, with a value of theirs."""
+    """Return the target's numbers, one replaced and perhaps one removed, with a value of them."""
     sizes = [size for size in spec.operands if size <= len(target.numbers)]
     if not sizes:
         return None

@@ -1,8 +1,8 @@
-"""Countdown in moves: one operation a move, and the game restates what is left.
+"""Countdown in moves: one operation per move, after which the game restates the remaining numbers.
 
-`3 4 5 6 : 24` -> `6 * 4 = 24` -> `24 3 5 : 24` -> `5 - 3 = 2` -> `2 24 : 24` -> ... A state is the list of the numbers
-that are left: with the target a problem of its own, one number smaller. So what was learned of n numbers is the end of
-every episode of n + 1. Exact, and safe on any text."""
+`3 4 5 6 : 24` -> `6 * 4 = 24` -> `24 3 5 : 24` -> `5 - 3 = 2` -> `2 24 : 24` -> ... A state is the list of remaining
+numbers and, with the target, a problem with one number less. Therefore skill on n numbers serves the end of every
+episode of n + 1. Exact, and safe on any text."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -22,15 +22,15 @@ from .rules import Rules
 from .verifier import MoveReason, Reason, Verdict, answers_in, completion_text
 
 State = list[int]
-"""The numbers that are left: a result first, then the others in their order."""
+"""Remaining numbers: a result first, then the others in their order."""
 
 Move = tuple[int, str, int, int]
-"""a, operation, b, result."""
+"""(a, operation, b, result)."""
 
 ANSWERS = ("whole", "moves")
 
 _DERIVATIONS = 64
-"""Random derivations from the numbers of a proposal, after which it is given up."""
+"""Number of random derivations from a proposal's numbers before it is dropped."""
 
 _NUMBER = r"(0|[1-9][0-9]*)"
 _GAP = rf"[{WHITE_SPACE}]*"
@@ -38,13 +38,13 @@ _MOVE = re.compile(rf"{_NUMBER}{_GAP}([-+*/]){_GAP}{_NUMBER}{_GAP}={_GAP}(-?{_NU
 
 
 def move_text(move: str, rules: Rules) -> str:
-    """A move as a player is to write it."""
+    """Format a move as a player must write it."""
     return move if rules.answer_format == "bare" else f"<answer> {move} </answer>"
 
 
 def play(completion: object, state: Sequence[int], target: int, rules: Rules, value_high: int) -> State | Verdict:
-    """The state after the move in a completion (a string or chat messages), or how the episode ended. Never raises,
-    whatever the completion is."""
+    """Return the state after the move in a completion (a string or chat messages), or the verdict that ends the
+    episode. Never raises."""
     text = completion_text(completion)
     if text is None:
         return Verdict(rules.score_invalid, Reason.NOT_TEXT)
@@ -67,9 +67,9 @@ def play(completion: object, state: Sequence[int], target: int, rules: Rules, va
 
 
 def solving_moves(transcript: str, problem: Problem, rules: Rules, value_high: int) -> list[Move] | None:
-    """The moves of an episode that solve the problem, checked one by one; None if there are none. transcript: as the
-    player wrote it, a move a line, or one in each pair of answer tags. What cannot be played where it is written is
-    passed over; a text that drafts another legal move first can hide a solution, and never invent one."""
+    """Return the verified moves of an episode that solve the problem, or None. transcript: one move per line, or in
+    each pair of answer tags. Illegal moves are skipped; a text that drafts another legal move first may hide a
+    solution, but never makes one."""
     moves = transcript.splitlines() if rules.answer_format == "bare" else answers_in(transcript)
     state, made = list(problem.numbers), list[Move]()
     for move in [] if isinstance(moves, Reason) else moves:
@@ -109,7 +109,7 @@ def _judge(
 
 
 def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpec, value_high: int) -> None:
-    """ConfigError for settings that do not fit together, or that nothing reads in moves."""
+    """Raise ConfigError for settings that contradict each other, or have no effect in moves."""
     if answers not in ANSWERS:
         raise ConfigError(f"`answers` ({answers!r}) must be one of {', '.join(ANSWERS)}.")
     prompted = prover_prompt in MOVES_PROMPTS
@@ -132,8 +132,8 @@ def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpe
 
 
 class Moving:
-    """What CountdownDomain adds (contract/domain.py): answers in moves; problems by size, in moves planted, else made
-    by the exact solver; whole episodes for a warm start; problems whose solvability is in question."""
+    """Parts of CountdownDomain (contract/domain.py): answers in moves; problems by size, in moves planted, else by the
+    exact solver; demonstrations; problems whose solvability is unknown."""
 
     spec: ProblemSpec
     rules: Rules
@@ -159,7 +159,7 @@ class Moving:
 
     @property
     def most_moves(self) -> int:
-        """Every move takes one number away."""
+        """Largest number of moves: each removes one number."""
         return max(1, max(self.spec.operands) - 1)
 
     def rung(self, problem: Problem) -> int:
@@ -171,11 +171,11 @@ class Moving:
         return f"one move `a op b = c` {tags}and nothing after it, such as {move_text('6 * 4 = 24', self.rules)!r}"
 
     def was_legal(self, verdict: Any) -> bool:
-        """Whether an episode ended with a move that may be played: one that left the target, or another number."""
+        """Return whether an episode ended with a legal move: one that left the target, or another number."""
         return verdict.correct or verdict.reason == MoveReason.MISSED
 
     def judged_move(self, text: object, problem: Problem) -> Verdict:
-        """The verdict on a text that is the whole episode: one move, which ends it for two numbers alone."""
+        """Return the verdict on a text that is the whole episode: one move, which is complete for two numbers only."""
         state = play(text, self.begin(problem), problem.target, self.rules, self.value_high)
         return state if isinstance(state, Verdict) else Verdict(self.rules.score_wrong, MoveReason.UNFINISHED)
 
@@ -184,19 +184,19 @@ class Moving:
         return tuple(sorted(set(self.spec.operands)))
 
     def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
-        """`n` distinct problems with `rung` numbers on the training side, none with a key in `exclude`."""
+        """Return `n` distinct problems with `rung` numbers on the training side, none with a key in `exclude`."""
         return self._made(n, replace(self.spec, operands=(rung,)), seed, exclude, "train")
 
     def held_out_of_rung(self, n: int, rung: int) -> list[Problem]:
-        """`n` problems with `rung` numbers of the held-out side, always the same."""
+        """Return the first `n` held-out problems with `rung` numbers."""
         return self._made(n, replace(self.spec, operands=(rung,)), 0, (), "heldout")
 
     def demonstrations(
         self, n: int, seed: int, rungs: Sequence[int] | None = None, exclude: Collection[str] = ()
     ) -> list[list[tuple[dict[str, Any], str]]]:
-        """`n` episodes that end right, each a list of (row that asks for the move, the move). rungs: sizes to draw
-        from, one that is listed twice twice as often, whether `spec` has them or not; None: those of `spec`. No state
-        of an episode is of the held-out side or has its key in `exclude`. ConfigError unless answers are moves."""
+        """Return `n` episodes that solve their problems, each a list of (row that requests the move, move). rungs:
+        sizes, one that is listed twice twice as likely, inside `spec` or not; None: those of `spec`. No state of an
+        episode is held out or has its key in `exclude`. Raises ConfigError unless answers are moves."""
         if self.answers != "moves":
             raise ConfigError(
                 "`demonstrations_per_step` needs demonstrations, which Countdown has of answers in moves, and "
@@ -225,9 +225,8 @@ class Moving:
         return generate_problems(n, spec, seed, exclude, rules=self.rules)
 
     def random_text(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
-        """`n` distinct problems of the training side, none with a key in `exclude`: size, numbers and target drawn
-        uniformly from what is in range, whether there is a solution or not. A function of the arguments alone;
-        ConfigError where there are fewer."""
+        """Return `n` distinct problems of the training side, none with a key in `exclude`: size, numbers and target
+        uniform in range, solvable or not. A function of the arguments alone. Raises ConfigError if there are fewer."""
         spec, draws = self.spec, Random(f"texts|{seed}")
         target_high = min(spec.target_high, self.value_high) if self.answers == "moves" else spec.target_high
         seen, problems, misses = set(exclude), list[Problem](), 0
@@ -254,8 +253,8 @@ class Moving:
         return problems
 
     def repaired(self, problem: Problem, seed: int) -> Problem | None:
-        """The problem with the target of a random derivation from its own numbers, in range and of the training side:
-        solvable by construction, in moves and in whole answers. None where no derivation was found."""
+        """Return the problem with the target of a random derivation from its numbers, in range and of the training
+        side: solvable by construction, in moves and in whole answers. None without a derivation."""
         spec, draws = self.spec, Random(f"repaired|{seed}|{problem.key}")
         high = self.value_high if self.answers == "moves" else max(spec.target_high, spec.number_high, self.value_high)
         for _ in range(_DERIVATIONS):

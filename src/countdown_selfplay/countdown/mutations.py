@@ -1,8 +1,6 @@
-"""Problems from problems: numbers are changed, and a target is chosen that they reach by a wanted kind of expression
-(Task Difficulty and Diversity, sections 3.3 and 3.4).
-
-The paper names the actions and no sizes; those here are in units of the width of the numbers' range, so that they mean
-the same for numbers up to 12 and up to 99."""
+"""Edits of problems: numbers are changed, and a target is chosen that a specified type of expression reaches (Task
+Difficulty and Diversity, sections 3.3 and 3.4). The paper gives names of actions without sizes; those here are in
+units of the width of the numbers' range, so that they are comparable for numbers up to 12 and up to 99."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +34,7 @@ NUMBER_ACTIONS: Mapping[str, str] = MappingProxyType(
         "resample": "all numbers are drawn anew, uniform over the range",
     }
 )
-"""What may happen to a seed's numbers. The first two can leave the range: such a candidate is refused, not clipped."""
+"""Edits of a seed's numbers. The first two can leave the range: such a candidate is refused, not clipped."""
 
 EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -46,18 +44,18 @@ EXPRESSION_ACTIONS: Mapping[str, str] = MappingProxyType(
         "multi_step": "every solution nests: a sum within a product, or a product within a sum",
     }
 )
-"""What the target must ask for. It is drawn uniformly from the targets in range that the numbers reach and that do.
-Solutions are trees and hold up to rewriting (features.py): a / (b / c) is a x c / b, which multiplies."""
+"""Type of solution that the target must need; drawn uniformly from the reachable targets in range that need it.
+Solutions are trees up to rewriting (features.py): a / (b / c) is a x c / b, which multiplies."""
 
 LOCAL, WIDE = 0.05, 0.25
 SEED_FEATURES = ("operands", "number_min", "number_max", "number_mean", "number_std", "distinct_numbers", "target")
-"""What a policy may see of a seed task: nothing that takes a solution to know."""
+"""Features of a seed task that need no solution, for a policy."""
 
 
 class Mutants(NamedTuple):
-    """problems: (N), None where the numbers reach no such target or left the range. reasons: (N) "ok",
-    "out_of_range", "unsolvable" (no target in range asks for such an expression) or "trivial". features: (N, features)
-    as of `feature_matrix`, NaN where the reason is another than "ok"."""
+    """Candidates. problems: (N), None if no such target is reachable or the numbers left the range. reasons: (N) "ok",
+    "out_of_range", "unsolvable" (no target in range needs such an expression) or "trivial". features: (N, features) as
+    of `feature_matrix`, NaN unless the reason is "ok"."""
 
     problems: list[Problem | None]
     reasons: list[str]
@@ -67,7 +65,7 @@ class Mutants(NamedTuple):
 def changed(
     numbers: Sequence[Sequence[int]], actions_P: Array, spec: ProblemSpec, generator: np.random.Generator
 ) -> Array:
-    """(P, k) the numbers of P seeds after one number action each."""
+    """Return the numbers of P seeds after one number action each, (P, k)."""
     numbers_PK = np.array(numbers, dtype=np.int64)
     problems, k = numbers_PK.shape
     width = spec.number_high - spec.number_low + 1
@@ -79,7 +77,7 @@ def changed(
     small_PK = sign_PK * generator.integers(1, near + 1, size=(problems, k))
     large_PK = sign_PK * generator.integers(near + 1, far + 1, size=(problems, k))
     fresh_PK = generator.integers(spec.number_low, spec.number_high + 1, size=(problems, k))
-    # Another number than the one it replaces, each as likely: a step of 1 to width - 1 around the range.
+    # A uniform different number: a step of 1 to width - 1 around the range.
     step_PK = generator.integers(1, max(width, 2), size=(problems, k))
     other_PK = (numbers_PK - spec.number_low + step_PK) % width + spec.number_low
     action_PK = np.broadcast_to(actions_P[:, None], (problems, k))
@@ -91,8 +89,8 @@ def changed(
 
 
 def is_trivial(ordered_PK: Array, target_P: Array, rules: Rules) -> Array:
-    """(P,) whether a problem is solved without a choice: its target is the sum of all its numbers or their product,
-    or, where not all need be used, one of them. The paper asks for non-trivial tasks and does not define them."""
+    """Return whether a problem needs no choice, (P,): its target is the sum or product of all its numbers, or, if not
+    all need be used, one of them. The paper requires non-trivial tasks without a definition."""
     product_P = np.prod(ordered_PK.astype(float), axis=1)
     found_P = (ordered_PK.sum(axis=1) == target_P) | (product_P == target_P)
     return found_P if rules.use_all else found_P | (ordered_PK == target_P[:, None]).any(axis=1)
@@ -105,7 +103,7 @@ def _targets(
     spec: ProblemSpec,
     generator: np.random.Generator,
 ) -> tuple[Array, Array]:
-    """(P,) a target for each problem's kind of expression, and whether there is one."""
+    """Return a target for each problem's type of expression, (P,), and whether there is one."""
     width = spec.target_high - spec.target_low + 1
     of_kind = {kind: np.zeros(problems * width) for kind in ("solutions", *EXPRESSION_ACTIONS)}
     for _, hits in parts:
@@ -135,7 +133,7 @@ def _targets(
 def _features(
     ordered_PK: Array, target_P: Array, good: Array, parts: Sequence[tuple[int, Found]], rules: Rules
 ) -> Array:
-    """(good, features) of the rows `good`, from the solutions that are known already."""
+    """Return the features of the rows `good`, (good, features), from known solutions."""
     place_P = np.full(len(target_P), -1)
     place_P[good] = np.arange(len(good))
     rows = []
@@ -150,7 +148,7 @@ def _features(
 
 @dataclass(frozen=True)
 class CountdownMutations(Mutations):
-    """Countdown for symbolic proposers."""
+    """Edits of Countdown problems for symbolic proposers."""
 
     spec: ProblemSpec
     rules: Rules
@@ -162,8 +160,8 @@ class CountdownMutations(Mutations):
     def mutate(
         self, seeds: Sequence[Problem], number_actions: Sequence[str], expression_actions: Sequence[str], seed: int
     ) -> Mutants:
-        """One candidate per seed and pair of actions: a function of the arguments alone. A candidate has as many
-        numbers as its seed. ConfigError for operand counts beyond the exact solver's."""
+        """Return one candidate per seed and pair of actions, a function of the arguments alone. A candidate has its
+        seed's number of operands. Raises ConfigError for operand counts beyond the exact solver's."""
         spec = self.spec
         if max(spec.operands) > MAX_OPERANDS:
             raise ConfigError(
@@ -202,8 +200,8 @@ class CountdownMutations(Mutations):
         return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
 
     def seed_features(self, problems: Sequence[Problem]) -> Array:
-        """(P, 7) SEED_FEATURES: counts divided by the most numbers, numbers by their greatest, the target by its
-        range."""
+        """Return SEED_FEATURES, (P, 7): counts divided by the largest operand count, numbers by the largest number,
+        the target by its range."""
         found_PF = np.zeros((len(problems), len(SEED_FEATURES)))
         spec = self.spec
         most, high = max(spec.operands), spec.number_high
@@ -220,5 +218,5 @@ class CountdownMutations(Mutations):
         return problem_of_key(key)
 
     def reordered(self, problem: Problem, seed: int) -> Problem:
-        """The problem with its numbers in a random order, as the generator of a data set leaves them."""
+        """Return the problem with its numbers in a random order, as in generated data sets."""
         return Problem(tuple(np.random.default_rng(seed).permutation(problem.numbers).tolist()), problem.target)

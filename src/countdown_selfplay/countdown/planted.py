@@ -1,9 +1,9 @@
 """Problems made by a random legal derivation: solvable in moves by construction, of any size, without a solver.
 
-Numbers are drawn uniformly; then two of those that are left are combined by a random operation until one number is
-left, which is the target. Every value on the way is an integer from 1 to `value_high`. Easy ones are likelier than in
-`generator`: a problem is as likely as it has derivations. All draws come from `Random.random` alone, whose sequence
-Python guarantees for a seed: the list depends neither on versions nor on the number of cores."""
+Numbers are drawn uniformly; then two of the remaining ones are combined by a random operation until one number
+remains, which is the target. All values are integers from 1 to `value_high`. Problems are as likely as they have
+derivations, so that easy ones are more likely than in `generator`. All draws use `Random.random`, whose sequence
+Python guarantees for a seed."""
 
 from collections.abc import Collection, Iterable, Iterator
 from random import Random
@@ -13,19 +13,19 @@ from .generator import Split, check_request
 from .problem import Problem, ProblemSpec, heldout_key
 
 VALUE_HIGH = 99
-"""Greatest value of a derivation: the embedded model's vocabulary has no larger number."""
+"""Largest value of a derivation: the embedded model's vocabulary has no larger number."""
 
 PATIENCE = 1 << 14
 """Draws without a new problem after which a size is exhausted."""
 
-_TRIES = 20  # pairs and operations drawn before the numbers are drawn anew
+_TRIES = 20  # pairs and operations drawn before new numbers are drawn
 
 Derivation = tuple[Problem, list[str]]
-"""A problem and moves that solve it, `6 * 4 = 24` first."""
+"""Problem and the moves that solve it, `6 * 4 = 24` first."""
 
 
 def combine(a: int, op: str, b: int, value_high: int) -> int | None:
-    """a op b, or None where that is no integer from 1 to `value_high`."""
+    """Return a op b, or None if that is not an integer from 1 to `value_high`."""
     if op == "/":
         value = a // b if b and a % b == 0 else 0
     else:
@@ -34,7 +34,8 @@ def combine(a: int, op: str, b: int, value_high: int) -> int | None:
 
 
 def after(numbers: Iterable[int], a: int, b: int, value: int) -> list[int]:
-    """The numbers after a move: its value, then the others in their order. ValueError for a number that is absent."""
+    """Return the numbers after a move: its value, then the others in their order. Raises ValueError for
+    an absent number."""
     rest = list(numbers)
     rest.remove(a)
     rest.remove(b)
@@ -46,7 +47,7 @@ def _below(draws: Random, n: int) -> int:
 
 
 def derive(numbers: list[int], value_high: int, draws: Random) -> tuple[list[str], int] | None:
-    """Random moves down to one number, larger operand first, and that number; None where the draws found none."""
+    """Return random moves down to one number, larger operand first, and that number; None if the draws fail."""
     left, moves = numbers, []
     while len(left) > 1:
         for _ in range(_TRIES):
@@ -66,7 +67,7 @@ def derive(numbers: list[int], value_high: int, draws: Random) -> tuple[list[str
 def derivations(
     k: int, spec: ProblemSpec, seed: int | str, value_high: int = VALUE_HIGH
 ) -> Iterator[Derivation | None]:
-    """Endless: random derivations of k numbers with a target in range, repeats included; None for a failed draw."""
+    """Yield endlessly random derivations of k numbers with a target in range, with repeats; None for a failed draw."""
     draws = Random(f"planted|{seed}|{k}")
     width = spec.number_high - spec.number_low + 1
     while True:
@@ -77,7 +78,7 @@ def derivations(
 
 
 def _next_new(draws: Iterator[Derivation | None], seen: set[str], split: Split) -> Derivation | None:
-    """The next with a key that was not seen, on this side of the split; None after PATIENCE draws without one."""
+    """Return the next derivation with a new key on this side of the split, or None after PATIENCE draws."""
     for _ in range(PATIENCE):
         derivation = next(draws)
         key = derivation[0].key if derivation else None
@@ -96,11 +97,11 @@ def planted_problems(
     value_high: int = VALUE_HIGH,
     in_turn: bool = False,
 ) -> list[Problem]:
-    """`n` problems with distinct keys in the ranges of `spec` (None: the defaults), none of them in `exclude`
-    (problems or keys). Reproducible from `seed`, and the first m of n are those of m. Sizes are uniform over the
-    spec's operand counts (a count that is listed twice comes twice as often); in_turn: ascending, one problem of each
-    at a time. split: the sides "train" and "heldout" are disjoint for every pair of seeds, because the key alone
-    decides (`heldout_key`). A size whose problems are used up leaves the mix; ConfigError if all are."""
+    """Return `n` problems with distinct keys in the ranges of `spec` (None: the defaults), none of them in `exclude`
+    (problems or keys). Reproducible from `seed`; the first m of n are those of m. Sizes are uniform over the spec's
+    operand counts (repeats count); in_turn: ascending, one problem of each in turn. split: "train" or "heldout",
+    disjoint for every pair of seeds, because the key alone decides (`heldout_key`). A size without further problems
+    leaves the mix. Raises ConfigError if all are exhausted."""
     spec = ProblemSpec() if spec is None else spec
     check_request(n, split)
     check_values(spec, value_high)
@@ -125,7 +126,7 @@ def planted_problems(
 
 
 def check_values(spec: ProblemSpec, value_high: int) -> None:
-    """ConfigError unless the ranges of `spec` leave something to play with values from 1 to `value_high`."""
+    """Raise ConfigError unless the ranges of `spec` allow moves with values from 1 to `value_high`."""
     if type(value_high) is not int or value_high < 1:
         raise ConfigError(f"`value_high` ({value_high!r}) must be an integer of 1 or more; use {VALUE_HIGH}.")
     for name in ("number_high", "target_low"):
@@ -139,9 +140,8 @@ def check_values(spec: ProblemSpec, value_high: int) -> None:
 def demonstrated(
     n: int, spec: ProblemSpec, seed: int, exclude: Collection[str] = (), value_high: int = VALUE_HIGH
 ) -> list[Derivation]:
-    """`n` derivations for a warm start, sizes uniform over `spec.operands`; a problem may come again, solved in
-    another way. Each state on the way is a problem too: none is of the held-out side or has a key in `exclude`, so
-    that no row of a demonstration shows a held-out problem."""
+    """Return `n` derivations for a warm start, sizes uniform over `spec.operands`; a problem may be repeated with
+    another solution. None of the intermediate states, which are problems, is held out or has a key in `exclude`."""
     check_request(n, "train")
     check_values(spec, value_high)
     draws = {k: derivations(k, spec, f"shown {seed}", value_high) for k in set(spec.operands)}
@@ -167,7 +167,7 @@ def demonstrated(
 
 
 def states_of(derivation: Derivation) -> list[list[int]]:
-    """The numbers before each move."""
+    """Return the numbers before each move."""
     problem, moves = derivation
     states = [list(problem.numbers)]
     for move in moves[:-1]:

@@ -1,5 +1,5 @@
-"""A Countdown problem, its identity, and the ranges that a set of problems is drawn from. FACTS of the task: k
-positive integers and a target; a solution uses every number exactly once with + - * / and parentheses."""
+"""Countdown problem, its identity, and ranges of problems. A problem is k positive integers and a target; a solution
+uses every number exactly once with + - * / and parentheses."""
 
 import hashlib
 import operator
@@ -11,17 +11,17 @@ from typing import Any
 from ..errors import ConfigError, DataError, shortened
 
 MAX_NUMBERS = 100
-"""Most numbers in a problem. An expression may have 256 characters, so no answer could use more than 128."""
+"""Largest number of operands. An expression may have 256 characters, so that no answer could use more than 128."""
 
 MAX_MAGNITUDE = 10**9
-"""Largest number and largest distance of a target from zero. Keeps every text and every rational short."""
+"""Largest number and largest absolute target, which keeps texts and rationals short."""
 
 HELD_OUT_SHARE = 8
-"""One key in 8 belongs to the held-out side: 638 of the 4,739 problems that the tiny model plays with."""
+"""One key in 8 is held out: 638 of the 4,739 problems of the tiny model."""
 
 
 def _integer(value: object, what: str) -> int:
-    """`value` as a Python int; NumPy integers pass, bools and floats do not."""
+    """Return `value` as a Python int; NumPy integers are allowed, bools and floats are not."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise DataError(f"{what} must be an integer, got {shortened(repr(value), 43)}.")
     try:
@@ -36,14 +36,15 @@ def _integer(value: object, what: str) -> int:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether `_integer` would return it as it is: games in moves make a problem for every move."""
+    """Return whether `_integer` would return the value itself: games in moves make a problem for every move."""
     return type(value) is int and -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`numbers`: 1 to 100 positive integers in the order they are printed; `target`: any integer. Raises DataError for
-    anything else. Two problems are equal if they print alike; `key` is the identity that data sets are compared by."""
+    """Countdown problem. `numbers`: 1 to 100 positive integers in the order in which they are printed; `target`: any
+    integer. Problems are equal if they print alike; `key` is the identity that data sets are compared by. Raises
+    DataError for anything else."""
 
     numbers: tuple[int, ...]
     target: int
@@ -68,16 +69,15 @@ class Problem:
 
 
 def heldout_key(key: str) -> bool:
-    """Whether the problem with this key belongs to the held-out side, for every seed and every data set. The first 8
-    bytes of BLAKE2b of the key, divided by 8, leave 0: one key in 8, spread evenly over operand counts, numbers and
-    targets."""
+    """Return whether the problem with this key is held out, for every seed and every data set: the first 8 bytes of
+    BLAKE2b of the key, modulo 8, are 0, which is one key in 8, uniform over operand counts, numbers and targets."""
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big") % HELD_OUT_SHARE == 0
 
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    """Which problems count as in range: operand counts, and inclusive ranges of numbers and targets. The defaults are
-    those of the public 3-to-4 data set. Raises ConfigError for an empty or impossible range."""
+    """Ranges of problems: operand counts, and inclusive ranges of numbers and targets. Defaults are those of the
+    public 3-to-4 data set. Raises ConfigError for an empty or impossible range."""
 
     operands: tuple[int, ...] = (3, 4)
     number_low: int = 1
@@ -101,11 +101,11 @@ class ProblemSpec:
             )
 
     def admits(self, problem: Problem) -> bool:
-        """Whether operand count, all numbers and the target are in range."""
+        """Return whether operand count, all numbers and the target are in range."""
         return self.outside(problem) is None
 
     def outside(self, problem: Problem) -> str | None:
-        """What of the problem is out of range, with the field that says so; None if nothing is."""
+        """Describe the part of the problem that is out of range, with its field; None if it is in range."""
         if len(problem.numbers) not in self.operands:
             return f"it has {len(problem.numbers)} numbers, and `operands` is {', '.join(map(str, self.operands))}"
         values = (("number", min(problem.numbers)), ("number", max(problem.numbers)), ("target", problem.target))
@@ -118,16 +118,15 @@ class ProblemSpec:
 
 
 def problem_of_key(key: str) -> Problem:
-    """The problem with this key, its numbers in ascending order: "19,35,44=98" -> (19, 35, 44), 98."""
+    """Return the problem with this key, its numbers in ascending order: "19,35,44=98" -> (19, 35, 44), 98."""
     numbers, _, target = key.partition("=")
     return Problem(tuple(int(number) for number in numbers.split(",")), int(target))
 
 
 def problem_from_row(row: Mapping[str, Any], index: int = 0) -> Problem:
-    """The problem in row `index` of a data set, whichever public schema it has. Columns `numbers` or `nums`, and
-    `target`; else `ground_truth` with both. Whole floats count as integers (a gap in a table's column turns all its
-    integers into floats). Other columns (a rendered prompt) are ignored. Raises DataError that names row and
-    column."""
+    """Return the problem in row `index` of a data set with columns `numbers` or `nums`, and `target`; else
+    `ground_truth` with both. Whole floats count as integers (a missing value makes all integers of a column floats).
+    Other columns are ignored. Raises DataError that names row and column."""
     if not isinstance(row, Mapping):
         raise DataError(f"row {index}: a row maps column names to values, got {shortened(repr(row), 43)}.")
     source, prefix = row, ""
@@ -156,8 +155,8 @@ _LONGEST_LIST = 200
 
 
 def _whole(value: Any) -> Any:
-    """Whole floats, alone or in a list, as ints; a list that a CSV file holds as text, `[1, 10, 6]` or as NumPy prints
-    it `[ 1 10  6]`, as a list; everything else as it is."""
+    """Convert whole floats, alone or in a list, to ints, and a list in a CSV file's text, `[1, 10, 6]` or NumPy's `[ 1
+    10  6]`, to a list; other values are returned."""
     if isinstance(value, str) and len(value) <= _LONGEST_LIST and _LISTED.fullmatch(value.strip()):
         return [int(entry) for entry in re.findall(r"[0-9]+", value)]
     if isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1:

@@ -1,9 +1,7 @@
-"""The prompts. The prover's are those of the public data byte for byte: with another phrasing the public checkpoints
-earn nothing (Multimodal LLM Self-Play, section 3.4). The conjecturer's `completion` and `json` are after the
-descriptions of Allen and Ståblein and of Multimodal LLM Self-Play, whose texts are not public in full; `compact` is
-the tiny model's own.
-
-A renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
+"""Prompts. The prover's equal those of the public data byte for byte: the public checkpoints fail on other wordings
+(Multimodal LLM Self-Play, section 3.4). The conjecturer's `completion` and `json` follow the descriptions of Allen and
+Ståblein and of Multimodal LLM Self-Play, whose texts are not completely public; `compact` is for the tiny model. A
+renderer returns a string (raw prompt) or a list of chat messages (the trainer applies the chat template)."""
 
 import json
 import re
@@ -40,13 +38,13 @@ _INSTRUCTION = (
 COMPLETION_PREFIX = "<problem> numbers=["
 COMPLETION_STOP = "</problem>"
 SHOTS = 6
-_SHOT_SEED = 1  # of the worked examples; they come from the training side of the split
+_SHOT_SEED = 1  # seed of the worked examples, which are on the training side of the split
 
 
 def print_like_numpy(numbers: Sequence[int]) -> str:
-    """`str(np.array(numbers))`: right-aligned to the widest, no commas, lines of at most 75 columns."""
+    """Return `str(np.array(numbers))`: right-aligned to the widest, no commas, lines of at most 75 columns."""
     width = max(len(str(number)) for number in numbers)
-    how: Any = {"int": lambda number: str(number).rjust(width)}  # whatever print options the caller has set
+    how: Any = {"int": lambda number: str(number).rjust(width)}  # whatever the caller's print options
     return np.array2string(np.array(numbers), 75, separator=" ", formatter=how, threshold=len(numbers))
 
 
@@ -55,22 +53,22 @@ def chat(user: str) -> list[Message]:
 
 
 def countdown_3to4(problem: Problem) -> Prompt:
-    """The chat prompt of `asingh15/countdown_tasks_3to4`; numbers as NumPy prints them: `[14 45  9  1]`."""
+    """Render the chat prompt of `asingh15/countdown_tasks_3to4`; numbers as NumPy prints them: `[14 45  9  1]`."""
     return chat(_INSTRUCTION.format(numbers=print_like_numpy(problem.numbers), target=problem.target))
 
 
 def tinyzero(problem: Problem) -> Prompt:
-    """The same text raw, numbers with commas, and thinking already begun."""
+    """Render the same text raw, numbers with commas, and thinking already begun."""
     return _INSTRUCTION.format(numbers=list(problem.numbers), target=problem.target) + "\n<think>"
 
 
 def compact(problem: Problem) -> Prompt:
-    """The tiny model's prompt, word-level tokens between single spaces: `3 5 7 = 22 :`."""
+    """Render the tiny model's prompt, word-level tokens between single spaces: `3 5 7 = 22 :`."""
     return f"{' '.join(map(str, problem.numbers))} = {problem.target} :"
 
 
 def compact_moves(problem: Problem, value_high: int = VALUE_HIGH) -> Prompt:
-    """The tiny model's prompt for one move: the numbers that are left and the target, `24 3 5 : 24`."""
+    """Render the tiny model's prompt for one move: the remaining numbers and the target, `24 3 5 : 24`."""
     return f"{' '.join(map(str, problem.numbers))} : {problem.target}"
 
 
@@ -89,8 +87,8 @@ _ASKED = re.compile(r"numbers\s*\[([0-9,\s]+)\][^\[\]]*?equals\s+(-?[0-9]+)")
 
 
 def problem_in_prompt(text: str) -> Problem | None:
-    """The problem that a prompt of the public data asks for (`... numbers [44 19 35], create an equation that equals
-    98 ...`, with commas or without); None if there is none that is legal."""
+    """Return the problem in a prompt of the public data (`... numbers [44 19 35], create an equation that equals 98
+    ...`, with or without commas), or None without a legal one."""
     match = _ASKED.search(text[:4096])
     numbers = re.findall("[0-9]+", match[1]) if match else []
     try:
@@ -104,15 +102,15 @@ PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
-"""Prompts that ask for one move: those of `answers` moves. They also take `value_high`. A prompt of a user's own
-joins them here and in PROVER_PROMPTS."""
+"""Prompts that request one move, of `answers` moves; they also take `value_high`. A user's prompt is added here
+and in PROVER_PROMPTS."""
 
 BARE_PROMPTS = {"compact", "compact_moves"}
-"""Prompts whose answers stand without tags."""
+"""Prompts whose answers have no tags."""
 
 
 def json_example(operands: int) -> Problem:
-    """The worked example of the JSON prompt: solvable and of the size asked for. Copies of it are refused."""
+    """Return the worked example of the JSON prompt: solvable and of the requested size. Copies of it are refused."""
     numbers = {1: (24,), 2: (4, 6), 3: (2, 3, 4), 4: (1, 2, 3, 4), 5: (1, 2, 3, 4, 5), 6: (1, 2, 3, 4, 5, 6)}
     if operands in numbers:
         return Problem(numbers[operands], 24)
@@ -121,7 +119,7 @@ def json_example(operands: int) -> Problem:
 
 @lru_cache(maxsize=64)
 def completion_shots(operands: int, spec: ProblemSpec) -> tuple[Problem, ...]:
-    """The six worked examples of the completion prompt: solvable problems in the ranges asked for."""
+    """Return the six worked examples of the completion prompt: solvable problems in the requested ranges."""
     if operands > MAX_OPERANDS:  # beyond the exact solver
         high = max(VALUE_HIGH, spec.number_high, spec.target_high)
         return tuple(planted_problems(SHOTS, replace(spec, operands=(operands,)), _SHOT_SEED, value_high=high))
@@ -129,12 +127,12 @@ def completion_shots(operands: int, spec: ProblemSpec) -> tuple[Problem, ...]:
 
 
 def problem_json(problem: Problem) -> str:
-    """`{"target": 24, "numbers": [2, 3, 4]}`."""
+    """Format `{"target": 24, "numbers": [2, 3, 4]}`."""
     return json.dumps({"target": problem.target, "numbers": list(problem.numbers)})
 
 
 def problem_tag(problem: Problem) -> str:
-    """`<problem> numbers=[2, 3, 4], target=24 </problem>`."""
+    """Format `<problem> numbers=[2, 3, 4], target=24 </problem>`."""
     return f"{COMPLETION_PREFIX}{', '.join(map(str, problem.numbers))}], target={problem.target} {COMPLETION_STOP}"
 
 
@@ -153,17 +151,17 @@ def _request(operands: int, spec: ProblemSpec, or_more: bool = False, operators:
     )
 
 
-# Each takes what is asked for (`CountdownDomain.propose_row`): ranges that were asked for are those of `spec` already.
+# Each takes the request (`CountdownDomain.propose_row`); requested ranges are already those of `spec`.
 
 
 def propose_json(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
-    """Chat and JSON (Multimodal LLM Self-Play, section 3.3), all of it the user's turn."""
+    """Render chat and JSON (Multimodal LLM Self-Play, section 3.3) as one user turn."""
     return chat(_request(operands, spec, **request))
 
 
 def propose_tier(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
-    """The same as a tier-specific system prompt, as Multimodal LLM Self-Play, section 3.3 has it. The paper does not
-    print the user's turn."""
+    """Render the same as a tier-specific system prompt (Multimodal LLM Self-Play, section 3.3; the paper does not
+    print the user's turn)."""
     system = _request(operands, spec, **request)
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
@@ -171,7 +169,8 @@ def propose_tier(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
 def propose_completion(
     operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
 ) -> Prompt:
-    """Six shots and the beginning of a seventh (Allen and Ståblein): raw text that ends in `<problem> numbers=[`."""
+    """Render six shots and the beginning of a seventh (Allen and Ståblein): raw text that ends
+    in `<problem> numbers=[`."""
     shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
     count = f"{operands} or more" if or_more else f"{operands}"
     needed = f" Every solution needs {' and '.join(operators)}." if operators else ""
@@ -190,12 +189,12 @@ _FIXED_SHOTS = (
     Problem((8, 18, 86), 58),
     Problem((10, 19, 49, 5), 63),
 )
-"""Solvable, of three and four numbers, on the training side of the split."""
+"""Solvable examples of three and four numbers, on the training side of the split."""
 
 
 def propose_six_shots(operands: int, spec: ProblemSpec, **request: object) -> Prompt:
-    """Six fixed shots of three and four numbers, the same prompt whatever is asked for, as Allen and Ståblein have it
-    (their numbers and header are others)."""
+    """Render six fixed shots of three and four numbers, the same prompt for every request, as in Allen and Ståblein
+    (whose numbers and header differ)."""
     return (
         f"Countdown arithmetic problems. Each uses 3 or 4 numbers from {spec.number_low} to {spec.number_high} and a "
         f"target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly once "
@@ -206,14 +205,14 @@ def propose_six_shots(operands: int, spec: ProblemSpec, **request: object) -> Pr
 def propose_compact(
     operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
 ) -> Prompt:
-    """The tiny model's prompt: `propose 3 :`, also for "3 or more"; with operators `propose 3 * :`, with ranges of its
-    own `propose 3 9 = 50 :`, the greatest number and the greatest target."""
+    """Render the tiny model's prompt: `propose 3 :`, also for "3 or more"; with operators `propose 3 * :`, with
+    requested ranges `propose 3 9 = 50 :`, the largest number and target."""
     words = ["propose", str(operands), *operators, *([f"{spec.number_high} = {spec.target_high}"] if ranges else [])]
     return f"{' '.join(words)} :"
 
 
 def propose_any(operands: int | None = None, spec: ProblemSpec | None = None, **request: object) -> Prompt:
-    """The tiny model's prompt `propose :`, whatever is asked for: the conjecturer chooses the size itself."""
+    """Render the tiny model's prompt `propose :` for every request: the conjecturer chooses the size."""
     return "propose :"
 
 
@@ -225,7 +224,7 @@ CONJECTURER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 
 
 def by_style(json: T, completion: T, compact: T, compact_any: T | None = None) -> dict[str, T]:
-    """The same things under the names of CONJECTURER_PROMPTS."""
+    """Return the arguments under the names of CONJECTURER_PROMPTS."""
     styles = {"json": json, "tier": json, "completion": completion, "six_shots": completion, "compact": compact}
     return {**styles, "compact_any": compact_any or compact}
 
@@ -243,10 +242,10 @@ def _equation(problem: Problem) -> str:
 
 
 PROPOSAL_TEXTS: dict[str, Callable[[Problem], str]] = by_style(_tagged, _completed, _equation)
-"""Prompt -> a problem as the conjecturer is to write it."""
+"""Prompt -> format of a problem that the conjecturer writes."""
 
 SIZELESS_PROMPTS = {"compact_any"}
-"""Prompts that ask for one problem of any size."""
+"""Prompts that request one problem of any size."""
 
 EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
     "json": lambda spec: map(json_example, spec.operands),
@@ -254,4 +253,4 @@ EXAMPLES: dict[str, Callable[[ProblemSpec], Iterable[Problem]]] = {
     "completion": lambda spec: (shot for k in spec.operands for shot in completion_shots(k, spec)),
     "six_shots": lambda spec: _FIXED_SHOTS,
 }
-"""Prompt -> the worked examples that it shows."""
+"""Prompt -> its worked examples."""

@@ -1,4 +1,4 @@
-"""What a conjecturer wrote, parsed once: a problem, or the reason why there is none. Never raises."""
+"""Parser of a conjecturer's completion: a problem, or the reason why there is none. Never raises."""
 
 import json
 import re
@@ -14,20 +14,20 @@ from .prompts import COMPLETION_STOP, by_style, json_example
 from .verifier import CLOSE, OPEN, completion_text, outside_thinking
 
 MAX_PROPOSAL_CHARS = 512
-"""Most characters of a proposal between its tags; bounds the depth and the digits that are parsed."""
+"""Largest number of characters of a proposal between its tags; bounds depth and digits of the parse."""
 
 
 class ProposalReason(StrEnum):
-    """Why a proposal holds a problem, or does not."""
+    """Reason why a proposal contains a problem or not."""
 
     OK = "ok"
-    """It holds a problem; whether that is in range and solvable is decided later."""
+    """It contains a problem; range and solvability are checked later."""
     NOT_TEXT = "not_text"
     """The completion holds no text."""
     NO_TAG = "no_tag"
     """The JSON style found no `<answer>` tag outside the thinking."""
     TOO_LONG = "too_long"
-    """More than 512 characters where the problem should be."""
+    """More than 512 characters in place of the problem."""
     MALFORMED = "malformed"
     """Not of the style's form: no JSON object with both fields, text around the problem, a missing bracket."""
     NOT_INTEGERS = "not_integers"
@@ -44,7 +44,7 @@ class ProposalReason(StrEnum):
 
 @dataclass(frozen=True)
 class Proposal:
-    """`problem` is None unless `reason` is OK."""
+    """Result of parsing; `problem` is None unless `reason` is OK."""
 
     problem: Problem | None
     reason: ProposalReason
@@ -55,7 +55,7 @@ def _refused(reason: ProposalReason) -> Proposal:
 
 
 def _proposal(numbers: list[object], target: object) -> Proposal:
-    """From parsed values to a problem; whole floats are coerced (Multimodal LLM Self-Play, section 3.3)."""
+    """Build the problem of parsed values; whole floats are converted (Multimodal LLM Self-Play, section 3.3)."""
     if not numbers:
         return _refused(ProposalReason.NO_NUMBERS)
     if len(numbers) > MAX_NUMBERS:
@@ -75,8 +75,8 @@ def _proposal(numbers: list[object], target: object) -> Proposal:
 
 
 def _parse_json(text: str) -> Proposal:
-    """`<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>`: the last tag counts; a close tag that served as the
-    stop string may be missing."""
+    """Parse `<answer>{"target": 24, "numbers": [2, 3, 4]}</answer>`: the last tag counts; a close tag that served as
+    the stop string may be missing."""
     for stretch in reversed(outside_thinking(text)):
         close = stretch.rfind(CLOSE)
         begin = stretch.rfind(OPEN, 0, close if close >= 0 else len(stretch))
@@ -104,7 +104,7 @@ _COMPLETION = re.compile(
     rf"target\s*=\s*(?P<target>{_WORD})\s*"
 )
 _COMPACT = re.compile(rf"\s*(?P<numbers>{_WORD}(?:\s+{_WORD})*)\s*=\s*(?P<target>{_WORD})\s*")
-"""`3 5 7 = 22`: the whole completion."""
+"""`3 5 7 = 22`, the whole completion."""
 
 _INTEGER = re.compile(r"-?[0-9]+")
 
@@ -124,8 +124,8 @@ def _parse_words(pattern: re.Pattern[str], text: str) -> Proposal:
 
 
 def _parse_completion(text: str) -> Proposal:
-    """`44, 19, 35], target=98 </problem>`, with or without the prefilled `<problem> numbers=[` and with or without the
-    stop string; what follows the stop string is ignored."""
+    """Parse `44, 19, 35], target=98 </problem>`, with or without the prefilled `<problem> numbers=[` and the stop
+    string; text after the stop string is ignored."""
     stop = text.find(COMPLETION_STOP)
     return _parse_words(_COMPLETION, text if stop < 0 else text[:stop])
 
@@ -138,9 +138,9 @@ _JSON_EXAMPLES = frozenset(json_example(k).key for k in range(1, MAX_NUMBERS + 1
 
 
 def parse_proposal(text: object, style: str, examples: Iterable[str] = ()) -> Proposal:
-    """The problem in a conjecturer's completion (a string or chat messages) in one of the styles of
-    `PROPOSAL_PARSERS`. examples: keys of the prompt's worked examples besides those of the JSON prompt, which are
-    always known. Never raises on any text; an unknown style is an UnknownNameError."""
+    """Return the problem in a conjecturer's completion (a string or chat messages) in one of the styles of
+    `PROPOSAL_PARSERS`. examples: keys of the prompt's worked examples besides those of the JSON prompt. Never raises
+    on any text; an unknown style is an UnknownNameError."""
     parser = PROPOSAL_PARSERS[style]
     content = completion_text(text)
     if content is None:

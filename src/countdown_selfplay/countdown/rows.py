@@ -1,7 +1,6 @@
-"""Rows of data sets: a problem in the public schemas, and as (prompt, completion) pairs for warm starts of both roles,
-the prover's a bare solution or a search that tries, goes back and concludes.
-
-Every statement in a trace is true: the steps are exact arithmetic, and a dead end is one by the exact solver."""
+"""Rows of data sets: a problem in the public schemas, and (prompt, completion) pairs for warm starts of both roles;
+the prover's completion is a bare solution or a search trace. Traces contain true statements only: exact arithmetic,
+and dead ends by the exact solver."""
 
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -25,23 +24,23 @@ Row = dict[str, Any]
 MOST_DEAD_ENDS = 3
 
 WITHOUT_TARGET = 0.2
-"""Share of the demonstrations of help whose prompt has no target: the paper's base model knows both prompts."""
+"""Share of the demonstrations of help without a target in the prompt: the paper's base model knows both prompts."""
 
 
 def nums_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """`nums`, `target`: as `Jiayi-Pan/Countdown-Tasks-3to4`."""
+    """Return `nums`, `target`: schema of `Jiayi-Pan/Countdown-Tasks-3to4`."""
     return {"nums": list(problem.numbers), "target": problem.target}
 
 
 def ground_truth_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """`prompt`, `target`, `nums`, `ground_truth`: as `asingh15/countdown_tasks_3to4`."""
+    """Return `prompt`, `target`, `nums`, `ground_truth`: schema of `asingh15/countdown_tasks_3to4`."""
     prompt, numbers = domain.prove_row(problem)["prompt"], list(problem.numbers)
     return {"prompt": prompt, "target": problem.target, "nums": numbers, "ground_truth": nums_of(problem)}
 
 
 def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """`prompt`, `completion`, `numbers`, `target`: a demonstration for the prover's warm start; a bare solution for
-    the compact prompt, else a search in `<think>` and the solution in `<answer>`."""
+    """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for the prover's warm start; a bare solution
+    for the compact prompt, else a search in `<think>` and the solution in `<answer>`."""
     row = domain.prove_row(problem)
     if domain.prover_prompt == "compact":
         text = compact_solution(problem, domain.rules)
@@ -52,9 +51,9 @@ def solved_row(problem: Problem, domain: CountdownDomain) -> Row:
 
 
 def move_rows(n: int, domain: CountdownDomain, seed: int, exclude: Collection[str] = ()) -> Iterator[tuple[int, Row]]:
-    """The schema `moves`: for each move the size of the episode's problem, and a row with `prompt`, `completion`,
-    `numbers` (those that are left) and `target`. `n` episodes of the training side, sizes as often as the domain lists
-    them."""
+    """Yield the schema `moves`: for each move the size of the episode's problem, and a row with `prompt`,
+    `completion`, `numbers` (the remaining ones) and `target`. `n` episodes of the training side, sizes as often as the
+    domain lists them."""
     for episode in domain.demonstrations(n, seed, domain.operands or None, exclude):
         for row, text in episode:
             numbers = {name: row[name] for name in ("numbers", "target")}
@@ -62,14 +61,14 @@ def move_rows(n: int, domain: CountdownDomain, seed: int, exclude: Collection[st
 
 
 MOVES_SCHEMA = "moves"
-"""The one schema with several rows a problem: `move_rows`, not an entry of ROW_SCHEMAS."""
+"""Schema with several rows per problem: `move_rows`, not an entry of ROW_SCHEMAS."""
 
 UNSOLVED_SCHEMAS = frozenset({"nums", "ground_truth", "prover", "proposed"})
-"""Schemas that need no solution by the exact solver, and so may hold problems of any size in moves."""
+"""Schemas that need no solution by the exact solver, so that problems in moves may have any size."""
 
 
 def proposed_row(problem: Problem, domain: CountdownDomain) -> Row:
-    """`prompt`, `completion`, `numbers`, `target`: a demonstration for the conjecturer's warm start."""
+    """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for the conjecturer's warm start."""
     prompt = domain.propose_row(len(problem.numbers))["prompt"]
     return {"prompt": prompt, "completion": _reply(prompt, _proposed(problem, domain)), **nums_of(problem)}
 
@@ -79,9 +78,9 @@ def _proposed(problem: Problem, domain: CountdownDomain) -> str:
 
 
 def helping_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
-    """`prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer that is to help with `problem`;
-    the columns hold the problem that helps. One in five does not show `problem`, so that a conjecturer knows the
-    prompt without a target too, and answers it with problems of the same kinds. kinds: of help, `KINDS` or `STEPS`."""
+    """Return `prompt`, `completion`, `numbers`, `target`: a demonstration for a conjecturer of problems that help with
+    `problem`; the columns hold the helping problem. One prompt in five does not show `problem`, so that a conjecturer
+    also knows the prompt without a target. kinds: `KINDS` or `STEPS`."""
     helping = _helping(problem, domain, kinds)
     hidden = random.Random(f"no target|{problem.numbers}{problem.target}").random() < WITHOUT_TARGET
     prompt = domain.propose_row(target=None if hidden else problem)["prompt"]
@@ -89,7 +88,7 @@ def helping_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] 
 
 
 def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
-    """The same for a conjecturer that is shown `problem` with its solution (STP)."""
+    """Return the same for a conjecturer that sees `problem` with its solution (STP)."""
     helping = _helping(problem, domain, kinds)
     text = compact_solution(problem, domain.rules)
     given = text if domain.prover_prompt == "compact" else f"{OPEN} {text} {CLOSE}"
@@ -98,7 +97,7 @@ def variant_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] 
 
 
 def reviewed_row(problem: Problem, domain: CountdownDomain, kinds: Sequence[str] = KINDS) -> Row:
-    """The same for a guide: the rubric's review of a problem that may help with `problem`."""
+    """Return the same for a guide: the rubric's review of a problem that may help with `problem`."""
     helping = _helping(problem, domain, kinds)
     prompt = domain.helping.review_row(problem, helping)["prompt"]
     text = review_text(domain.helping.review(problem, helping), domain.conjecturer_prompt)
@@ -118,14 +117,15 @@ def _reply(prompt: Prompt, text: str) -> Prompt:
 
 
 WITH_A_TARGET = {"helping": helping_row, "variant": variant_row, "reviewed": reviewed_row}
-"""Schemas of problems that help with a target. Each has one without distractors too, `helping_steps` and so on."""
+"""Schemas of problems that help with a target. Each also has a version without distractors,
+such as `helping_steps`."""
 
 ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
     "row schema",
     {
         "nums": nums_row,
         "ground_truth": ground_truth_row,
-        # `prompt`, `numbers`, `target`: what the trainers here take, conversational if the prompt is a chat
+        # `prompt`, `numbers`, `target`: the schema of these trainers, conversational if the prompt is a chat
         "prover": lambda problem, domain: domain.prove_row(problem),
         "solved": solved_row,
         "proposed": proposed_row,
@@ -136,14 +136,13 @@ ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
 
 
 def compact_solution(problem: Problem, rules: Rules = DEFAULT_RULES) -> str:
-    """A solution in tokens between single spaces, `( 3 + 5 ) * 7`. Raises DataError if there is none."""
+    """Return a solution in tokens between single spaces, `( 3 + 5 ) * 7`. Raises DataError if there is none."""
     return _solution(problem, rules).text().replace("(", "( ").replace(")", " )")
 
 
 def solution_trace(problem: Problem, rules: Rules = DEFAULT_RULES, thinking_begun: bool = False) -> str:
-    """A short search in `<think>` and the solution in `<answer>`, the same text every time. Up to three first steps
-    that lead nowhere come first. thinking_begun: the prompt already ends in `<think>`. Raises DataError if there is no
-    solution."""
+    """Return a short deterministic search in `<think>` and the solution in `<answer>`, with up to three dead ends
+    first. thinking_begun: the prompt already ends in `<think>`. Raises DataError if there is no solution."""
     solution = _solution(problem, rules)
     numbers = ", ".join(map(str, problem.numbers))
     lines = [f"Use {numbers} to reach {problem.target}.", *_dead_ends(problem, rules)]
@@ -162,7 +161,7 @@ def _solution(problem: Problem, rules: Rules) -> Node:
 
 
 def _dead_ends(problem: Problem, rules: Rules) -> list[str]:
-    """First steps after which the target is out of reach, chosen by the problem's key."""
+    """Return first steps after which the target is out of reach, chosen by the problem's key."""
     generator = random.Random(problem.key)
     numbers = problem.numbers
     steps = [(i, j, op) for i in range(len(numbers)) for j in range(len(numbers)) for op in "+-*" if i != j]
@@ -180,7 +179,7 @@ def _dead_ends(problem: Problem, rules: Rules) -> list[str]:
 
 
 def _steps(tree: Node) -> list[str]:
-    """The binary steps that compute the tree, innermost first: `8 / 3 = 8/3`."""
+    """Return the binary steps that compute the tree, innermost first: `8 / 3 = 8/3`."""
     lines: list[str] = []
 
     def value(node: Node) -> Fraction:

@@ -1,4 +1,4 @@
-"""The rule set of a run: one frozen object that training and evaluation share and that every result file records."""
+"""Rules of a run: one frozen object that training and evaluation share and every result file records."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -16,23 +16,26 @@ MAX_CHARS_LIMIT = 4096
 
 @dataclass(frozen=True)
 class Rules:
-    """The conditions of a right answer, and the scores.
+    """Conditions of a right answer, and the scores. Raises ConfigError for other values.
 
-    integers_only: every division must come out even (off: `8 / (3 - 8 / 3)` is 24).
-    use_all: every number exactly once; off: at most once.
-    answer_rule: which of several `<answer>` tags counts; "any" takes the best of the first 32. Over 800 responses of
-        one model last / first / any scored .359 / .395 / .4525, so a result means nothing without its rule.
-    answer_format: "tags", or "bare": the whole completion is the expression (the compact prompt).
-    allow_equals: `3 + 4 = 7` is read as `3 + 4` if the right side is the target in digits.
-    leading_minus: one minus sign may precede a number or a parenthesis, two may not (24 of 1,500 solutions of a public
-        generator need it; the checker of Allen and Ståblein, which evaluates Python, takes chains, `**` and `//` too).
-    lenient_unicode: look-alike signs, full-width and Arabic digits and spaces are read as their ASCII counterparts.
-    max_chars: most characters in an expression, after stripping white space at its ends.
-    score_*: correct; well-formed but wrong; malformed or without an answer.
-    score_tagged: the score of answer tags whatever is in them, malformed, empty or inside the thinking (the program
-        of Allen and Ståblein: 0.1); None: `score_invalid`, as in the text of section 3.2. Bare answers have no tags.
-
-    Raises ConfigError for values outside these."""
+    Attributes:
+        integers_only: every division must be without remainder (off: `8 / (3 - 8 / 3)` is 24).
+        use_all: every number exactly once; off: at most once.
+        answer_rule: which of several `<answer>` tags counts; "any" takes the best of the first 32. Over 800
+          responses of one model last / first / any scored .359 / .395 / .4525, so that results are comparable under
+          one rule only.
+        answer_format: "tags", or "bare": the whole completion is the expression (the compact prompt).
+        allow_equals: `3 + 4 = 7` is read as `3 + 4` if the right side is the target in digits.
+        leading_minus: one minus sign may precede a number or a parenthesis, two may not (24 of 1,500 solutions of a
+          public generator need it; the checker of Allen and Ståblein, which evaluates Python, also takes chains,
+          `**` and `//`).
+        lenient_unicode: look-alike signs, full-width and Arabic digits and spaces are read as
+          their ASCII counterparts.
+        max_chars: largest number of characters in an expression, after stripping white space at its ends.
+        score_*: correct; well-formed but wrong; malformed or without an answer.
+        score_tagged: score of answer tags with any content, malformed, empty or inside the thinking (the program of
+          Allen and Ståblein: 0.1); None: `score_invalid`, as in the text of section 3.2. Bare answers have no tags.
+    """
 
     integers_only: bool = False
     use_all: bool = True
@@ -65,7 +68,7 @@ class Rules:
 
     @property
     def score_of_tags(self) -> float:
-        """Score of an answer that is there, in tags where the format has them, and is malformed."""
+        """Score of a malformed answer, in tags if the format has them."""
         return self.score_invalid if self.score_tagged is None or self.answer_format == "bare" else self.score_tagged
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +76,8 @@ class Rules:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Rules":
-        """The rule set that `to_dict` wrote; absent fields take their defaults, unknown ones are a ConfigError."""
+        """Return the rules that `to_dict` wrote; absent fields take their defaults. Raises ConfigError
+        for unknown ones."""
         known = [field.name for field in fields(cls)]
         unknown = [str(name) for name in values if name not in known]
         if unknown:

@@ -1,7 +1,6 @@
-"""The verifier: a completion and a problem in, a score with its reason out. Exact, and safe on any input.
-
-No eval, no ast, no signal, no thread-local state; at most `max_chars` characters of expression are ever parsed. The
-answers of a text are found by `find`, never a regex, in a time that is linear in its length."""
+"""Verifier: maps a completion and a problem to a score with its reason. Exact, and safe on any input: no eval, no ast,
+no signal, no thread-local state; at most `max_chars` characters of expression are parsed. Answers are located by
+`find`, not by a regex, in time linear in the text's length."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -26,11 +25,11 @@ from .problem import Problem
 from .rules import DEFAULT_RULES, Rules
 
 MAX_ANSWERS_TRIED = 32
-"""Answers looked at under the rule "any": with no bound a response that lists expressions would cost without limit."""
+"""Largest number of answers examined under the rule "any", which bounds the cost of a response."""
 
 
 class Reason(StrEnum):
-    """Why an answer got its score. The first earns `score_correct`, the next four `score_wrong`, the rest
+    """Reason of an answer's score. The first has `score_correct`, the next four `score_wrong`, the rest
     `score_invalid`, or `score_tagged` if that is set and there is a tag."""
 
     CORRECT = "correct"
@@ -64,17 +63,17 @@ class Reason(StrEnum):
 
 
 class MoveReason(StrEnum):
-    """Why an episode of moves (moves.py) ended wrong, besides those of Reason that a text without a move has. The
-    first earns `score_invalid` (with tags `score_tagged`, if that is set), the rest `score_wrong`."""
+    """Reason why an episode of moves (moves.py) ended wrong, besides those of Reason for a text without a move. The
+    first has `score_invalid` (with tags `score_tagged`, if that is set), the rest `score_wrong`."""
 
     GRAMMAR = "grammar"
     """Not of the form `6 * 4 = 24`: other words, two moves, text after the move, a leading zero."""
     OPERAND = "operand"
-    """A number that is not there, or one that is there once used twice."""
+    """A number that is absent, or one that occurs once used twice."""
     RANGE = "range"
     """The operation has no legal result: a fraction, less than 1, or more than `value_high`."""
     ARITHMETIC = "arithmetic"
-    """The operation is legal, and the result that is written is not its result."""
+    """The operation is legal, but the written result is wrong."""
     MISSED = "missed"
     """One number is left, and it is not the target."""
     UNFINISHED = "unfinished"
@@ -88,13 +87,12 @@ _WRONG = frozenset({Reason.WRONG_VALUE, Reason.WRONG_NUMBERS, Reason.DIVISION_BY
 WELL_FORMED: frozenset[Reason | MoveReason] = frozenset(
     {Reason.CORRECT, *_WRONG, *(reason for reason in MoveReason if reason is not MoveReason.GRAMMAR)}
 )
-"""Reasons of answers in the right format: a complete answer that is a legal expression, whatever its value, or a
-move."""
+"""Reasons of well-formed answers: a complete legal expression of any value, or a move."""
 
 
 class Verdict(NamedTuple):
-    """score; reason; expression: the answer as written, None if there is none or it is too long; value: exact, None
-    unless the expression has one; n_answers: complete answers in the text (1 for a bare expression)."""
+    """Result of verification. score, reason; expression: the answer as written, None if absent or too long; value:
+    exact, None unless the expression has one; n_answers: complete answers in the text (1 for a bare expression)."""
 
     score: float
     reason: Reason | MoveReason
@@ -104,14 +102,13 @@ class Verdict(NamedTuple):
 
     @property
     def correct(self) -> bool:
-        """The bit that solve rates are made of: independent of the scores in the rules."""
+        """Correctness for solve rates, independent of the scores in the rules."""
         return self.reason is Reason.CORRECT
 
     @property
     def vote(self) -> str | None:
-        """What a majority counts as one answer: the exact value of a legal expression, the text of one that breaks a
-        rule of the problem (so that it never shares the vote of a right answer), None for what is not an
-        expression."""
+        """Identity of an answer for a majority: the exact value of a legal expression, the text of one that breaks a
+        rule of the problem (so that it never shares the vote of a right answer), None if it is not an expression."""
         if self.reason in (Reason.CORRECT, Reason.WRONG_VALUE, MoveReason.MISSED):
             return str(self.value)
         if self.reason in WELL_FORMED and self.expression is not None:
@@ -120,8 +117,8 @@ class Verdict(NamedTuple):
 
 
 def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -> Verdict:
-    """Judge one completion: a string or a list of chat messages. Never raises, whatever the completion is. With
-    several answers `rules.answer_rule` decides; "any" takes the best of the first 32."""
+    """Judge one completion, a string or a list of chat messages. Never raises. Of several answers `rules.answer_rule`
+    selects one; "any" takes the best of the first 32."""
     text = completion_text(completion)
     if text is None:
         return Verdict(rules.score_invalid, Reason.NOT_TEXT)
@@ -139,7 +136,7 @@ def verify(completion: object, problem: Problem, rules: Rules = DEFAULT_RULES) -
 
 
 def answers_in(text: str) -> list[str] | Reason:
-    """The complete answers outside the thinking, at least one; or the reason why there is none."""
+    """Return the complete answers outside the thinking, at least one; or the reason why there is none."""
     stretches = outside_thinking(text)
     answers = tagged_answers(stretches[0])
     for stretch in stretches[1:]:
@@ -153,13 +150,13 @@ def answers_in(text: str) -> list[str] | Reason:
 def verify_batch(
     completions: Iterable[object], problems: Iterable[Problem], rules: Rules = DEFAULT_RULES
 ) -> list[Verdict]:
-    """One verdict per completion; both must have the same length (ValueError)."""
+    """Return one verdict per completion. Raises ValueError unless both lists have the same length."""
     return [verify(completion, problem, rules) for completion, problem in zip(completions, problems, strict=True)]
 
 
 def _best(answers: list[str], problem: Problem, rules: Rules) -> Verdict:
-    """The first of the best verdicts. Once there is a well-formed answer only a correct one is better, and an answer
-    with other numbers is none: it is not even parsed, so that 32 long answers cost little more than one."""
+    """Return the first of the best verdicts. After a well-formed answer only a correct one is better, so that answers
+    with other numbers are not parsed, and 32 long answers cost little more than one."""
     best: Verdict | None = None
     for answer in answers[:MAX_ANSWERS_TRIED]:
         if best is None or _rank(best) == 2 or _has_the_numbers(answer, problem, rules):
@@ -179,7 +176,7 @@ def _has_the_numbers(answer: str, problem: Problem, rules: Rules) -> bool:
 
 
 def _rank(verdict: Verdict) -> int:
-    """Order of merit under the rule "any": by what the answer is, not by the scores, which a user may turn round."""
+    """Return the order of merit under the rule "any", by reason and not by score, which a user may change."""
     return 0 if verdict.correct else 1 if verdict.reason in _WRONG else 2
 
 
@@ -198,8 +195,8 @@ def _judge(answer: str, problem: Problem, rules: Rules, n_answers: int) -> Verdi
 
 
 def _examine(text: str, problem: Problem, rules: Rules) -> tuple[Reason, tuple[int, int] | None]:
-    """The reason, and the value as (numerator, denominator) where there is one. `text` is not empty and not too
-    long."""
+    """Return the reason, and the value as (numerator, denominator) if there is one. `text` is not empty and
+    not too long."""
     quick = in_whole_numbers(text) if len(text) <= SHORT else None
     if quick is not None and _numbers_match(quick[1], problem.numbers, rules.use_all):
         total = quick[0]
@@ -247,7 +244,7 @@ def _sorted_texts(numbers: tuple[int, ...]) -> list[str]:
 
 @lru_cache(maxsize=1 << 12)
 def _fraction(numerator: int, denominator: int) -> Fraction:
-    """Making a Fraction takes as long as parsing an expression, and most values are some target."""
+    """Return a Fraction, cached for targets: making one takes as long as parsing an expression."""
     return Fraction(numerator, denominator)
 
 
@@ -256,13 +253,13 @@ THINK, END_THINK = "<think>", "</think>"
 
 
 def completion_text(completion: object) -> str | None:
-    """The text of a completion: a string, or the content of the last assistant message of a chat. A message's content
-    may be a string or a list of parts with a "text" each. None for everything else (None, bytes, a tool call without
-    content, an empty chat). Never raises."""
+    """Return the text of a completion: a string, or the content of the last assistant message of a chat, a string or a
+    list of parts with a "text" each. None for everything else (None, bytes, a tool call without content, an empty
+    chat). Never raises."""
     if type(completion) is str:
         return completion
     if isinstance(completion, str):
-        return str.__str__(completion)  # a subclass could have any `find` of its own
+        return str.__str__(completion)  # a subclass could override `find`
     if isinstance(completion, dict):
         completion = [completion]
     if not isinstance(completion, list | tuple):
@@ -284,9 +281,9 @@ def _content_text(content: object) -> str | None:
 
 
 def outside_thinking(text: str) -> list[str]:
-    """The stretches of `text` that are not thinking, in order. Thinking runs from `<think>` to the next `</think>`, or
-    to the end if there is none. A first `</think>` without an opening closes the thinking that a prompt began (the
-    `tinyzero` prompt ends in `<think>`)."""
+    """Return the parts of `text` that are not thinking, in order. Thinking runs from `<think>` to the next `</think>`,
+    or to the end. A first `</think>` without an opening closes the thinking that a prompt began (the `tinyzero` prompt
+    ends in `<think>`)."""
     first_close = text.find(END_THINK)
     if first_close < 0:
         opened = text.find(THINK)
@@ -305,9 +302,9 @@ def outside_thinking(text: str) -> list[str]:
 
 
 def only_answer(text: str) -> str | None:
-    """The answer of a text that holds no tags but those of one answer and, before it, of one stretch of thinking.
-    Nearly every response is such a text. None for every other: what it holds is for the two functions above and below
-    to say. Looks for single characters, several times faster than for whole tags."""
+    """Return the answer of a text whose only tags are one answer and, before it, one thinking part, as in most
+    responses; None for other texts, for which the two adjacent functions decide. Searches single characters, several
+    times faster than whole tags."""
     close = text.rfind("<")
     begin = text.rfind("<", 0, close) if close > 0 else -1
     if begin < 0 or not text.startswith(CLOSE, close) or not text.startswith(OPEN, begin):
@@ -323,9 +320,8 @@ def only_answer(text: str) -> str | None:
 
 
 def tagged_answers(text: str) -> list[str]:
-    """The contents of all complete `<answer>` tags, in order; of nested tags the innermost, of unclosed ones none.
-    Every close tag is paired with the last open tag since the previous close, so that a mention of the tag earlier in
-    the text ("I will put it in <answer> tags") swallows nothing. Each character is looked at a constant number of
-    times."""
+    """Return the contents of all complete `<answer>` tags, in order; of nested tags the innermost, of unclosed ones
+    none. Every close tag is paired with the last open tag since the previous close, so that a mention of the tag in
+    the text has no effect. Each character is examined a constant number of times."""
     pieces = text.split(CLOSE)
     return [piece[at + len(OPEN) :] for piece in pieces[:-1] if (at := piece.rfind(OPEN)) >= 0]

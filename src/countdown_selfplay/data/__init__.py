@@ -1,1 +1,1 @@
-"""From files and data sets to problems, and the files of a run folder."""
+"""Data sets as problems, and the files of a run folder."""

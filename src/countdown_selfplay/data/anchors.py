@@ -1,5 +1,5 @@
-"""Anchor problems: from a data set (or the exact generator) to rows that the trainer's data loader can repeat, and
-their order, by seed and epoch alone, so that a resumed run goes on where the straight run is."""
+"""Anchor problems: rows from a data set or the exact generator, and their order, which depends on seed and epoch
+alone, so that a resumed run equals an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 GENERATED_ANCHORS = 2048  # many epochs of a tiny run; generated in seconds
 
 
-# What a row does not hand on beside the problem itself, which is rendered again: names that TRL passes or reads.
+# Columns that are dropped, in addition to the problem's: names that TRL passes or reads.
 NO_EXTRA = frozenset(("prompt", "image", "images", "prompts", "verdict", "completion", "completions"))
 NO_EXTRA |= {"completion_ids", "trainer_state", "log_extra", "log_metric"}
 
@@ -33,7 +33,7 @@ class Anchors:
     """Problems of a run."""
 
     rows: Dataset
-    """The data set that anchors are drawn from, as the data loader repeats it."""
+    """Data set from which anchors are drawn, as the data loader repeats it."""
     held_out: Dataset | None
     """Rows of the evaluation."""
     listed: list[str]
@@ -44,8 +44,8 @@ class Anchors:
 def run_anchors(
     args: Any, domain: Domain[Any], train: Dataset | None, held_out: Dataset | None, as_targets: bool
 ) -> Anchors:
-    """The problems of a run; DataError for a bad row, and where a round draws more than there are. `as_targets`: the
-    proposer chooses from the whole set, in which a problem counts once."""
+    """Return the problems of a run. Raises DataError for a bad row, and if a round draws more than there are.
+    `as_targets`: whether the proposer chooses from the whole set, in which a problem counts once."""
     if isinstance(held_out, Mapping):
         raise ConfigError("`eval_dataset` is a dict of data sets; pass one, and hand the others to evaluate().")
     eval_rows = None if held_out is None else anchor_dataset(held_out, domain, args.seed)
@@ -67,12 +67,13 @@ def run_anchors(
 def anchor_dataset(
     dataset: Dataset | None, domain: Domain[Any], seed: int, held_out: frozenset[str] | None = None
 ) -> Dataset:
-    """Rows of the domain's `prove_row`, rendered from the problem whatever the source's own prompt column says, and
-    beside them the source's other columns.
+    """Return rows of the domain's `prove_row`, rendered from the problem whatever the source's prompt column says,
+    with the source's other columns. Raises DataError, which names row and column, for a row without a problem.
 
-    None: problems from the domain's generator, reproducible from `seed`, none of the held-out side
-    and none in `held_out`. A row that holds no problem is a DataError that names row and column. held_out: keys of the
-    evaluation's problems; None: these are they, and nothing is said of their ranges.
+    Args:
+        source: Rows. None: problems from the domain's generator, reproducible from `seed`, not held out and
+          not in `held_out`.
+        held_out: Keys of the evaluation's problems. None: the source holds these, and their ranges are not checked.
     """
     if dataset is None:
         if domain.random is None:
@@ -89,8 +90,8 @@ def anchor_dataset(
 
 
 def _rendered(rows: Any, domain: Domain[Any], rendered: bool) -> Iterator[dict[str, Any]]:
-    """Says which row is the first out of range, unless that is `said`. It is played: a data set may be harder than
-    what the conjecturer is to write (--number_high of the study)."""
+    """Yield the rows, and log the first one out of range unless `rendered`. It is played: a data set may be harder
+    than proposals (--number_high of the study)."""
     columns = domain.columns
     for index, row in enumerate(rows):
         problem = domain.problem(row, index)
@@ -105,17 +106,17 @@ def _rendered(rows: Any, domain: Domain[Any], rendered: bool) -> Iterator[dict[s
 
 
 def listed_keys(rows: Dataset, domain: Domain[Any]) -> list[str]:
-    """Identities of the problems in an anchor data set, in its order."""
+    """Return the keys of the problems in an anchor data set, in its order."""
     return [domain.key(domain.problem(row, index)) for index, row in enumerate(rows)]
 
 
 def problem_keys(rows: Dataset | None, domain: Domain[Any]) -> frozenset[str]:
-    """Identities of the problems in a data set; none for None."""
+    """Return the keys of the problems in a data set; none for None."""
     return frozenset() if rows is None else frozenset(listed_keys(rows, domain))
 
 
 def check_enough(rows: Dataset, args: Any) -> None:
-    """DataError if a round draws more distinct problems than there are."""
+    """Raise DataError if a round draws more distinct problems than there are."""
     needed = args.problems_per_round
     if len(rows) < needed:
         raise DataError(
@@ -125,7 +126,7 @@ def check_enough(rows: Dataset, args: Any) -> None:
 
 
 def repeated(rows: Dataset, args: Any) -> Dataset:
-    """The rows as often as a round of the data loader needs, for a proposer that chooses from the whole set."""
+    """Repeat the rows for the data loader's rounds, for a proposer that chooses from the whole set."""
     if not len(rows):
         return rows
     times = -(-args.problems_per_round // len(rows))
@@ -133,7 +134,7 @@ def repeated(rows: Dataset, args: Any) -> Dataset:
 
 
 def warn_twice(listed: list[str]) -> None:
-    """Say how many rows of a set of targets are merged: a problem is one target, whatever the order of its numbers."""
+    """Log how many rows of a set of targets are merged: a problem is one target, whatever the order of its numbers."""
     counts = Counter(listed)
     if twice := [key for key, count in counts.items() if count > 1]:
         shown = ", ".join(twice[:3]) + (", ..." if len(twice) > 3 else "")
@@ -144,20 +145,17 @@ def warn_twice(listed: list[str]) -> None:
 
 
 class RoundBatches(Sampler[list[int]]):
-    """The row indices of each round, once for each process: all of them read the anchors of the whole round. The order
-    of an epoch depends on (seed, epoch) alone: TRL seeds its generator once per process, and a resumed run would play
-    the first epoch's order again.
+    """Row indices of each round, once for each process: all of them read the anchors of the whole round. The order of
+    an epoch depends on (seed, epoch) alone: TRL seeds its generator once per process, and a resumed run would repeat
+    the first epoch's order. `rounds_done`: called when an epoch begins. accelerate 1.15 has a `set_epoch`, which does
+    not reach the sampler if several processes resume inside an epoch (its loader then wraps the batches twice)."""
 
-    `rounds_done`: asked when an epoch starts. accelerate 1.15 has a `set_epoch`, but it does not reach the sampler
-    where several processes resume inside an epoch (its loader then wraps the batches twice).
-    """
-
-    drop_last = True  # accelerate shares the batches out to processes, and asks for this and for batch_size
+    drop_last = True  # accelerate shares the batches among processes, and reads this and batch_size
 
     def __init__(
         self, rows: int, problems: int, processes: int, rounds_done: Callable[[], int], seed: int | None = None
     ) -> None:
-        """`rows` in all, `problems` of a round. seed None: in the order of the data set."""
+        """`rows`: total number; `problems`: per round. seed None: in the order of the data set."""
         self.rows, self.batch_size, self.processes = rows, problems, processes
         self.rounds_done, self.seed = rounds_done, seed
 
@@ -176,7 +174,7 @@ class RoundBatches(Sampler[list[int]]):
 
 
 class RowBatch(list[dict[str, Any]]):
-    """Rows that no loader looks into for tensors: accelerate walks through every entry of every other list."""
+    """Rows that no loader searches for tensors: accelerate walks through every entry of every other list."""
 
     def to(self, *args: Any, **kwargs: Any) -> RowBatch:
         return self
@@ -185,19 +183,19 @@ class RowBatch(list[dict[str, Any]]):
         return self
 
     def __contains__(self, item: object) -> bool:
-        """The Trainer asks each step for a column of labels, which rows are not: no row is compared with its name."""
+        """Return False: the Trainer searches a batch for a column of labels, and no row is compared with its name."""
         return not isinstance(item, str) and super().__contains__(item)
 
 
 def rounds_loader(args: Any, rows: Dataset, rounds_done: Callable[[], int], shuffle: bool) -> DataLoader[Any]:
-    """The data loader of a run: a batch is the anchors of a round. `rounds_done`: see RoundBatches."""
+    """Return the data loader of a run: a batch is the anchors of a round. `rounds_done`: see RoundBatches."""
     seed = int(args.seed) if shuffle else None
     batches = RoundBatches(len(rows), args.problems_per_round, args.world_size, rounds_done, seed)
     return DataLoader(rows, batch_sampler=batches, collate_fn=RowBatch)  # type: ignore[arg-type]
 
 
 def planned_rounds(args: Any, rows: Dataset) -> int:
-    """The round at which the run ends, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
+    """Return the last round, as the Trainer computes it from `max_steps` or `num_train_epochs`."""
     if args.max_steps > 0:
         return int(args.max_steps)
     return math.ceil(args.num_train_epochs * (len(rows) // args.problems_per_round))

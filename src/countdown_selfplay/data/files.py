@@ -1,4 +1,4 @@
-"""Problem files and hub data sets, as rows for the trainer and for evaluation."""
+"""Problem files and hub data sets as rows for training and evaluation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ _ALTERNATIVE = (
 
 
 def load_problem_rows(source: str, split: str = "train") -> Dataset:
-    """Rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`; one that has configurations
-    is named with its own behind a colon: `openai/gsm8k:main`.
-
-    Rows are what the domain's `problem` reads (Countdown: `nums` or `numbers`, and `target`, or both in
-    `ground_truth`). Raises DataError when the source cannot be reached, and for a file that is damaged or empty.
-    """
+    """Load the rows of a local file (.jsonl, .json, .parquet, .csv) or of a hub data set's `split`, with an optional
+    configuration after a colon: `openai/gsm8k:main`. The domain's `problem` reads them (Countdown: `nums` or
+    `numbers`, and `target`, or both in `ground_truth`). Raises DataError if the source cannot be reached, and for a
+    damaged or empty file."""
     path = Path(source)
     try:
         if path.is_file():
@@ -58,7 +56,7 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
 
 
 def _saved(folder: Path, split: str) -> Dataset:
-    """What `save_to_disk` of a data set, or of several splits, wrote."""
+    """Load a folder of `save_to_disk`, of a data set or of several splits."""
     dataset = load_from_disk(str(folder))
     if isinstance(dataset, Dataset):
         return dataset
@@ -82,11 +80,11 @@ def _local(path: Path) -> Dataset:
             if not columns:
                 raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.")
             return Dataset.from_list(rows, on_mixed_types="use_json")
-        logging.getLogger("datasets").setLevel(logging.CRITICAL)  # its lines on what the error says too
+        logging.getLogger("datasets").setLevel(logging.CRITICAL)  # its messages repeat the error
         return load_dataset(kind, data_files=glob.escape(str(path)), split="train")
     except DataError:
         raise
-    except Exception as error:  # the readers' own types; for a file without any row StopIteration and ValueError too
+    except Exception as error:  # the readers' own types; StopIteration and ValueError for an empty file
         if "corresponds to no data" in str(error) or _is_empty(path):
             raise DataError(f"'{path}' is empty: it holds no row; pass a file with rows.") from error
         first = (str(error.__cause__ or error).strip().splitlines() or [type(error).__name__])[0]
@@ -94,8 +92,8 @@ def _local(path: Path) -> Dataset:
 
 
 def _look_at(folder: Path, split: str) -> None:
-    """DataError for a JSON file of a data set's folder with a row that is no object: pyarrow's reader ends the process
-    where one is null."""
+    """Raise DataError for a JSON file of a data set's folder with a row that is not an object: pyarrow's reader ends
+    the process at a null row."""
     files = load_dataset_builder(str(folder)).config.data_files or {}
     for name in files.get(split, ()):
         if _BUILDERS.get(Path(name).suffix.lower()) == "json":
@@ -113,8 +111,8 @@ def _is_empty(path: Path) -> bool:
 
 
 def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], source: str) -> list[P]:
-    """The problems of a data set's rows. A domain that knows which answers it cannot read (`unreadable`) has their
-    number said, and the first of them named: they stay in the data set."""
+    """Return the problems of a data set's rows. If the domain has `unreadable`, the number of such problems and the
+    first one are logged; they stay in the data set."""
     problems = [domain.problem(row, i) for i, row in enumerate(rows)]
     unread = domain.unreadable(problems)
     if unread:
@@ -127,8 +125,8 @@ def checked_problems(domain: Domain[P], rows: Iterable[Mapping[str, Any]], sourc
 
 
 def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
-    """The problems of `eval_dataset_name`, or of the domain's held-out side; at most `eval_problems` of them, where 0
-    means all of a data set's and none of the domain's. With `eval_rungs` equally many of each."""
+    """Return the problems of `eval_dataset_name`, or of the domain's held-out side; at most `eval_problems` of them,
+    where 0 means all of a data set's and none of the domain's. With `eval_rungs` the same number of each."""
     if script.eval_rungs is not None:
         rungs = list(dict.fromkeys(script.eval_rungs))
         return held_out_by_rung(domain, rungs, script.eval_problems // len(rungs), "`eval_rungs`")
@@ -141,8 +139,8 @@ def held_out_problems(script: Any, domain: Domain[P]) -> list[P]:
 
 
 def data_sets(script: Any, domain: Domain[P]) -> dict[str, Any]:
-    """The `train_dataset` and the `eval_dataset` of a trainer, as DataArguments name them. None as train_dataset: the
-    domain makes its problems; as eval_dataset: `eval_problems` is 0. DataError for rows that cannot be read."""
+    """Return the `train_dataset` and `eval_dataset` of a trainer, as in DataArguments. train_dataset None: the domain
+    makes its problems; eval_dataset None: `eval_problems` is 0. Raises DataError for unreadable rows."""
     train = None
     if script.dataset_name is not None:
         train = load_problem_rows(script.dataset_name, script.dataset_train_split)

@@ -1,4 +1,5 @@
-"""Reading JSON and JSONL objects with given fields, and Parquet. Else a DataError: file, line, fault and cure."""
+"""Readers of JSON and JSONL objects with required fields, and of Parquet. Errors are DataErrors with file, line,
+fault and remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _WORDS |= {bool: "true or false", type(None): "null"}
 
 
 def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line number, object) of each line that is not blank, read one at a time. `cure`: the end of an error."""
+    """Yield (line number, object) of each line that is not blank. `cure`: end of an error message."""
     try:
         with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
@@ -27,7 +28,7 @@ def json_lines(path: Path, cure: str = "") -> Iterator[tuple[int, dict[str, Any]
 
 
 def json_file(path: Path, cure: str = "", **fields: type) -> dict[str, Any]:
-    """The one object that a file holds, on any number of lines, with `fields` of these types."""
+    """Return the single object of a file, on any number of lines, with `fields` of these types."""
     try:
         fields_read = _object(path.read_bytes(), fields)
     except OSError as error:
@@ -38,7 +39,7 @@ def json_file(path: Path, cure: str = "", **fields: type) -> dict[str, Any]:
 
 
 def json_rows(path: Path, cure: str = "") -> list[dict[str, Any]]:
-    """The objects of a file of data: JSONL, a list of objects, or one object on several lines."""
+    """Return the objects of a data file: JSONL, a list of objects, or one object on several lines."""
     try:
         with path.open("rb") as file:
             is_list = file.read(1 << 16).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["
@@ -63,7 +64,7 @@ def json_rows(path: Path, cure: str = "") -> list[dict[str, Any]]:
 
 
 def json_object(line: str | bytes, path: Path, number: int, cure: str = "", **fields: type) -> dict[str, Any]:
-    """The object of one line, with `fields` of these types."""
+    """Return the object of one line, with `fields` of these types."""
     row = _object(line.strip(), fields)
     if isinstance(row, str):
         raise DataError(f"'{path}', line {number}: this is not {_wanted(fields)} ({row}){cure and '; ' + cure}.")
@@ -72,8 +73,8 @@ def json_object(line: str | bytes, path: Path, number: int, cure: str = "", **fi
 
 @contextmanager
 def json_shape(path: Path, what: str, cure: str, **fields: type) -> Iterator[dict[str, Any]]:
-    """The object of a file. A value in it that is missing or of another type where the block reads it is a DataError
-    too. `what`: the file should say, such as "the round in which each problem was solved"."""
+    """Yield the object of a file; a missing value or another type that the block meets is a DataError too. `what`:
+    expected content, such as "the round in which each problem was solved"."""
     content = json_file(path, cure, **fields)
     try:
         yield content
@@ -89,7 +90,7 @@ def _wanted(fields: Mapping[str, type]) -> str:
 
 
 def _object(text: str | bytes, fields: Mapping[str, type]) -> dict[str, Any] | str:
-    """The object that a text is, or why it is not."""
+    """Return the object of a text, or the reason why it is not one."""
     value = _parsed(text)
     if isinstance(value, str):
         return value
@@ -97,7 +98,7 @@ def _object(text: str | bytes, fields: Mapping[str, type]) -> dict[str, Any] | s
 
 
 def _parsed(text: str | bytes) -> Any:
-    """The value that a JSON text is; why it is none, or is a text, in words."""
+    """Return the value of a JSON text; for invalid JSON, or a string, a sentence."""
     try:
         value = json.loads(text)
     except RecursionError:
@@ -113,7 +114,7 @@ def _parsed(text: str | bytes) -> Any:
 
 
 def lacking(row: Mapping[str, Any], fields: Mapping[str, type]) -> str | None:
-    """What an object has not, or has of another type, in words; None if it has `fields`."""
+    """Describe a missing field of an object, or one of another type; None if it has all `fields`."""
     for name, kind in fields.items():
         if name not in row:
             return f"there is no `{name}`"
@@ -123,7 +124,7 @@ def lacking(row: Mapping[str, Any], fields: Mapping[str, type]) -> str | None:
 
 
 def parquet_rows(path: Path, columns: Sequence[str] | None = None, cure: str = "") -> list[dict[str, Any]]:
-    """The rows, or some of their columns. `cure`: what to do about a file that cannot be read."""
+    """Return the rows, or some of their columns. `cure`: remedy for an unreadable file."""
     import pyarrow.parquet
 
     try:

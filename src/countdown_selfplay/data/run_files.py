@@ -1,4 +1,4 @@
-"""Files of a run folder: written whole or not at all, appended by whole lines, moved aside and never lost."""
+"""Files of a run folder: written atomically, appended by whole lines, moved aside and never deleted."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .jsonl import json_object, lacking
 logger = logging.getLogger(__name__)
 
 ROLES_FILE = "countdown_selfplay.json"
-"""Beside the weights: which roles they played, so that `eval` does not score a conjecturer as a prover."""
+"""File with the roles of the weights in its folder, so that `eval` does not score a conjecturer as a prover."""
 BASE = "base_of_adapters"
-"""Folder of the base that a run's adapters lie over, where no other folder or hub id has its weights."""
+"""Folder of the base of a run's adapters that has no other folder or hub id."""
 ROLLBACKS = "rollbacks.jsonl"
 GOING_BACK = ".going_back.json"
 _PHASES: dict[str, dict[str, type]] = {"play": {"samples": int}, "train": {"role": str, "rows": int}}
@@ -35,23 +35,23 @@ _OF_A_RUN = (
 
 
 def step_of(folder: Path | str) -> int:
-    """The step in the name `checkpoint-<step>`."""
+    """Return the step in the name `checkpoint-<step>`."""
     return int(str(folder).rsplit("-", 1)[-1])
 
 
 def checkpoint_folders(output: Path) -> list[Path]:
-    """The folders `checkpoint-<step>` in `output` by rising step, complete or not."""
+    """Return the folders `checkpoint-<step>` in `output` by ascending step, complete or not."""
     return [folder for _, folder in numbered_folders(output, "checkpoint")]
 
 
 def numbered_folders(folder: Path, what: str) -> list[tuple[int, Path]]:
-    """(n, folder/what-n) of all that there are, by rising n."""
+    """Return (n, folder/what-n) of all existing ones, by ascending n."""
     matches = [(re.fullmatch(rf"{what}-(\d+)", p.name), p) for p in folder.glob(f"{what}-*") if p.is_dir()]
     return sorted((int(match[1]), place) for match, place in matches if match)
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` by `text`: whoever dies or fills the disk here leaves the old file."""
+    """Replace `path` by `text`; an interruption or a full disk leaves the old file."""
     new = path.with_name(f".{path.name}.new")
     try:
         with new.open("w", encoding="utf-8") as file:
@@ -74,7 +74,7 @@ def append_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
         with path.open("ab", buffering=0) as file:
             end = file.seek(0, os.SEEK_END)
             try:
-                while data:  # an unbuffered write may take a part only
+                while data:  # an unbuffered write may be partial
                     data = data[file.write(data) :]
                 os.fsync(file.fileno())
             except OSError:
@@ -89,7 +89,8 @@ def _unwritable(path: Path, error: OSError) -> RunFolderError:
 
 
 def disk_was_full(error: BaseException | None) -> bool:
-    """Whether `error`, or one that it came from, says that a disk or quota is full; safetensors does so in words."""
+    """Return whether `error`, or one of its causes, reports a full disk or quota; safetensors does so
+    in its message."""
     while error is not None:
         number = error.errno if isinstance(error, OSError) else None
         if any(number == n or f"(os error {n})" in str(error) for n in (errno.ENOSPC, errno.EDQUOT)):
@@ -99,9 +100,9 @@ def disk_was_full(error: BaseException | None) -> bool:
 
 
 def read_lines(path: Path, **fields: type) -> list[dict[str, Any]]:
-    """The records of a log of this library, [] if there is none. A last line without its end is that of a process that
-    was killed while it wrote: it is left out, as is what `discard_lines` would drop for it. DataError for any other
-    line that is no record with `fields` of these types."""
+    """Return the records of a log of this library, [] if there is none. An unfinished last line of an interrupted
+    process is left out, as is a line that `discard_lines` would drop for it. Raises DataError for any other line that
+    is not a record with `fields` of these types."""
     return _records(path, path.read_bytes().split(b"\n")[:-1], fields) if path.exists() else []
 
 
@@ -114,7 +115,7 @@ def _records(path: Path, lines: Iterable[bytes], fields: Mapping[str, type]) -> 
 
 
 def read_phases(path: Path) -> list[dict[str, Any]]:
-    """The log of an iterated run: the phases that were finished."""
+    """Return the finished phases in the log of an iterated run."""
     phases = read_lines(path, iteration=int, phase=str)
     for number, line in enumerate(phases, start=1):
         if fault := lacking(line, _PHASES.get(line["phase"], {})):
@@ -123,8 +124,8 @@ def read_phases(path: Path) -> list[dict[str, Any]]:
 
 
 def discard_lines(path: Path, step: int, field: str = "step") -> None:
-    """Move the lines beyond `step` to `<name>.discarded.jsonl`, and a torn last line with them: nothing is lost and no
-    step appears twice. `field` holds a line's step, or the name of the checkpoint that it belongs to."""
+    """Move the lines beyond `step` to `<name>.discarded.jsonl`, with an unfinished last line, so that no step occurs
+    twice. `field`: holds a line's step, or the name of its checkpoint."""
     if not path.exists():
         return
     *lines, torn = path.read_bytes().split(b"\n")
@@ -138,14 +139,14 @@ def discard_lines(path: Path, step: int, field: str = "step") -> None:
 
 
 def discard_logs(output: Path, step: int) -> None:
-    """Take the logs of a run folder back to `step`."""
+    """Reset the logs of a run folder to `step`."""
     for name in ("metrics", "samples"):
         discard_lines(output / f"{name}.jsonl", step)
     discard_lines(output / ROLLBACKS, step, field="to")
 
 
 def set_aside(output: Path, paths: Iterable[Path], name: str) -> Path | None:
-    """Move `found` to `<output>/<name>-<n>`, a new folder; None if there is nothing to move."""
+    """Move `paths` to `<output>/<name>-<n>`, a new folder; None if there is nothing to move."""
     paths = [path for path in dict.fromkeys(paths) if path.exists()]
     if not paths:
         return None
@@ -157,12 +158,12 @@ def set_aside(output: Path, paths: Iterable[Path], name: str) -> Path | None:
 
 
 def set_run_aside(output: Path) -> Path | None:
-    """Move all files of an earlier run to previous-<n>, if there are any: a fresh run must not roll back to, or resume
-    from, another one's checkpoints. They go first, for a kill in between must not leave them without their logs."""
+    """Move all files of an earlier run to previous-<n>, checkpoints first: a new run must not resume from another's
+    checkpoints, and an interruption must not leave these without their logs."""
     paths = [*output.glob(".old-checkpoint-*"), *checkpoint_folders(output), *output.glob("abandoned-*")]
     paths += output.glob(f"{BASE}*")
     files = [output / name for name in _OF_A_RUN]
-    if any(path.exists() for path in (*paths, *files)):  # else they are the user's, such as what the run starts from
+    if any(path.exists() for path in (*paths, *files)):  # else they are the user's, such as the initial weights
         paths += [p for p in output.glob("*") if (p / ROLES_FILE).is_file() or any(p.glob("round_*/model"))]
     aside = set_aside(output, [*paths, *files], "previous")
     if aside is not None:
@@ -171,7 +172,7 @@ def set_run_aside(output: Path) -> Path | None:
 
 
 def check_run(folder: Path) -> None:
-    """ConfigError unless it is the folder of a run; with those that lie in it."""
+    """Raise ConfigError, which names runs in the folder, unless it is the folder of a run."""
     if not (folder / "run.json").is_file():
         inside = sorted(path.parent for path in folder.glob("*/run.json")) if folder.is_dir() else []
         hint = f"; in it there are {', '.join(map(str, inside[:4]))}" if inside else ""
@@ -179,5 +180,5 @@ def check_run(folder: Path) -> None:
 
 
 def holds_model(folder: Path) -> bool:
-    """Whether weights of Transformers or PEFT lie there."""
+    """Return whether the folder has weights of Transformers or PEFT."""
     return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))

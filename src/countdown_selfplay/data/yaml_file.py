@@ -1,4 +1,4 @@
-"""Reading a YAML file that a user wrote: one sentence for each thing that can be wrong with it."""
+"""Reader of a user's YAML file, with one sentence per fault."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..errors import ConfigError
 from ..registry import suggestion
 
 _DEEPEST, _MOST = 50, 100_000
-"""How deep the values of a file may be nested, and how many they may be."""
+"""Largest depth of nesting, and number of values, of a file."""
 
 
 def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
-    """The mapping in a YAML file. ConfigError if there is no such file or mapping; it names the nearest of `recipes`,
-    whose names are no files."""
+    """Return the mapping in a YAML file. Raises ConfigError if there is no such file or mapping; it names the nearest
+    of `recipes`, whose names are not files."""
     if not Path(path).is_file():
         raise ConfigError(
             f"There is no config file '{path}'; pass a YAML file, or a name that `countdown-selfplay recipes` "
@@ -43,7 +43,7 @@ def read_settings(path: str, recipes: Sequence[str]) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a mapping that has a key twice, as YAML does; PyYAML takes the last."""
+    """Loader that refuses a repeated key, as the YAML standard does; PyYAML takes the last."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -56,8 +56,8 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(path: str | Path) -> Any:
-    """The value in a YAML file. ConfigError for what is not YAML, for the character NUL, and for lists and mappings
-    that hold themselves or are beyond any setting (_DEEPEST, _MOST): aliases make a few lines billions of values."""
+    """Return the value in a YAML file. Raises ConfigError for invalid YAML, for the character NUL, and for lists and
+    mappings that contain themselves or exceed _DEEPEST or _MOST: aliases make a few lines billions of values."""
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
         _measured(content, str(path), {})
@@ -69,13 +69,13 @@ def read_yaml(path: str | Path) -> Any:
         raise ConfigError(f"{path} is not a YAML file: it is not UTF-8 text.") from None
     except ConfigError:
         raise
-    except (yaml.YAMLError, ValueError) as error:  # a date that there is not is a ValueError
+    except (yaml.YAMLError, ValueError) as error:  # an impossible date is a ValueError
         raise ConfigError(f"{path} is not YAML: {_fault(error)}.") from None
     return content
 
 
 def _fault(error: Exception) -> str:
-    """The line, where the parser names one, and what it missed there."""
+    """Describe the fault, with its line if the parser has one."""
     words = " ".join(str(error).split())[:120]
     if not isinstance(error, yaml.MarkedYAMLError):
         return words
@@ -84,8 +84,8 @@ def _fault(error: Exception) -> str:
 
 
 def _measured(value: Any, path: str, known: dict[int, tuple[float, float]]) -> tuple[float, float]:
-    """How many values a value is, and how deep they are nested. known: those of lists and mappings by their `id`;
-    one that is being measured counts as infinite, and so does what holds itself."""
+    """Return the number of values in a value, and its depth. known: results of lists and mappings by `id`; one in
+    progress counts as infinite, as does one that contains itself."""
     if isinstance(value, str) and "\0" in value:
         raise ConfigError(f"{path}: {value!r:.60} holds the character NUL, which no name or path can; remove it.")
     if not isinstance(value, dict | list | tuple | set):

@@ -1,1 +1,1 @@
-"""What a run will need, before it starts: memory per device, and the dry run."""
+"""Requirements of a run before it starts: memory per device, and the dry run."""

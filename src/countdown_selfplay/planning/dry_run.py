@@ -1,4 +1,4 @@
-"""What a configuration would do, without loading a model."""
+"""Dry run of a configuration, without loading a model."""
 
 from __future__ import annotations
 
@@ -38,11 +38,8 @@ def print_dry_run(
     model_path: str,
     launch: Launch | None = None,
 ) -> None:
-    """Print the resolved settings, the batch arithmetic, problems per round and memory_of the run. ConfigError, the
-    run's own, where it would be refused, whatever the machine: at once for a domain, else when all is printed.
-
-    `launch`: that of a run; None: the one of this process.
-    """
+    """Print the resolved settings, the batch arithmetic, problems per round and memory_of the run. Raises the run's
+    ConfigError: at once for a domain, else after printing. `launch`: the run's; None: this process's."""
     domain_from(args)
     print_settings(args, script, model)
     print("\n# Roles")
@@ -76,8 +73,8 @@ def print_dry_run(
 
 
 def unreadable(path: str, error: Exception) -> str:
-    """The line on a model whose config or tokenizer is not here. ConfigError where it is no name of the hub's: the run
-    would fail too, on any machine. The library's own errors are none of a model's files."""
+    """Return a line on a model whose config or tokenizer is not on this machine. Raises ConfigError for a name that
+    the hub cannot have: the run would fail too."""
     if isinstance(error, CountdownSelfPlayError):
         raise error
     check_starts(path)
@@ -92,13 +89,14 @@ def unreadable(path: str, error: Exception) -> str:
 
 
 def print_settings(*parts: Any) -> None:
-    """Print what differs from the defaults of the dataclasses."""
+    """Print the settings that differ from the defaults of the dataclasses."""
     print("# Settings that differ from the library's defaults")
     print(aligned([("field", "value"), *(row for part in parts for row in changed(part))]))
 
 
 def print_warm_start(script: Any, args: Any, model: ModelConfig, lines: Iterable[str]) -> None:
-    """The dry run of `sft`, `ipo` and `cdg --training iterated`: the settings, and the lines on data and training."""
+    """Print the dry run of `sft`, `ipo` and `cdg --training iterated`: the settings, and the lines on
+    data and training."""
     print_settings(args, script, model)
     for line in lines:
         print(line)
@@ -106,7 +104,8 @@ def print_warm_start(script: Any, args: Any, model: ModelConfig, lines: Iterable
 
 
 def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
-    """Lines: the data (a sentence; `rows`: how many are trained on, at most) and the arithmetic of the steps."""
+    """Return lines on the data (a sentence; `rows`: largest number of trained rows) and the arithmetic
+    of the steps."""
     yield f"\n# Data\n{data}\n\n# Batches"
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * processes
     yield (
@@ -122,7 +121,7 @@ def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
 
 
 def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """A row for each setting, without those that are at their default in all roles."""
+    """Return a row for each setting that is not at its default in all roles."""
     usual = {f.name: f.default for f in fields(Role)}
     differing = [name for name in roles[0] if any(role[name] != usual.get(name, MISSING) for role in roles)]
     differing = [name for name in differing if any(role[name] not in (None, {}) for role in roles)]
@@ -130,7 +129,7 @@ def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> None:
-    """Play rounds, and print on the main process what it peaked at."""
+    """Play rounds, and print the measured peaks of memory on the main process."""
     from ..data.files import load_problem_rows
     from .probe import probe, probe_table
 
@@ -144,8 +143,8 @@ def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer
 def memory_of(
     script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str, launch: Launch
 ) -> str:
-    """The table of a joint run with the model at `path`, whose config and tokenizer are read. OSError or ValueError if
-    they cannot be."""
+    """Return the memory table of a joint run with the model at `path`, whose config and tokenizer are read. Raises
+    OSError or ValueError if they cannot be read."""
     config, roles = config_of(path), list(args.all_roles.values())
     adapter = get_peft_config(model) or (DEFAULT_ADAPTER if args.policy_sharing == "lora" else None)
     whole, adapted = parameters_of(config, adapter)
@@ -165,7 +164,7 @@ def memory_of(
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
-    """The numbers of a round and of a micro-batch. `processes`: None for those of this run."""
+    """Return the numbers of a round and of a micro-batch. `processes`: None for those of this run."""
     lines, samples = [], args.samples()
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
         s, players = args.role(kind), len(args.players_of(kind))
@@ -207,9 +206,9 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
 
 
 def changed(settings: Any) -> list[tuple[str, str]]:
-    """(field, value) of each field that differs from its default, long values cut into rows of 80 columns. Left out:
-    tokens, objects that Transformers builds from plain fields, what it sets to another word for nothing, and the flag
-    that asks for this list."""
+    """Return (field, value) of each field that differs from its default, long values split into rows of 80 columns.
+    Left out: tokens, objects that Transformers builds from plain fields, fields that it sets without effect, and the
+    flag of this list."""
     rows = []
     parts: list[Any] = [settings, CountdownArguments()] if isinstance(settings, JointSelfPlayConfig) else [settings]
     defaults: dict[str, Any] = {
@@ -238,11 +237,11 @@ _NOT_SHOWN = (
     *("dry_run", "pad_to_multiple_of", "disable_tqdm"),
     *("gradient_accumulation_steps", "generation_batch_size", "steps_per_generation"),
 )
-"""Set by the command itself; the batch arithmetic says the last ones."""
+"""Settings of the command itself; the batch arithmetic shows the last ones."""
 
 
 def plain(value: Any) -> str:
-    """A value as a user writes it: of an enumeration its word."""
+    """Format a value as a user writes it; an enumeration by its value."""
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, list | tuple) and any(isinstance(one, Enum) for one in value):
@@ -251,7 +250,8 @@ def plain(value: Any) -> str:
 
 
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
-    """Tokens of the longest usual prompt of each kind; another game's role reads a prover's prompt and answer."""
+    """Return the tokens of the longest usual prompt of each role; roles of another game read a prover's
+    prompt and answer."""
     tokenizer: Any = read_tokenizer(model_path)
     domain = domain_from(args)
     if domain.random is not None:

@@ -1,5 +1,5 @@
 """Bytes that follow from the settings of a run (docs/memory.md): weights, gradients, optimizer and KV cache.
-planning/probe.py measures the rest too."""
+planning/probe.py also measures the rest."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..policies.narrow import frozen_linears
 
 GIB = 2**30
 Parts = dict[str, tuple[float, str]]
-"""Name -> (bytes, how they come about)."""
+"""Name -> (bytes, explanation)."""
 ENGINES = {"none": "one process", "ddp": "DDP", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "fsdp2": "FSDP2"}
 SHARDED = ("zero2", "zero3", "fsdp2")
 
 
 @dataclass(frozen=True)
 class Launch:
-    """How a launch spreads the state. kind: one of ENGINES. device: cpu or cuda. bf16: mixed precision."""
+    """Distribution of a launch's state. kind: one of ENGINES. device: cpu or cuda. bf16: mixed precision."""
 
     kind: str = "none"
     processes: int = 1
@@ -39,15 +39,15 @@ class Launch:
 
 
 def launch_of(args: Any) -> Launch:
-    """The launch of this process (`accelerate launch` says so in environment variables)."""
+    """Return the launch of this process, from the environment variables of `accelerate launch`."""
     kind = choose_engine(args).name
-    if kind not in SHARDED:  # ZeRO-1 spreads no more than DDP does
+    if kind not in SHARDED:  # ZeRO-1 shards no more than DDP does
         kind = "ddp" if args.world_size > 1 or kind != "ddp" else "none"
     return Launch(kind, args.world_size, torch.device(args.device).type, bool(args.bf16))
 
 
 def planned_launch(config: Mapping[str, Any], processes: int | None) -> Launch:
-    """The launch that an Accelerate config file describes; `processes` overrides the file's."""
+    """Return the launch of an Accelerate config file; `processes` overrides the file's."""
     world = processes or int(config.get("num_processes") or 1)
     kind = str(config.get("distributed_type", "NO")).upper()
     engine = "fsdp2" if kind == "FSDP" else "ddp" if world > 1 else "none"
@@ -59,14 +59,15 @@ def planned_launch(config: Mapping[str, Any], processes: int | None) -> Launch:
 
 
 def narrowed_of(config: Any) -> int:
-    """Parameters of a model that are in bf16 where it is frozen and autocast is on."""
+    """Return the number of parameters that are in bf16 if the model is frozen and autocast is on."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).requires_grad_(False)
     return sum(p.numel() for layer in frozen_linears(model) for p in layer.parameters())
 
 
 def parameters_of(config: Any, adapter: PeftConfig | None = None) -> tuple[int, int]:
-    """Parameters of a model, tied ones once, and of one adapter over it. Nothing is loaded or allocated."""
+    """Return the numbers of parameters of a model, tied ones once, and of one adapter over it, without
+    loading or allocating."""
     with torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(config)
         whole = model.num_parameters()
@@ -76,11 +77,13 @@ def parameters_of(config: Any, adapter: PeftConfig | None = None) -> tuple[int, 
 
 
 def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4, frozen: int = 0) -> tuple[Parts, Parts]:
-    """What lasts through a run, and the gradients, which live while training only; `weights`: all, `trained`: those
-    that an optimizer has; `frozen`: of `weights` those of frozen linear layers."""
+    """Return the persistent state, and the gradients, which exist only while training. `weights`: all, `trained`:
+    those of an optimizer; `frozen`: those of frozen linear layers."""
     n, deepspeed = launch.processes, launch.kind in ("zero2", "zero3")
     size = 2 if deepspeed and launch.bf16 else weight_bytes
-    moments = 12 if deepspeed else 2 * size  # DeepSpeed keeps a float32 copy of the weights beside Adam's two moments
+    moments = (
+        12 if deepspeed else 2 * size
+    )  # DeepSpeed keeps a float32 copy of the weights in addition to Adam's two moments
     spread = n if launch.kind in SHARDED else 1
 
     def part(number: int, each: int, over: int) -> tuple[float, str]:
@@ -97,7 +100,7 @@ def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4, fro
 
 
 def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], each: int) -> Parts:
-    """Keys and values of the texts (who, how many, their tokens) of the one that needs most, of `each` bytes."""
+    """Return keys and values of the texts (name, number, tokens) that need most, at `each` bytes."""
     text = config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     width = heads * (getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads)
@@ -107,7 +110,7 @@ def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], each: int) -> P
 
 
 def memory_table(lasting: Parts, sampling: Parts, training: Parts) -> str:
-    """At most 80 columns wide."""
+    """Format the table in at most 80 columns."""
     rows = [(name, f"{size / GIB:.3f}", words) for name, (size, words) in {**lasting, **sampling, **training}.items()]
     halves = (sum(size for size, _ in (*lasting.values(), *half.values())) for half in (sampling, training))
     both = "the larger of sampling and training" if sampling else ""

@@ -1,4 +1,5 @@
-"""Measured peaks of memory: two rounds of a configuration with texts of full length, read at the end of each half."""
+"""Measured peaks of memory: two rounds of a configuration with texts of full length, measured at the end
+of each half."""
 
 from __future__ import annotations
 
@@ -22,14 +23,13 @@ from ..training.callbacks.progress import RoundLines
 from ..training.trainer import JointConjecturerProverTrainer
 from .memory import GIB
 
-ROUNDS = 2  # the optimizer's moments do not exist before the end of the first
-_SMALL = 1e-6  # an entropy bonus: texts that earn nothing keep their rows and gradients in the step
+ROUNDS = 2  # the optimizer's moments do not exist before the end of the first round
+_SMALL = 1e-6  # an entropy bonus, so that texts without reward keep their rows and gradients in the step
 
 
 class Meter:
-    """Peak bytes since the last reset, above those at the meter's making. On a GPU the allocator's own figure; on a
-    CPU a thread reads, every other millisecond, the resident pages that belong to no file: those of libraries come
-    and go."""
+    """Peak bytes since the last reset, above those at its creation. On a GPU the allocator's figure; on a CPU a thread
+    reads, every 2 ms, the resident pages without a file: those of libraries vary."""
 
     def __init__(self) -> None:
         self.cuda = torch.cuda.is_available()
@@ -49,7 +49,7 @@ class Meter:
             time.sleep(0.002)
 
     def take(self) -> int:
-        """The peak since the last call."""
+        """Return the peak since the last call."""
         if self.cuda:
             peak = torch.cuda.max_memory_allocated()
             torch.cuda.reset_peak_memory_stats()
@@ -59,7 +59,7 @@ class Meter:
 
 
 class _Halves(TrainerCallback):
-    """Takes the meter's figure where a round passes from sampling to training, and at its end."""
+    """Callback that reads the meter when a round passes from sampling to training, and at its end."""
 
     def __init__(self, meter: Meter) -> None:
         self.meter = meter
@@ -81,7 +81,7 @@ class _Halves(TrainerCallback):
 
 
 class _Probed(JointConjecturerProverTrainer):
-    """Differs from the joint trainer in that it says when the first inputs of a step are ready."""
+    """Joint trainer that reports when the first inputs of a step are ready."""
 
     halves: _Halves
 
@@ -92,11 +92,9 @@ class _Probed(JointConjecturerProverTrainer):
 
 
 def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[str, Any]:
-    """GiB that this process peaked at while sampling and while training, and the last log of the run.
-
-    Everything is as in a run but for its length, its folder, and the end token, which is one that is practically never
-    sampled: the texts have full length. Nothing is left behind.
-    """
+    """Return the GiB peaks of this process while sampling and while training, and the last log of the run. Length,
+    folder and end token differ from the run; the token is practically never sampled, so that texts have full length.
+    All files are removed."""
     args = copy.copy(args)
     args.max_steps, args.save_strategy, args.eval_strategy = ROUNDS, SaveStrategy.NO, IntervalStrategy.NO
     args.report_to, args.guard, args.drop_signalless_gradients, args.disable_tqdm = [], False, False, True
@@ -126,7 +124,7 @@ def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[
 
 
 def _give_entropy(args: JointSelfPlayConfig) -> None:
-    """An entropy bonus for each trained role that has none: the plain field's, or one of its own where it says 0."""
+    """Give each trained role without an entropy bonus one, by the plain field or its own."""
     args.entropy_coef = args.entropy_coef or _SMALL
     for kind in dict.fromkeys(args.role(player).kind for player in args.trained_roles):
         if args.role(kind).entropy_coef:
@@ -136,7 +134,7 @@ def _give_entropy(args: JointSelfPlayConfig) -> None:
 
 
 def probe_table(measured: dict[str, Any]) -> str:
-    """Measured peaks, in GiB."""
+    """Format measured peaks, in GiB."""
     rows: list[tuple[str, ...]] = [("half of a round", "measured")]
     rows += [(half, f"{measured[half]:.3f}") for half in ("sampling", "training")]
     longest = {key: n for key, n in sorted(measured["log"].items()) if key.endswith("/completion_length_max")}

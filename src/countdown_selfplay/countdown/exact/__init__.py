@@ -1,1 +1,1 @@
-"""The exact solver: batches of problems, counts of solutions, reachable targets. NumPy only."""
+"""Exact solver: batches of problems, counts of solutions, reachable targets. Needs only NumPy."""

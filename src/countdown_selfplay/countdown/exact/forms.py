@@ -35,12 +35,12 @@ ADD, SUB, MUL, DIV = "+", "-", "*", "/"
 
 @dataclass(frozen=True)
 class Block:
-    """The forms `x op y` for x in left_slice of the forms of the operands in `left`, y likewise, x-major. `left` and
-    `right` are masks of operand positions within the set; `start` and `stop`: the block's place in the array."""
+    """Forms `x op y` for x in left_slice of the forms of the operands in `left`, y likewise, x-major. `left` and
+    `right`: masks of operand positions within the set. `start`, `stop`: range of the block in the array."""
 
     start: int
     stop: int
-    shape: tuple[int, int]  # forms on the left, and on the right
+    shape: tuple[int, int]  # numbers of forms on the left and on the right
     op: str
     left: int
     left_slice: slice
@@ -50,7 +50,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Plan:
-    """Forms of m operands: the blocks of the first three parts, and where the parts end."""
+    """Forms of m operands: the blocks of the first three parts, and the ends of the parts."""
 
     m: int
     blocks: tuple[Block, ...]
@@ -60,34 +60,34 @@ class Plan:
 
     @cached_property
     def up_to_inversion(self) -> int:
-        """Forms before the inverses."""
+        """Number of forms before the inverses."""
         return self.sums + self.pure + self.mixed
 
     @cached_property
     def count(self) -> int:
-        """All forms, up to sign."""
+        """Number of forms, up to sign."""
         return self.up_to_inversion + self.mixed
 
     @property
     def terms(self) -> slice:
-        """What may be a term of a sum: an operand or any product."""
+        """Forms that can be a term of a sum: an operand or any product."""
         return slice(0, 1) if self.m == 1 else slice(self.sums, self.count)
 
     @property
     def factors(self) -> slice:
-        """What may be a factor of a product: an operand or a sum."""
+        """Forms that can be a factor of a product: an operand or a sum."""
         return slice(0, 1) if self.m == 1 else slice(0, self.sums)
 
 
 @cache
 def positions(mask: int) -> tuple[int, ...]:
-    """The positions of the bits of `mask`, ascending."""
+    """Return the positions of the bits of `mask`, ascending."""
     return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)
 
 
 @cache
 def plan(m: int) -> Plan:
-    """The plan for m >= 1 operands. Counts up to sign, m = 1..6: 1, 5, 47, 733, 15907, 443825."""
+    """Return the plan for m >= 1 operands. Counts up to sign, m = 1..6: 1, 5, 47, 733, 15907, 443825."""
     if m == 1:
         return Plan(1, (), sums=0, pure=1, mixed=0)
     splits = [
@@ -123,8 +123,9 @@ def plan(m: int) -> Plan:
 
 @cache
 def flippable(m: int) -> Array:
-    """(count,) bool: whether the negative of a form can be written without a sign in front of an expression. A sum can
-    be negated if one of its terms can, or if it holds a plus and a minus; a product if one of its factors can."""
+    """Return whether the negative of a form can be written without a sign in front of an expression, (count,)
+    bool. A sum can be negated if one of its terms can, or if it has a plus and a minus; a product if one of
+    its factors can."""
     forms = plan(m)
     flags_F = np.zeros(forms.count, dtype=bool)
     for block in forms.blocks:
@@ -138,22 +139,22 @@ def flippable(m: int) -> Array:
 
 @cache
 def submask(mask: int, within: int) -> int:
-    """The mask over the whole set of what `mask` selects among the positions of `within`."""
+    """Return the mask over the whole set of the positions of `within` that `mask` selects."""
     place = positions(within)
     return sum(1 << place[i] for i in positions(mask))
 
 
 @dataclass(frozen=True)
 class Node:
-    """kind "number": `number`. "sum" or "product": parts (sign or exponent, +1 or -1; node), never nested in their own
-    kind; a sum has a plus, a product has an exponent +1."""
+    """Expression tree. kind "number": `number`. "sum" or "product": parts (sign or exponent, +1 or -1; node), never
+    nested in their own kind; a sum has a plus, a product has an exponent +1."""
 
     kind: str
     number: int = 0
     parts: tuple[tuple[int, "Node"], ...] = ()
 
     def value(self) -> Fraction | None:
-        """The exact value, or None if something is divided by zero."""
+        """Exact value, or None for a division by zero."""
         try:
             return self._exact()
         except ZeroDivisionError:
@@ -167,12 +168,13 @@ class Node:
         return prod((node._exact() ** sign for sign, node in self.parts), start=Fraction(1))
 
     def integral(self) -> bool:
-        """Whether every division comes out even when products are computed numerators first, as `text` writes them."""
+        """Whether every division is without remainder when products are computed numerators first, as
+        `text` writes them."""
         value = self.value()
         return value is not None and value.denominator == 1 and all(node.integral() for _, node in self.parts)
 
     def negative(self) -> "Node | None":
-        """A node of the opposite value, or None if it would need a sign in front of an expression."""
+        """Node of the opposite value, or None if it needs a sign in front of an expression."""
         if self.kind == "number":
             return None
         parts = [(-sign, node) for sign, node in self.parts] if self.kind == "sum" else list(self.parts)
@@ -186,7 +188,7 @@ class Node:
         return None
 
     def text(self) -> str:
-        """As people write it: numerators and positive terms first, parentheses only where they are needed."""
+        """Expression in usual notation: numerators and positive terms first, only necessary parentheses."""
         if self.kind == "number":
             return str(self.number)
         plus, minus = (ADD, SUB) if self.kind == "sum" else (MUL, DIV)
@@ -201,7 +203,7 @@ class Node:
 
 
 def combine(op: str, left: Node, right: Node) -> Node:
-    """`left op right`, flattened."""
+    """Return `left op right`, flattened."""
     kind = "sum" if op in (ADD, SUB) else "product"
     sign = 1 if op in (ADD, MUL) else -1
     first = left.parts if left.kind == kind else ((1, left),)
@@ -210,7 +212,7 @@ def combine(op: str, left: Node, right: Node) -> Node:
 
 
 def form(numbers: tuple[int, ...], index: int) -> Node:
-    """Form number `index` of the plan over `numbers`."""
+    """Return form number `index` of the plan over `numbers`."""
     if len(numbers) == 1:
         return Node("number", numbers[0])
     forms = plan(len(numbers))
@@ -233,11 +235,11 @@ COLUMNS = [
     *("depth", "nodes", "parentheses", "first", "second"),
     *("inner", "negative_inner", "operators", "negative_operators"),
 ]
-"""Per form. depth: of the tree, 0 for a number. nodes: its sums and products. parentheses: pairs that writing it
-takes. first, second: its parts with sign or exponent +1 and -1. inner, negative_inner: bits of the operators within
-its parts, and within those of its negative. operators, negative_operators: the same with its own. Depth, nodes and
-parentheses are those of the negative too: only signs change. Entries of `negative_...` say nothing where a form has no
-negative."""
+"""Per form. depth: of the tree, 0 for a number. nodes: number of sums and products. parentheses: number of
+necessary pairs. first, second: number of parts with sign or exponent +1 and -1. inner, negative_inner: operator
+bits within its parts, and within those of its negative. operators, negative_operators: the same including its own.
+Depth, nodes and parentheses are equal for the negative, which differs only in signs. `negative_...` is undefined
+for forms without a negative."""
 
 
 def _bit(condition: Array, bit: int) -> Array:
@@ -246,7 +248,7 @@ def _bit(condition: Array, bit: int) -> Array:
 
 @cache
 def shapes(m: int) -> Array:
-    """The table for m operands: (count,) uint8 in each of COLUMNS."""
+    """Return the table for m operands: (count,) uint8 in each of COLUMNS."""
     forms = plan(m)
     table = np.zeros(forms.count, dtype=[(name, np.uint8) for name in COLUMNS])
     for block in forms.blocks:
@@ -267,7 +269,7 @@ def shapes(m: int) -> Array:
         }
         sums_within = 0 if is_sum else np.uint8(left_m > 1) + (kind == 1)  # a factor of several operands is a sum
         columns["parentheses"] = x["parentheses"] + y["parentheses"] + sums_within
-        # A negative without a minus among its signs to turn round: of the first part that has one itself.
+        # If no sign is a minus, the first part with a negative is negated.
         turns = flippable(left_m)[block.left_slice][:, None]
         negative_right = np.where(joins, y["negative_inner"], y["negative_operators"])
         right = np.where(joins, y["inner"], y["operators"])
@@ -276,7 +278,7 @@ def shapes(m: int) -> Array:
         columns["negative_inner"] = np.where(signs_turn, columns["inner"], through_a_part)
         for name, values in columns.items():
             table[name][block.start : block.stop] = values.reshape(-1)
-    # The inverses of the mixed products: the same parts, with the exponents turned round.
+    # The inverses of the mixed products have the same parts with opposite exponents.
     mixed, inverse = slice(forms.sums + forms.pure, forms.up_to_inversion), slice(forms.up_to_inversion, forms.count)
     table[inverse] = table[mixed]
     table["first"][inverse], table["second"][inverse] = table["second"][mixed], table["first"][mixed]
@@ -286,7 +288,7 @@ def shapes(m: int) -> Array:
 
 @cache
 def _kinds(m: int) -> Array:
-    """Per form: 0 a number, 1 a sum, 2 a product."""
+    """Return the kind of each form: 0 a number, 1 a sum, 2 a product."""
     forms = plan(m)
     if m == 1:
         return np.zeros(1, dtype=np.uint8)
@@ -294,13 +296,13 @@ def _kinds(m: int) -> Array:
 
 
 def _add_own_operators(table: Array, forms: Plan) -> None:
-    """A second part with sign or exponent +1 takes a `+` or `*`, one with -1 a `-` or `/`."""
+    """Add the outer operators: a second part with sign or exponent +1 takes a `+` or `*`, one with -1 a `-` or `/`."""
     sums, products = slice(0, forms.sums if forms.m > 1 else 0), slice(forms.sums if forms.m > 1 else 1, forms.count)
     table["operators"][:] = table["inner"]
     table["negative_operators"][:] = table["negative_inner"]
     first, second = table["first"][sums], table["second"][sums]
     table["operators"][sums] |= _bit(first > 1, ADD_BIT) | _bit(second > 0, SUB_BIT)
-    # With a minus among them all signs turn; otherwise all but one do, and that part is its own negative.
+    # With a minus all signs change; otherwise all but that of the negated part.
     plus_after = np.where(second > 0, second, 1)
     table["negative_operators"][sums] |= _bit(plus_after > 1, ADD_BIT) | np.uint8(SUB_BIT)
     own_bits = _bit(table["first"][products] > 1, MUL_BIT) | _bit(table["second"][products] > 0, DIV_BIT)

@@ -22,7 +22,7 @@ from .values import EXACT, Values, largest
 
 
 def mix(x: Array) -> Array:
-    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014): a bijection of 64-bit integers that looks random."""
+    """Return the finalizer of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64-bit integers."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -33,21 +33,21 @@ _SIGNS = mix(np.arange(101, 104, dtype=np.uint64))  # of a product: -1, 0 (equal
 
 
 class _Hashes:
-    """Per form: hash of it and of its negative; as terms of a sum (both signs); as factors (exponent +1, -1; sign)."""
+    """Hashes of each form and its negative; as terms of a sum (both signs); as factors (exponent +1, -1; sign)."""
 
     def __init__(self, count: int) -> None:
         self.plus, self.minus, self.term_plus, self.term_minus, self.up, self.down = np.zeros((6, count), np.uint64)
         self.sign = np.zeros(count, dtype=np.int64)
 
     def set_factor(self, part: slice) -> None:
-        """From plus and minus to the entries as a single factor: the sign is pulled out."""
+        """Compute the entries as a single factor from plus and minus, with the sign separated."""
         key = np.minimum(self.plus[part], self.minus[part])
         self.up[part] = mix(key + _NUMERATOR)
         self.down[part] = mix(key + _DENOMINATOR)
         self.sign[part] = np.where(self.plus[part] == self.minus[part], 0, np.where(self.plus[part] == key, 1, -1))
 
     def set_product(self, part: slice) -> None:
-        """From up, down and sign of a product to its hashes."""
+        """Compute a product's hashes from up, down and sign."""
         self.plus[part] = mix(self.up[part] + _SIGNS[1 + self.sign[part]])
         self.minus[part] = mix(self.up[part] + _SIGNS[1 - self.sign[part]])
         self.set_term(part)
@@ -58,7 +58,7 @@ class _Hashes:
 
 
 def _hashes(symbols: tuple[int, ...]) -> _Hashes:
-    """Hashes of all forms over operands of which those with one symbol are equal."""
+    """Return the hashes of all forms over operands; operands with one symbol are equal."""
     done: dict[int, _Hashes] = {}
     k = len(symbols)
     for mask in sorted(range(1, 1 << k), key=int.bit_count):
@@ -98,9 +98,8 @@ def _hashes(symbols: tuple[int, ...]) -> _Hashes:
 
 @lru_cache(maxsize=64)
 def counted(symbols: tuple[int, ...]) -> tuple[Array, Array]:
-    """Two (count,) masks over the forms of these operands: those to count as they are, and those whose negative
-    counts. Of equal signed forms the first is counted. `symbols`: equal numbers have equal symbols, e.g. (0, 0, 1) for
-    3, 3, 8."""
+    """Return two (count,) masks over the forms of these operands: those to count, and those whose negative counts. Of
+    equal signed forms the first is counted. `symbols`: equal for equal numbers, e.g. (0, 0, 1) for 3, 3, 8."""
     flips = flippable(len(symbols))
     if len(set(symbols)) == len(symbols):
         return np.ones(len(flips), dtype=bool), flips
@@ -114,16 +113,16 @@ def counted(symbols: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def symbols_of(ordered: tuple[int, ...]) -> tuple[int, ...]:
-    """The pattern of equal numbers of an ascending tuple: (3, 3, 8) -> (0, 0, 1)."""
+    """Return the pattern of equal numbers of an ascending tuple: (3, 3, 8) -> (0, 0, 1)."""
     seen = sorted(set(ordered))
     return tuple(seen.index(number) for number in ordered)
 
 
 TOLERANCE = 1e-12
-"""Relative; only for candidates that exact arithmetic then confirms."""
+"""Relative tolerance of candidates, which exact arithmetic then confirms."""
 
 SLICE_ELEMENTS = 1 << 14
-"""Values looked at in one go: they and their temporaries stay in the first two levels of cache."""
+"""Values per slice: they and their temporaries fit into the first two levels of cache."""
 
 Bound = int | Array
 
@@ -138,25 +137,24 @@ class Hits(NamedTuple):
 
 
 def is_exact(k: int, number: int, target: int) -> bool:
-    """Whether every comparison over k operands of at most `number` is a fact: see the bounds in values.py. Both sides
-    are integers. Sums of two products of degree k - 1, and products of numerators, are at most twice `largest(k,
-    number)`, so exact. The other side, the target times a denominator, may be rounded if it is above 2^53, but never
-    to below 2^53, so it still equals nothing that is smaller."""
+    """Return whether every comparison over k operands of at most `number` is exact (bounds: values.py). Both sides are
+    integers. Sums of two products of degree k - 1, and products of numerators, are at most twice `largest(k, number)`,
+    thus exact. The other side, the target times a denominator, may be rounded above 2^53, but never to below 2^53, so
+    that it equals nothing smaller."""
     return 2 * largest(k, number) < EXACT and abs(target) < EXACT
 
 
 def phases(k: int) -> list[tuple[int, tuple[int, ...]]]:
-    """In which order to try the splits: (largest subset that is needed, sizes of the smaller side). From five operands
-    on, splits without a single number come first: they need much smaller subsets and settle most problems that have a
-    solution."""
+    """Return the order of the splits: (largest necessary subset, sizes of the smaller side). From five operands on,
+    splits without a single number come first: they need much smaller subsets and settle most solvable problems."""
     return [(k - 1, (1, 2))] if k < 5 else [(k - 2, (2, 3)), (k - 1, (1,))]
 
 
 def meets(values: Values, target_P: Array, exact: bool, sizes: Sequence[int]) -> Iterator[tuple[int, int, Array]]:
-    """(left mask, right mask, hits) for every way to split the operands in two, the smaller side of one of the sizes.
-    hits (left forms, right forms, problems): some `x op y` has the absolute value of the target; a candidate if not
-    exact. Up to sign is enough for targets of 0 and more: what has a negative value contains a difference, and can be
-    negated."""
+    """Yield (left mask, right mask, hits) for every split of the operands in two, the smaller side of one of the
+    sizes. hits (left forms, right forms, problems): some `x op y` has the absolute value of the target; a
+    candidate if not exact. The sign is irrelevant for targets of 0 and more: a negative value contains a
+    difference, and can be negated."""
     whole_set = (1 << values.k) - 1
     goal = np.abs(target_P).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -172,9 +170,9 @@ def meets(values: Values, target_P: Array, exact: bool, sizes: Sequence[int]) ->
 
 
 def _single_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
-    """Which forms y of the other operands meet the number a: |y| is T + a, |T - a|, T a, T / a or a / T. Both y and
-    the constant are correctly rounded quotients of exact integers, so what is equal compares equal; what is not equal
-    differs by far more than a rounding while numerators are below 2^52."""
+    """Return which forms y of the other operands meet the number a: |y| is T + a, |T - a|, T a, T / a or a / T. Both y
+    and the constant are correctly rounded quotients of exact integers, so that equal values compare equal; unequal
+    ones differ by far more than a rounding while numerators are below 2^52."""
     number = values.numbers_KP[left.bit_length() - 1].astype(np.float64)
     size_FP = np.abs(values.quotients(right))
     wanted = [goal + number, np.abs(goal - number), goal * number, goal / number]
@@ -187,13 +185,14 @@ def _single_hits(values: Values, left: int, right: int, goal: Array, exact: bool
 
 
 def near(x: Array, y: Array) -> Array:
-    """|x - y| <= 2 TOLERANCE |y|, for y of 0 and more: two comparisons, for this is asked of millions of x."""
+    """Return |x - y| <= 2 TOLERANCE |y|, for y of 0 and more, by two comparisons: called on millions of x."""
     margin = 2 * TOLERANCE
     return (x >= y * (1 - margin)) & (x <= y * (1 + margin))
 
 
 def _pair_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
-    """Which forms of two sets of at least two operands meet: compared as integers, or as floats if not exact."""
+    """Return which forms of two sets of at least two operands meet, compared as integers, or as floats
+    if not exact."""
     if not exact:
         x, y = values.quotients(left)[:, None], values.quotients(right)[None, :]
         size_x, size_y = np.abs(x), np.abs(y)
@@ -225,7 +224,7 @@ def _pair_hits(values: Values, left: int, right: int, goal: Array, exact: bool) 
 
 
 def candidates(numbers: tuple[int, ...], target: int, rules: Rules) -> Iterator[Node]:
-    """Expressions over all `numbers` (ascending) whose value is exactly the target, as found by meeting."""
+    """Yield expressions over all `numbers` (ascending) whose value is exactly the target."""
     if len(numbers) == 1:
         if numbers[0] == target:
             yield Node("number", target)
@@ -243,7 +242,7 @@ def candidates(numbers: tuple[int, ...], target: int, rules: Rules) -> Iterator[
 
 
 def _solutions(x: Node, y: Node, target: int, rules: Rules) -> Iterator[Node]:
-    """What of `x op y` and `y op x`, or of their negatives, is a solution."""
+    """Yield the solutions among `x op y`, `y op x` and their negatives."""
     joined = [combine(op, x, y) for op in (ADD, SUB, MUL, DIV)]
     for node in (*joined, combine(SUB, y, x), combine(DIV, y, x)):
         signed = node if has_value(node, target, rules) else node.negative()
@@ -252,14 +251,14 @@ def _solutions(x: Node, y: Node, target: int, rules: Rules) -> Iterator[Node]:
 
 
 def has_value(node: Node, target: int, rules: Rules) -> bool:
-    """Whether the expression is a solution, in exact arithmetic."""
+    """Return whether the expression is a solution, in exact arithmetic."""
     return node.value() == target and (not rules.integers_only or node.integral())
 
 
 def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound, high: Bound, rules: Rules) -> Hits:
-    """Every countable expression over all operands with an integer value from `low` to `high`: for all problems, or
-    (problems,) one for each. values: of the whole set, for these numbers. ordered_PK: (problems, k), each row
-    ascending and with equal numbers where `symbols` (of `symbols_of`) are equal."""
+    """Return every countable expression over all operands with an integer value from `low` to `high`: for all
+    problems, or (problems,) one for each. values: of the whole set, for these numbers. ordered_PK: (problems, k), each
+    row ascending and with equal numbers where `symbols` (of `symbols_of`) are equal."""
     most = np.maximum(np.abs(low), np.abs(high))
     least = np.where((np.less_equal(low, 0)) & (np.greater_equal(high, 0)), 0, np.minimum(np.abs(low), np.abs(high)))
     exact = is_exact(values.k, values.greatest, int(most.max(initial=0)))

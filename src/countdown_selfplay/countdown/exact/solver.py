@@ -1,7 +1,6 @@
-"""The exact solver: is there a solution, which one, how many, and which targets can be reached.
-
-One problem at a time, with the answers cached, or many at once as NumPy arrays, in as many threads as there are cores:
-the answers are the same, and depend neither on the order of the problems nor on the number of threads."""
+"""Exact solver: solvability, one or all solutions, their number, and reachable targets. One problem at a time, with a
+cache, or batches as NumPy arrays in one thread per core. Results depend neither on the order of the problems nor on
+the number of threads."""
 
 import os
 import threading
@@ -21,18 +20,18 @@ from .meeting import Bound, Hits, candidates, hits, is_exact, meets, phases, sym
 from .values import Values
 
 MAX_OPERANDS = 6
-"""Most numbers the solver takes: 27142 inequivalent expressions over 5 operands, 793002 over 6."""
+"""Largest number of operands: 27142 inequivalent expressions over 5, 793002 over 6."""
 
 
 def checked_operands(numbers: Sequence[int]) -> tuple[int, ...]:
-    """The numbers in ascending order; DataError for more than the solver takes."""
+    """Return the numbers in ascending order. Raises DataError for more than the solver's limit."""
     if len(numbers) > MAX_OPERANDS:
         raise DataError(f"The solver takes 1 to {MAX_OPERANDS} numbers, got {len(numbers)}.")
     return tuple(sorted(numbers))
 
 
 def _sub_multisets(numbers: tuple[int, ...], rules: Rules) -> list[tuple[int, ...]]:
-    """The multisets of numbers that a solution may use, the whole set first."""
+    """Return the multisets of numbers that a solution may use, the whole set first."""
     if rules.use_all:
         return [numbers]
     sizes = range(len(numbers), 0, -1)
@@ -50,14 +49,14 @@ def solution_tree(problem: Problem, rules: Rules = DEFAULT_RULES) -> Node | None
 
 
 def solve(problem: Problem, rules: Rules = DEFAULT_RULES) -> str | None:
-    """An expression that `verify` scores as correct under `rules`, or None if there is none. The same for every order
-    of the numbers. Raises DataError for more than 6 numbers."""
+    """Return an expression that `verify` scores as correct under `rules`, or None; the same for every order of the
+    numbers. Raises DataError for more than 6 numbers."""
     tree = solution_tree(problem, rules)
     return None if tree is None else tree.text()
 
 
 def is_solvable(problem: Problem, rules: Rules = DEFAULT_RULES) -> bool:
-    """Whether a solution exists. Many problems at once: `is_solvable_batch`. Raises DataError beyond 6 numbers."""
+    """Return whether a solution exists. For many problems: `is_solvable_batch`. Raises DataError beyond 6 numbers."""
     return solution_tree(problem, rules) is not None
 
 
@@ -72,27 +71,27 @@ def _reachable_sorted(numbers: tuple[int, ...], low: int, high: int, rules: Rule
 
 
 def reachable_targets(numbers: Sequence[int], low: int, high: int, rules: Rules = DEFAULT_RULES) -> dict[int, int]:
-    """Target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
-    Solutions are distinct if they are inequivalent as OEIS A140606 counts expressions (order, grouping and moved signs
-    do not matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers."""
+    """Return target -> number of distinct solutions, for every integer from `low` to `high` that has one; ascending.
+    Solutions are distinct if they are inequivalent expressions of OEIS A140606 (order, grouping and moved signs do not
+    matter), with equal numbers interchangeable. Raises DataError for no or more than 6 numbers."""
     checked = Problem(tuple(numbers), 0).numbers
     return dict(_reachable_sorted(checked_operands(checked), int(low), int(high), rules))
 
 
 def count_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> int:
-    """Number of distinct solutions, as `reachable_targets` counts them."""
+    """Return the number of distinct solutions, as in `reachable_targets`."""
     return reachable_targets(problem.numbers, problem.target, problem.target, rules).get(problem.target, 0)
 
 
 def solution_trees(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[Node]:
-    """All distinct solutions as trees, as many as `count_solutions` says. Raises DataError beyond 6 numbers."""
+    """Return all distinct solutions as trees, `count_solutions` in number. Raises DataError beyond 6 numbers."""
     trees: list[Node] = []
     for chosen in _sub_multisets(checked_operands(problem.numbers), rules):
         hits = _hits(chosen, problem.target, problem.target, rules)
         for index, negated in zip(hits.forms.tolist(), hits.negated.tolist(), strict=True):
             tree = form(chosen, index)
             signed = tree.negative() if negated else tree
-            assert signed is not None  # what is counted as negated can be
+            assert signed is not None  # forms that are counted as negated can be negated
             trees.append(signed)
     return trees
 
@@ -103,14 +102,14 @@ def _hits(chosen: tuple[int, ...], low: int, high: int, rules: Rules) -> Hits:
 
 
 def all_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[str]:
-    """All distinct solutions as expressions that `verify` scores as correct; short ones first."""
+    """Return all distinct solutions as expressions that `verify` scores as correct; short ones first."""
     return sorted((tree.text() for tree in solution_trees(problem, rules)), key=lambda text: (len(text), text))
 
 
 T = TypeVar("T")
 
 DECIDE_CHUNK = {1: 4096, 2: 2048, 3: 512, 4: 64, 5: 16}
-"""Operands in the largest subset that is computed -> problems per chunk. Measured: fewer cost more calls, more leave
+"""Operands in the largest computed subset -> problems per chunk. Measured: fewer cost more calls, more exceed
 the second-level cache."""
 
 COUNT_CHUNK = {1: 4096, 2: 4096, 3: 1024, 4: 192, 5: 8, 6: 1}
@@ -120,8 +119,8 @@ COUNT_CHUNK = {1: 4096, 2: 4096, 3: 1024, 4: 192, 5: 8, 6: 1}
 def is_solvable_batch(
     problems: Iterable[Problem], rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> list[bool]:
-    """Whether each problem has a solution, in order; the same answers as `is_solvable`. workers: threads (NumPy
-    releases the interpreter's lock); None: one per core this process may use. Raises DataError beyond 6 numbers."""
+    """Return whether each problem has a solution, in order, as `is_solvable`. workers: threads (NumPy releases the
+    GIL); None: one per available core. Raises DataError beyond 6 numbers."""
     listed = list(problems)
     solvable = np.zeros(len(listed), dtype=bool)
     for members, numbers_PK, target_P in by_operands(listed):
@@ -130,7 +129,7 @@ def is_solvable_batch(
 
 
 def by_operands(problems: Sequence[Problem]) -> Iterator[tuple[list[int], Array, Array]]:
-    """Places, numbers (problems, k) and targets of the problems of each operand count."""
+    """Yield indices, numbers (problems, k) and targets of the problems of each operand count."""
     by_size: dict[int, list[int]] = {}
     for i, problem in enumerate(problems):
         by_size.setdefault(len(checked_operands(problem.numbers)), []).append(i)
@@ -142,7 +141,8 @@ def by_operands(problems: Sequence[Problem]) -> Iterator[tuple[list[int], Array,
 def solvable_arrays(
     numbers_PK: Array, target_P: Array, rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> Array:
-    """(problems,) bool: `is_solvable_batch` on arrays, (problems, k) positive integers and (problems,) targets."""
+    """Return `is_solvable_batch` of arrays, (problems,) bool, from (problems, k) positive integers
+    and (problems,) targets."""
     numbers_PK, target_P = _integers(numbers_PK, 2), _integers(target_P, 1)
     problems, k = numbers_PK.shape
     if len(target_P) != problems:
@@ -157,9 +157,9 @@ def solvable_arrays(
 
 
 def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers: int | None) -> Array:
-    """(problems,) bool: whether some expression over all numbers of a row has its target as value. Where rounding
-    could matter, or a negative target asks for a value of the right sign, what the arrays find are candidates, and
-    `candidates` confirms each of them exactly; what they do not find does not exist."""
+    """Return whether some expression over all numbers of a row has its target as value, (problems,) bool. If rounding
+    could matter, or for a negative target, array hits are candidates, which `candidates` confirms exactly; there are
+    no other solutions."""
     problems, k = numbers_PK.shape
     if not problems or k == 1:
         return numbers_PK[:, 0] == target_P if problems else np.zeros(0, dtype=bool)
@@ -182,8 +182,8 @@ def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers
 def _decide(
     numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: "_Memory", part: slice
 ) -> Array:
-    """Which of a slice of the problems have a solution, up to sign and if not `exact` perhaps, by a split of these
-    sizes."""
+    """Return which of a slice of the problems have a solution, up to sign and if not `exact` as candidates, by a split
+    of these sizes."""
     values = memory.values(numbers_PK[part])
     solvable = np.zeros(values.problems, dtype=bool)
     for _, _, met in meets(values, target_P[part], exact, sizes):
@@ -194,7 +194,7 @@ def _decide(
 def reachable_counts(
     numbers_PK: Array, low: int, high: int, rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> Array:
-    """(problems, high - low + 1) int64: `reachable_targets` of many sets of numbers, (problems, k), at once. Entry [p,
+    """Return `reachable_targets` of many sets of numbers (problems, k), as (problems, high - low + 1) int64. Entry [p,
     t - low] is the number of distinct solutions of target t. Raises DataError beyond 6 numbers."""
     ordered_PK = np.sort(_integers(numbers_PK, 2), axis=1)
     if rules.use_all:
@@ -208,8 +208,8 @@ def reachable_counts(
 
 
 def first_choice(ordered_PK: Array, chosen: tuple[int, ...]) -> Array:
-    """(problems,) bool: in which ascending rows no position left of the `chosen` ones would select the same numbers,
-    so that every sub-multiset of a row is taken once."""
+    """Return in which ascending rows no position left of the `chosen` ones would select the same numbers, (problems,)
+    bool, so that every sub-multiset of a row is taken once."""
     taken = np.ones(len(ordered_PK), dtype=bool)
     for i in chosen:
         if i and i - 1 not in chosen:
@@ -218,7 +218,7 @@ def first_choice(ordered_PK: Array, chosen: tuple[int, ...]) -> Array:
 
 
 def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, workers: int | None) -> Array:
-    """`reachable_counts` of ascending rows by expressions over all numbers of a row."""
+    """Return `reachable_counts` of ascending rows by expressions over all numbers of a row."""
     width = high - low + 1
     counts = np.zeros((len(ordered_PK), width), dtype=np.int64)
 
@@ -232,9 +232,9 @@ def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, worke
 
 
 def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None = None) -> Hits:
-    """Every distinct solution, over all numbers of its row, of every target from `low` to `high` (for all rows, or
-    (problems,) one each): ascending rows (problems, k), k up to 6. The same solutions as those of `solution_trees`
-    with every number used, as indices of forms."""
+    """Return every distinct solution, over all numbers of its row, of every target from `low` to `high` (for all rows,
+    or (problems,) one each), as indices of forms; rows are ascending, (problems, k), k up to 6. The same solutions as
+    those of `solution_trees` with every number used."""
 
     def placed(hits: Hits, rows: Array) -> Hits:
         return hits._replace(problems=rows[hits.problems])
@@ -248,8 +248,8 @@ def solution_forms(ordered_PK: Array, low: Bound, high: Bound, rules: Rules, wor
 def _by_pattern(
     ordered_PK: Array, low: Bound, high: Bound, rules: Rules, workers: int | None, use: Callable[[Hits, Array], T]
 ) -> Iterator[tuple[Array, list[T]]]:
-    """(rows, what `use` makes of the hits of each chunk of these rows) for every pattern of equal numbers: rows with
-    one pattern share their list of what to count."""
+    """Yield (rows, result of `use` on the hits of each chunk of these rows) for every pattern of equal numbers: rows
+    with one pattern share their list of countable forms."""
     problems, k = ordered_PK.shape
     pattern_P = (np.diff(ordered_PK, axis=1) > 0) @ (1 << np.arange(k - 1)) if k > 1 else np.zeros(problems, np.int64)
     memory = _Memory(rules.integers_only, k)
@@ -267,7 +267,7 @@ def _by_pattern(
 
 
 def _integers(values: Array, dimensions: int) -> Array:
-    """The array as int64, checked like the fields of a Problem."""
+    """Return the array as int64, validated like the fields of a Problem."""
     array = np.asarray(values)
     if array.ndim != dimensions or (array.size and array.dtype.kind not in "iu"):
         raise DataError(f"An array of {dimensions} dimensions of integers is needed, got {array.dtype} {array.shape}.")
@@ -282,14 +282,14 @@ def _integers(values: Array, dimensions: int) -> Array:
 
 
 class _Memory(threading.local):
-    """Each thread's own Values, used again as long as the chunks have one size."""
+    """Thread-local Values, reused while chunks have one size."""
 
     def __init__(self, integers_only: bool, up_to: int) -> None:
         self.options = integers_only, up_to
         self.last: Values | None = None
 
     def values(self, numbers_PK: Array) -> Values:
-        """Values of a chunk, valid until the next chunk of this thread."""
+        """Return the values of a chunk, valid until the next chunk of this thread."""
         numbers_KP = np.ascontiguousarray(numbers_PK.T)
         if self.last is None or self.last.problems != numbers_KP.shape[1]:
             self.last = Values(numbers_KP, *self.options)
@@ -299,7 +299,7 @@ class _Memory(threading.local):
 
 
 def _in_threads(work: Callable[[slice], T], total: int, size: int, workers: int | None) -> list[T]:
-    """`work` on consecutive slices of at most `size` of `total`, in order."""
+    """Run `work` on consecutive slices of at most `size` of `total`; return the results in order."""
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = min(cores if workers is None else workers, len(parts))

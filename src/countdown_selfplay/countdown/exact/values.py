@@ -23,15 +23,16 @@ EXACT = 2**53
 
 
 def largest(m: int, number: int) -> int:
-    """Bound of numerator and denominator of every form of m operands of at most `number`."""
+    """Return a bound of numerator and denominator of every form of m operands of at most `number`."""
     return max(number**m, 2 ** (m - 1) * number ** (m - 1))
 
 
 class Values:
     """Forms of every non-empty subset of at most `up_to` operands; of at most `first` until `extend` is called.
-    numbers_KP: (k, problems) integers. `integers_only` keeps only forms all of whose divisions come out even. A
-    product can be computed numerators first, so its intermediate values are integers if its factors and its value are;
-    a sum's are if its terms are. Hence a form counts as integral if its terms, factors and own value are."""
+    numbers_KP: (k, problems) integers. `integers_only` keeps only forms all of whose divisions are without
+    remainder. A product can be computed numerators first, so that its intermediate values are integers if its
+    factors and its value are; a sum's are if its terms are. Hence a form counts as integral if its terms, factors
+    and own value are."""
 
     def __init__(self, numbers_KP: Array, integers_only: bool, up_to: int, first: int | None = None) -> None:
         self.k, self.problems = numbers_KP.shape
@@ -47,8 +48,8 @@ class Values:
         self.fill(numbers_KP)
 
     def fill(self, numbers_KP: Array) -> None:
-        """Compute everything for these numbers, of the same shape as the first ones, in the same memory. Fresh memory
-        would cost more than the arithmetic: the system hands out every page of it zeroed."""
+        """Compute all values for numbers of the same shape, in the same memory: new memory would cost more than the
+        arithmetic, because the system clears each page."""
         self.greatest = int(numbers_KP.max())
         exact = largest(max(self.k - 1, 1), self.greatest) < EXACT
         self.dtype = np.dtype(np.float64 if exact else object)
@@ -65,7 +66,7 @@ class Values:
                 self._compute(mask)
 
     def _buffer(self, mask: int, name: str) -> Array:
-        """(count, problems) memory of the right dtype, the same at every call."""
+        """Return (count, problems) memory of the right dtype, the same at every call."""
         buffer = self.buffers.get((mask, name))
         if buffer is None or buffer.dtype != self.dtype:
             buffer = np.empty((plan(mask.bit_count()).count, self.problems), dtype=self.dtype)
@@ -81,7 +82,7 @@ class Values:
         n_FP, d_FP = self._buffer(mask, "numerator"), self._buffer(mask, "denominator")
         blocks = iter(forms.blocks)
         for block in blocks:
-            if block.op == ADD:  # the block that follows has the same operands and a minus
+            if block.op == ADD:  # the next block has the same operands and a minus
                 self._add_and_subtract(mask, block, next(blocks), n_FP, d_FP)
             else:
                 self._multiply(mask, block, n_FP[block.start : block.stop], d_FP[block.start : block.stop])
@@ -92,7 +93,7 @@ class Values:
         raw_FP, products = d_FP, slice(forms.sums + forms.pure, forms.count)
         zero_FP = d_FP[products] == 0  # sums and pure products are never divided by
         if zero_FP.any():
-            if len(where) < self.up_to:  # nothing is made of the largest sets
+            if len(where) < self.up_to:  # the largest sets are not operands
                 raw_FP = self._buffer(mask, "raw denominator")
                 raw_FP[...] = d_FP
             np.copyto(d_FP[products], np.nan, where=zero_FP)
@@ -100,7 +101,7 @@ class Values:
         self.terms[mask] = (whole(n_FP, d_FP), None) if self.integers_only else (n_FP, d_FP)
 
     def operands(self, mask: int, block: Block) -> tuple[Array, Array | None, Array, Array | None]:
-        """Numerators and denominators of both sides of a block of the set `mask`, ready to be broadcast."""
+        """Return numerators and denominators of both sides of a block of the set `mask`, ready to broadcast."""
         source = self.terms if block.op in (ADD, SUB) else self.fractions
         ln, ld = source[submask(block.left, mask)]
         rn, rd = source[submask(block.right, mask)]
@@ -135,12 +136,14 @@ class Values:
             product(d.reshape(shape), ld, rn)
 
     def quotients(self, mask: int) -> Array:
-        """(count, problems) values of the forms of `mask`, each the correctly rounded quotient of exact integers."""
+        """Return the values of the forms of `mask`, (count, problems), each the correctly rounded quotient
+        of exact integers."""
         n, d = self.terms[mask]
         return (n if d is None else n / d).astype(np.float64, copy=False)  # Python's integers divide so too
 
     def quotients_of_all(self, elements: int) -> Iterator[tuple[int, Array]]:
-        """The values of all forms of the whole set as (first form, slice of about `elements` values); fresh arrays."""
+        """Yield the values of all forms of the whole set as (first form, slice of about `elements`
+        values); new arrays."""
         n, d = self.terms[(1 << self.k) - 1]
         size = max(1, elements // self.problems)
         for start in range(0, len(n), size):
@@ -150,7 +153,7 @@ class Values:
 
 
 def product(out: Array, x: Array | None, y: Array | None) -> None:
-    """out = x * y, where None stands for 1."""
+    """Compute out = x * y, where None means 1."""
     if x is None:
         out[...] = 1 if y is None else y
     elif y is None:
@@ -160,7 +163,7 @@ def product(out: Array, x: Array | None, y: Array | None) -> None:
 
 
 def whole(n: Array, d: Array) -> Array:
-    """n / d where d divides n, NaN elsewhere; the dtype of n."""
+    """Return n / d where d divides n, NaN elsewhere, in the dtype of n."""
     if n.dtype != object:
         value = n / d
         value[value != np.rint(value)] = np.nan

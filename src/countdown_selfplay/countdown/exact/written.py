@@ -1,4 +1,4 @@
-"""Every way to write an expression over two or three numbers, the order of operands counted too."""
+"""All ways to write an expression over two or three numbers, including the order of operands."""
 
 import operator
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ _VALUE = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator
 
 
 class Written(NamedTuple):
-    """An expression: its exact value, its text with single spaces between tokens, and its outermost operator or ""."""
+    """Expression: its exact value, its text with single spaces between tokens, and its outermost operator or ""."""
 
     value: Fraction
     text: str
@@ -19,8 +19,8 @@ class Written(NamedTuple):
 
 
 def written_forms(numbers: Iterable[int], orders: Iterable[tuple[int, ...]] | None = None) -> Iterator[Written]:
-    """Every ordered binary tree over `numbers`, each used once; orders: over these alone. Texts may repeat; meant for
-    at most three numbers, or a few orders of four, which have 320 trees each."""
+    """Return every ordered binary tree over `numbers`, each used once; orders: over these alone. Texts may repeat;
+    intended for at most three numbers, or a few orders of four, which have 320 trees each."""
     for order in sorted(set(permutations(numbers))) if orders is None else orders:
         yield from _trees(order)
 
@@ -38,7 +38,8 @@ def _trees(order: tuple[int, ...]) -> Iterator[Written]:
 
 
 def combined(left: Written, sign: str, right: Written) -> Written:
-    """Parentheses only where the tree needs them; `a + ( b - c )` keeps its own, one more way to write the value."""
+    """Join two texts with only the necessary parentheses; `a + ( b - c )` keeps its own, which is another way to
+    write the value."""
     rank = _PRECEDENCE[sign]
     left_text, right_text = left.text, right.text
     if left.operator and _PRECEDENCE[left.operator] < rank:
