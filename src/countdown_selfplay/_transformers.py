@@ -1,9 +1,6 @@
-"""The seam to Transformers: the names inside its `generate`, its models and its caches that this library relies on.
-What it touches of the Trainer stands in `_trl.py`.
-
-The tables are read twice: tests/contract holds them against the pinned Transformers, and the decoding loop against the
-one at hand. Where a name has moved, Transformers' own loop samples.
-"""
+"""Seam to Transformers: the names inside its `generate`, models and caches on which this library relies; those of the
+Trainer are in `_trl.py`. tests/contract compares the tables with the pinned Transformers, and the decoding loop with
+the installed one. If a name has moved, Transformers' own loop samples."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.generation import GenerationMixin, StopStringCriteria
 
 CACHE_NAMES = ("cache", "past_key_values")
-"""What `generate` and models call the cache that they take: from 5.24 on, and before."""
+"""Names of the cache argument of `generate` and models: from 5.24 on, and before."""
 TAKEN = {
     "GenerationMixin.generate": ("generation_config", "stopping_criteria", "custom_generate"),
     "StopStringCriteria": ("tokenizer", "stop_strings"),
@@ -24,24 +21,24 @@ TAKEN = {
     "Cache.get_seq_length": (),
     "Cache.update": ("key_states", "value_states"),
 }
-"""What the decoding loop calls, with the parameters that it passes."""
+"""Functions that the decoding loop calls, with the parameters that it passes."""
 LOOP = ("input_ids", "logits_processor", "stopping_criteria", "generation_config")
-"""What `generate` gives a loop of another's, the model before them: what it gives its own."""
+"""Parameters that `generate` passes to a custom loop, after the model."""
 SET_BY_GENERATE = ("_pad_token_tensor",)
-"""Of the generation config."""
+"""Attributes of the generation config that `generate` sets."""
 OF_MODELS = ("_is_stateful", "_no_split_modules", "_keys_to_ignore_on_save", "is_gradient_checkpointing")
 OF_CONFIGS = ("_attn_implementation", "_name_or_path")
 
 
 def cache_name() -> str:
-    """By which of CACHE_NAMES `generate` takes a cache; "" if by none of them."""
+    """Return the name of CACHE_NAMES by which `generate` takes a cache, or ""."""
     taken = inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
     return next((name for name in CACHE_NAMES if name in taken), "")
 
 
 @functools.cache
 def moved_names() -> tuple[str, ...]:
-    """What of the tables is not where it should be, a phrase each."""
+    """Return a phrase for each entry of the tables that has moved."""
     named = {"GenerationMixin": GenerationMixin, "Cache": transformers.Cache}
     missing = []
     for path, wanted in TAKEN.items():

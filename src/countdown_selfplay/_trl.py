@@ -1,8 +1,6 @@
-"""The seam: every private name of TRL and of the Trainer that this library touches, in one file.
-
-The lists below are read twice: tests/contract holds them against the pinned TRL, and `check_seam` against the one at
-hand when a trainer is built. Nothing is copied: methods are overridden or called, attributes read or swapped.
-"""
+"""Seam to TRL: every private name of TRL and of the Trainer that this library uses. tests/contract compares the tables
+with the pinned TRL, and `check_seam` with the installed one when a trainer is built. Nothing is copied: methods are
+overridden or called, attributes read or swapped."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is
 warnings.filterwarnings("ignore", message=_RENAMED, category=FutureWarning)
 
 OLDEST = (1, 16)
-"""The first TRL whose behaviour behind these names is the one that was tested; the floor in pyproject.toml."""
+"""First TRL whose behaviour was tested; the floor in pyproject.toml."""
 OVERRIDDEN = {
     "_prepare_inputs": ("self", "generation_batch"),
     "_calculate_rewards": ("self", "inputs", "prompts", "completions", "completion_ids_list"),
@@ -45,7 +43,7 @@ CALLED = {
         *("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"),
     ),
 }
-"""The same, with the parameters that are passed; more may follow."""
+"""Methods of GRPOTrainer, with the parameters that are passed; more may follow."""
 IMPORTED = {
     "trl.trainer.utils.add_fused_lm_head": ("model", "temperature", "outputs"),
     "trl.models.prepare_deepspeed": ("model", "accelerator"),
@@ -57,7 +55,7 @@ IMPORTED = {
     "trl.import_utils.is_vllm_available": (),
     "trl.generation.vllm_generation.VLLMGeneration": ("model", "accelerator", "processing_class", "mode"),
 }
-"""What is imported from inside TRL, with the parameters that it must take."""
+"""Imports from inside TRL, with their required parameters."""
 ATTRIBUTES = (
     *("_metrics", "_logs", "num_generations"),
     *("eos_token_ids", "generation_config", "generation_kwargs"),
@@ -65,17 +63,17 @@ ATTRIBUTES = (
 SAMPLING_SWITCHES = ("use_vllm", "vllm_generation", "vllm_importance_sampling_correction", "_last_loaded_step")
 COMPLETION_LOGS = ("images", "prompt", "completion", "rewards", "advantages", "extra")
 ROLLOUT_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages", "num_items_in_batch")
-"""What `_generate_and_score_completions` returns."""
+"""Keys of the result of `_generate_and_score_completions`."""
 LOSS_SINCE_LOG = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
 COMPILED_BY = ("ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_DYNAMO_MODE")
-"""Variables of the environment by which TrainingArguments asks accelerate to compile."""
+"""Environment variables by which TrainingArguments makes accelerate compile."""
 RESUMED_BY = "_load_from_checkpoint"
-"""These and the one before: of Transformers' Trainer."""
+"""Names of Transformers' Trainer, as the table before."""
 
 
 def check_seam() -> None:
-    """ConfigError, in one sentence that names what moved, if the TRL or the Transformers at hand is not one that this
-    library can drive; of an older TRL whose names all stand where they should, the version."""
+    """Raise ConfigError, which names the moved parts, if this library cannot drive the installed TRL or Transformers;
+    for an older TRL without moved names, it names the version."""
     lost = moved_names(GRPOTrainer, _source(GRPOTrainer), _source(Trainer))
     old = tuple(map(int, re.findall(r"\d+", trl.__version__)[:2])) < OLDEST
     if lost or old:
@@ -89,8 +87,8 @@ def check_seam() -> None:
 
 
 def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
-    """What of the seam is not where it should be, a phrase each. `trainer`: GRPOTrainer, whose file is `source`;
-    `base_source`: that of the Trainer. Without a source ("") nothing is said of what only it can show."""
+    """Return a phrase for each part of the seam that has moved. `trainer`: GRPOTrainer, whose file is `source`;
+    `base_source`: that of the Trainer. Without a source ("") parts that only it shows are not checked."""
     missing = [phrase for path, wanted in IMPORTED.items() if (phrase := _moved_import(path, wanted))]
     for wanted_by, exact in ((OVERRIDDEN, True), (CALLED, False)):
         for name, wanted in wanted_by.items():
@@ -116,7 +114,7 @@ def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
 
 
 def _moved_import(path: str, wanted: tuple[str, ...]) -> str:
-    """A phrase if what is imported from there is gone or takes other parameters, else ""."""
+    """Return a phrase if an import is gone or takes other parameters, else ""."""
     module, _, name = path.rpartition(".")
     try:
         taken = _parameters(getattr(importlib.import_module(module), name, None))
@@ -133,13 +131,14 @@ def _parameters(function: Any) -> tuple[str, ...] | None:
 
 
 def _source(one: type) -> str:
-    """The file that declares a class; "" where it ships as bytecode alone."""
+    """Return the file that declares a class, "" for bytecode."""
     path = Path(inspect.getfile(one))
     return path.read_text(encoding="utf-8") if path.suffix == ".py" and path.exists() else ""
 
 
 def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
-    """A frozen model under the run's engine. `sharded_by`: deepspeed (cut up at ZeRO-3, else whole) or fsdp."""
+    """Return a frozen model under the run's engine. `sharded_by`: deepspeed (sharded at ZeRO-3, else
+    whole) or fsdp."""
     from trl.models import prepare_deepspeed, prepare_fsdp
 
     prepare: Any = {"deepspeed": prepare_deepspeed, "fsdp": prepare_fsdp}[sharded_by]
@@ -147,16 +146,16 @@ def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
 
 
 def whole_for_generation(wrapped: Any, accelerator: Any, gather: bool) -> Any:
-    """A context in which ZeRO-3's weights are whole and its hooks off (`gather`), or are gathered layer by layer at
-    each step. All processes enter it together."""
+    """Return a context in which ZeRO-3's weights are whole and its hooks off (`gather`), or are gathered layer by
+    layer at each step. All processes enter it together."""
     from trl.models import unwrap_model_for_generation
 
     return unwrap_model_for_generation(wrapped, accelerator, gather_deepspeed3_params=gather)
 
 
 def patch_lm_head(model: Any, temperature: float, top1: bool = False) -> None:
-    """Give a causal LM the fused log-prob head that the trainer's forward pass asks for, at the role's temperature.
-    top1: it also says of each token whether it is the likeliest."""
+    """Add the fused log-prob head of the trainer's forward pass to a causal LM, at the role's temperature. top1: also
+    return whether each token is the most likely one."""
     from trl.trainer.utils import add_fused_lm_head
 
     add_fused_lm_head(model, temperature=temperature, outputs=("log_probs", "entropy", *(["is_top1"] * top1)))
@@ -167,9 +166,9 @@ TILE = "_CHUNKED_LOGPROB_CHUNK_SIZE"
 
 @contextmanager
 def tile_of(vocabulary: int) -> Iterator[None]:
-    """Inside the block TRL's fused head makes tiles that are no wider than the vocabulary. They are views of a buffer
-    of TILE columns (32,768): on a CPU each row of a small vocabulary would touch pages of memory of its own.
-    Where TRL has no TILE, nothing changes."""
+    """Limit the tiles of TRL's fused head inside the block to the vocabulary's width. They are views of a buffer of
+    TILE columns (32,768): on a CPU each row of a small vocabulary would touch separate pages of memory. Without TILE
+    in TRL nothing changes."""
     from trl.trainer import utils
 
     with swapped(utils, {TILE: min(vocabulary, getattr(utils, TILE))} if hasattr(utils, TILE) else {}):
@@ -178,7 +177,7 @@ def tile_of(vocabulary: int) -> Iterator[None]:
 
 @contextmanager
 def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
-    """Inside the block these attributes of `target` have these values; one that it lacked is None afterwards."""
+    """Set attributes of `target` inside the block; an absent one is None afterwards."""
     kept = {name: getattr(target, name, None) for name in values}
     for name, value in values.items():
         setattr(target, name, value)
@@ -191,8 +190,8 @@ def swapped(target: Any, values: Mapping[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def quick_turn(module: Any, bare: bool) -> Iterator[None]:
-    """Around a turn's sampling by `module`: TRL pads rows in one call, and where no engine has wrapped the module
-    (`bare`) and it checkpoints nothing, nothing is unwrapped, which would read a package's metadata each time."""
+    """Speed up a turn's sampling by `module`: TRL pads rows in one call, and without a wrapping engine (`bare`) and
+    checkpointing nothing is unwrapped, which would read a package's metadata each time."""
     trainer = importlib.import_module("trl.trainer.grpo_trainer")
     stock = trainer.pad
 
@@ -216,14 +215,17 @@ def quick_turn(module: Any, bare: bool) -> Iterator[None]:
 
 @contextmanager
 def trl_defaults(args: Any) -> Iterator[None]:
-    """While GRPOTrainer.__init__ runs, hide the settings that this library handles itself.
+    """Hide the settings that this library handles while GRPOTrainer.__init__ runs.
 
-    beta: with beta > 0 TRL would reload a reference from the model's path; ours is the weights that were passed in.
-    model_init_kwargs: the models are built already. entropy_coef, use_adaptive_entropy: the bonus is per role.
-    torch_compile: accelerate would compile the whole module for each length; ours is by layers (policies/compiled.py).
-    gradient_checkpointing_kwargs: for an adapter under ZeRO-3 TRL writes use_reentrant=True into them, and reentrant
-    checkpointing fails with several roles in one window; without it DeepSpeed 0.19 trains adapters right, as
-    tests/distributed measures.
+    Settings:
+        beta: with beta > 0 TRL would reload a reference from the model's path; ours is the initial weights.
+        model_init_kwargs: the models are already built.
+        entropy_coef, use_adaptive_entropy: the bonus is per role.
+        torch_compile: accelerate would compile the whole module for each length; ours is
+          by layers (policies/compiled.py).
+        gradient_checkpointing_kwargs: for an adapter under ZeRO-3 TRL sets use_reentrant=True, and
+          reentrant checkpointing fails with several roles in one window; without it DeepSpeed 0.19 trains
+          adapters correctly (tests/distributed).
     """
     hidden: dict[str, Any] = {"beta": 0.0, "entropy_coef": 0.0, "use_adaptive_entropy": False}
     hidden |= {"model_init_kwargs": None, "gradient_checkpointing_kwargs": None}
@@ -236,29 +238,24 @@ def trl_defaults(args: Any) -> Iterator[None]:
 
 
 def sampling_overrides(plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of the trainer that must hold a role's values while that role samples.
-
-    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: how the role is asked.
-    Returned as {attribute: value}; the caller swaps them in and back.
-    """
+    """Return the attributes of the trainer with a role's values while that role samples, as {attribute: value}.
+    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: the role's settings."""
     kwargs = {**plain, **generation_settings(sampling, ends, plain["pad_token_id"])}
     config = GenerationConfig(**kwargs, disable_compile=True)
     return {"generation_kwargs": kwargs, "generation_config": config}
 
 
 def empty_logs() -> dict[str, Any]:
-    """What TRL collects a turn's completions in, for `log_completions`: its `_logs`, without a bound on the rows."""
+    """Return an empty `_logs`, in which TRL collects completions for `log_completions`, without a limit of rows."""
     named: dict[str, Any] = {"rewards": defaultdict(list), "extra": defaultdict(list)}
     return {"images": [], "prompt": [], "completion": [], "advantages": [], **named}
 
 
 def vllm_overrides(generation: Any, step: int) -> dict[str, Any]:
-    """The attributes that make the trainer sample through `generation` (`generate`, as VLLMGeneration's) at `step`.
-
-    The weights are pushed by then, so TRL finds its own push done. Its correction is off because it costs a second
-    forward pass: in a round of one step the loss's own log-probs are those it would compute, and with more steps TRL
-    keeps them all the same.
-    """
+    """Return the attributes that make the trainer sample through `generation` (`generate`, as VLLMGeneration's)
+    at `step`. The weights are already pushed, so that TRL skips its push. Its correction is off because it costs
+    a second forward pass: in a round of one step the loss's log-probs are the same, and with more steps TRL
+    keeps them anyway."""
     return {
         "use_vllm": True,
         "vllm_generation": generation,
@@ -276,8 +273,8 @@ def vllm_installed() -> bool:
 def colocated_vllm(
     args: Any, accelerator: Any, tokenizer: Any, model: Any, wrap: Callable[[Any], Any], engine: dict[str, Any]
 ) -> Any:
-    """TRL's VLLMGeneration in this process, holding `model`. `engine`: arguments of vLLM's LLM that TRL has no field
-    for, or that differ from its own. `wrap`: what the trainer is to see instead of the LLM."""
+    """Return TRL's VLLMGeneration in this process with `model`. `engine`: arguments of vLLM's LLM without a field in
+    TRL, or with other values. `wrap`: wraps the LLM for the trainer."""
     from trl.generation import vllm_generation as module
 
     llm = module.LLM
@@ -305,8 +302,8 @@ def colocated_vllm(
 
 
 def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: int, timeout: float) -> Any:
-    """TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, `sync_weights`. All
-    processes call, and if the main one fails all return."""
+    """Return TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, `sync_weights`.
+    All processes call, and if the main one fails all return."""
     from trl.generation.vllm_generation import VLLMGeneration
 
     try:
@@ -322,7 +319,7 @@ def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: in
     except ImportError:  # on all of them, before they meet
         raise
     except Exception:
-        # The last thing that the constructor does is to wait for all processes: the others are there.
+        # The constructor finally waits for all processes: the others have arrived.
         if accelerator.is_main_process:
             accelerator.wait_for_everyone()
         raise

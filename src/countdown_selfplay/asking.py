@@ -1,10 +1,7 @@
-"""How a model is asked, in one place: the settings of sampling, the generation config that they make, and the
-rendering of prompts. Rollouts, evaluations, probes, demonstrations, warm starts, `eval`, `ask` and exports go through
-it.
-
-The settings of a run's prompts (`chat_template_kwargs`, a system message that the template refuses) become a preamble
-of the tokenizer's chat template: TRL, and users of the exported model, then render the prompts of training.
-"""
+"""Sampling settings, the generation config made of them, and the rendering of prompts, for rollouts, evaluations,
+probes, demonstrations, warm starts, `eval`, `ask` and exports. Settings of a run's prompts (`chat_template_kwargs`, a
+system message that the template refuses) become a preamble of the tokenizer's chat template, so that TRL, and users of
+the exported model, render the prompts of training."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Asked(TypedDict, total=False):
-    """All that a model is asked with; DEFAULTS where a name is left out."""
+    """All sampling settings; DEFAULTS for absent names."""
 
     temperature: float
     top_p: float | None
@@ -47,9 +44,9 @@ DEFAULTS: dict[str, Any] = {
     "generation_kwargs": {},
     "chat_template_kwargs": {},
 }
-"""The values that change nothing. `stop_strings` of an evaluation may be None, for those of the domain."""
+"""Values without effect. `stop_strings` of an evaluation may be None, for those of the domain."""
 SHARED = ("min_p", "repetition_penalty", "generation_kwargs", "chat_template_kwargs")
-"""Those that a run has for all roles, in fields of these names."""
+"""Settings of a run that all roles share, in fields of these names."""
 
 GENERATION_KWARGS = {
     "typical_p": "TypicalLogitsWarper",
@@ -63,9 +60,9 @@ GENERATION_KWARGS = {
     "min_new_tokens": "MinNewTokensLengthLogitsProcessor",
     "exponential_decay_length_penalty": "ExponentialDecayLengthPenalty",
 }
-"""What `generation_kwargs` may hold: arguments of Transformers' GenerationConfig that act in every sampling loop here
-and that no field has -> the processor of scores that each one becomes, which checks its value."""
-_DRAWING = ("typical_p", "epsilon_cutoff", "eta_cutoff")  # at temperature 0 they have nothing to do
+"""Arguments of Transformers' GenerationConfig allowed in `generation_kwargs`: those without a field that act in every
+sampling loop -> the logits processor that checks their values."""
+_DRAWING = ("typical_p", "epsilon_cutoff", "eta_cutoff")  # without effect at temperature 0
 _FIELD_OF = {  # arguments of generation that follow from fields -> those
     **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed")},
     **dict.fromkeys(("max_new_tokens", "max_length", "max_tokens"), "max_completion_length"),
@@ -74,12 +71,12 @@ _FIELD_OF = {  # arguments of generation that follow from fields -> those
     "cache_implementation": "cache_implementation",
 }
 UNDER_VLLM = ("min_new_tokens", "suppress_tokens")
-"""Of `generation_kwargs` those that vLLM has by another name: an evaluation, which `generate` samples, and rollouts
-then come from one distribution."""
+"""`generation_kwargs` with another name in vLLM, so that evaluations (by `generate`) and rollouts
+have one distribution."""
 
 
 def _processor(name: str, value: Any) -> None:
-    """Make the processor of an entry of `generation_kwargs`, for what it says of the value."""
+    """Build the processor of an entry of `generation_kwargs`, to check its value."""
     from transformers import generation
 
     kind = getattr(generation, GENERATION_KWARGS[name])
@@ -88,13 +85,13 @@ def _processor(name: str, value: Any) -> None:
 
 
 def shared_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """SHARED of a run's configuration as a mapping, that of a run.json from before these fields included."""
+    """Return SHARED of a run's configuration as a mapping, also from a run.json without these fields."""
     return {name: DEFAULTS[name] if config.get(name) is None else config[name] for name in SHARED}
 
 
 def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, Any]:
-    """`generation_kwargs` as a dict. ConfigError unless all of it acts in every sampling loop of a run, with the field
-    for what has one: a name there overrides no field, for a role, an evaluation and a record would not know of it."""
+    """Return `generation_kwargs` as a dict. Raises ConfigError unless all of it acts in every sampling loop; for names
+    with a field it names the field, because roles, evaluations and records read the field."""
     parsed = json_object("generation_kwargs", given, '{"suppress_tokens": [5]}')
     known = UNDER_VLLM if backend in ("vllm", "vllm_server") else tuple(GENERATION_KWARGS)
     for name, value in parsed.items():
@@ -110,14 +107,14 @@ def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, 
             )
         try:
             _processor(name, value)
-        except Exception as error:  # whatever a processor of Transformers makes of a wrong value
+        except Exception as error:  # a processor of Transformers may raise anything for a wrong value
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise ConfigError(f"`generation_kwargs` holds {name} ({value!r}), which cannot be: {first}") from None
     return parsed
 
 
 def check_token_ids(given: Mapping[str, Any], count: int) -> None:
-    """ConfigError if `generation_kwargs` names a token that a model with `count` embeddings does not have."""
+    """Raise ConfigError if `generation_kwargs` names a token that a model with `count` embeddings does not have."""
     named: list[Any] = [*given.get("suppress_tokens", ()), *given.get("begin_suppress_tokens", ())]
     named += [i for word in given.get("bad_words_ids", ()) for i in word]
     bias = given.get("sequence_bias", {})
@@ -131,16 +128,16 @@ def check_token_ids(given: Mapping[str, Any], count: int) -> None:
 
 
 def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, Any]:
-    """How a run asks a player: values for all names of asking.DEFAULTS. `role`: its Role; `stops`: the texts that end
-    its samples."""
+    """Return a player's sampling settings: values for all names of asking.DEFAULTS. `role`: its Role; `stops`: strings
+    that end its samples."""
     sampling = {name: getattr(role, name) for name in ("temperature", "top_p", "top_k")}
     sampling |= {"max_new_tokens": role.max_completion_length, "stop_strings": list(stops or [])}
     return sampling | shared_of({name: getattr(args, name) for name in SHARED})
 
 
 def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: int | None) -> dict[str, Any]:
-    """The arguments of GenerationConfig. `sampling`: values for names of DEFAULTS, which hold for the others; other
-    entries are left alone. `ends`: the ids that end a text. `pad`: None for the first of them."""
+    """Return the arguments of GenerationConfig. `sampling`: values for names of DEFAULTS, the defaults of others.
+    `ends`: ids that end a text. `pad`: None for the first of them."""
     how = {**DEFAULTS, **{name: value for name, value in sampling.items() if value is not None}}
     drawn = how["temperature"] > 0
     least, most = how["generation_kwargs"].get("min_new_tokens", 0), how["max_new_tokens"]
@@ -163,15 +160,15 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
             "top_p": float(how["top_p"]),
             "top_k": int(how["top_k"]),
         }
-        settings["min_p"] = float(how["min_p"]) or None  # 0 would make a processor that does nothing
+        settings["min_p"] = float(how["min_p"]) or None  # 0 would make a processor without effect
     return settings
 
 
 def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = None) -> Any:
-    """The tokenizer whose chat template renders all of `prompts`, with `chat_template_kwargs` where its caller passes
-    no others: itself, or a copy with another template. One prompt of each order of roles is tried, and an answer. A
-    system message that the template refuses or leaves out is put at the beginning of the user's, which is
-    said once; PromptError for a template that does not render the prompts even so."""
+    """Return a tokenizer whose chat template renders all of `prompts` with `chat_template_kwargs` as defaults: the
+    argument, or a copy with another template. One prompt of each order of roles is rendered, and an answer. A system
+    message that the template refuses or omits is moved to the beginning of the user's, which is logged once. Raises
+    PromptError if the template still fails."""
     chats = {tuple(message["role"] for message in chat): chat for chat in prompts if not isinstance(chat, str)}
     if not chats:
         return tokenizer
@@ -192,7 +189,7 @@ _FOLD = (
     "{% set messages = [{'role': 'user', 'content': messages[0]['content'] ~ '\\n\\n' ~ messages[1]['content']}] "
     "+ messages[2:] %}{% endif %}\n"
 )
-"""Of a template: puts a system message's text at the beginning of the user's. The line's end goes with the block's."""
+"""Template preamble that moves a system message's text to the beginning of the user's."""
 
 
 @cache
@@ -201,7 +198,7 @@ def _say(text: str) -> None:
 
 
 def _defaults(tokenizer: Any, given: Any) -> str:
-    """The preamble that sets variables which are not passed. ConfigError for a name that cannot be one."""
+    """Return the preamble that sets variables which are not passed. Raises ConfigError for an invalid name."""
     kwargs = json_object("chat_template_kwargs", given, '{"enable_thinking": false}')
     accepted = (
         {"messages", *inspect.signature(tokenizer.apply_chat_template).parameters} - {"kwargs"} if kwargs else set()
@@ -221,7 +218,7 @@ def _defaults(tokenizer: Any, given: Any) -> str:
 
 
 def _with_preamble(tokenizer: Any, preamble: str) -> Any:
-    """The tokenizer, if its templates hold the preamble, or a copy of it whose templates do."""
+    """Return the tokenizer if its templates contain the preamble, else a copy with it."""
     template = tokenizer.chat_template
     named = template if isinstance(template, Mapping) else {"": template}
     if all(preamble in one for one in named.values()):
@@ -232,7 +229,7 @@ def _with_preamble(tokenizer: Any, preamble: str) -> Any:
 
 
 def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
-    """Of the first chat that the template does not render, or whose questions it leaves out."""
+    """Return the fault of the first chat that the template does not render, or whose questions it omits."""
     for chat in chats:
         try:
             text = _rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True)
@@ -249,8 +246,8 @@ def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
 
 
 def _with_more(tokenizer: Any, chat: Sequence[Any], i: int) -> str | None:
-    """The rendering of a chat whose message `i` says more: the same if the template leaves that message out, whatever
-    else it makes of messages. None where it cannot be rendered."""
+    """Render a chat whose message `i` has additional text: the result is unchanged if the template omits that message.
+    None if it cannot be rendered."""
     changed = [*chat[:i], {**chat[i], "content": f"{chat[i]['content']} 7"}, *chat[i + 1 :]]
     try:
         return str(_rendered(tokenizer, changed, tokenize=False, add_generation_prompt=True))
@@ -267,8 +264,8 @@ def _check_template(tokenizer: Any) -> None:
 
 
 def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
-    """A chat through the chat template. PromptError, in a sentence, for whatever the template raises: it is a program
-    of the model's own."""
+    """Render a chat through the chat template. Raises PromptError for any error in the template, which is a program
+    of the model."""
     _check_template(tokenizer)
     try:
         return tokenizer.apply_chat_template(chat, **how)
@@ -283,8 +280,8 @@ def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
 
 
 def prompt_ids(tokenizer: Any, prompt: Any, *, asks: bool = True) -> list[int]:
-    """The ids that the model sees when it is asked: a text, or chat messages through the chat template of a tokenizer
-    that is `ready`. asks: of a chat, with the beginning of an answer."""
+    """Return the ids of a model's prompt: a text, or chat messages through the chat template of a tokenizer that is
+    `ready`. asks: whether a chat ends with the beginning of an answer."""
     if isinstance(prompt, str):
         ids = tokenizer(prompt)["input_ids"]
     else:
@@ -295,7 +292,7 @@ def prompt_ids(tokenizer: Any, prompt: Any, *, asks: bool = True) -> list[int]:
 
 
 def end_of_turn(tokenizer: Any) -> int | None:
-    """The id that the chat template puts after an assistant's turn; None if that is not a special token."""
+    """Return the id that the chat template puts after an assistant's turn; None if that is not a special token."""
     turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
     rendered = _rendered(tokenizer, turn, tokenize=False)
     after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]

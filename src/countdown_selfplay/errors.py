@@ -1,74 +1,74 @@
-"""Every error this library raises on purpose: one root, each with a standard-library parent, all picklable."""
+"""Errors that this library raises: one root, each with a standard-library parent, all picklable."""
 
 
 class CountdownSelfPlayError(Exception):
-    """Root of the library's errors: `except CountdownSelfPlayError` catches what the library itself reports."""
+    """Root of the library's errors."""
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows instead of a traceback: the sentence, as the command line does."""
+        """Show the sentence in a notebook instead of a traceback, as the command line does."""
         return [f"{type(self).__name__}: {self}"]
 
 
 class ConfigError(CountdownSelfPlayError, ValueError):
-    """A setting is not allowed; the message names the field, the value, the rule and the cure."""
+    """Setting that is not allowed; the message names the field, the value, the rule and the remedy."""
 
 
 class DataError(CountdownSelfPlayError, ValueError):
-    """A data set row or file is not usable; the message names the row and the column."""
+    """Row or file of a data set that cannot be used; the message names the row and the column."""
 
 
 class PromptError(ConfigError, DataError):
-    """The model's tokenizer cannot render a prompt of the run, or look for its end."""
+    """Prompt that the model's tokenizer cannot render, or whose end it cannot detect."""
 
 
 class AbsentPackageError(ConfigError, AttributeError):
-    """A part of a package beside the core that is not installed."""
+    """Part of a package that is not installed."""
 
 
 class UnknownNameError(CountdownSelfPlayError, KeyError):
-    """A name is in no registry; the message suggests the nearest one."""
+    """Name that is in no registry; the message suggests the nearest one."""
 
     def __str__(self) -> str:  # KeyError would print the message in quotes, with its newlines escaped
         return str(self.args[0]) if self.args else ""
 
 
 class RewardError(CountdownSelfPlayError, ValueError):
-    """A reward function returned something that is not a finite number; the message names the function and the row."""
+    """Reward function that returned something other than finite numbers; the message names the function
+    and the row."""
 
 
 class GameError(CountdownSelfPlayError, RuntimeError):
-    """A game, proposer or domain handed back what does not fit the round; the message says what and what to return."""
+    """Result of a game, proposer or domain that does not fit the round; the message names the fault and the remedy."""
 
 
 class CheckpointError(CountdownSelfPlayError, RuntimeError):
-    """A checkpoint is missing, incomplete or does not fit the run that wants to resume from it."""
+    """Checkpoint that is missing, incomplete or does not fit the run that resumes from it."""
 
 
 class RunFolderError(CountdownSelfPlayError, OSError):
-    """The run folder is in use by another run or cannot be written; the message names the file and the cure."""
+    """Run folder that is in use by another run or cannot be written; the message names the file and the remedy."""
 
 
 class ExportError(CountdownSelfPlayError, RuntimeError):
-    """A policy that was written and loaded again is not the one that was trained; the message names its folder."""
+    """Exported policy that differs from the trained one; the message names its folder."""
 
 
 class CollapseError(CountdownSelfPlayError, RuntimeError):
-    """The collapse guard has used up its rollbacks; the message names the last trip and the last healthy
-    checkpoint."""
+    """Exhausted rollbacks of the collapse guard; the message names the last trip and the last healthy checkpoint."""
 
 
 class MissingExtraError(CountdownSelfPlayError, ImportError):
-    """An optional dependency is absent; the message names the extra that brings it."""
+    """Optional dependency that is absent; the message names the extra that installs it."""
 
 
 class GenerationError(CountdownSelfPlayError, RuntimeError):
-    """The generation backend could not sample or take new weights; the message names what was tried and how often."""
+    """Failure of the generation backend to sample or take new weights; the message names the attempts."""
 
 
 class CheckerError(CountdownSelfPlayError, RuntimeError):
-    """The processes that check answers cannot be started any more; the message says how the last start failed."""
+    """Failure to start the processes that verify answers; the message contains the last failure."""
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """A value's text for a sentence, cut to `most` signs."""
+    """Return a value's text for a message, cut to `most` characters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."

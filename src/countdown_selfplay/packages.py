@@ -1,8 +1,5 @@
-"""Packages beside the core (`warm_starts`, `worlds`, `lab`), and what they add by name.
-
-The core imports none of them: it finds what they add by the dotted names below and in cli/commands.py alone, so that
-each may be left out of an installation.
-"""
+"""Optional packages (`warm_starts`, `worlds`, `lab`), and the parts that they add by name. The core does not import
+them: it uses only the dotted names below and in cli/commands.py, so that each may be left out of an installation."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from typing import Any
 from .errors import AbsentPackageError
 
 BESIDE = ("warm_starts", "worlds", "lab")
-"""Each imports from the core and from those before it."""
+"""Optional packages; each imports from the core and from those before it."""
 
 PARTS: Mapping[str, Mapping[str, str]] = {
     "domain": {
@@ -39,7 +36,7 @@ PARTS: Mapping[str, Mapping[str, str]] = {
         "solvability_aware": "lab.rewards.solvability_aware:solvability_aware",
     },
 }
-"""Kind of part -> name -> "module:attribute" below `countdown_selfplay`."""
+"""Type of part -> name -> "module:attribute" below `countdown_selfplay`."""
 
 CALLED: Mapping[str, str] = {
     "report": "lab.report:report",
@@ -49,13 +46,13 @@ CALLED: Mapping[str, str] = {
     "critic_tasks": "lab.cli.eval_tasks",
     "prepare": "warm_starts.cli.prepare:prepare",
 }
-"""What the core itself calls or exports of them -> its place, as in PARTS, or a module."""
+"""Names that the core calls or exports -> place, as in PARTS, or a module."""
 
 
 @dataclass(frozen=True)
 class EmbeddedModel:
-    """A model that a package beside the core ships: its folder below this one, the domain that it plays, and the
-    tokens after which an answer of it is cut."""
+    """Model that an optional package ships: its folder below this one, its domain, and the tokens after which an
+    answer is cut."""
 
     folder: str
     domain: str
@@ -66,32 +63,31 @@ MODELS: Mapping[str, EmbeddedModel] = {
     "tiny-detachment": EmbeddedModel("worlds/detachment/weights/prover", "detachment", 26),
     "tiny-detachment-conjecturer": EmbeddedModel("worlds/detachment/weights/conjecturer", "detachment", 26),
 }
-"""Name -> embedded model, beside those of `tiny`."""
+"""Name -> embedded model, besides those of `tiny`."""
 
 
 def parts_beside(kind: str) -> dict[str, str]:
-    """The entries of PARTS of one kind, as a `Registry` takes them."""
+    """Return the entries of PARTS of one type, as a `Registry` takes them."""
     return {name: f"{__package__}.{place}" for name, place in PARTS[kind].items()}
 
 
 def absent_package(place: str) -> str | None:
-    """The package of BESIDE that the dotted name `place` lies in, if it is not installed; else None.
-
-    `place` may begin with `countdown_selfplay.`, and may go on with `:attribute`."""
+    """Return the package of BESIDE that contains the dotted name `place`, if it is not installed; else None. `place`
+    may begin with `countdown_selfplay.`, and may have an `:attribute`."""
     package = place.removeprefix(f"{__package__}.").partition(":")[0].partition(".")[0]
     if package not in BESIDE:
         return None
-    spec = find_spec(f"{__package__}.{package}")  # without an origin: a folder that is left, without modules
+    spec = find_spec(f"{__package__}.{package}")  # without an origin: a remaining folder without modules
     return package if spec is None or spec.origin is None else None
 
 
 def absent_names(places: Mapping[str, Any]) -> set[str]:
-    """The names of a registry, or of a table above, whose place lies in a package that is not installed."""
+    """Return the names of a registry, or of a table above, in a package that is not installed."""
     return {name for name, place in places.items() if isinstance(place, str) and absent_package(place)}
 
 
 def need(place: str, what: str) -> None:
-    """AbsentPackageError, which names the package, if `what` lies in a package that is not installed."""
+    """Raise AbsentPackageError, which names the package, if `what` is in a package that is not installed."""
     package = absent_package(place)
     if package is not None:
         raise AbsentPackageError(
@@ -101,7 +97,7 @@ def need(place: str, what: str) -> None:
 
 
 def attribute_of(place: str, what: str) -> Any:
-    """What stands at `place` below `countdown_selfplay`, imported now: "module:attribute", or a module.
+    """Import `place` below `countdown_selfplay`: "module:attribute", or a module. Raises
     AbsentPackageError as `need`."""
     need(place, what)
     module, _, name = place.partition(":")

@@ -1,5 +1,4 @@
-"""Private randomness: sampling is seeded by what it is for, so nothing else that draws numbers can change the
-trajectory."""
+"""Private random numbers: a sample's seed depends on its purpose, so that other draws cannot change the trajectory."""
 
 from __future__ import annotations
 
@@ -14,16 +13,15 @@ if TYPE_CHECKING:
 
 
 def seed_from(*key: object) -> int:
-    """A 63-bit seed that depends on every part of `key`, and on nothing else (blake2b, stable over processes and
-    runs)."""
+    """Return a 63-bit seed that depends only on the parts of `key` (blake2b, stable over processes and runs)."""
     digest = hashlib.blake2b("|".join(map(repr, key)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 @contextmanager
 def private_generator(device: torch.device, *key: object) -> Iterator[None]:
-    """Inside the block torch's generators, of the CPU and of `device`, start from `key`; afterwards their former
-    state is back. No other device's generator is touched (torch.manual_seed would seed them all)."""
+    """Seed torch's generators, of the CPU and of `device`, from `key` inside the block, and restore their state. Other
+    devices' generators are not changed (torch.manual_seed would seed them all)."""
     import torch
 
     number = seed_from(*key)
@@ -45,7 +43,7 @@ def private_generator(device: torch.device, *key: object) -> Iterator[None]:
 
 @contextmanager
 def python_random_kept() -> Iterator[None]:
-    """After the block Python's own generator is as it was before."""
+    """Restore Python's generator after the block."""
     state = random.getstate()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Visible dictionaries of plug-ins: `REGISTRY[name]` with an error that suggests the nearest name."""
+"""Registries of plug-ins: `REGISTRY[name]` with an error that suggests the nearest name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 Count = Annotated[int, Ge(1)]
 Amount = Annotated[float, Ge(0)]
 Share = Annotated[float, Ge(0), Le(1)]
-"""Annotations of a part's arguments, by which `Registry.make` checks them and `described` words them."""
+"""Annotations of arguments of parts, which `Registry.make` checks and `described` describes."""
 
 ELSEWHERE = {
     "model": "model_name_or_path",
@@ -41,7 +41,7 @@ ELSEWHERE = {
     "warmup": "warmup_steps",
     "grad_clip": "max_grad_norm",
 }
-"""What other libraries call a setting, which no likeness of letters leads to."""
+"""Names of settings in other libraries that are not similar in spelling."""
 
 _SIZES = {
     "prover": "problems_per_round",
@@ -54,12 +54,12 @@ REPLACED = {
     "questions": "problems_per_round",
     "conjecturer_model_name_or_path": "conjecturer_model",
 }
-"""Settings of earlier versions, and those that say the same."""
+"""Settings of earlier versions and their replacements."""
 
 
 def suggestion(name: str, known: list[str]) -> str:
-    """ " Did you mean 'x'?" if a known name is close, or is the word here for one of other libraries; what to set in
-    place of a name of an earlier version; else ""."""
+    """Return " Did you mean 'x'?" if a known name is close, or is the equivalent of another library's name; the
+    replacement for a name of an earlier version; else ""."""
     dashes, plain = name[: len(name) - len(name.lstrip("-"))], name.lstrip("-")
     if plain in REPLACED:
         return f" Set {REPLACED[plain]}."
@@ -71,15 +71,15 @@ def suggestion(name: str, known: list[str]) -> str:
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """A phrase that ends an "unknown name" sentence: the nearest known name if one is close, then all of them."""
+    """Return the end of an "unknown name" message: the nearest known name if one is close, then all of them."""
     listed = "" if name in REPLACED else f" Known names: {', '.join(sorted(known))}."
     return f"{suggestion(name, known)}{listed}"
 
 
 class Registry(dict[str, T]):
-    """A dict of plug-ins by name. `kind` is the word used in errors, e.g. "conjecturer reward". An entry may be a
-    text "module:attribute", which `load` imports. `listed_by`: the command that an error names instead of the known
-    names, where these are too many for a line."""
+    """Dict of plug-ins by name. `kind`: word in errors, e.g. "conjecturer reward". An entry may be a text
+    "module:attribute", which `load` imports. `listed_by`: command that lists the names, for errors, if they are too
+    many for a line."""
 
     def __init__(self, kind: str, entries: dict[str, T] | None = None, listed_by: str | None = None) -> None:
         super().__init__(entries or {})
@@ -93,9 +93,8 @@ class Registry(dict[str, T]):
         )
 
     def load(self, name: str) -> Any:
-        """The entry called `name`; a name of the form my_package.my_module:MyClass is imported as it is.
-
-        UnknownNameError suggests the nearest; ConfigError if the module cannot be imported."""
+        """Return the entry called `name`; my_package.my_module:MyClass is imported. UnknownNameError suggests the
+        nearest name. Raises ConfigError if the module cannot be imported."""
         entry = name if name not in self and ":" in name else self[name]
         if not isinstance(entry, str):
             return entry
@@ -104,7 +103,7 @@ class Registry(dict[str, T]):
             need(module, f"The {self.kind} '{name}'")
         try:
             loaded = import_module(module)
-        except Exception as error:  # a module of a user's own may raise anything
+        except Exception as error:  # a user's module may raise anything
             if name in self:
                 raise
             raise ConfigError(
@@ -117,7 +116,7 @@ class Registry(dict[str, T]):
         return getattr(loaded, attribute)
 
     def parameters(self, name: str, entry: Any) -> dict[str, inspect.Parameter]:
-        """What the entry called `name` takes by name; ConfigError if it cannot be called."""
+        """Return the keyword parameters of the entry called `name`. Raises ConfigError if it is not callable."""
         try:
             accepted = inspect.signature(entry).parameters
         except (TypeError, ValueError):
@@ -129,10 +128,9 @@ class Registry(dict[str, T]):
         return {n: p for n, p in accepted.items() if p.kind not in several}
 
     def make(self, name: str, arguments: Mapping[str, Any] | None = None, **defaults: Any) -> Any:
-        """The entry called `name`, built with `arguments`; of `defaults` it gets those that it takes.
-
-        ConfigError for an argument that it does not take or lacks, for a value that does not fit the argument's
-        annotation, and for one that the entry itself refuses."""
+        """Build the entry called `name` with `arguments`, and those of `defaults` that it takes. Raises
+        ConfigError for an unknown or missing argument, for a value that does not fit its annotation, and for one
+        that the entry refuses."""
         entry, arguments, title = self.load(name), arguments or {}, self.kind.capitalize()
         takes = self.parameters(name, entry)
         allowed = ", ".join(takes) or "no argument"
@@ -158,7 +156,7 @@ class Registry(dict[str, T]):
 
 
 def annotations_of(entry: Any) -> dict[str, Any]:
-    """Annotations by argument, evaluated; {} where that fails, as for names of `if TYPE_CHECKING`."""
+    """Return the evaluated annotations by argument; {} if that fails, as for names of `if TYPE_CHECKING`."""
     hints: dict[str, Any] = {}
     for owner in (entry, entry.__init__) if isinstance(entry, type) else (entry,):  # type: ignore[misc]
         try:
@@ -169,8 +167,8 @@ def annotations_of(entry: Any) -> dict[str, Any]:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of the annotated type and in its range, strictly: True and 3.0 are not integers. A list from
-    YAML fits a tuple, a text an enumeration. Annotations that pydantic does not know admit anything."""
+    """Return whether a value has the annotated type and range, strictly: True and 3.0 are not integers. A list from
+    YAML fits a tuple, a text an enumeration. Annotations unknown to pydantic admit anything."""
     from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
     try:
@@ -192,7 +190,7 @@ _WORDS |= {NoneType: "null", Callable: "a function"}
 
 
 def described(hint: Any) -> str:
-    """An annotation in words: "a whole number of at least 1", "true or false", "a number from 0 to 1 or null"."""
+    """Describe an annotation: "a whole number of at least 1", "true or false", "a number from 0 to 1 or null"."""
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin is Annotated:
         return f"{described(arguments[0])}{_limits(arguments[1:])}"
@@ -225,7 +223,7 @@ def _limits(limits: Sequence[Any]) -> str:
 
 
 def in_yaml(value: Any) -> str:
-    """A default as it is written in YAML; "the default" for an object."""
+    """Format a default in YAML; "the default" for an object."""
     try:
         return value if isinstance(value, str) else json.dumps(value)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Domains by name: what is played. A domain of a user's own is named by where it is: my_package.my_module:MyDomain."""
+"""Domains by name. A user's domain is named by its place: my_package.my_module:MyDomain."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ DOMAINS: Registry[Any] = Registry(
 )
 
 HELD_OUT_SEED = 1 << 30
-"""Seed of the held-out problems of a domain that has no held-out side of its own; training draws with its own."""
+"""Seed of the held-out problems of a domain without a held-out side; training uses another one."""
 
 
 def make_domain(name: str, arguments: dict[str, Any] | str | None = None) -> Any:
-    """The domain called `name`, built with `arguments` (a dict, or JSON); ConfigError for unknown ones."""
+    """Build the domain called `name` with `arguments` (a dict, or JSON). Raises ConfigError for unknown ones."""
     made = DOMAINS.make(name, json_object("domain_kwargs", arguments, '{"high": 20}'))
     check_domain(f"The domain '{name}'", made)
     return made
 
 
 def check_domain(what: str, domain: Any) -> None:
-    """ConfigError for an object that is no domain."""
+    """Raise ConfigError for an object that is not a domain."""
     check_part(what, domain, BaseDomain, ("problem", "key", "prove_row", "verify", "stop_strings", "to_dict"))
 
 
 def domain_from(config: Any) -> Any:
-    """The domain that a configuration names by its fields `domain` and `domain_kwargs`; one with `from_config` is
-    built from `config.countdown`, the settings of Countdown."""
+    """Build the domain of a configuration's fields `domain` and `domain_kwargs`; one with `from_config` is built from
+    `config.countdown`, the settings of Countdown."""
     build = getattr(DOMAINS.load(config.domain), "from_config", None)
     if build is None:
         domain = make_domain(config.domain, config.domain_kwargs)
@@ -53,12 +53,12 @@ def domain_from(config: Any) -> Any:
 
 
 def name_of(domain: Any) -> str:
-    """What a domain calls itself where results are recorded."""
+    """Return the domain's name in recorded results."""
     return str(domain.to_dict().get("domain", type(domain).__name__))
 
 
 def verdicts_of(domain: Any, groups: Sequence[Sequence[str]], problems: Sequence[Any]) -> list[list[Any]]:
-    """The verdicts on a group of answers to each problem, asked for in one call: a domain may have several workers."""
+    """Return the verdicts on a group of answers to each problem, from one call: a domain may have several workers."""
     texts = [text for group in groups for text in group]
     repeated = [problem for group, problem in zip(groups, problems, strict=True) for _ in group]
     verdicts = iter(domain.verify(texts, repeated))
@@ -66,8 +66,8 @@ def verdicts_of(domain: Any, groups: Sequence[Sequence[str]], problems: Sequence
 
 
 def held_out_of(domain: Any, n: int) -> list[Any]:
-    """`n` problems that a run is measured on when no data set is named: of the domain's held-out side if it has one,
-    else random ones, which training then leaves out by their keys."""
+    """Return `n` problems that evaluate a run without a data set: of the domain's held-out side if it has one, else
+    random ones, which training excludes by key."""
     if not n:
         return []
     if domain.held_out is not None:
@@ -81,13 +81,13 @@ def held_out_of(domain: Any, n: int) -> list[Any]:
 
 
 def is_held_out(domain: Any, problem: Any, evaluated: Iterable[str] = ()) -> bool:
-    """Whether a problem may not be trained on: it is on the held-out side, or one of the `evaluated` keys."""
+    """Return whether training must exclude a problem: it is on the held-out side, or its key is in `evaluated`."""
     return domain.is_held_out(problem) or domain.key(problem) in evaluated
 
 
 def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
-    """A problem whose prompt is among the longest: the domain's own word, else of 64 random ones; of a domain that
-    makes none the first of `rows`."""
+    """Return a problem with one of the longest prompts: the domain's `longest`, else the longest of 64 random ones;
+    for a domain without `random` the first of `rows`."""
     if domain.longest is not None:
         return domain.longest
     if domain.random is None:
@@ -98,12 +98,12 @@ def longest_problem(domain: Any, rows: Iterable[Mapping[str, Any]] = ()) -> Any:
 
 
 def checked_alone(domain: Any, problems: Sequence[Any]) -> list[Any]:
-    """The results of `check` for problems without a request."""
+    """Return the results of `check` for problems without a request."""
     try:
         return list(domain.check(list(problems), [None] * len(problems)))
     except CountdownSelfPlayError:
         raise
-    except Exception as error:  # whatever code of a user's own raises
+    except Exception as error:  # a user's code may raise anything
         raise ConfigError(
             f"`check` of the domain '{name_of(domain)}' ended in {type(error).__name__} ({error}) for problems "
             "without a request: where an entry of `asked` is None, judge the problem alone."
@@ -111,13 +111,13 @@ def checked_alone(domain: Any, problems: Sequence[Any]) -> list[Any]:
 
 
 def asked_of(domain: Any) -> list[dict[str, Any]]:
-    """Each thing that proposers are asked for, once."""
+    """Return each distinct request to proposers."""
     asks = [dict(ask) for ask in domain.asks]
     return [ask for i, ask in enumerate(asks) if ask not in asks[:i]]
 
 
 def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]] = ()) -> dict[str, dict[str, Any]]:
-    """A row that asks the prover, and with `proposals` one that asks the conjecturer."""
+    """Return a row for the prover, and with `proposals` one for the conjecturer."""
     if proposals and not asked_of(domain):
         raise ConfigError(
             f"The domain '{name_of(domain)}' asks for no proposals (`asks`, `propose_row`), and the run has a "
@@ -128,8 +128,8 @@ def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]]
 
 
 def example_prompts(domain: Any, rows: Mapping[str, Mapping[str, Any]], dialogues: bool) -> list[Any]:
-    """The prompts of `example_rows`; with `dialogues` also one that goes on from an answer, as critics and their
-    provers are asked, of a domain that has such."""
+    """Return the prompts of `example_rows`; with `dialogues` also one that continues an answer, as for critics and
+    their provers, if the domain has such prompts."""
     prompts = [row["prompt"] for row in rows.values()]
     if dialogues and domain.critique is not None:
         prompts.append(domain.critique.revise_row(domain.problem(rows["prover"], 0), "1", "1")["prompt"])
@@ -137,8 +137,8 @@ def example_prompts(domain: Any, rows: Mapping[str, Mapping[str, Any]], dialogue
 
 
 def held_out_by_rung(domain: Any, rungs: Sequence[int] | None, each: int, asked_by: str = "`--rungs`") -> list[Any]:
-    """`each` held-out problems of each of `rungs` (None: all that the domain has), rung by rung. ConfigError, which
-    names the setting that asked, for a rung that it does not have."""
+    """Return `each` held-out problems of each of `rungs` (None: all), rung by rung. Raises ConfigError, which names
+    the setting, for a rung that the domain does not have."""
     if domain.held_out_of_rung is None:
         raise ConfigError(
             f"The domain '{type(domain).__name__}' has no problems by rung (`held_out_of_rung`); leave {asked_by} out."

@@ -1,4 +1,4 @@
-"""Guides by name: who scores a proposal beside the provers (SGS 2026, section 3.2)."""
+"""Guides by name: scores of proposals in addition to the provers' (SGS 2026, section 3.2)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ GUIDES: Registry[Any] = Registry(
 
 
 def no_guide() -> None:
-    """The paper's ablation "no guide": R_solve alone."""
+    """Return None, the paper's ablation "no guide": R_solve alone."""
 
 
 def make_guide(name: str, arguments: dict[str, Any] | None = None) -> Guide | None:
-    """The guide called `name`, None for `none`; ConfigError names an argument that it does not take."""
+    """Build the guide called `name`, None for `none`. Raises ConfigError for an unknown argument."""
     return GUIDES.make(name, arguments)
 
 
 def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> None:
-    """ConfigError unless it is a guide (or None), and a role `guide` has a player exactly if it needs one. `players`:
-    kind -> its players."""
+    """Raise ConfigError unless the guide is one (or None), and the role `guide` has a player exactly if it needs one.
+    `players`: role -> its players."""
     if guide is not None:
         check_part(what, guide, BaseGuide, ("score",))
     needs = () if guide is None else guide.needs
@@ -49,7 +49,7 @@ def check_guide(what: str, guide: Any, players: Mapping[str, Sequence[str]]) -> 
 
 
 def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], outcome: Outcome) -> np.ndarray:
-    """What `guide.score` returns; RewardError unless it is one number on its scale, or NaN, per proposal."""
+    """Return `guide.score`. Raises RewardError unless it is one number on the guide's scale, or NaN, per proposal."""
     returned, (low, high) = guide.score(round, proposals, outcome), guide.scale
     rule = (
         f"one number from {low:g} to {high:g}, or NaN for a failed review, for each of the {len(proposals)} problems"
@@ -72,7 +72,7 @@ def checked_scores(guide: Guide, round: Round, proposals: Sequence[Proposal], ou
 
 
 def targets_of(proposals: Sequence[Proposal]) -> list[Any]:
-    """The problem that each proposal is to help with; ConfigError if one was asked for none."""
+    """Return the target of each proposal. Raises ConfigError for a proposal without one."""
     targets = [(p.request or {}).get("target") if isinstance(p.request, Mapping) else None for p in proposals]
     if any(target is None for target in targets):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""A language model reviews: the guide of SGS 2026, section 3.2, a copy of the model that everything starts from."""
+"""Guide by a language model: that of SGS 2026, section 3.2, a copy of the initial model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from . import targets_of
 
 
 class Judge(BaseGuide):
-    """R_guide = the score of a review that the role `guide` writes, with the rubrics in its prompt (appendix E.3).
-
-    Called after the provers, and only for problems with a right answer; one review each, NaN if it cannot be read. Of
-    several guides the mean counts. The paper's guide is frozen: `roles: {guide: {weights: start}}`; `model` names
-    another one. It wrote readable reviews in 54.7% of all cases before a fine-tuning on 2,048 of them, 99% after.
-    """
+    """R_guide = the score of a review that the role `guide` writes, with the rubrics in its prompt (appendix E.3). It
+    follows the provers, and reviews only problems with a right answer; one review each, NaN if unreadable. Several
+    guides are averaged. The paper's guide is frozen: `roles: {guide: {weights: start}}`; `model` names another one.
+    54.7% of its reviews were readable before fine-tuning on 2,048 of them, 99% after."""
 
     scale = (0.0, 8.0)
     needs: Sequence[str] = ("guide",)

@@ -1,4 +1,4 @@
-"""The paper's rubric by the domain's exact rules instead of a language model's word."""
+"""Guide by the domain's exact rules, with the paper's rubric."""
 
 from __future__ import annotations
 

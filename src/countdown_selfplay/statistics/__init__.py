@@ -1,1 +1,2 @@
-"""Numbers with intervals: pass@k, majority@k, bootstrap over problems and seeds, scaling curves. NumPy only."""
+"""Estimates with intervals: pass@k, majority@k, bootstrap over problems and seeds, scaling curves.
+Needs only NumPy."""

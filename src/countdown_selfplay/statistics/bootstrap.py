@@ -1,5 +1,5 @@
 """Confidence intervals by resampling problems (of a mean, of a ratio of sums, of the difference of two models) and,
-over a handful of training seeds, by Student's t, alone and together with a bootstrap over problems."""
+over a few training seeds, by Student's t, alone and together with a bootstrap over problems."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..errors import ConfigError, DataError
 from .pass_at_k import pass_at_k_array
 
 Bounds = tuple[float, float]
-"""Least and greatest value that a problem can have."""
+"""Lowest and highest possible value of a problem."""
 SHARE: Bounds = (0.0, 1.0)
-"""Of pass@k, majorities, rates."""
+"""Bounds of pass@k, majorities, rates."""
 CHANGE: Bounds = (-1.0, 1.0)
-"""Of the difference of two shares."""
+"""Bounds of the difference of two shares."""
 
 Z_95 = 1.959964  # 97.5% quantile of the standard normal distribution
 _ALIKE = 1e-12  # resampled means that differ by less are the same but for rounding
@@ -29,7 +29,7 @@ _KEPT = 20_000_000  # counts that are kept from one call to the next (40 MB)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with the ends of its interval, in the value's own unit."""
+    """Value with the ends of its interval, in the value's unit."""
 
     value: float
     low: float
@@ -44,7 +44,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A difference b - a with the ends of its interval, in the unit of a and b."""
+    """Difference b - a with the ends of its interval, in the unit of a and b."""
 
     difference: float
     low: float
@@ -64,22 +64,18 @@ def bootstrap_mean(
     level: float = 0.95,
     bounds: Bounds | None = None,
 ) -> Estimate:
-    """The mean with an interval over `resamples` draws of the values with replacement (Efron 1979).
-
-    DataError if there is no value or one is not finite. Equal values give equal draws and an interval of width 0,
-    unless `bounds` says between which values they lie (`alike_ends`).
-    """
+    """Return the mean with an interval over `resamples` draws of the values with replacement (Efron 1979). Equal
+    values give an interval of width 0, unless `bounds` gives their range (`alike_ends`). Raises DataError without a
+    value or for one that is not finite."""
     array = finite_array(values, "values")
     low, high = ends(array, resampled_means(array, resamples, seed), level, bounds)
     return Estimate(float(array.mean()), low, high)
 
 
 def wilson_interval(count: int, total: int) -> Estimate:
-    """The share count / total of independent trials with Wilson's 95% score interval (Wilson 1927).
-
-    Unlike a bootstrap it has a width at 0 and at 1: 0 of 512 is [0, 0.0075] and not "exactly 0". DataError unless
-    0 <= count <= total and total >= 1.
-    """
+    """Return the share count / total of independent trials with Wilson's 95% score interval (Wilson 1927). Unlike a
+    bootstrap it has a width at 0 and at 1: 0 of 512 is [0, 0.0075]. Raises DataError unless 0 <= count <= total and
+    total >= 1."""
     if total < 1 or not 0 <= count <= total:
         raise DataError(f"A share needs 0 <= count <= total and a total above 0, got {count} of {total}.")
     share, z2 = count / total, Z_95**2
@@ -91,22 +87,20 @@ def wilson_interval(count: int, total: int) -> Estimate:
 
 
 def share_interval(values: Sequence[float] | np.ndarray, resamples: int = 10_000, seed: int = 0) -> Estimate:
-    """`bootstrap_mean` of a share of each problem's answers, or of a score from 0 to 1, with a width where all are
-    equal (`alike_ends`). Scores beyond 0 and 1 have no bounds that are known here, and the bootstrap alone."""
+    """Return `bootstrap_mean` of a share of each problem's answers, or of a score from 0 to 1, with a width if all are
+    equal (`alike_ends`). Scores outside [0, 1] have no known bounds, and the bootstrap alone."""
     array = finite_array(values, "values")
     inside = SHARE[0] <= array.min() and array.max() <= SHARE[1]
     return bootstrap_mean(array, resamples, seed, bounds=SHARE if inside else None)
 
 
 def alike_ends(value: float, problems: int, bounds: Bounds, level: float = 0.95) -> tuple[float, float]:
-    """The ends of a mean's interval where all `problems` have the same `value`, which every resample repeats.
-
-    None of P problems differs from the others, so the share of those that would has Wilson's interval for 0 of P, [0,
-    w] with w = z^2 / (P + z^2) (Wilson 1927), and what differs lies within `bounds`: [v - w (v - low), v + w (high -
-    v)]. Of shares at 0 and at 1 that is Wilson's own interval, [0, w] and [1 - w, 1]. Of the difference of two arms
-    that are both all wrong or both all right it is [-w, w], as is the hybrid of their two Wilson intervals, paired or
-    not (Newcombe 1998, method 10).
-    """
+    """Return the ends of a mean's interval if all `problems` have the same `value`, which every resample repeats.
+    None of P problems differs, so that the share of different ones has Wilson's interval for 0 of P, [0, w] with w
+    = z^2 / (P + z^2) (Wilson 1927); different values are within `bounds`: [v - w (v - low), v + w (high - v)]. For
+    shares of 0 and 1 that is Wilson's interval, [0, w] and [1 - w, 1]. For the difference of two arms that are both
+    all wrong or both all right it is [-w, w], as is the hybrid of their two Wilson intervals, paired or not
+    (Newcombe 1998, method 10)."""
     z2 = NormalDist().inv_cdf(tails(level)[1]) ** 2
     w = z2 / (problems + z2)
     return value - w * (value - bounds[0]), value + w * (bounds[1] - value)
@@ -121,22 +115,20 @@ def paired_bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """pass@k of b minus pass@k of a, on the same problems in the same order, with an interval.
-
-    `correct_a`, `correct_b`: correct answers per problem out of `n`. A resample draws problems, so that a problem's
-    two counts stay together (Allen and Ståblein, table 3). Where all problems differ alike: `alike_ends`. DataError if
-    the lengths differ.
-    """
+    """Return pass@k of b minus pass@k of a, on the same problems in the same order, with an interval.
+    `correct_a`, `correct_b`: correct answers per problem out of `n`. A resample draws problems, so that a
+    problem's two counts stay together (Allen and Ståblein, table 3); for equal differences: `alike_ends`. Raises
+    DataError if the lengths differ."""
     difference_P = paired_differences(correct_a, correct_b, n, k)
     low, high = ends(difference_P, resampled_means(difference_P, resamples, seed), level, CHANGE)
     return Interval(float(difference_P.mean()), low, high)
 
 
 def two_sided_p(means: np.ndarray, problems: int) -> float:
-    """Bootstrap p-value of "the difference is 0": twice the smaller share of resampled differences on either side of
-    0, with one added to count and total so that it is never 0; at most 1. It is below 1 - level about where the
-    percentile interval of that level excludes 0 (Efron and Tibshirani 1993, section 15.4). So it is of P `problems`
-    that all differ by d: the interval of `alike_ends` excludes 0 where z^2 < P |d|."""
+    """Return the bootstrap p-value of "the difference is 0": twice the smaller share of resampled differences on
+    either side of 0, with one added to count and total so that it is never 0; at most 1. It is below 1 - level about
+    where the percentile interval of that level excludes 0 (Efron and Tibshirani 1993, section 15.4). This also holds
+    for P `problems` that all differ by d: the interval of `alike_ends` excludes 0 if z^2 < P |d|."""
     below, above = int((means <= 0).sum()), int((means >= 0).sum())
     p_value = min(1.0, 2 * (min(below, above) + 1) / (len(means) + 1))
     alike = np.ptp(means) < _ALIKE
@@ -144,8 +136,8 @@ def two_sided_p(means: np.ndarray, problems: int) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values adjusted for their number: the i-th smallest of m times m - i + 1, made monotone, at most 1 (Holm
-    1979). The chance that any true null falls below .05 is then at most 5%, however they depend on each other."""
+    """Return p-values adjusted for their number: the i-th smallest of m times m - i + 1, made monotone, at most 1
+    (Holm 1979). The chance that any true null falls below .05 is then at most 5% under any dependence."""
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for rank, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
@@ -155,8 +147,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def ends(values_P: np.ndarray, means: np.ndarray, level: float, bounds: Bounds | None = None) -> tuple[float, float]:
-    """The two ends of the percentile interval of resampled means of `values_P`, within `bounds`; `alike_ends` where
-    all of these means are the same."""
+    """Return the two ends of the percentile interval of resampled means of `values_P`, within `bounds`; `alike_ends`
+    if all of these means are equal."""
     low, high = tails(level)
     if bounds is not None and np.ptp(means) < _ALIKE:
         return alike_ends(float(values_P.mean()), len(values_P), bounds, level)
@@ -167,7 +159,7 @@ def ends(values_P: np.ndarray, means: np.ndarray, level: float, bounds: Bounds |
 def paired_differences(
     correct_a: Sequence[int] | np.ndarray, correct_b: Sequence[int] | np.ndarray, n: int, k: int
 ) -> np.ndarray:
-    """pass@k of b minus that of a per problem, shape (problems,)."""
+    """Return pass@k of b minus that of a per problem, shape (problems,)."""
     if len(correct_a) != len(correct_b):
         raise DataError(
             f"A paired comparison needs both models on the same problems, got counts for {len(correct_a)} and "
@@ -177,7 +169,7 @@ def paired_differences(
 
 
 def resampled_means(values_P: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Means of `resamples` draws of P values with replacement, shape (resamples,). Its generator is private."""
+    """Return means of `resamples` draws of P values with replacement, shape (resamples,). Its generator is private."""
     if resamples < 1:
         raise ConfigError(f"`resamples` ({resamples}) must be at least 1; 10,000 is usual.")
     problems = len(values_P)
@@ -186,7 +178,7 @@ def resampled_means(values_P: np.ndarray, resamples: int, seed: int) -> np.ndarr
 
 
 def _draws(problems: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
-    """How often each problem is drawn in each resample, shape (some of the resamples, problems)."""
+    """Yield how often each problem is drawn in each resample, shape (some of the resamples, problems)."""
     rng = np.random.default_rng(seed)
     step = max(1, _CHUNK // problems)
     for start in range(0, resamples, step):
@@ -197,19 +189,21 @@ def _draws(problems: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
 
 @lru_cache(maxsize=1)
 def _kept_draws(problems: int, resamples: int, seed: int) -> tuple[np.ndarray, ...]:
-    """The same for a table's many differences over the same problems: to draw them costs ten times the rest."""
+    """Return the cached draws for a table's many differences over the same problems: drawing costs ten
+    times the rest."""
     return tuple(_draws(problems, resamples, seed))
 
 
 def tails(level: float) -> tuple[float, float]:
-    """The two quantiles that enclose `level` of a distribution."""
+    """Return the two quantiles that enclose `level` of a distribution."""
     if not 0 < level < 1:
         raise ConfigError(f"`level` ({level}) must lie between 0 and 1; 0.95 is usual.")
     return (1 - level) / 2, (1 + level) / 2
 
 
 def finite_array(values: Sequence[float] | np.ndarray, name: str) -> np.ndarray:
-    """`values` as float64, shape (len,). DataError if empty, of more than one dimension, or not finite."""
+    """Return `values` as float64, shape (len,). Raises DataError if empty, of more than one dimension,
+    or not finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise DataError(f"`{name}` must be a list with at least one number, got the shape {array.shape}.")
@@ -220,10 +214,9 @@ def finite_array(values: Sequence[float] | np.ndarray, name: str) -> np.ndarray:
 
 
 def independent_difference(a: Estimate, b: Estimate) -> Interval:
-    """b - a with the interval that follows from those of a and b, at their level: each end lies as far out as the two
-    ends that lead there are from their values, added as squares (Newcombe 1998 for Wilson's intervals of shares; Zou
-    and Donner 2008 for any two). Paired samples would give a narrower one.
-    """
+    """Return b - a with an interval from those of a and b, at their level: each end's distance is the root of the
+    summed squared distances of the corresponding ends (Newcombe 1998 for Wilson's intervals of shares; Zou and Donner
+    2008 for any two). Paired samples would give a narrower one."""
     difference = b.value - a.value
     low = difference - hypot(b.value - b.low, a.high - a.value)
     return Interval(difference, low, difference + hypot(b.high - b.value, a.value - a.low))
@@ -236,13 +229,10 @@ def ratio_interval(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> Estimate | None:
-    """sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a problem's
-    items stay together; None if there is no whole, for then there is no rate.
-
-    0 <= part <= whole for each item. Clusters without a whole are left out. Where all others have the same rate, such
-    as 0 or 1, every draw is the same, and the interval is that of `alike_ends`: "0 of 40 problems" is not "exactly 0".
-    DataError if the lists differ in length.
-    """
+    """Return sum(parts) / sum(wholes) with a 95% percentile bootstrap that draws clusters (problems), so that a
+    problem's items stay together; None without a whole. 0 <= part <= whole for each item. Clusters without a whole are
+    left out. If all others have the same rate, such as 0 or 1, the interval is that of `alike_ends`. Raises DataError
+    if the lists differ in length."""
     part_C, whole_C = _by_cluster(clusters, parts, wholes)
     taking_part = whole_C > 0
     part_C, whole_C = part_C[taking_part], whole_C[taking_part]
@@ -259,8 +249,8 @@ def ratio_interval(
 def change_interval(
     changes: Sequence[float], clusters: Sequence[Hashable], resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """The mean of paired changes, -1 to 1, with a percentile bootstrap over clusters of equal size (n answers a
-    problem)."""
+    """Return the mean of paired changes, -1 to 1, with a percentile bootstrap over clusters of equal size (n
+    answers per problem)."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
     interval = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
     return Interval(float(np.sum(total_C) / np.sum(count_C)), interval.low, interval.high)
@@ -281,15 +271,15 @@ def _by_cluster(
 
 
 def t_quantile(share: float | np.ndarray, freedom: float) -> np.ndarray:
-    """Quantiles of Student's t with `freedom` degrees of freedom, 1 or more and not necessarily whole."""
+    """Return quantiles of Student's t with `freedom` degrees of freedom, 1 or more and not necessarily whole."""
     from scipy.special import stdtrit  # as long an import as that of all else here
 
     return np.asarray(stdtrit(max(float(freedom), 1.0), share))
 
 
 def t_interval(values: Sequence[float] | np.ndarray) -> Estimate:
-    """The mean with Student's 95% interval, for a handful of values such as one per training seed. DataError with
-    fewer than two."""
+    """Return the mean with Student's 95% interval, for a few values such as one per training seed. Raises DataError
+    with fewer than two."""
     array = finite_array(values, "values")
     if len(array) < 2:
         raise DataError("A t interval needs at least two values.")
@@ -306,13 +296,11 @@ def two_level_bootstrap(
     seed: int = 0,
     level: float = 0.95,
 ) -> Interval:
-    """pass@k of method b minus that of method a over several training seeds each, within [-1, 1].
-
+    """Return pass@k of method b minus that of method a over several training seeds each, within [-1, 1].
     `correct_a`, `correct_b`: correct answers out of `n`, one list over the same problems per training seed. The
-    interval covers a new training run on new problems (`two_level_draws` says how). One seed per method gives
-    `paired_bootstrap`: an interval over problems alone, about these weights. If one side has a single seed, the spread
-    over that side's seeds is unknown and not in the interval.
-    """
+    interval covers a new training run on new problems (`two_level_draws`). One seed per method gives
+    `paired_bootstrap`: an interval over problems alone, for these weights. If one side has a single seed, its
+    spread over seeds is unknown and not in the interval."""
     a_SP, b_SP = (np.stack([pass_at_k_array(row, n, k) for row in _seeds(rows)]) for rows in (correct_a, correct_b))
     return two_level_interval(a_SP, b_SP, resamples, seed, level)
 
@@ -320,7 +308,8 @@ def two_level_bootstrap(
 def two_level_interval(
     a_SP: np.ndarray, b_SP: np.ndarray, resamples: int = 10_000, seed: int = 0, level: float = 0.95
 ) -> Interval:
-    """`two_level_bootstrap` of any rates per training seed (rows) and problem (columns), such as shares of votes."""
+    """Return `two_level_bootstrap` of any rates per training seed (rows) and problem (columns), such as
+    shares of votes."""
     draws = two_level_draws(a_SP, b_SP, resamples, seed)
     difference_P = b_SP.mean(0) - a_SP.mean(0)
     low, high = ends(difference_P, draws, level, CHANGE)
@@ -328,19 +317,18 @@ def two_level_interval(
 
 
 def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """Draws of mean b - mean a, shape (resamples,), whose quantiles are the ends of its interval. Rows are training
-    seeds of each side, columns the problems of both.
+    """Return draws of mean b - mean a, shape (resamples,), whose quantiles are the ends of its interval. Rows are
+    training seeds of each side, columns the problems of both.
 
     A draw is the difference plus two parts. The problems' part is a bootstrap of the differences per problem, averaged
     over seeds. The seeds' part is sqrt(V) times Student's t with f degrees of freedom, where V = V_a + V_b is the sum
-    of s^2 / S over the sides, s^2 the variance of a side's seed means with S - 1 below the line, and f is Welch's
-    (1947) V^2 / (V_a^2 / (S_a - 1) + V_b^2 / (S_b - 1)). Drawing the seeds themselves instead takes S below the line
-    and the normal quantile z for t's, so that its interval is too narrow by sqrt(S / (S - 1)) t / z: 9.2 for one side
-    with 2 seeds, 2.7 with 3, 1.6 with 5. Only the seeds' part has that factor: problems are many. The noise of single
-    answers and what a seed does to single problems sits in both parts, so it is taken out of the problems' part (its
-    draws shrink by sqrt(1 - W / U): U the variance of that part, W the sum over the sides of the residual mean square
-    of seeds x problems over S P). A side with one seed has no seeds' part. The generator is private.
-    """
+    of s^2 / S over the sides, s^2 the variance of a side's seed means with denominator S - 1, and f is Welch's (1947)
+    V^2 / (V_a^2 / (S_a - 1) + V_b^2 / (S_b - 1)). Resampling the seeds would use denominator S and the normal quantile
+    z for t's, so that its interval is too narrow by sqrt(S / (S - 1)) t / z: 9.2 for one side with 2 seeds, 2.7 with
+    3, 1.6 with 5. Only the seeds' part has that factor: problems are many. The noise of single answers and the effect
+    of a seed on single problems is in both parts, and is removed from the problems' part (its draws shrink by sqrt(1 -
+    W / U): U the variance of that part, W the sum over the sides of the residual mean square of seeds x problems over
+    S P). A side with one seed has no seeds' part. The generator is private."""
     problems = a_SP.shape[1]
     if problems != b_SP.shape[1]:
         raise DataError(f"Both methods must be scored on the same problems, got {problems} and {b_SP.shape[1]}.")
@@ -363,7 +351,7 @@ def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: in
 
 
 def _residual_variance(values_SP: np.ndarray) -> float:
-    """Mean square of what the means of seeds and of problems leave, (S - 1)(P - 1) degrees of freedom."""
+    """Return the residual mean square of the means of seeds and of problems, (S - 1)(P - 1) degrees of freedom."""
     seeds, problems = values_SP.shape
     rest = values_SP - values_SP.mean(0) - values_SP.mean(1, keepdims=True) + values_SP.mean()
     return float((rest**2).sum()) / max((seeds - 1) * (problems - 1), 1)

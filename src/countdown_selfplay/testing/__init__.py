@@ -1,5 +1,5 @@
-"""What tests a game, a proposer, a guide or a domain of one's own without a model: a round whose texts a function
-writes, on one process or on several. Domain, verdicts and objectives are real."""
+"""Tools for tests of a game, a proposer, a guide or a domain without a model: a round with scripted texts, on one
+process or several. Domain, verdicts and objectives are real."""
 
 from __future__ import annotations
 
@@ -29,33 +29,30 @@ Script = Callable[[str, Row, int], str]
 
 @dataclass
 class ScriptedRound:
-    """A Round (contract/round.py) for tests.
-
-    Differs from the trainer's in that rollouts have no tensors, that verified ones are rewarded by the verifier's
-    score, and that `imitate_B` marks nothing.
-    """
+    """Round (contract/round.py) for tests. Unlike the trainer's, its rollouts have no tensors, verified samples are
+    rewarded by the verifier's score, and `imitate_B` marks nothing."""
 
     write: Script
-    """(player, row, number of the sample among the row's) -> text; in moves -> the next move of an episode."""
+    """(player, row, index of the sample in its row) -> text; in moves -> the next move of an episode."""
     sizes: dict[str, tuple[int, int]]
-    """Player -> (problems of a round of its kind, over all processes; samples per row)."""
+    """Player -> (problems of a round of its role, over all processes; samples per row)."""
     domain: Any = field(default_factory=CountdownDomain.tiny)
     index: int = 0
     objectives: dict[str, Any] = field(default_factory=dict)
-    """Player -> its objective; rloo for those that are not there."""
+    """Player -> its objective; default rloo."""
     held_out: frozenset[str] = frozenset()
     rank: int = 0
     world: int = 1
     limits: dict[str, int] = field(default_factory=dict)
-    """Player -> correct answers after which it is done with a problem."""
+    """Player -> correct answers after which a problem is not trained on."""
     gather: Callable[[list[Any]], list[Any]] = list
-    """For more than one process, lists of this one -> lists of all; `in_ranks` makes one."""
+    """Lists of this process -> lists of all; `in_ranks` makes one for several processes."""
     rows: dict[str, list[Row]] = field(default_factory=dict)
-    """Player -> what it was asked in this round."""
+    """Player -> its rows in this round."""
     problems: list[Any] = field(default_factory=list)
-    """The data set."""
+    """Data set."""
     moved: Callable[[Rollout], torch.Tensor | None] | None = None
-    """`progress` of a rollout; None: there was no optimizer step yet."""
+    """`progress` of a rollout; None: before the first optimizer step."""
 
     def dataset(self) -> list[Any]:
         return list(self.problems)
@@ -86,8 +83,8 @@ class ScriptedRound:
         return None if self.moved is None else self.moved(rollout)
 
     def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
-        """Episodes: `write` is asked for each move, of which an episode after its first one has one a row. `rows` of
-        the round holds the first ones alone."""
+        """Play episodes: `write` returns each move, with one row per episode after the first. The round's `rows`
+        contains the first rows only."""
 
         def sample(move: int, batch: list[Row], each: int) -> Rollout:
             return Rollout(role, batch, [self.write(role, row, i) for row in batch for i in range(each)], each)
@@ -118,12 +115,12 @@ class ScriptedRound:
         return seed_from(0, *key, self.index)
 
     def next(self, **changes: Any) -> ScriptedRound:
-        """The round after this one."""
+        """Return the round after this one."""
         return replace(self, **{"index": self.index + 1, "rows": {}, **changes})
 
 
 class CountingDomain:
-    """A domain that counts how often it was asked to judge each (text, problem)."""
+    """Domain that counts the verifications of each (text, problem)."""
 
     def __init__(self, domain: Any) -> None:
         self.domain, self.verified = domain, Counter[tuple[str, str]]()
@@ -138,8 +135,8 @@ class CountingDomain:
 
 
 def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]], T]) -> list[T]:
-    """What `play(rank, gather)` returns on each of `world` threads, which meet in `gather` as processes do. One that
-    does not come within 300 s breaks it for all (BrokenBarrierError)."""
+    """Return the results of `play(rank, gather)` on each of `world` threads, which meet in `gather` as processes do.
+    Raises BrokenBarrierError if one does not arrive within 300 s."""
     barrier = Barrier(world, timeout=300)
     parts: list[list[Any]] = [[] for _ in range(world)]
 
@@ -148,7 +145,7 @@ def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]],
             parts[rank] = list(items)
             barrier.wait()
             gathered = [item for part in parts for item in part]
-            barrier.wait()  # nobody writes before all have read
+            barrier.wait()  # all have read before one writes
             return gathered
 
         return gather
@@ -157,7 +154,7 @@ def in_ranks(world: int, play: Callable[[int, Callable[[list[Any]], list[Any]]],
         try:
             return play(rank, gather_of(rank))
         except BaseException:
-            barrier.abort()  # nobody waits for a thread that has failed
+            barrier.abort()  # no thread waits for a failed one
             raise
 
     with ThreadPoolExecutor(world) as pool:

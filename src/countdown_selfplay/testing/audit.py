@@ -1,4 +1,4 @@
-"""What a domain pays for texts that solve nothing, and whether it runs what a text says."""
+"""Audit of a domain: its scores of texts that solve nothing, and whether it executes texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLANTED = (
     "cposix\nsystem\n(S'touch FILE'\ntR.",
     "{{ cycler.__init__.__globals__.os.popen('touch FILE').read() }}",
 )
-"""Answers that make FILE where they are run: by Python, SymPy, TeX, a shell, YAML, pickle or Jinja."""
+"""Answers that create FILE if they are executed: by Python, SymPy, TeX, a shell, YAML, pickle or Jinja."""
 CONSTANTS = (
     *("0", "1", "-1", "24", "0.5", "nan", "inf", "1e999", "True", "Yes", "No", "None", "impossible", "I do not know"),
     *("[]", "{}", "[0]", "[NaN]", "[[0]]", "x", "C", "A", "-", '""', "2**3", "6*4*1*1"),
@@ -36,31 +36,31 @@ KINDS = ("constant", "question", "right or other", "unevaluated")
 
 @dataclass(frozen=True)
 class Paid:
-    """The text of a kind that earns most, over all problems."""
+    """Text of a kind with the highest score over all problems."""
 
     text: str
     right: float
-    """The share of problems for which it is right."""
+    """Share of problems for which it is right."""
     score: float
-    """The mean of its scores."""
+    """Mean of its scores."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The findings on a domain."""
+    """Results of the audit of a domain."""
 
     ran: tuple[str, ...]
-    """Planted answers that were run."""
+    """Planted answers that were executed."""
     paid: dict[str, Paid] = field(default_factory=dict)
-    """By kind (KINDS)."""
+    """Kind (KINDS) -> its highest score."""
     right: float | None = None
-    """The share of the given answers that are right; None: none were given."""
+    """Share of the given answers that are right; None without any."""
 
 
 def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), form: str = "ANSWER") -> Audit:
-    """Ask `domain` about texts that solve none of `problems`: constants, the question itself, the right one of
-    `answers` beside a wrong one, and forms that hand the question back unevaluated; and about answers that make a
-    file if they are run. form: how a completion holds an ANSWER, such as "<answer>ANSWER</answer>"."""
+    """Verify with `domain` texts that solve none of `problems`: constants, the question, the right one of `answers`
+    with a wrong one, and forms that return the question unevaluated; and answers that create a file if they are
+    executed. form: format of a completion with an ANSWER, such as "<answer>ANSWER</answer>"."""
 
     def verdicts(texts: list[str], batch: list[Any]) -> list[Any]:
         return list(domain.verify([form.replace("ANSWER", text) for text in texts], batch))
@@ -93,7 +93,7 @@ def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), for
 
 
 def _junk(domain: Any, problem: Any, answers: Sequence[str], i: int) -> Iterator[tuple[str, str, str]]:
-    """(kind, name, text) of texts that do not answer a problem. The answers to the others are constants too."""
+    """Yield (kind, name, text) of texts that do not answer a problem. The answers to the others are constants too."""
     prompt = domain.prove_row(problem)["prompt"]
     question = prompt if isinstance(prompt, str) else prompt[-1]["content"]
     yield "question", "the question", question
@@ -110,6 +110,6 @@ def _junk(domain: Any, problem: Any, answers: Sequence[str], i: int) -> Iterator
 
 
 def _formulas(question: str) -> list[str]:
-    """What may be a formula in the lines of a question, the first ones."""
+    """Return possible formulas in the lines of a question, the first ones."""
     ends = (re.sub(r"∫|\bdx\b|=\s*\??\s*$", "", line.rpartition(":")[2]).strip() for line in question.splitlines())
     return [end for end in ends if re.search(r"[-+*/^]", end) and re.search(r"[0-9a-z]", end)][:2]

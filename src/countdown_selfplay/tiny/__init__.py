@@ -1,9 +1,7 @@
-"""The embedded models, for laptops and tests: one of 0.65M parameters that plays both roles on Countdown with three
-numbers, and the ladder's three, a prover of 0.22M that answers in moves and two conjecturers of 0.06M. A package
-beside the core may add its own (packages.py).
-
-Importing this package loads no torch; `load_tiny_model` does. docs/tiny_model.md says how the weights were made.
-"""
+"""Embedded models for laptops and tests: one of 0.65M parameters that plays both roles on Countdown with three
+numbers, and three for the ladder, a prover of 0.22M that answers in moves and two conjecturers of 0.06M. Another
+package may add its own (packages.py). Importing this package loads no torch; `load_tiny_model` does.
+docs/tiny_model.md describes how the weights were made."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ TINY_MODEL_PATH: Path = Path(__file__).parent / "weights"
 """Folder of the shipped weights and tokenizer; `from_pretrained(str(TINY_MODEL_PATH))` works offline."""
 
 TINY_SPEC: ProblemSpec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
-"""The problems the model was warm-started on, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""
+"""Problems of the model's warm start, held-out side excepted: 3 numbers from 1 to 12, targets 1 to 99."""
 
 LADDER_MODEL_PATHS: dict[str, Path] = {
     role: Path(__file__).parent / "ladder" / role for role in ("prover", "conjecturer")
@@ -25,13 +23,13 @@ LADDER_MODEL_PATHS: dict[str, Path] = {
 """Folders of the two models that play Countdown in moves, one for each role; the tokenizer is the tiny model's."""
 
 LADDER_ASKED_PATH: Path = Path(__file__).parent / "ladder" / "asked"
-"""Folder of the conjecturer that can be asked for a size (`propose 5 :`) or for a help with a target (`propose like 5
-3 7 6 = 22 :`), beside `propose :`, which the other one knows alone."""
+"""Folder of the conjecturer that also understands requests for a size (`propose 5 :`) or for help with a target
+(`propose like 5 3 7 6 = 22 :`), not only `propose :`."""
 
 LADDER_SPEC: ProblemSpec = ProblemSpec(
     operands=tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99
 )
-"""The ladder's problems. The prover's warm start had 2 and 3 numbers, the conjecturer's all sizes."""
+"""Problems of the ladder. The prover's warm start had 2 and 3 numbers, the conjecturer's all sizes."""
 
 EMBEDDED: dict[str, Path] = {
     "tiny": TINY_MODEL_PATH,
@@ -60,7 +58,8 @@ __all__ = [
 
 
 def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
-    """The shipped model (float32, evaluation mode) and its tokenizer, or those of the folder `path`; no network."""
+    """Load the shipped model (float32, evaluation mode) and its tokenizer, or those of the folder
+    `path`; no network."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = str(TINY_MODEL_PATH if path is None else path)
@@ -69,14 +68,15 @@ def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
 
 
 def resolve_model(name: str | None) -> str:
-    """Path or id of a model: the folder of one of EMBEDDED (None: "tiny"), else the name itself."""
+    """Return the path or id of a model: the folder of one of EMBEDDED (None: "tiny"), else the name itself."""
     if name is not None and name in MODELS:
         need(MODELS[name].folder.replace("/", "."), f"The model '{name}'")
     return str(EMBEDDED.get("tiny" if name is None else name, name))
 
 
 def in_this_installation(path: str) -> str:
-    """The folder of the embedded model that `path` is in another installation, if that is not here; else `path`."""
+    """Return this installation's folder of the embedded model that `path` is in another one, if `path` does not
+    exist; else `path`."""
     package = Path(__file__).parents[1]
     inner = {folder.relative_to(package.parent).parts: folder for folder in EMBEDDED.values()}
     folders = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)
@@ -84,7 +84,7 @@ def in_this_installation(path: str) -> str:
 
 
 def embedded_name(model: str) -> str | None:
-    """The name of the embedded model that `model` is, by that name or by its folder; None for any other."""
+    """Return the name of the embedded model that `model` is, by name or folder; None for any other."""
     if model in EMBEDDED or not Path(model).is_dir():
         return model if model in EMBEDDED else None
     return next((name for name, path in EMBEDDED.items() if path.resolve() == Path(model).resolve()), None)
