@@ -1,2 +1,2 @@
-"""Other people's problems: domains of other packages, condensed detachment, exports to OpenEnv and lm-eval. The core
-imports none of it."""
+"""Domains of other packages, condensed detachment, and exports to OpenEnv and lm-eval. The core imports
+none of them."""

@@ -1,8 +1,6 @@
-"""Scorers of the library's own for tasks of reasoning-gym whose scorers evaluate the answer (Python's `eval`, SymPy's
-`parse_expr`) or pay for texts that solve nothing. For worker processes alone.
-
-Nothing is evaluated here: sums are read by Countdown's parser, boards by `ast.literal_eval`, polynomials by a grammar.
-"""
+"""Scorers for tasks of reasoning-gym whose own scorers evaluate the answer (Python's `eval`, SymPy's `parse_expr`) or
+reward texts that solve nothing. For worker processes only. Nothing is evaluated: sums are read by Countdown's parser,
+boards by `ast.literal_eval`, polynomials by a grammar."""
 
 import ast
 import re
@@ -17,14 +15,13 @@ Entry = Mapping[str, Any]
 Scorer = Callable[[str, Entry], float]
 
 LONGER, MORE = 4, 1000
-"""An answer may be so many times as long as the right one, and have so many characters more: it takes the time of one
-that was written to be read."""
+"""Largest length of an answer, as a multiple of the right one's plus a number of characters."""
 MAX_LITERAL = 4096
-"""Characters of a board that is read as a list of Python."""
+"""Largest number of characters of a board in Python's list syntax."""
 
 
 def _number_game(target: Callable[[Entry], int]) -> Scorer:
-    """An expression that uses each number exactly once."""
+    """Score an expression that uses each number exactly once."""
 
     def score(answer: str, entry: Entry) -> float:
         parsed = to_postfix(answer, unary_minus=True)
@@ -39,7 +36,7 @@ def _number_game(target: Callable[[Entry], int]) -> Scorer:
 
 
 def _board(written: Callable[[Any], str], share: float) -> Scorer:
-    """A right text, or `share` for the same as a list of Python."""
+    """Score 1 for a right text, or `share` for the same as a Python list."""
 
     def score(answer: str, entry: Entry) -> float:
         right = entry["metadata"].get("valid_answers", [entry["answer"].strip()])
@@ -71,14 +68,14 @@ _FACTORS = re.compile(_FACTOR)
 _POWER = re.compile(r"([A-Za-z])(?:\*\*([0-9]+))?")
 _SPACE = re.compile(r"(?<=[-+*/(]) | (?=[-+*/)])")
 _PRODUCT = re.compile(rf"(?<![/\w.])(?<!\*\*)\(({_MULTIPLIED})\)(?!\*\*|[\w.(])")
-"""In brackets that change nothing."""
+"""Product in redundant brackets."""
 Polynomial = dict[tuple[tuple[str, int], ...], Fraction]
-"""Monomial -> coefficient, none of them 0."""
+"""Monomial -> non-zero coefficient."""
 
 
 def polynomial_of(text: str) -> Polynomial | None:
-    """A sum of products of numbers, fractions and powers of letters; None for any other text, such as a function, or
-    a product of sums."""
+    """Parse a sum of products of numbers, fractions and powers of letters; None for any other text, such as a
+    function, or a product of sums."""
     text, at = _PRODUCT.sub(r"\1", _SPACE.sub("", " ".join(text.split()))), 0
     found: defaultdict[tuple[tuple[str, int], ...], Fraction] = defaultdict(Fraction)
     while at < len(text):
@@ -111,8 +108,8 @@ def _derivative(polynomial: Polynomial, variable: str) -> Polynomial:
 
 
 def _polynomial(derived: bool) -> Scorer:
-    """Of the expanded product, or of a polynomial whose derivative is the integrand: brackets around sums, and
-    functions such as `expand` and `Integral`, do not belong to one."""
+    """Score the expanded product, or a polynomial whose derivative is the integrand; brackets around sums, and
+    functions such as `expand` and `Integral`, are refused."""
 
     def score(answer: str, entry: Entry) -> float:
         meta = entry["metadata"]
@@ -127,7 +124,7 @@ def _polynomial(derived: bool) -> Scorer:
 
 
 def _coin_flip(answer: str, entry: Entry) -> float:
-    """A decimal number or a fraction: off by .0001 at the most, and by a hundredth of the probability."""
+    """Score a decimal number or a fraction within .0001 and a hundredth of the probability."""
     above, _, below = answer.replace(",", "").partition("/")
     right = float(entry["answer"])
     try:
@@ -141,7 +138,7 @@ def _halting(answer: str, entry: Entry) -> float:
 
 
 def _bitwise(answer: str, entry: Entry) -> float:
-    """A number in any of Python's notations."""
+    """Score a number in any of Python's notations."""
     try:
         return float(int(answer, 0) == int(entry["answer"], 0))
     except ValueError:
@@ -163,18 +160,17 @@ _watched = False
 
 
 def watch(event: str, _: Any) -> None:
-    """The audit hook of a worker."""
+    """Install the audit hook of a worker."""
     if _watched:
         _asked_for.append(event)
         raise RuntimeError(f"a scorer asks Python for '{event}'")
 
 
 def score(task: str, dataset: Any, entry: Entry, answer: str) -> float:
-    """By our scorer of the task, else by the task's own. 0 for what no answer can be: a text much longer than the
-    right one; `nan` and `inf`, which compare as no number does; and any text where the right answer is an empty one.
-
-    The scorers that are played compute from the text alone. One that asks Python for anything that it audits (PEP 578:
-    to compile, execute, import, open, start a process) is not let, and the process ends with the score 0."""
+    """Score by our scorer of the task, else by the task's. 0 for texts much longer than the right answer; for `nan`
+    and `inf`, which compare unlike numbers; and for any text if the right answer is empty. The scorers compute from
+    the text alone: an action that Python audits (PEP 578: to compile, execute, import, open, start a process) ends the
+    process with the score 0."""
     global _watched
     right, said = str(entry["answer"]), answer.strip()
     if len(said) > LONGER * len(right) + MORE:

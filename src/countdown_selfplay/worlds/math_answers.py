@@ -1,25 +1,24 @@
-"""What a mathematical answer says, read from its text: the last box, its relations, its unit and its value.
-
-math-verify is lenient: it drops units (`2ab` is 2), takes the right side of any equation (`1=2=5` is 5) and the left
-side of an approximation, and reads a per cent as a number and as its hundredth. All that is decided here, and only
-values are left to it."""
+"""Reader of mathematical answers: the last box, its relations, its unit and its value. math-verify is lenient:
+it drops units (`2ab` is 2), takes the right side of any equation (`1=2=5` is 5) and the left side of an
+approximation, and reads a per cent as a number and as its hundredth. This module decides these cases;
+math-verify compares values only."""
 
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_ANSWER = 256
-"""Characters of an answer; longer ones are refused unread, so that what a model writes is bounded in time."""
+"""Largest number of characters of an answer, which bounds the time."""
 MAX_DEPTH = 12
-"""Braces within braces, the box's own counted."""
+"""Largest depth of braces, including the box's."""
 
 _BOX = re.compile(
     r"\\(?:boxed|fbox)(?![A-Za-z])\s*"
     r"(?:\{|(?P<bare>\\[A-Za-z]+(?:\{[^{}]*\})*|[0-9]+(?:[.,][0-9]+)*|[A-Za-z](?![A-Za-z])))"
 )
-"""Without braces it holds a command with its groups, a number or a letter: MATH writes \\boxed 9."""
+r"""Box with braces, or with a command with its groups, a number or a letter: MATH writes \boxed 9."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-"""A brace behind a backslash is a sign, as in a set, and opens or ends nothing."""
+"""Brace that is not escaped: an escaped one is a symbol, as in a set."""
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(?:(?:,|\\,)[0-9]{3})+(?:\.[0-9]+)?")
 _BLANK = re.compile(r"\\(?:text|mbox)\s*\{\s*\}|\\q?quad(?![A-Za-z])|~|(?<!\\)\\[,;: ]")
 _GAP = re.compile(r"[0-9] [0-9]")
@@ -42,7 +41,7 @@ _ASSIGNED = re.compile(
     r"'*(?:_(?:[A-Za-z0-9]|\{[^{}]*\}))?'*(?:\([^()]*\))?(?:=|\\in )(?P<value>.+)",
     re.DOTALL,
 )
-"""One symbol, or a function of something, and what it is: x=5, x_1=5, f(x)=x^2, AB=5."""
+"""One symbol, or a function, and its value: x=5, x_1=5, f(x)=x^2, AB=5."""
 
 _WORDS = re.compile(
     r"\\(?:text|mbox|textrm|textbf|textit|mathrm)\s*\{(?P<words>[^{}0-9]*[A-Za-z][^{}0-9]*)\}(?:\^\{?(?P<power>[0-9])\}?)?"
@@ -55,7 +54,7 @@ _UNITS = (
     "milliliter ml millilitre, second s sec, minute min, hour h hr, day, week, month, year yr, dollar, cent, "
     "degree deg, unit"
 )
-"""Each with its other spellings."""
+"""Units with their other spellings."""
 _UNIT_OF = {alias: unit for unit, *more in map(str.split, _UNITS.split(", ")) for alias in (unit, *more)}
 _POWERS = {"square": "2", "sq": "2", "squared": "2", "cubic": "3", "cu": "3", "cubed": "3"}
 _FACTORS = {"dozen", "hundred", "thousand", "million", "billion", "trillion"}
@@ -63,23 +62,23 @@ _FACTORS = {"dozen", "hundred", "thousand", "million", "billion", "trillion"}
 
 @dataclass(frozen=True)
 class Reading:
-    """An answer in parts."""
+    """Parts of an answer."""
 
     text: str
-    """Without its unit; relations in one spelling."""
+    """Text without its unit; relations in one spelling."""
     unit: str
-    """In one spelling, such as centimeter^2; "%" for a per cent, "" for none."""
+    """Unit in one spelling, such as centimeter^2; "%" for a per cent, "" for none."""
     relations: tuple[str, ...]
-    """Kinds of its relations, sorted; an inequality and its mirror image are one kind."""
+    """Types of its relations, sorted; an inequality and its mirror image are one type."""
     value: str
-    """`text` without "x =", where every part between commas that has a relation is one symbol and what it is."""
+    """`text` without "x =", if every part between commas with a relation is an assignment."""
     assigned: bool
-    """Whether `value` is without relations."""
+    """Whether `value` has no relations."""
 
 
 def last_box(text: str) -> tuple[str | None, int, bool]:
-    """What stands in the last box (None: it does not end, is empty, or there is none), the number of boxes, and
-    whether it is too long or too deep to be read."""
+    """Return the content of the last box (None: it does not end, is empty, or absent), the number of boxes, and
+    whether it is too long or too deep."""
     boxes = list(_BOX.finditer(text))
     if not boxes:
         return None, 0, False
@@ -94,14 +93,14 @@ def last_box(text: str) -> tuple[str | None, int, bool]:
 
 
 def balanced(text: str) -> bool:
-    """Whether its braces are, but for those that are signs."""
+    """Return whether its unescaped braces are balanced."""
     braces = [brace[0] for brace in _BRACE.finditer(text)]
     return braces.count("{") == braces.count("}")
 
 
 def plain(answer: str) -> str:
-    """Without dollars and the separators between thousands, and with a space only where it separates two words or
-    numbers: "10, 100" is no number, and "1 2" is not 12."""
+    """Remove dollars and thousands separators, and all spaces that do not separate two words or numbers: "10, 100" is
+    not a number, and "1 2" is not 12."""
     text = re.sub(r"(?<=[0-9])(?:\{,\}|,\s*\\!)\s*(?=[0-9]{3})", "", answer.strip())
     text = re.sub(r"\\?\$|(?<!\\)\\!\s*", "", text)
     if _THOUSANDS.fullmatch(text):
@@ -111,12 +110,10 @@ def plain(answer: str) -> str:
 
 
 def values_of(gold: str, answer: str) -> tuple[str, str] | None:
-    """The two texts that must be equal in value for `answer` to be right, or None where it is wrong.
-
-    Right is the same text, whatever it says. Wrong are a gap between digits ("1 2" is neither a number nor a list); a
-    unit other than the right answer's, where both have one, and a per cent where that has no unit; relations other
-    than the right answer's, in kind or number. But "x =" is left out of one where the other has no relation, and an
-    interval may stand for an inequality."""
+    """Return the two texts whose values must be equal for `answer` to be right, or None if it is wrong. The same text
+    is always right. Wrong are a gap between digits ("1 2" is neither a number nor a list); another unit than the right
+    answer's, and a per cent if that has no unit; other relations than the right answer's, in type or number. But "x ="
+    is ignored in one of them if the other has no relation, and an interval may represent an inequality."""
     if plain(gold) == plain(answer):
         return gold, gold
     wanted = reading(gold)
@@ -136,7 +133,7 @@ def values_of(gold: str, answer: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=4096)
 def reading(answer: str, known: str = "") -> Reading:
-    """An answer in parts. known: the unit that the right answer has, which counts as one without \\text too."""
+    r"""Return the parts of an answer. known: unit of the right answer, which counts without \text too."""
     text = re.sub(r"(?<!\\right)\.$", "", plain(answer))
     text, unit = _unit(text, known)
     if not unit and re.match(r"\s*-?\\\$", answer):
@@ -150,13 +147,14 @@ def reading(answer: str, known: str = "") -> Reading:
 
 
 def _value(part: str) -> str:
-    """The right side of an assignment, else the part."""
+    """Return the right side of an assignment, else the part."""
     found = _ASSIGNED.fullmatch(part)
     return part if found is None or _relations(found["value"]) else found["value"]
 
 
 def _relations(text: str) -> tuple[str, ...]:
-    """Kinds of the relations outside groups, sorted; those of sums and limits (i=1, x \\to 0) stand in groups."""
+    r"""Return the types of the relations outside groups, sorted; those of sums and limits (i=1, x \to 0)
+    are in groups."""
     outside = re.sub(r"\\[{}]", " ", text)
     while outside != (outside := re.sub(r"\{[^{}]*\}", "", outside)):
         pass
@@ -175,7 +173,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _unit(text: str, known: str) -> tuple[str, str]:
-    """`text` without the unit at its end, and the unit. A per cent sign counts wherever it stands."""
+    """Return `text` without the unit at its end, and the unit. A per cent sign counts anywhere."""
     text = re.sub(r"\\text\s*\{\s*(per ?cent(?:age)?|pct)\s*\}", "%", text)
     without, signs = re.subn(r" ?(?:\\?%|(?<![A-Za-z])(?:per ?cent(?:age)?|pct)(?![A-Za-z]))", "", text)
     if signs:
@@ -194,7 +192,7 @@ def _unit(text: str, known: str) -> tuple[str, str]:
 
 
 def _named(words: str, power: str | None) -> tuple[str, bool]:
-    """A unit in one spelling ("": none), and whether the table has it, by two letters or more."""
+    """Return a unit in one spelling ("": none), and whether the table has it, with two letters or more."""
     said = re.sub(r"(?<![a-z])per(?![a-z])", "/", words.lower().replace(".", "").replace("mph", "miles/hour"))
     names, known = [], True
     for word in re.findall(r"[a-z']+|/", said):

@@ -1,5 +1,5 @@
-"""Whether two mathematical values are equal, by math-verify; for worker processes alone (workers.py), which import it
-before their first deadline begins."""
+"""Equality of two mathematical values by math-verify; for worker processes only (workers.py), which import it before
+their first deadline begins."""
 
 import logging
 import re
@@ -15,7 +15,7 @@ _evaluated = sympy.parsing.sympy_parser.parse_expr
 
 
 def _number_or_name(text: str, *given: Any, **named: Any) -> Any:
-    """In place of the function by which SymPy evaluates texts as Python; the reader of LaTeX hands it numbers."""
+    """Replace the function by which SymPy evaluates texts as Python; the reader of LaTeX passes it numbers."""
     if re.fullmatch(r"[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?|[A-Za-z]\w*", text) is None:
         raise ValueError(f"{text:.40} is neither a number nor a name")
     return _evaluated(text, *given, **named)
@@ -23,9 +23,9 @@ def _number_or_name(text: str, *given: Any, **named: Any) -> Any:
 
 sympy.parsing.sympy_parser.parse_expr = math_verify.parser.parse_expr = _number_or_name
 
-# Its own time-outs end by signals; the worker's deadline stands in their place, so that its warning is no news.
+# Its own time-outs use signals; the worker's deadline replaces them, so that its warning is not news.
 logging.getLogger("math_verify").setLevel(logging.ERROR)
-# Nothing is looked for in a text that cannot be read as a whole, and math_answers.py has read the unit.
+# No extraction: a text must be readable as a whole, and math_answers.py has read the unit.
 _WHOLE = LatexExtractionConfig(
     try_extract_without_anchor=False,
     boxed_match_priority=0,
@@ -34,7 +34,7 @@ _WHOLE = LatexExtractionConfig(
 
 
 def check(texts: list[str]) -> bool:
-    """[gold, answer]: whether they are equal in value. [gold]: whether it is read as more than a text."""
+    """Return for [gold, answer] whether their values are equal, for [gold] whether it is read as more than a text."""
     if len(texts) == 1:
         return any(not isinstance(found, str) for found in _parsed(texts[0]))
     wanted, found = _parsed(texts[0]), _parsed(texts[1])

@@ -1,4 +1,4 @@
-"""Questions of mathematics with checked answers: GSM8K, MATH, or any file of questions and answers (Wang et al.)."""
+"""Mathematical questions with verified answers: GSM8K, MATH, or any file of questions and answers (Wang et al.)."""
 
 import importlib.util
 import re
@@ -16,12 +16,12 @@ from ..registry import Count
 from .math_answers import MAX_ANSWER, balanced, last_box, plain, reading, values_of
 from .workers import REASONS, Pooled, Unchecked
 
-_SCAN = 8192  # characters of a completion, from its end, in which an answer is looked for
+_SCAN = 8192  # trailing characters of a completion in which an answer is searched
 _SIMPLE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 
 
 class Reason(StrEnum):
-    """Why an answer got its verdict; each is counted."""
+    """Reason of an answer's verdict; each is counted."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -32,16 +32,16 @@ class Reason(StrEnum):
     """More than 256 characters, or braces nested deeper than 12."""
     TIMED_OUT = "timed_out"
     DIED = "died"
-    """The checking process died of it, each time."""
+    """The verifying process died at each attempt."""
     ERROR = "error"
-    """The checker raised."""
+    """The verifier raised."""
     BATCH_TIMED_OUT = "batch_timed_out"
-    """The time of the whole batch was up before its turn came or ended."""
+    """The time of the whole batch ended before its turn came or ended."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A problem: text and the answer that is right."""
+    """Problem: text and right answer."""
 
     text: str
     answer: str
@@ -49,11 +49,11 @@ class Question:
 
 @dataclass(frozen=True)
 class MathVerdict:
-    """The judgement on one completion."""
+    """Judgement of one completion."""
 
     reason: Reason
     answer: str | None = None
-    """What stands in the last box."""
+    """Content of the last box."""
     n_answers: int = 0
 
     @property
@@ -70,18 +70,18 @@ class MathVerdict:
 
     @property
     def vote(self) -> str | None:
-        """What a majority counts as one answer: the text of the box without the spaces that separate nothing."""
+        """Identity of an answer for a majority: the text of the box without redundant spaces."""
         return None if self.answer is None else plain(self.answer)
 
 
 @dataclass
 class MathQA(Pooled, BaseDomain[Question], Critique):
-    """Rows with `question` and `answer` (GSM8K's, where the answer stands behind ####), or `problem` and `answer` or
-    `solution` (MATH's, where it stands in the last \\boxed{}).
+    r"""Domain of rows with `question` and `answer` (GSM8K's, where the answer follows ####), or `problem` and `answer`
+    or `solution` (MATH's, in the last \boxed{}). Answers are in \boxed{}, of which the last one counts, and are
+    compared by math-verify (extra `math`) in separate processes. It has no proposals: games are propose_and_solve on
+    its data set, and critic_discernment.
 
-    Answers stand in \\boxed{}, the last one counts, and are compared by math-verify (extra `math`) in processes of
-    their own: `workers` of them, each answer within `deadline` seconds. A domain without proposals: it plays
-    propose_and_solve on its data set alone, and critic_discernment."""
+    workers: number of processes. deadline: seconds per answer."""
 
     workers: Count = 2
     deadline: Annotated[float, Gt(0)] = 10.0
@@ -100,15 +100,15 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
         return Question(row[name].strip(), _gold(row, index))
 
     def key(self, problem: Question) -> str:
-        """The question's words: equal questions have equal keys."""
+        """Return the question's words: equal questions have equal keys."""
         return " ".join(problem.text.split())
 
     def prove_row(self, problem: Question) -> dict[str, Any]:
-        """Figure 5."""
+        """Render figure 5."""
         return {"prompt": question_prompt(problem.text), "question": problem.text, "answer": problem.answer}
 
     def verify(self, texts: Sequence[str], problems: Sequence[Question]) -> list[MathVerdict]:
-        """The verdicts; equal texts are compared here, the others in the pool, each pair once."""
+        """Return the verdicts; equal texts are compared here, the others in the pool, each pair once."""
         found = [read_answer(text) for text in texts]
         pairs = {
             i: pair
@@ -126,14 +126,14 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
         return found
 
     def unreadable(self, problems: Sequence[Question]) -> list[int]:
-        """The places of the problems whose answer math-verify cannot read: only the same text is right there."""
+        """Return the indices of problems whose answer math-verify cannot read: only the same text is right there."""
         asked = list(dict.fromkeys(p.answer for p in problems if not _SIMPLE.fullmatch(plain(p.answer))))
         said = dict(zip(asked, self._checked([[reading(answer).text] for answer in asked]), strict=True))
-        known = (True, Unchecked(Reason.BATCH_TIMED_OUT))  # of those nothing is known
+        known = (True, Unchecked(Reason.BATCH_TIMED_OUT))  # unknown for these
         return [i for i, problem in enumerate(problems) if said.get(problem.answer, True) not in known]
 
     def _checked(self, items: Sequence[list[str]]) -> list[Any]:
-        """What math_check.check says of each, in the pool."""
+        """Return the results of math_check.check, from the pool."""
         if items and importlib.util.find_spec("math_verify") is None:
             raise ConfigError(
                 "The domain 'math_qa' compares answers with math-verify, which is not installed; "
@@ -152,42 +152,42 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
         return self
 
     def critique_row(self, problem: Question, answer: str) -> dict[str, Any]:
-        """Figure 6."""
+        """Render figure 6."""
         return self._row(problem, paper.critique_prompt(problem.text, answer))
 
     def read_critique(self, text: str, answer: str) -> str | None:
-        """From its one marker on (appendix A)."""
+        """Return the critique from its only marker on (appendix A)."""
         return paper.read_marked(text)
 
     def revise_row(self, problem: Question, answer: str, critique: str) -> dict[str, Any]:
-        """Figure 7, whose first turn is the bare question."""
+        """Render figure 7, whose first turn is the bare question."""
         return self._row(problem, paper.revise_prompt([{"role": "user", "content": problem.text}], answer, critique))
 
     def rejections(self, text: str) -> int:
-        """How often the boxed sentence of figure 7 stands in it."""
+        """Count the boxed sentences of figure 7."""
         return paper.rejections_in(text)
 
     def hints_rejection(self, text: str) -> bool:
-        """Whether its sentence does, boxed or not."""
+        """Return whether the sentence occurs, boxed or not."""
         return paper.hints_rejection_in(text)
 
     def steps(self, problem: Question, answer: str) -> list[str]:
-        """What stands between blank lines (appendix A)."""
+        """Return the parts between blank lines (appendix A)."""
         return [part.strip() for part in re.split(r"\n\s*\n", answer) if part.strip()]
 
     def step_row(self, problem: Question, answer: str, step: str) -> dict[str, Any]:
-        """In words of ours: the paper's figure 9 repeats figure 5."""
+        """Render a question in our wording: the paper's figure 9 repeats figure 5."""
         return self._row(problem, paper.step_prompt(problem.text, answer, step))
 
     def calls_wrong(self, text: str) -> bool | None:
         return paper.reads_wrong(text)
 
     def annotate_row(self, problem: Question, steps: Sequence[str]) -> dict[str, Any]:
-        """Figure 8: a larger model, or a person, names the first wrong step."""
+        """Render figure 8: a larger model, or a person, names the first wrong step."""
         return self._row(problem, paper.first_error_prompt(problem.text, steps))
 
     def recheck_row(self, problem: Question, answer: str) -> dict[str, Any]:
-        """Figure 10, whose first turn is the bare question."""
+        """Render figure 10, whose first turn is the bare question."""
         return self._row(problem, paper.recheck_prompt([{"role": "user", "content": problem.text}], answer))
 
     def _row(self, problem: Question, prompt: list[paper.Message]) -> dict[str, Any]:
@@ -195,7 +195,8 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
 
 
 def question_prompt(question: str) -> list[paper.Message]:
-    """Figure 5, with the dollar signs, the headings' #### and the line break before "Where" of the authors' data."""
+    """Render figure 5, with the dollar signs, the headings' #### and the line break before "Where" of
+    the authors' data."""
     asked = (
         "Solve the following math problem efficiently and clearly:\n"
         "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. "
@@ -207,7 +208,7 @@ def question_prompt(question: str) -> list[paper.Message]:
 
 
 def read_answer(text: str) -> MathVerdict:
-    """What stands in the last box; WRONG stands for "not yet compared"."""
+    """Return a verdict on the content of the last box; WRONG means "not yet compared"."""
     answer, count, too_long = last_box(str(text)[-_SCAN:].replace(paper.NOT_CRITICAL, ""))
     if too_long:
         return MathVerdict(Reason.TOO_LONG, n_answers=count)
@@ -215,7 +216,7 @@ def read_answer(text: str) -> MathVerdict:
 
 
 def _gold(row: Mapping[str, Any], index: int) -> str:
-    """The right answer in a row of one of the schemas."""
+    """Return the right answer in a row of one of the schemas."""
     given = row.get("answer")
     if given is None and row.get("solution") is not None:
         boxed = read_answer(str(row["solution"]))

@@ -1,7 +1,6 @@
 """Countdown's held-out problems as tasks of OpenEnv (0.10): its task API, and an environment that it serves.
-
-`HeldOutTasks` is a TaskProvider by its methods, as OpenEnv asks for (openenv/core/env_server/interfaces.py), and needs
-nothing of OpenEnv. `served` is its application: an episode is a task and one answer, judged by the verifier."""
+`HeldOutTasks` has the methods of a TaskProvider (openenv/core/env_server/interfaces.py) and imports nothing of
+OpenEnv. `served` is its application: an episode is a task and one answer, judged by the verifier."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,15 +13,15 @@ SPLIT = "test"
 
 
 class NoTask(DataError, IndexError):
-    """A split or an index that is not there: OpenEnv's server answers an IndexError with status 400."""
+    """Error for an unknown split or index: OpenEnv's server answers an IndexError with status 400."""
 
 
 @dataclass(frozen=True)
 class HeldOutTasks:
-    """The one split, `test`: problems of the held-out side, as `countdown-selfplay eval` has them."""
+    """Tasks of the single split, `test`: held-out problems as in `countdown-selfplay eval`."""
 
     problems: int = 512
-    """How many."""
+    """Number of problems."""
     domain: CountdownDomain = field(default_factory=CountdownDomain.countdown_3to4)
     """Ranges, prompt and rules; answers are whole expressions."""
 
@@ -35,11 +34,11 @@ class HeldOutTasks:
 
     @cached_property
     def held_out(self) -> list[Problem]:
-        """The problems; a task's index is its place here."""
+        """Return the problems; a task's index is its position here."""
         return self.domain.held_out(self.problems)
 
     def problem(self, split: str, index: int) -> Problem:
-        """Of a task; NoTask for one that is not there."""
+        """Return the problem of a task. Raises NoTask for an unknown one."""
         count = self.num_tasks(split)
         if not 0 <= index < count:
             raise NoTask(f"Task {index} of the split '{split}' is not there; its tasks are 0 to {count - 1}.")
@@ -54,7 +53,7 @@ class HeldOutTasks:
         return len(self.held_out)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """id, index, and the row that asks a prover: prompt, numbers, target."""
+        """Return id, index, and the prover's row: prompt, numbers, target."""
         problem = self.problem(split, index)
         return {"id": self.domain.key(problem), "index": index, **self.domain.prove_row(problem)}
 
@@ -66,8 +65,8 @@ class HeldOutTasks:
 
 
 def served(tasks: HeldOutTasks) -> Any:
-    """The FastAPI application of OpenEnv's server, with `tasks` as the environment "countdown". `reset` takes `split`
-    and `index`, or a `seed`; a step is {"text": the answer}, and its reward the verifier's score."""
+    """Return the FastAPI application of OpenEnv's server, with `tasks` as the environment "countdown". `reset` takes
+    `split` and `index`, or a `seed`; a step is {"text": the answer}, and its reward the verifier's score."""
     try:
         from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
     except ImportError as error:

@@ -22,17 +22,17 @@ from .math_qa import Reason
 from .workers import Pooled, Unchecked
 
 HELD_OUT = 1 << 30
-"""Seeds from here on are held out; training draws smaller ones."""
+"""First held-out seed; training draws smaller ones."""
 SEEDS = 1 << 31
 TRIES = 6
-"""Times that problems are drawn for those that could not be made, or are equal to others."""
+"""Number of draws for problems that could not be made, or are equal to others."""
 KEPT = 20_000
-"""Problems whose texts are kept; others are made again."""
+"""Number of problems whose texts are cached; others are regenerated."""
 MAKING = 12
-"""Deadlines in which a problem is made: no text of a model is in it, one may take 1.5 s of a processor (gym_tasks.py),
-and which problems there are must not depend on what else the machine does."""
+"""Multiple of the deadline for making a problem: no text of a model is involved, one may take 1.5 s of CPU time
+(gym_tasks.py), and the set of problems must not depend on the machine's load."""
 MAX_ANSWER = 1 << 16
-"""Characters of an answer that is scored. The longest of the tasks' own are some 20,000."""
+"""Largest number of characters of an answer that is scored; those of the tasks have at most some 20,000."""
 ASKED = (
     "Solve the problem step by step. Put the answer alone, without any explanation, between <answer> and </answer>. "
     "Where the problem shows an example of an answer, write it in the same form."
@@ -41,25 +41,25 @@ ASKED = (
 
 @dataclass(frozen=True)
 class GymProblem:
-    """A problem of a task: equal ones have equal task, levels and seed."""
+    """Problem of a task: equal ones have equal task, levels and seed."""
 
     task: str
     levels: tuple[int, ...]
-    """Of the settings of the task's curriculum, in its order."""
+    """Levels of the settings of the task's curriculum, in its order."""
     seed: int | None = None
-    """None: as it was proposed; which problem of these levels is drawn when it is played."""
+    """None for a proposal; the problem of these levels is drawn when it is played."""
     question: str = field(default="", compare=False)
     answer: str = field(default="", compare=False, repr=False)
-    """The task's own."""
+    """Answer of the task."""
 
 
 @dataclass(frozen=True)
 class GymVerdict:
-    """The judgement on one answer."""
+    """Judgement of one answer."""
 
     reason: Reason
     score: float = 0.0
-    """What the task's scorer gives, 0 to 1: a reward; the solve rate counts full scores alone."""
+    """Score of the task's scorer, 0 to 1: a reward; the solve rate counts only full scores."""
     answer: str | None = None
     unchecked: bool = False
 
@@ -74,7 +74,7 @@ class GymVerdict:
 
 @dataclass(frozen=True)
 class Read:
-    """What was read in a proposal."""
+    """Result of reading a proposal."""
 
     problem: GymProblem | None
     reason: str = "ok"
@@ -82,17 +82,15 @@ class Read:
 
 @dataclass
 class ReasoningGym(Pooled, BaseDomain[GymProblem]):
-    """Problems of one task of reasoning-gym (extra `gym`), or of a mixture of tasks in equal parts.
+    """Problems of one task of reasoning-gym (extra `gym`), or of a mixture of tasks in equal parts. A proposal names a
+    task and a level of each of its settings, "chain_sum: num_terms=3, num_digits=1"; the problem of these levels is
+    drawn (`drawn`). A rung is the sum of the levels.
 
-    task: a name, or a list of names. levels: of each setting of a task's curriculum the lowest and the highest level
-    that is played, or a single one, {"num_terms": [0, 3]}; of a mixture {task: {setting: range}}. None: all that could
-    be played when the table of tasks was measured (docs/gym_tasks.md).
-    prompt: "chat", messages that ask for <answer> tags; "text", the same as plain text; "bare", the question alone,
-    and the whole completion is the answer.
-    workers: processes that make problems and score answers, each answer within `deadline` seconds.
-
-    A proposal names a task and a level of each of its settings, "chain_sum: num_terms=3, num_digits=1"; which problem
-    of these levels is played is drawn (`drawn`). A rung is the sum of the levels."""
+    task: a name, or a list of names. levels: lowest and highest level of each setting of a task's curriculum, or a
+    single one, {"num_terms": [0, 3]}; of a mixture {task: {setting: range}}. None: all levels that were playable when
+    the table of tasks was measured (docs/gym_tasks.md). prompt: "chat", messages that require <answer> tags; "text",
+    the same as plain text; "bare", the question alone, and the whole completion is the answer. workers: processes that
+    make problems and score answers. deadline: seconds per answer."""
 
     task: str | Annotated[Sequence[str], MinLen(1)]
     levels: dict[str, Any] | None = None
@@ -114,7 +112,8 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
     # Problems
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> GymProblem:
-        """The problem of a row with `task`, `levels` (a list, or a mapping from setting to level) and `seed`."""
+        """Return the problem of a row with `task`, `levels` (a list, or a mapping from setting to
+        level) and `seed`."""
         problem = self._read_row(row, index)
         (made,) = self._made([problem])
         if isinstance(made, Unchecked):
@@ -144,7 +143,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return GymProblem(task.name, tuple(levels), seed)
 
     def key(self, problem: GymProblem) -> str:
-        """The task and the words of the question: the same question of another seed is the same problem."""
+        """Return the task and the words of the question: the same question from another seed is the same problem."""
         if problem.seed is None:
             return _written(problem)
         words = " ".join(problem.question.split())
@@ -158,7 +157,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return problem.seed is not None and problem.seed >= HELD_OUT
 
     def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[GymProblem]:
-        """Tasks in equal parts, levels uniform."""
+        """Draw problems: tasks in equal parts, levels uniform."""
         return self._draw(n, self._any, seed, exclude, 0)
 
     def held_out(self, n: int) -> list[GymProblem]:
@@ -179,7 +178,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
 
     @cached_property
     def longest(self) -> GymProblem:
-        """Of each task some problems of the highest levels, and random ones."""
+        """Return some problems of the highest levels of each task, and random ones."""
         top = [GymProblem(t.name, tuple(high for _, _, high in t.ranges), s) for t in self._mixture for s in range(8)]
         made = [one for one in self._made(top) if isinstance(one, GymProblem)]
         return max([*made, *self.random(32, 0)], key=lambda problem: len(problem.question))
@@ -198,8 +197,8 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return choose
 
     def _draw(self, n: int, choose: Callable[..., Any], seed: int, exclude: Iterable[str], low: int) -> list[Any]:
-        """At most n problems, distinct by their questions; seeds from `low` on. Levels at which none can be made are
-        left out; one that takes longer than the deadline is an error, for another process might be faster."""
+        """Draw at most n problems, distinct by their questions; seeds from `low` on. Levels without a problem are left
+        out. Raises an error for one that exceeds the deadline, because another process might be faster."""
         generator, exclude = Random(seed_from("reasoning_gym", seed, low)), frozenset(exclude)
         found: dict[str, GymProblem] = {}
         failed = Unchecked("error", "equal to another one")
@@ -225,7 +224,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return list(found.values())
 
     def _made(self, problems: Sequence[GymProblem]) -> list[GymProblem | Unchecked]:
-        """The problems with their texts, made in the pool."""
+        """Return the problems with their texts, made in the pool."""
         asked = [problem for problem in dict.fromkeys(problems) if problem not in self._texts]
         items = [["make", problem.task, problem.levels, problem.seed] for problem in asked]
         said = self.checked(items, MAKING * self.deadline)
@@ -252,7 +251,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return {"prompt": prompts[self.prompt], **own}
 
     def verify(self, texts: Iterable[object], problems: Sequence[GymProblem]) -> list[GymVerdict]:
-        """The verdicts; each different answer to a problem is scored once, in the pool."""
+        """Return the verdicts; each distinct answer to a problem is scored once, in the pool."""
         answers = [self._answer(str(text)) for text in texts]
         asked = {
             (problem, answer): None
@@ -271,7 +270,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return answer.strip() if opened and closed else None
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """A proposal in plain text is one line."""
+        """Return the end of a proposal in plain text, which is one line."""
         return ["\n"] if self.prompt == "text" and role.split("/")[0] == "conjecturer" else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -302,7 +301,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return {"prompt": prompts[self.prompt], "task": task}
 
     def parse(self, texts: Iterable[object]) -> list[Read]:
-        """Task and levels, in the order of the task's settings; the seed is drawn later."""
+        """Return task and levels, in the order of the task's settings; the seed is drawn later."""
         return [self._read(str(text)) for text in texts]
 
     def _read(self, text: str) -> Read:
@@ -319,7 +318,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
     def check(
         self, problems: Sequence[GymProblem], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Levels in range, and of the task that was asked for. Whether they can be made is found out by `drawn`."""
+        """Check that levels are in range, and of the requested task. `drawn` finds those without a problem."""
         found = []
         for problem, ask in zip(problems, asked or [None] * len(problems), strict=True):
             inside = self._tasks[problem.task].admits(problem.levels)
@@ -335,7 +334,7 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return self.at_levels(problem.task, problem.levels)
 
     def drawn(self, problems: Sequence[GymProblem], seed: int, exclude: Iterable[str] = ()) -> list[GymProblem | None]:
-        """For each one a problem of its levels, all different; None where none is made."""
+        """Return for each proposal a problem of its levels, all distinct, or None."""
         generator, taken = Random(seed_from("drawn", seed)), set(exclude)
         found: list[GymProblem | None] = [None] * len(problems)
         for _ in range(TRIES):

@@ -1,5 +1,5 @@
-"""Tasks of verifiers (Prime Intellect, v1 interface, 0.4): any installed taskset whose tasks are one question and one
-answer."""
+"""Tasks of verifiers (Prime Intellect, v1 interface, 0.4): any installed taskset whose tasks are one question
+and one answer."""
 
 import hashlib
 import importlib.util
@@ -29,7 +29,7 @@ Message = dict[str, str]
 
 
 class Reason(StrEnum):
-    """Why an answer got its verdict; each is counted."""
+    """Reason of an answer's verdict; each is counted."""
 
     CORRECT = "correct"
     PARTIAL = "partial"
@@ -37,38 +37,38 @@ class Reason(StrEnum):
     WRONG = "wrong"
     TIMED_OUT = "timed_out"
     DIED = "died"
-    """The scoring process died of it, each time."""
+    """The scoring process died at each attempt."""
     ERROR = "error"
-    """A reward function raised, or returned no finite number."""
+    """A reward function raised, or returned a value that is not a finite number."""
     BATCH_TIMED_OUT = "batch_timed_out"
-    """The time of the whole batch was up before its turn came or ended."""
+    """The time of the whole batch ended before its turn came or ended."""
 
 
 _ROUNDING = 1e-9
-"""Weights of .7, .2 and .1 add up to a little less than 1."""
+"""Tolerance: weights of .7, .2 and .1 add up to slightly less than 1."""
 
 
 @dataclass(frozen=True)
 class VerifiersTask:
-    """A problem: a task of the taskset."""
+    """Problem: a task of the taskset."""
 
     id: str
     """The `id` of its data, the key that its class makes, or a hash of its data."""
     messages: tuple[tuple[str, str], ...]
     """(role, content) of the prompt."""
     data: str = field(repr=False)
-    """Its TaskData as JSON."""
+    """TaskData as JSON."""
 
 
 @dataclass(frozen=True)
 class TaskVerdict:
-    """The judgement on one answer."""
+    """Judgement of one answer."""
 
     reason: Reason
     reward: float = 0.0
-    """The taskset's weighted sum."""
+    """Weighted sum of the taskset's rewards."""
     rewards: Mapping[str, float] = field(default_factory=dict)
-    """Each reward by its name, without its weight."""
+    """Name -> reward without its weight."""
     metrics: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -86,18 +86,16 @@ class TaskVerdict:
 
 @dataclass
 class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
-    """The tasks of an installed taskset, scored by its own rewards (extra `verifiers`). A domain without proposals:
-    its tasks are drawn, chosen by rung, or are the targets.
+    """Tasks of an installed taskset, scored by its rewards (extra `verifiers`). A domain without proposals: its tasks
+    are drawn, chosen by rung, or used as targets. Rewards that need a runtime, judges, tools and environments of
+    several turns are refused by name.
 
-    taskset: its id, as `vf-eval` takes it: the name of the package. config: fields of its configuration. tasks: how
-    many are taken, from the first on; None: all. right: the reward from which an answer counts as right in solve
-    rates; the score is the reward itself. rung_field: a field of its data, a whole number, that says how hard a task
-    is, for proposers over rungs and tables; None: there are no rungs. chat: false for a model without a chat template,
-    which is asked with the text of the prompt alone. held_out_share: of the tasks, by a hash of their ids, that are
-    never trained on; nor is a task with the same prompt as one of these. workers: processes that score, each answer
-    within `deadline` seconds.
-
-    Rewards that need a runtime, judges, tools and environments of several turns are refused by name."""
+    taskset: id of `vf-eval`: the name of the package. config: fields of its configuration. tasks: number of tasks,
+    from the first on; None: all. right: smallest reward of an answer that counts as right in solve rates; the score is
+    the reward. rung_field: whole-number field of its data with a task's difficulty, for proposers over rungs and
+    tables; None: no rungs. chat: false for a model without a chat template, whose prompt is the text alone.
+    held_out_share: share of the tasks, by a hash of their ids, excluded from training, with all tasks of the same
+    prompt. workers: processes that score. deadline: seconds per answer."""
 
     taskset: str
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -154,7 +152,7 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
         return {"prompt": "\n\n".join(content for _, content in problem.messages), "task_id": problem.id}
 
     def verify(self, texts: Sequence[str], problems: Sequence[VerifiersTask]) -> list[TaskVerdict]:
-        """What the taskset's rewards say, in the pool, of each pair of task and answer once."""
+        """Return the taskset's rewards, from the pool, of each distinct pair of task and answer."""
         pairs = [(problem.data, str(text)) for text, problem in zip(texts, problems, strict=True)]
         asked = list(dict.fromkeys(pairs))
         loaded = [self.taskset, self._config]
@@ -180,7 +178,7 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a result records; `digest` is of the ids and data of all tasks."""
+        """Return the recorded settings; `digest` is of the ids and data of all tasks."""
         every = sorted((task.id, task.data) for task in self._tasks.values())
         return {
             "domain": "verifiers", "taskset": self.taskset, "config": dict(self.config), "tasks": len(every),
@@ -191,15 +189,16 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
     # Drawing and choosing
 
     def is_held_out(self, problem: VerifiersTask) -> bool:
-        """By a hash of the id, so that a taskset that grows keeps its sides; and by the text of the prompt."""
+        """Return whether a task is held out, by a hash of the id, so that a growing taskset keeps its sides; and by
+        the prompt's text."""
         return problem.id in self._outside
 
     def held_out(self, n: int) -> list[VerifiersTask]:
-        """The first n of the held-out side, in the order of the hashes."""
+        """Return the first n of the held-out side, in the order of the hashes."""
         return self._ordered(self._outside)[:n]
 
     def random(self, n: int, seed: int, exclude: frozenset[str] = frozenset()) -> list[VerifiersTask]:
-        """n tasks of the training side; all of them where there are fewer."""
+        """Return n tasks of the training side, or all if there are fewer."""
         return self._drawn(self._ordered(self._tasks.keys() - self._outside), n, seed, exclude)
 
     def _drawn(self, tasks: list[VerifiersTask], n: int, seed: int, exclude: frozenset[str]) -> list[VerifiersTask]:
@@ -214,7 +213,7 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
         return max(self._tasks.values(), key=lambda task: sum(len(content) for _, content in task.messages))
 
     def check(self, problems: Sequence[VerifiersTask], asked: Sequence[Any]) -> list[Checked]:
-        """Every task may be played that is not held out."""
+        """Accept every task that is not held out."""
         return [Checked("held_out" if self.is_held_out(problem) else "ok") for problem in problems]
 
     @property
@@ -233,7 +232,7 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
 
 
 def _place(name: str) -> float:
-    """Where an id stands between 0 and 1."""
+    """Map an id to a number between 0 and 1."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
 
 
@@ -254,7 +253,7 @@ def _whole(given: Mapping[str, Any], name: str, taskset: str) -> int:
 
 @lru_cache(maxsize=2)  # a run builds its domain more than once
 def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTask, dict[str, Any]]]:
-    """The tasks, and the own fields of each; ConfigError for a taskset that is not there or cannot be played."""
+    """Return the tasks, and the fields of each. Raises ConfigError for a taskset that is absent or not playable."""
     try:
         there = importlib.util.find_spec("verifiers.v1") is not None
     except ModuleNotFoundError:
@@ -273,7 +272,7 @@ def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTas
         raise ConfigError(
             f"`taskset` ({name}) is not installed{lacking}; install it with pip.{suggestion(name, _installed())}"
         ) from None
-    except Exception as error:  # whatever a taskset raises
+    except Exception as error:  # a taskset may raise anything
         raise ConfigError(f"The taskset '{name}' cannot be built ({_first_line(error)}); see its `config`.") from None
     if not taskset.bounded and most is None:
         raise ConfigError(f"The taskset '{name}' makes tasks without end; say with `tasks` how many are to be taken.")
@@ -297,14 +296,14 @@ def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTas
 
 
 def _first_line(error: Exception) -> str:
-    """Of pydantic's several lines what is wrong with the first field."""
+    """Return the line of pydantic's message on the first field."""
     if hasattr(error, "errors") and (found := error.errors()):
         return f"{'.'.join(map(str, found[0]['loc']))}: {found[0]['msg']}"
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
 def _installed() -> list[str]:
-    """Packages that need verifiers, as tasksets do."""
+    """Return the installed packages that need verifiers, as tasksets do."""
     return [
         one.metadata["Name"]
         for one in distributions()

@@ -1,8 +1,6 @@
-"""Tasks and rewards of a v1 taskset of verifiers: what it has, why it cannot be played, and what an answer earns.
-
-verifiers' own server and replay do the same: a task is built again from its data (verifiers.v1.serve.server), and
-scored on a trace without a runtime (verifiers.v1.cli.replay). Worker processes (workers.py) score; whoever imports
-this file imports verifiers."""
+"""Tasks and rewards of a v1 taskset of verifiers, for worker processes (workers.py); importing this file imports
+verifiers. As in verifiers' server and replay, a task is rebuilt from its data (verifiers.v1.serve.server), and scored
+on a trace without a runtime (verifiers.v1.cli.replay)."""
 
 import asyncio
 import inspect
@@ -21,11 +19,12 @@ from verifiers.v1.utils.decorators import (  # type: ignore[import-not-found, im
 
 OWN_AGENT = "a sandbox or several turns"
 _HOOKS = ("setup", "finalize")
-"""What a task does before and after an answer; both are called where they need no runtime."""
+"""Hooks of a task before and after an answer; both are called if they need no runtime."""
 
 
 def built(name: str, config: str) -> Any:
-    """The taskset of that id with its configuration, a JSON object. Raises what verifiers or the taskset raises."""
+    """Return the taskset of an id with its configuration, a JSON object. Errors of verifiers or the
+    taskset are raised."""
     return vf.load_taskset(vf.taskset_config_type(name).model_validate({**json.loads(config), "id": name}))
 
 
@@ -33,7 +32,7 @@ taskset_of = lru_cache(maxsize=4)(built)
 
 
 def refusal(name: str, taskset: Any, tasks: list[Any]) -> str:
-    """Why single answers cannot be scored by the tasks alone, in words; "" if they can."""
+    """Return why single answers cannot be scored by the tasks alone, or ""."""
     kind = type(taskset).task_type()
     return (
         _of_taskset(name, taskset)
@@ -60,7 +59,7 @@ def _of_taskset(name: str, taskset: Any) -> str:
 
 
 def _of_rewards(task: Any) -> str:
-    """Of the task's methods and plugged functions."""
+    """Return the task's methods and plugged functions."""
     kind = type(task)
     for name in (*_HOOKS, "stage_verifier"):
         if getattr(kind, name) is not getattr(vf.Task, name) and _needs_runtime(getattr(task, name)):
@@ -101,7 +100,7 @@ def _of_task(task: Any, kind: Any) -> str:
 
 
 def messages_of(data: Any) -> list[dict[str, Any]]:
-    """The prompt as a chat, its system prompt first; a content that is not text as it is."""
+    """Return the prompt as a chat, its system prompt first; content that is not text is unchanged."""
     if isinstance(data.prompt, str):
         found = [{"role": "user", "content": data.prompt}]
     else:
@@ -121,7 +120,7 @@ def own_fields(task: Any) -> dict[str, Any]:
 
 
 def identity(task: Any) -> str:
-    """The id of its source, the key that its class makes, or a hash of all but its place."""
+    """Return the id of its source, the key that its class makes, or a hash of all but its position."""
     if task.data.id is not None:
         return str(task.data.id)
     if type(task).key is not vf.Task.key:
@@ -130,8 +129,8 @@ def identity(task: Any) -> str:
 
 
 def check(item: list[Any]) -> dict[str, Any]:
-    """[taskset, configuration]: loads it. [taskset, configuration, data of a task, answer]: {"reward": the weighted
-    sum, "rewards": each by name, "metrics": each by name}."""
+    """Load [taskset, configuration]; return for [taskset, configuration, data of a task, answer] {"reward": the
+    weighted sum, "rewards": each by name, "metrics": each by name}."""
     name, config, *asked = item
     taskset = taskset_of(name, config)
     return scored(_task(name, config, asked[0]), asked[1]) if asked else {"taskset": type(taskset).__name__}
@@ -145,7 +144,7 @@ def _task(name: str, config: str, data: str) -> Any:
 
 
 def scored(task: Any, answer: str) -> dict[str, Any]:
-    """What `task.score` records for a trace of the prompt and the answer, which the model has sampled."""
+    """Return the record of `task.score` for a trace of the prompt and the answer as the model's sample."""
     trace = vf.Trace(
         task=vf.TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash),
         state=state_cls(type(task))(),

@@ -13,7 +13,7 @@ import sys
 
 def main(task: str, megabytes: int, first: str) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what the function prints must not stand among the answers
+    os.dup2(2, 1)  # output of the function must not mix with the answers
     module, _, name = task.partition(":")
     function = getattr(importlib.import_module(module), name)
     _limit_memory(megabytes)
@@ -27,13 +27,13 @@ def main(task: str, megabytes: int, first: str) -> None:
             said = [number, function(item)]
         except SystemExit as end:
             said, last = [number, end.code, ""], True
-        except Exception as error:  # whatever the checker raises is a verdict on the text, not the end of the worker
+        except Exception as error:  # any error of the checker is a verdict on the text, not the end of the worker
             said = [number, None, f"{type(error).__name__}: {error}"[:200]]
         print(json.dumps(said), file=answers, flush=True)
 
 
 def _limit_memory(megabytes: int) -> None:
-    """An allocation beyond it is a MemoryError in here, and not the end of a training run."""
+    """Limit the address space: an excess allocation is a MemoryError here, and not the end of a training run."""
     try:
         import resource
     except ImportError:  # not on this platform; the deadline still holds

@@ -1,8 +1,7 @@
-"""Killable processes that check answers, for any domain: a deadline per answer, a dead worker's answer checked again,
-a straggler's checked twice and taken once (SGS 2026, appendix B).
-
-Libraries for mathematics end their own time-outs by signals, which work in the main thread alone and not inside C
-code; and what a model writes can take all memory. A process can be killed."""
+"""Killable processes that verify answers, for any domain: a deadline per answer; the answer of a dead worker is
+tried again, a slow one is given to a second worker (SGS 2026, appendix B). Time-outs of mathematics libraries use
+signals, which work only in the main thread and not inside C code, and a model's text can exhaust the memory; a
+process can be killed."""
 
 import contextlib
 import json
@@ -25,19 +24,19 @@ from ..errors import CheckerError, ConfigError
 logger = logging.getLogger(__name__)
 
 START_S = 300.0
-"""Seconds that a worker may take to import what it needs."""
+"""Seconds that a worker may take to import its modules."""
 STARTS = 5
-"""Starts in a row that may fail once a worker has been ready, before the pool gives up."""
+"""Consecutive failed starts, after a worker has been ready, before the pool gives up."""
 PAUSE_S = 2.0
-"""Seconds before the next start after one that failed; twice as long after each further one, and 60 at the most."""
+"""Seconds before the next start after a failed one; doubled after each further one, up to 60."""
 
 
 @dataclass(frozen=True)
 class Unchecked:
-    """What stands in place of a result: why there is none."""
+    """Placeholder of an absent result, with its reason."""
 
     reason: str
-    """One of REASONS; died: its process did, every time."""
+    """One of REASONS; died: its process died at each attempt."""
     detail: str = ""
 
 
@@ -48,7 +47,7 @@ REASONS = frozenset({"timed_out", "died", "error", "batch_timed_out"})
 class _Worker:
     process: subprocess.Popen[bytes]
     item: int | None = None
-    """What it works on."""
+    """Current item."""
     since: float = 0.0
     ready: bool = False
     read: bytes = b""
@@ -63,18 +62,16 @@ class _Worker:
 
 @dataclass
 class Workers:
-    """A pool of processes that each run one function on one item at a time.
+    """Pool of processes that each run one function on one item at a time. `map` takes items in any number and returns
+    results in their order; the processes start with the first call and end with `close`, with this object, or with
+    this process, whose death closes their input. counts: items `checked` and those with each reason of Unchecked;
+    `twice`, given to a second worker; workers `ready` and `ended`.
 
-    task: "module:function", a function of one JSON value that returns one. deadline: seconds for an item, after which
-    its worker is killed and replaced. first: an item that a worker takes before it is ready, such as what it is to
-    load; its result is not kept. attempts: how often an item is tried whose worker died. straggler: seconds after
-    which an idle worker is given the same item, when nothing else is waiting; None: half the deadline. megabytes: of
-    address space for a worker. batch: seconds for all items of a call, from the first worker that is ready; None:
-    `batch_seconds`.
-
-    `map` takes items in any number and returns results in their order; the processes start with the first call and end
-    with `close`, with this object, or with this process, whose death closes their input. counts: items `checked` and
-    those with each reason of Unchecked; `twice`, given to a second worker as well; workers `ready` and `ended`."""
+    task: "module:function", a function from one JSON value to one. deadline: seconds for an item, after which its
+    worker is killed and replaced. first: item that a worker processes before it is ready, for example to load modules;
+    its result is dropped. attempts: attempts at an item whose worker died. straggler: seconds after which an idle
+    worker gets the same item, if no other is waiting; None: half the deadline. megabytes: of address space for a
+    worker. batch: seconds for all items of a call, from the first ready worker; None: `batch_seconds`."""
 
     task: str
     processes: int = 2
@@ -92,8 +89,8 @@ class Workers:
         self._end = weakref.finalize(self, _end_all, self._workers)
 
     def map(self, items: Sequence[Any], deadline: float | None = None) -> list[Any]:
-        """The function's result for each item, or Unchecked. `deadline`: for each of these items. ConfigError if one
-        cannot start and none has ever been ready, CheckerError if later ones cannot."""
+        """Return the function's result for each item, or Unchecked. `deadline`: for each of these items. Raises
+        ConfigError if a worker cannot start and none was ever ready, CheckerError if later ones cannot."""
         deadline = self.deadline if deadline is None else deadline
         results: dict[int, Any] = {}
         waiting, tries = deque(range(len(items))), [0] * len(items)
@@ -111,7 +108,7 @@ class Workers:
                 for worker in list(self._workers):
                     self._bury(worker, waiting, tries, results, deadline)
         finally:
-            # What is still at work was slower than another one, or is given up, or was interrupted: the next call's
+            # Workers that are still busy were slower than another one, given up, or interrupted: the next call's
             # items have the same numbers.
             for worker in [worker for worker in self._workers if worker.item is not None]:
                 self._drop(worker)
@@ -127,7 +124,7 @@ class Workers:
         return found
 
     def _fill(self, items: int) -> None:
-        """Start the workers that are missing, after the pause that a failed start asks for."""
+        """Start the missing workers, after the pause that follows a failed start."""
         while len(self._workers) < min(self.processes, items) and time.monotonic() >= self._next_start:
             self._workers.append(_started(self.task, self.megabytes, self.first))
 
@@ -150,7 +147,7 @@ class Workers:
                 worker.send(oldest.item, items[oldest.item])
 
     def _heard(self) -> list[_Worker]:
-        """Workers that wrote something, after a short wait at the most."""
+        """Return the workers with output, after at most a short wait."""
         with selectors.DefaultSelector() as selector:
             for worker in self._workers:
                 assert worker.process.stdout is not None
@@ -158,7 +155,7 @@ class Workers:
             return [key.data for key, _ in selector.select(timeout=0.05)]
 
     def _take(self, worker: _Worker, results: dict[int, Any]) -> None:
-        """Read what a worker wrote; the first result of an item counts."""
+        """Read a worker's output; the first result of an item counts."""
         assert worker.process.stdout is not None
         worker.read += os.read(worker.process.stdout.fileno(), 1 << 16)
         *lines, worker.read = worker.read.split(b"\n")
@@ -176,7 +173,7 @@ class Workers:
     def _bury(
         self, worker: _Worker, waiting: deque[int], tries: list[int], results: dict[int, Any], deadline: float
     ) -> None:
-        """Drop a worker that died, or is late with its start or its item, and decide what becomes of the item."""
+        """Remove a worker that died, or exceeded the time of its start or item, and reassign or give up the item."""
         died, age = worker.process.poll() is not None, time.monotonic() - worker.since
         late = age > (START_S if not worker.ready else inf if worker.item is None else deadline)
         if not (died or late):
@@ -197,7 +194,8 @@ class Workers:
                 results[item] = Unchecked("died")
 
     def _failed_start(self, what: str) -> None:
-        """Before any was ready it is the task's fault; later the machine's, which may have room again."""
+        """Report a failed start: before any worker was ready it is the task's fault; later the machine's, which may
+        have room again."""
         self._failed_starts += 1
         if not self.counts["ready"]:
             raise ConfigError(f"A worker for '{self.task}' {what} before it was ready; its message is above.")
@@ -218,8 +216,8 @@ class Workers:
 
 
 class Pooled:
-    """A domain whose checker, `checker` ("module:function"), runs in a pool of its own, which is made with the first
-    items: `workers` processes, each item within `deadline` seconds."""
+    """Base of domains whose `checker` ("module:function") runs in a pool, made with the first items: `workers`
+    processes, each item within `deadline` seconds."""
 
     checker: str
     workers: int
@@ -227,7 +225,7 @@ class Pooled:
     _pool: Workers | None = None
 
     def checked(self, items: Sequence[Any], deadline: float | None = None, first: Any = None) -> list[Any]:
-        """What the checker says of each item. deadline: for these items alone; first: as that of Workers."""
+        """Return the checker's result of each item. deadline: for these items alone; first: as in Workers."""
         if items and self._pool is None:
             self._pool = Workers(self.checker, self.workers, self.deadline, first=first)
         return [] if self._pool is None or not items else self._pool.map(items, deadline)
@@ -242,8 +240,8 @@ class Pooled:
 
 
 def batch_seconds(items: int, deadline: float) -> float:
-    """What a batch may take: 30 deadlines, or a twentieth of one for each item, whichever is more. By the default
-    deadline of 10 s that is 5 minutes for up to 600 items, and 512 s for 1,024 of them."""
+    """Return the time limit of a batch: 30 deadlines, or a twentieth of one for each item, if that is more. With the
+    default deadline of 10 s that is 5 minutes for up to 600 items, and 512 s for 1,024."""
     return max(30.0, items / 20) * deadline
 
 

@@ -12,7 +12,7 @@ from .theorems import most_general, shortest_proof
 DETACHMENT_PATHS: dict[str, Path] = {
     role: Path(__file__).parent / "weights" / role for role in ("prover", "conjecturer")
 }
-"""Folders of the two embedded models of this domain, whose tokenizer has one token a sign."""
+"""Folders of the two embedded models of this domain, whose tokenizer has one token per symbol."""
 
 __all__ = [
     "DETACHMENT_PATHS", "Formula", "Verdict", "check", "conclusion", "is_instance", "is_tautology", "most_general",

@@ -19,38 +19,38 @@ from .formulas import Builder, Formula, Node, is_instance, read
 
 AXIOM_TEXTS = {"1": "CpCqp", "2": "CCpCqrCCpqCpr", "3": "CCNpNqCqp"}
 MOST_PROOF = 10_000
-"""Signs of a proof."""
+"""Largest number of symbols of a proof."""
 MOST_WORK = 50_000
-"""Nodes of premises that the detachments of one proof may take in: about a tenth of a second."""
+"""Largest number of nodes of premises in the detachments of one proof: about a tenth of a second."""
 
 
 class Reason(StrEnum):
-    """Why a proof got its verdict; each is counted."""
+    """Reason of a proof's verdict; each is counted."""
 
     CORRECT = "correct"
     NO_PROOF = "no_proof"
-    """A sign other than D, 1, 2, 3 and white space, or nothing."""
+    """A symbol other than D, 1, 2, 3 and white space, or an empty text."""
     UNBALANCED = "unbalanced"
     """A D lacks one of its two proofs, or something follows the proof."""
     TOO_LONG = "too_long"
-    """More than MOST_PROOF signs."""
+    """More than MOST_PROOF symbols."""
     NO_DETACHMENT = "no_detachment"
     """A D whose first theorem is not an implication, or whose premise cannot be unified with the second theorem."""
     TOO_LARGE = "too_large"
-    """Formulas on the way grew beyond MOST_WORK."""
+    """Intermediate formulas exceeded MOST_WORK."""
     OTHER_THEOREM = "other_theorem"
-    """It proves something of which the theorem asked for is no instance."""
+    """The requested theorem is not an instance of its conclusion."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The judgement on one proof."""
+    """Judgement of one proof."""
 
     reason: Reason
     conclusion: Formula | None = None
-    """The most general theorem that it proves."""
+    """Most general theorem that it proves."""
     steps: int = 0
-    """Signs of the proof."""
+    """Number of symbols of the proof."""
 
     @property
     def correct(self) -> bool:
@@ -62,7 +62,7 @@ class Verdict:
 
 
 def check(text: object, theorem: Formula) -> Verdict:
-    """Whether a text proves the theorem. Never raises."""
+    """Return whether a text proves the theorem, as a Verdict. Never raises."""
     found = conclusion(text)
     if found.conclusion is None or is_instance(theorem, found.conclusion):
         return found
@@ -70,10 +70,10 @@ def check(text: object, theorem: Formula) -> Verdict:
 
 
 def conclusion(text: object) -> Verdict:
-    """What a text proves, if it is a proof: its verdict is then CORRECT."""
+    """Return the verdict of a text as a proof of its own conclusion."""
     if not isinstance(text, str):
         return Verdict(Reason.NO_PROOF)
-    if len(text) > 4 * MOST_PROOF:  # not even looked at
+    if len(text) > 4 * MOST_PROOF:  # not parsed
         return Verdict(Reason.TOO_LONG)
     signs = "".join(text.split())
     if len(signs) > MOST_PROOF:
@@ -101,8 +101,8 @@ def conclusion(text: object) -> Verdict:
 
 
 def _steps(signs: str) -> list[str | tuple[int, int]] | None:
-    """The different parts of a proof in an order in which they can be proved: an axiom, or the places of two earlier
-    parts. None for an unbalanced one."""
+    """Return the distinct parts of a proof in provable order: an axiom, or the indices of two earlier parts. None for
+    an unbalanced one."""
     steps: list[str | tuple[int, int]] = []
     places: dict[str | tuple[int, int], int] = {}
     stack: list[int] = []
@@ -118,7 +118,7 @@ def _steps(signs: str) -> list[str | tuple[int, int]] | None:
 
 
 def detach(major: Formula, minor: Formula) -> Formula | None:
-    """The most general conclusion of modus ponens from instances of the two, or None."""
+    """Return the most general conclusion of modus ponens from instances of the two, or None."""
     premise, concluded = major.nodes[-1]
     if concluded < 0:
         return None
@@ -159,7 +159,7 @@ def _leader(leader: list[int], place: int) -> int:
 
 
 def _build(root: int, nodes: list[Node], leader: list[int], builder: Builder, made: dict[int, int]) -> bool:
-    """Make the formula of `root`'s class, its parts first; False if it would be a part of itself."""
+    """Build the formula of `root`'s class, its parts first; return False if it would be a part of itself."""
     todo, inside = [_leader(leader, root)], set[int]()
     while todo:
         place = todo[-1]

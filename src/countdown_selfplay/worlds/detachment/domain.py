@@ -1,4 +1,4 @@
-"""`domain: detachment`: a problem is a theorem of propositional logic, an answer a proof by condensed detachment."""
+"""`domain: detachment`: problems are theorems of propositional logic, answers are proofs by condensed detachment."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,12 +23,12 @@ _PROOF, _FORMULA = "DD211", "CpCqp"
 
 @dataclass(frozen=True)
 class DetachmentDomain(BaseDomain[Formula]):
-    """Theorems are played whose shortest proofs have `shortest_proof` to `longest_proof` signs, and proposals with any
-    proof. prompt: one of STYLES. symbols, variables: the most of a theorem.
+    """Domain of theorems whose shortest proofs have `shortest_proof` to `longest_proof` symbols, and of proposals with
+    any proof. Rungs are lengths of shortest proofs, exact up to 15 symbols (theorems.py); longer ones are of the rung
+    `longest_proof` + 2. Training excludes instances of held-out theorems, and theorems with a held-out instance
+    (`held_out_theorems`), so that no proof of one side proves a problem of the other.
 
-    Its rungs are lengths of shortest proofs, exact up to 15 signs (theorems.py); longer ones are of the rung
-    `longest_proof` + 2. No instance of a held-out theorem is trained on, and none that has a held-out one for an
-    instance (`held_out_theorems`), so that no proof of one side proves a problem of the other."""
+    prompt: one of STYLES. symbols, variables: largest numbers of a theorem."""
 
     shortest_proof: int = 5
     longest_proof: int = 15
@@ -69,7 +69,7 @@ class DetachmentDomain(BaseDomain[Formula]):
         return found.problem
 
     def key(self, problem: Formula) -> str:
-        """Polish notation with its variables in the order p, q, r, ..."""
+        """Return Polish notation with its variables in the order p, q, r, ..."""
         return str(problem)
 
     def prove_row(self, problem: Formula) -> Row:
@@ -79,21 +79,21 @@ class DetachmentDomain(BaseDomain[Formula]):
         return [check(self._written(text), problem) for text, problem in zip(texts, problems, strict=True)]
 
     def propose_row(self, target: Formula | None = None) -> Row:
-        """A row that asks for a theorem, with `target` for one that helps to prove it."""
+        """Return a row that requests a theorem, with `target` one that helps to prove it."""
         return propose(target, self.prompt, self.symbols)
 
     def parse(self, texts: Sequence[object]) -> list[Read]:
         return [read(self._written(text)) for text in texts]
 
     def _written(self, text: object) -> str:
-        """What a completion says: all of it, in a chat its last answer between tags."""
+        """Return the content of a completion: all of it, in a chat its last answer between tags."""
         said = completion_text(text) or ""
         return said if self.prompt == "compact" else (tagged_answers(said) or [""])[-1]
 
     def check(
         self, problems: Sequence[Formula], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Size, whether it can be proved (the axioms are complete, so the truth table knows), and that it is not held
+        """Check size, provability (by truth table, because the axioms are complete), and that the theorem is not held
         out: an instance of a held-out theorem has another key and the same proof."""
         found = []
         for problem in problems:
@@ -117,7 +117,7 @@ class DetachmentDomain(BaseDomain[Formula]):
         return tuple(range(self.shortest_proof, self.longest_proof + 1, 2))
 
     def rung(self, problem: Formula) -> int:
-        """The length of its shortest proof; `longest_proof` + 2 for any that is longer."""
+        """Return the length of its shortest proof; `longest_proof` + 2 if it is longer."""
         found = simplest(problem, self.longest_proof)
         return self.longest_proof + 2 if found is None else len(found[1])
 
@@ -125,7 +125,7 @@ class DetachmentDomain(BaseDomain[Formula]):
         return of_held_out_side(problem) or related_to_held_out(problem)
 
     def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Formula]:
-        """Theorems of all rungs, as many of each as there are."""
+        """Return theorems of all rungs in proportion to their numbers."""
         return self._made(n, self.rungs, False, seed, exclude)
 
     def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[Formula]:
@@ -138,7 +138,7 @@ class DetachmentDomain(BaseDomain[Formula]):
         return self._made(n, (rung,), True, 0, ())
 
     def _made(self, n: int, rungs: Sequence[int], held_out: bool, seed: int, exclude: Iterable[str]) -> list[Formula]:
-        """At most n theorems of one side, dealt to the rungs in turn."""
+        """Return at most n theorems of one side, taken from the rungs in turn."""
         excluded, of_rung = frozenset(exclude), []
         for rung in rungs:
             own = [f for f in _playable(self, rung) if str(f) not in excluded]
@@ -176,15 +176,16 @@ class DetachmentDomain(BaseDomain[Formula]):
 
 @cache
 def of_held_out_side(problem: Formula) -> bool:
-    """By a hash of the most general theorem that its shortest proof concludes; without a short proof of itself."""
+    """Return whether a theorem is held out, by a hash of the most general theorem that its shortest proof concludes,
+    or of itself without a short proof."""
     found = simplest(problem, LONGEST)
     return heldout_key(f"detachment{problem if found is None else found[0]}")
 
 
 @cache
 def held_out_theorems() -> dict[Formula, str]:
-    """The theorems of the held-out side that no theorem of the other one is an instance of, nor the other way round:
-    they could share a proof. Those that are left out are on neither side: not measured, not trained on."""
+    """Return the held-out theorems that share no proof with a training theorem, in either direction. The others are
+    neither measured nor trained on."""
     every = {f: proof for length in range(1, LONGEST + 1, 2) for f, proof in hardest_at(length).items()}
     tree, shared = tree_of(every), set[Formula]()
     for formula in every:
@@ -201,8 +202,8 @@ def _held_out_tree() -> dict[Any, Any]:
 
 @cache
 def related_to_held_out(problem: Formula) -> bool:
-    """Whether it is an instance of a held-out theorem, or one is an instance of it. A theorem with a short proof that
-    has a held-out instance is of the held-out side itself, as the one that its proof concludes is."""
+    """Return whether it is an instance of a held-out theorem, or has one. A theorem with a short proof and a held-out
+    instance is held out, as is the one that its proof concludes."""
     if next(matches(_held_out_tree(), problem), None) is not None:
         return True
     return simplest(problem) is None and any(is_instance(held_out, problem) for held_out in held_out_theorems())
@@ -210,5 +211,5 @@ def related_to_held_out(problem: Formula) -> bool:
 
 @cache
 def _playable(domain: DetachmentDomain, rung: int) -> list[Formula]:
-    """Theorems of a rung within the domain's sizes, in the order of their texts."""
+    """Return the theorems of a rung within the domain's sizes, in the order of their texts."""
     return sorted((f for f in hardest_at(rung) if domain.outside(f) is None), key=str)

@@ -12,23 +12,23 @@ LETTERS = "pqrstuvwxyzabcdefghijklmno"
 
 Node = tuple[int, int]
 VARIABLE: Node = (-1, -1)
-"""A node is the places of its two parts (C), of its one part and -1 (N), or this."""
+"""Node of a variable; other nodes are the indices of their two parts (C), or of one part and -1 (N)."""
 
 MOST_SYMBOLS = 1000
-"""Length of a text that is read as a formula."""
+"""Largest length of a text that is read as a formula."""
 MOST_VARIABLES = 12
-"""Of a formula that `is_tautology` decides: 4,096 rows of its truth table."""
+"""Largest number of variables for `is_tautology`: 4,096 rows of its truth table."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula up to renaming of its variables."""
+    """Formula up to renaming of its variables."""
 
     nodes: tuple[Node, ...]
 
     @cached_property
     def symbols(self) -> int:
-        """Length of its text, also of one that could never be written out."""
+        """Length of its text, which may be too long to write."""
         counts: list[int] = []
         for left, right in self.nodes:
             counts.append(1 + (counts[left] if left >= 0 else 0) + (counts[right] if right >= 0 else 0))
@@ -40,14 +40,15 @@ class Formula:
 
     @cached_property
     def depth(self) -> int:
-        """The most connectives around a variable."""
+        """Largest number of connectives around a variable."""
         depths: list[int] = []
         for left, right in self.nodes:
             depths.append(1 + max(depths[left], depths[right] if right >= 0 else 0) if left >= 0 else 0)
         return depths[-1]
 
     def __str__(self) -> str:
-        """Polish notation, variables p, q, r, ... in the order of their appearance; for formulas of few symbols."""
+        """Return Polish notation, variables p, q, r, ... in the order of their appearance; for formulas
+        of few symbols."""
         texts: list[str] = []
         named = 0
         for left, right in self.nodes:
@@ -61,15 +62,15 @@ class Formula:
 
 @dataclass(frozen=True)
 class Read:
-    """What a text is as a formula: the formula, or None and why."""
+    """Result of reading a text: the formula, or None and the reason."""
 
     problem: Formula | None
     reason: str = "ok"
-    """no_formula (another sign, or nothing), unbalanced (parts are missing, or something follows), too_long."""
+    """no_formula (another symbol, or an empty text), unbalanced (parts are missing, or text follows), too_long."""
 
 
 def read(text: object) -> Read:
-    """The formula that a text is from its first sign to its last; white space counts for nothing. Never raises."""
+    """Read a text as a formula, ignoring white space. Never raises."""
     signs = "".join(str(text).split()) if isinstance(text, str) else ""
     if len(signs) > MOST_SYMBOLS:
         return Read(None, "too_long")
@@ -94,7 +95,7 @@ def read(text: object) -> Read:
 
 
 class Builder:
-    """Nodes of a formula in the making; equal ones are made once."""
+    """Nodes of an unfinished formula; equal ones are shared."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -113,7 +114,7 @@ class Builder:
 
 
 def is_instance(formula: Formula, general: Formula) -> bool:
-    """Whether substituting formulas for the variables of `general` makes `formula`. Linear in the two lists."""
+    """Return whether substituting formulas for the variables of `general` makes `formula`. Linear in the two lists."""
     found: dict[int, int] = {}
     todo = [(len(general.nodes) - 1, len(formula.nodes) - 1)]
     while todo:
@@ -135,8 +136,8 @@ def is_instance(formula: Formula, general: Formula) -> bool:
 
 
 def is_tautology(formula: Formula) -> bool | None:
-    """Whether every row of the truth table makes it true, which is to say: whether it has a proof (the axioms are
-    complete). None, not decided: more than MOST_VARIABLES variables. A column of the table is one integer."""
+    """Return whether every row of the truth table is true, which is equivalent to provability (the axioms are
+    complete). None: more than MOST_VARIABLES variables. A column of the table is one integer."""
     if formula.variables > MOST_VARIABLES:
         return None
     rows = 1 << formula.variables
@@ -151,7 +152,7 @@ def is_tautology(formula: Formula) -> bool | None:
 
 
 def subformula(formula: Formula, place: int) -> Formula:
-    """The formula that the node at `place` is the whole of."""
+    """Return the formula of the node at `place`."""
     builder, made = Builder(), dict[int, int]()
     todo = [place]
     while todo:

@@ -22,14 +22,14 @@ from .formulas import Builder, Formula, is_instance, is_tautology, subformula
 from .theorems import most_general
 
 SHORT = 5
-"""Proof length up to which a theorem is at hand."""
+"""Largest proof length of a known theorem."""
 SHARED = 4
-"""Signs of a part that a theorem and a lemma have in common: not p -> q or not p alone."""
+"""Smallest number of symbols of a common part of a theorem and a lemma, which excludes p -> q and not p."""
 
 
 @lru_cache(maxsize=65536)
 def rubric(target: Formula, lemma: Formula) -> Review:
-    """The review of a lemma as a help with a target: relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4."""
+    """Review a lemma as a help with a target: relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4."""
     double = any(right < 0 <= left and lemma.nodes[left][0] >= 0 > lemma.nodes[left][1] for left, right in lemma.nodes)
     complexity = sum(
         (
@@ -58,7 +58,8 @@ def _relevance(target: Formula, lemma: Formula) -> int:
 
 
 def _one_step(lemma: Formula, longest: int) -> Iterator[Formula]:
-    """What one detachment makes of the lemma and itself, or a theorem of a proof of at most `longest` signs."""
+    """Yield the results of one detachment of the lemma and itself, or a theorem with a proof of at
+    most `longest` symbols."""
     for other in [lemma, *(f for length in range(1, longest + 1, 2) for f in most_general(length))]:
         for made in (detach(lemma, other), detach(other, lemma)):
             if made is not None:
@@ -66,7 +67,7 @@ def _one_step(lemma: Formula, longest: int) -> Iterator[Formula]:
 
 
 def _parts(formula: Formula) -> set[Formula]:
-    """Its subformulas with a connective, up to renaming."""
+    """Return its subformulas with a connective, up to renaming."""
     return {subformula(formula, place) for place, (left, _) in enumerate(formula.nodes) if left >= 0}
 
 
@@ -87,7 +88,7 @@ def _has_idle_premise(lemma: Formula) -> bool:
 
 
 class DetachmentHelping(Helping):
-    """For guides: the rubric."""
+    """Rubric for guides."""
 
     def review(self, target: Formula, problem: Formula, solution: str | None = None) -> Review:
         return rubric(target, problem)

@@ -1,4 +1,4 @@
-"""What the two roles are asked: `compact`, one sign a token for small models, and `chat`, in words."""
+"""Prompts of the two roles: `compact`, one token per symbol for small models, and `chat`, in words."""
 
 from ...contract.domain import Row
 from .checker import AXIOM_TEXTS
@@ -37,7 +37,7 @@ def prove(theorem: Formula, style: str) -> Row:
 
 
 def propose(target: Formula | None, style: str, symbols: int) -> Row:
-    """A row that asks for a theorem, or for one that helps with `target`."""
+    """Return a row that requests a theorem, or one that helps with `target`."""
     if style == "compact":
         return {"prompt": "?" if target is None else f"{target}?"}
     wanted = _THEOREM.format(symbols=symbols)

@@ -14,12 +14,12 @@ from .checker import AXIOMS, detach
 from .formulas import Formula
 
 LONGEST = 15
-"""Proof length up to which theorems are enumerated: two seconds."""
+"""Largest proof length of the enumeration, which takes two seconds."""
 
 
 @cache
 def most_general(length: int) -> dict[Formula, str]:
-    """The theorems that are new at this length, with the first of their shortest proofs. {} for an even length."""
+    """Return the new theorems of this length, with the first of their shortest proofs; {} for an even length."""
     if length == 1:
         return {formula: sign for sign, formula in AXIOMS.items()}
     found: dict[Formula, str] = {}
@@ -35,20 +35,20 @@ def most_general(length: int) -> dict[Formula, str]:
 
 @cache
 def hardest_at(length: int) -> dict[Formula, str]:
-    """Of `most_general` those that no shorter proof proves."""
+    """Return those of `most_general` that no shorter proof proves."""
     return {f: proof for f, proof in most_general(length).items() if simplest(f, length - 2) is None}
 
 
 @cache
 def simplest(theorem: Formula, longest: int = LONGEST) -> tuple[Formula, str] | None:
-    """A most general theorem with a shortest proof of which `theorem` is an instance, and that proof; None if no proof
-    of at most `longest` signs proves it."""
+    """Return a most general theorem of which `theorem` is an instance, with a shortest proof; None if no proof of at
+    most `longest` symbols proves it."""
     found = (matches(_tree(length), theorem) for length in range(1, longest + 1, 2))
     return next(chain.from_iterable(found), None)
 
 
 def shortest_proof(theorem: Formula, longest: int = LONGEST) -> str | None:
-    """A shortest proof of a theorem; None if none has at most `longest` signs."""
+    """Return a shortest proof of a theorem, None if it has more than `longest` symbols."""
     found = simplest(theorem, longest)
     return None if found is None else found[1]
 
@@ -62,8 +62,8 @@ def _tree(length: int) -> dict[Any, Any]:
 
 
 def tree_of(theorems: Mapping[Formula, str]) -> dict[Any, Any]:
-    """Theorems with their proofs by their signs in Polish notation, variables by number: a tree of dictionaries that
-    all formulas with the same beginning share (a discrimination tree)."""
+    """Return theorems with their proofs as a discrimination tree: dictionaries by the symbols in Polish notation, with
+    numbered variables, that all formulas with the same beginning share."""
     root: dict[Any, Any] = {}
     for formula, proof in theorems.items():
         numbers: dict[int, int] = {}
@@ -82,7 +82,7 @@ def tree_of(theorems: Mapping[Formula, str]) -> dict[Any, Any]:
 
 
 def matches(tree: dict[Any, Any], formula: Formula) -> Iterator[tuple[Formula, str]]:
-    """The theorems of a tree (`tree_of`) that `formula` is an instance of, with their proofs."""
+    """Yield the theorems of a tree (`tree_of`) of which `formula` is an instance, with their proofs."""
     todo: list[tuple[dict[Any, Any], tuple[int, ...], tuple[int, ...]]] = [(tree, (len(formula.nodes) - 1,), ())]
     while todo:
         node, waiting, bound = todo.pop()

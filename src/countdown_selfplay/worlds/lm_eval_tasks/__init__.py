@@ -1,4 +1,4 @@
-"""Tasks of lm-eval (EleutherAI, 0.4.13): `lm_eval --include_path FOLDER`, FOLDER being `TASKS`."""
+"""Tasks of lm-eval (EleutherAI, 0.4.13): `lm_eval --include_path FOLDER`, where FOLDER is `TASKS`."""
 
 from pathlib import Path
 

@@ -1,6 +1,5 @@
-"""What the task files of this folder name: the held-out problems, their prompts, and the verifier's verdicts.
-
-lm-eval loads this file by its path, so that it imports the package by its name."""
+"""Functions of this folder's task files: held-out problems, their prompts, and the verifier's verdicts. lm-eval loads
+this file by path, so that it imports the package by name."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,8 +11,8 @@ from countdown_selfplay.countdown.prompts import BARE_PROMPTS
 def held_out(
     prompt: str = "tinyzero", problems: int = 512, ranges: Mapping[str, Any] | None = None, **other: Any
 ) -> dict[str, Any]:
-    """The split `test`: problems of the held-out side, as `countdown-selfplay eval` has them. `metadata` of a task
-    file holds the arguments; lm-eval adds the model's."""
+    """Return the split `test`: held-out problems as in `countdown-selfplay eval`. A task file's `metadata` holds the
+    arguments; lm-eval adds the model's."""
     from datasets import Dataset
 
     bare = prompt in BARE_PROMPTS
@@ -32,7 +31,7 @@ def solution(doc: Mapping[str, Any]) -> str:
 
 
 def score(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """solved: the verifier's bit; score: its score."""
+    """Return solved, the verifier's correctness, and score."""
     problem: Problem = problem_from_row(doc)
     verdict = verify(results[0], problem, Rules(answer_format="bare" if doc["bare"] else "tags"))
     return {"solved": float(verdict.correct), "score": float(verdict.score)}
