@@ -131,7 +131,6 @@ def _parameters(function: Any) -> tuple[str, ...] | None:
 
 
 def _source(one: type) -> str:
-    """Return the file that declares a class, "" for bytecode."""
     path = Path(inspect.getfile(one))
     return path.read_text(encoding="utf-8") if path.suffix == ".py" and path.exists() else ""
 

@@ -162,7 +162,6 @@ ROLE = (
         panel=Panel("Entropy coefficient", (0,), "Optimisation"),
     ),
 )
-"""Optimisation, for each player."""
 
 TEXTS = (
     Metric(
@@ -189,7 +188,6 @@ TEXTS = (
         panel=Panel("Problems of the data set solved so far", (0,), "Prover", "share"),
     ),
 )
-"""Sampled completions."""
 
 FRAME_METRICS = (*ROLE, *TEXTS)
 """Metrics that are known at the end of each round, so that the guard sees them."""
@@ -252,7 +250,6 @@ OTHERS = (
     Metric("eval_truncated_rate", "Share of these answers cut at the token limit.", panel=HIDDEN),
     Metric("eval_problems", "Number of held-out problems.", panel=HIDDEN),
 )
-"""Metrics of samplers, reward functions and evaluations."""
 
 LOG_METRICS = (*TIME, *OTHERS)
 """Metrics that are known when a log is written; the guard does not see them."""

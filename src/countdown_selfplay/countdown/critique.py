@@ -33,7 +33,6 @@ class Step(NamedTuple):
     text: str
     """Tokens with single spaces between them and only the necessary parentheses."""
     numbers: tuple[int, ...]
-    """Operands, sorted."""
     value: Fraction
 
 

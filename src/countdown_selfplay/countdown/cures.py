@@ -23,4 +23,3 @@ CURES = {
     "copied_example_rate": "Take a `conjecturer_prompt` without worked examples, or raise the conjecturers' "
     "temperature.",
 }
-"""Declared name of a metric -> sentence."""

@@ -49,7 +49,6 @@ def _draws(seed: int, spec: ProblemSpec, start: int, count: int) -> tuple[Array,
 
 
 def _operand_counts(seed: int, spec: ProblemSpec, n: int) -> Iterator[int]:
-    """Return the operand counts of the first n problems."""
     for start in range(1, n + 1, 1 << 16):
         at = np.arange(start, min(start + (1 << 16), n + 1), dtype=np.uint64)
         words = mix(_key(f"operands {seed}") + at * _GAMMA)

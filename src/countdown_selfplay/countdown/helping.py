@@ -45,7 +45,6 @@ _AS_JSON = (
 
 
 def _limits(spec: ProblemSpec) -> str:
-    """Describe a problem and its limits in one sentence."""
     counts = [str(count) for count in sorted(set(spec.operands))]
     several = f"{', '.join(counts[:-1])} or {counts[-1]}" if len(counts) > 1 else counts[0]
     return (

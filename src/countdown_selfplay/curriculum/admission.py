@@ -26,7 +26,6 @@ class Archive:
     """JSON state of propose_and_solve."""
 
     rounds: int = 0
-    """Rounds that were recorded."""
     starved_rounds: int = 0
     """Number of these without a played proposal."""
     last_played: dict[str, int] = field(default_factory=dict)
@@ -165,7 +164,6 @@ def dealt(
 
 
 def _in_turn(lines: list[list[int]]) -> deque[int]:
-    """Yield one item of each line in turn."""
     return deque(i for i in chain.from_iterable(zip_longest(*lines)) if i is not None)
 
 

@@ -46,9 +46,7 @@ class CollapseGuard:
     round that alone violates a rule until one that does not: checkpoints in between are not used for a rollback."""
 
     metrics: Sequence[Metric] = ()
-    """Declarations, one per player."""
     window: int = 10
-    """Number of rounds."""
     trips: Mapping[str, Range] = field(default_factory=dict)
     """Metric name -> range that replaces the declared one."""
     healthy: bool = True
@@ -127,7 +125,6 @@ class ConjecturerGuard:
 
 
 def _broken(value: float, trip: Range) -> Iterator[str]:
-    """Describe the bound that `value` exceeds."""
     if value < trip[0]:
         yield f"under {trip[0]:g}"
     if value > trip[1]:

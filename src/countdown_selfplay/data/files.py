@@ -56,7 +56,6 @@ def load_problem_rows(source: str, split: str = "train") -> Dataset:
 
 
 def _saved(folder: Path, split: str) -> Dataset:
-    """Load a folder of `save_to_disk`, of a data set or of several splits."""
     dataset = load_from_disk(str(folder))
     if isinstance(dataset, Dataset):
         return dataset

@@ -75,7 +75,6 @@ def read_yaml(path: str | Path) -> Any:
 
 
 def _fault(error: Exception) -> str:
-    """Describe the fault, with its line if the parser has one."""
     words = " ".join(str(error).split())[:120]
     if not isinstance(error, yaml.MarkedYAMLError):
         return words

@@ -162,7 +162,6 @@ class CollectingRound:
         return rollout
 
     def _play_out(self, role: str, rows: Sequence[Any], n: int, problems: Sequence[Any]) -> Episodes:
-        """Play episodes; one is truncated if one of its moves is."""
         cuts: list[list[bool]] = []
 
         def sample(move: int, rows: list[Any], each: int) -> Rollout:

@@ -68,7 +68,6 @@ class Run:
     metrics: list[Metric] = field(default_factory=list)
     control: dict[str, Any] = field(default_factory=dict)
     iterations: list[dict[str, Any]] = field(default_factory=list)
-    """Iterations of an iterated run (iterated.py)."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -180,7 +179,6 @@ def _runs_in(folder: Path) -> str:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a file, [] if it is absent."""
     return [row for _, row in json_lines(path, _TORN)] if path.exists() else []
 
 
@@ -210,12 +208,10 @@ def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key by which tier_10 follows tier_9."""
     return [(int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _written(written: Any, path: Path) -> list[Metric]:
-    """Return the declarations in run.json, [] without."""
     try:
         return [from_json(name, given) for name, given in (written or {}).items()]
     except (AttributeError, TypeError, ValueError) as error:
@@ -258,7 +254,6 @@ def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str
 
 
 def _evaluation(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Read evaluation.json with its intervals."""
     evaluation: dict[str, Any] = {when: _side(raw.get(when) or {}) for when in ("before", "after")}
     return {**evaluation, "difference": _changes(raw), "rows": before_after_rows(raw)}
 
@@ -282,7 +277,6 @@ def _side(side: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _control(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Read control.json with its intervals."""
     sides = {side: _pass_at((raw.get(side) or {}).get("prover") or {}) for side in ("control", "run")}
     return {**sides, "difference": _changes(raw)}
 

@@ -231,7 +231,6 @@ def unique_rate(keys: Sequence[str]) -> Estimate | None:
 
 
 def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) -> dict[str, Any]:
-    """Return the setting that a result records."""
     given = {name: sampling.get(name, default) for name, default in DEFAULTS.items()}
     return {**given, "dtype": dtype_of(model), "seed": seed, "domain": domain.to_dict()}
 

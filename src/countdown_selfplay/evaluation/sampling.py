@@ -181,7 +181,6 @@ def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> No
 
 
 def _check(n: int, batch_size: int, sampling: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an unknown name or an invalid number."""
     unknown = [name for name in sampling if name not in DEFAULTS]
     if unknown:
         raise TypeError(

@@ -142,7 +142,6 @@ def find_run(model: str) -> Path | None:
 
 
 def _of_run(path: Path, options: argparse.Namespace) -> Setting:
-    """Return domain and settings of the run, overridden by the options."""
     role = options.role
     with json_shape(path, "the setting of a run", "move the model elsewhere to score it without", config=dict) as run:
         config = run["config"]

@@ -30,7 +30,6 @@ class Episode:
     first: int
     """Index among this process's first answers."""
     critic: str
-    """Role of the critic."""
     critique: int
     """Index among that critic's critiques on this process."""
     outcome: str

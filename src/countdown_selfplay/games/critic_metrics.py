@@ -9,7 +9,6 @@ from .metrics import ANSWERS
 
 OF_WRONG = ("corrected", "not_corrected")
 OF_RIGHT = ("resisted", "kept", "misled", "unclear")
-"""Outcomes of revisions of wrong and of right first answers (games/critic_discernment.py)."""
 
 WARM_START = "Start from weights that know the game: for the embedded model run `countdown-selfplay cdg --prepare`."
 
@@ -52,7 +51,6 @@ REVISIONS = (
         subject="share of right answers that are given up",
     ),
 )
-"""Second turn of the prover."""
 
 CRITIQUES = (
     Metric(
@@ -87,6 +85,5 @@ CRITIQUES = (
         subject="share of misleading critiques that can be read",
     ),
 )
-"""Turn of the critics."""
 
 METRICS = (*ANSWERS, *REVISIONS, *CRITIQUES)

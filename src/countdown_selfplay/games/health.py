@@ -233,7 +233,6 @@ def rung_health(
 
 
 Frontier = tuple[float, float]
-"""Range of solve rates, ends included."""
 
 
 def frontier_of(low: float | None, high: float | None) -> Frontier | None:

@@ -91,7 +91,6 @@ ANSWERS = (
         subject="share of answers with several tags",
     ),
 )
-"""Answers of the prover."""
 
 ROUND = (
     Metric(
@@ -186,7 +185,6 @@ ROUND = (
         panel=Panel("Mastered problems", (0,), "Curriculum", "problems"),
     ),
 )
-"""State of the curriculum."""
 
 PROPOSALS = (
     Metric(
@@ -292,7 +290,5 @@ PROPOSALS = (
         panel=Panel("What a synthetic problem earns", (0,), "Curriculum", "<part>"),
     ),
 )
-"""Proposals of the conjecturer."""
 
 METRICS = (*ANSWERS, *ROUND, *BY_RUNG, *PROPOSALS)
-"""All metrics, in the order of the progress bar."""

@@ -48,7 +48,6 @@ class Slots:
     """Targets that the proposer chose; None: it chooses none, and the data set supplies anchors."""
     problems: list[Any]
     keys: list[str]
-    """Keys of `problems`."""
     kept: int
     """Number of proposals, which come first in `problems`."""
     randoms: int
@@ -111,7 +110,6 @@ class ProposeAndSolve(BaseGame):
         return RoundResult(turns, metrics, samples, [(key, correct, count) for key, correct in solved])
 
     def _propose(self, round: Round, anchors: Sequence[Any]) -> tuple[list[Proposal], list[Any] | None]:
-        """Return the proposals of all processes, and the targets if the proposer chooses them."""
         if self.proposer is None and round.players("conjecturer"):
             self.proposer = Policies()
         if self.proposer is None:
@@ -197,7 +195,6 @@ class ProposeAndSolve(BaseGame):
         return replace(outcome, rewards_N=reward_N), metrics
 
     def _context(self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome) -> RewardContext:
-        """Return the reward's context for the played proposals."""
         domain, correct_MPG = round.domain, outcome.correct_MPG[:, : slots.kept]
         guide_P = None
         if self.guide:
@@ -221,7 +218,6 @@ class ProposeAndSolve(BaseGame):
     def _credit(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], outcome: Outcome
     ) -> tuple[list[Turn], dict[str, Any]]:
-        """Compute advantages per player, over whole groups of this process; then proposer and guide learn."""
         rules, solve_rate_P = self.settings, outcome.solve_rate_P
         frontier = frontier_of(rules.frontier_low, rules.frontier_high)
         wanted = wanted_answers(rules.prover_trains_on, frontier, solve_rate_P, outcome.correct_MPG)
@@ -306,7 +302,6 @@ class ProposeAndSolve(BaseGame):
                 part.load_state_dict(state[name])
 
     def _parts(self) -> dict[str, Stateful]:
-        """Return archive, proposer and guide, if present."""
         parts: dict[str, Any] = {"archive": self.archive, "proposer": self.proposer, "guide": self.guide}
         return {name: part for name, part in parts.items() if part is not None}
 

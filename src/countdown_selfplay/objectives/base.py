@@ -154,7 +154,6 @@ class BaseObjective(Stateless):
 
 
 Objective = BaseObjective
-"""Name for annotations."""
 
 
 def checked_advantages(

@@ -118,7 +118,6 @@ def _name_of(
 
 
 def _from(policies: PolicySet, starts: Mapping[str, int], distinct: Sequence[ModelSource]) -> PolicySet:
-    """Return the policies with the origins of their weights."""
     taken = {name: distinct[i] for name, i in starts.items()}
     policies.origins = {n: s if isinstance(s, str) else str(s.config._name_or_path) for n, s in taken.items()}
     return policies
@@ -202,7 +201,6 @@ def _sources(model: ModelSource | Mapping[str, ModelSource], players: Mapping[st
 
 
 def _named(source: Any) -> Any:
-    """Return the folder of an embedded model's name, or the argument."""
     return resolve_model(source) if isinstance(source, str) else source
 
 

@@ -106,7 +106,6 @@ class MixedAdapters:
     the next pass, because gradient checkpointing runs layers again inside backward."""
     _stacked: list[Stacked] = field(init=False)
     _gradient: torch.Tensor = field(init=False)
-    """Gradient of all stacked copies, concatenated."""
 
     def __post_init__(self) -> None:
         self._stacked = [stacked for layer in self.layers for stacked in (layer.a, layer.b)]

@@ -70,7 +70,6 @@ TIERS = (
         subject="share of texts that copy a worked example",
     ),
 )
-"""Metrics of a pool in addition to the game's for each player."""
 
 
 LONGEST_WINDOW = 8
@@ -90,7 +89,6 @@ class TierTracker:
     rungs: list[int]
     """Rung of each tier on its ladder; 0 is the easiest."""
     top: int
-    """Hardest rung."""
     low: float = 0.2
     high: float = 0.7
     window: int = 1
@@ -98,7 +96,6 @@ class TierTracker:
     rates: list[list[float]] = field(default_factory=list)
     """Rates of each tier since its last move, the newest `window`."""
     windows: list[int] = field(default_factory=list)
-    """Current window of each tier."""
     last_moves: list[int] = field(default_factory=list)
     """Last move of each tier: 1, -1, or 0 before the first."""
 
@@ -318,14 +315,12 @@ class Tiers(Policies):
 
 
 def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
-    """Return shares of the conjecturers' texts; {} without a conjecturer."""
     count, valid = len(proposals), sum(p.problem is not None for p in proposals)
     copied = sum(p.reason == "copied_example" for p in proposals)
     return {"valid_conjecture_rate": valid / count, "copied_example_rate": copied / count} if count else {}
 
 
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -> list[Any]:
-    """Return the rungs from easy to hard, in the form of `start`."""
     if levels is not None:
         return list(levels)
     if axis != "operands":
@@ -336,7 +331,6 @@ def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -
 
 
 def _read(path: str, axis: str) -> list[Any]:
-    """Read `start` from the tier_config.json of another run."""
     written = json_file(Path(path), f"`start` of the tiers wants a list, or a {TIER_CONFIG}", tiers=list, axis=str)
     tiers, theirs = written["tiers"], written["axis"]
     if theirs != axis:

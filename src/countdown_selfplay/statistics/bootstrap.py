@@ -351,7 +351,6 @@ def two_level_draws(a_SP: np.ndarray, b_SP: np.ndarray, resamples: int, seed: in
 
 
 def _residual_variance(values_SP: np.ndarray) -> float:
-    """Return the residual mean square of the means of seeds and of problems, (S - 1)(P - 1) degrees of freedom."""
     seeds, problems = values_SP.shape
     rest = values_SP - values_SP.mean(0) - values_SP.mean(1, keepdims=True) + values_SP.mean()
     return float((rest**2).sum()) / max((seeds - 1) * (problems - 1), 1)

@@ -50,7 +50,6 @@ class ScriptedRound:
     rows: dict[str, list[Row]] = field(default_factory=dict)
     """Player -> its rows in this round."""
     problems: list[Any] = field(default_factory=list)
-    """Data set."""
     moved: Callable[[Rollout], torch.Tensor | None] | None = None
     """`progress` of a rollout; None: before the first optimizer step."""
 

@@ -40,9 +40,7 @@ class Paid:
 
     text: str
     right: float
-    """Share of problems for which it is right."""
     score: float
-    """Mean of its scores."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,6 @@ def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), for
 
 
 def _junk(domain: Any, problem: Any, answers: Sequence[str], i: int) -> Iterator[tuple[str, str, str]]:
-    """Yield (kind, name, text) of texts that do not answer a problem. The answers to the others are constants too."""
     prompt = domain.prove_row(problem)["prompt"]
     question = prompt if isinstance(prompt, str) else prompt[-1]["content"]
     yield "question", "the question", question

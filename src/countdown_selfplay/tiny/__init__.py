@@ -37,7 +37,6 @@ EMBEDDED: dict[str, Path] = {
     "tiny-ladder-conjecturer": LADDER_MODEL_PATHS["conjecturer"],
     "tiny-ladder-asked": LADDER_ASKED_PATH,
 }
-"""Name of an embedded model -> its folder."""
 EMBEDDED |= {
     name: Path(__file__).parents[1] / model.folder
     for name, model in MODELS.items()

@@ -21,7 +21,6 @@ class Frame:
     """Counters of a run, for every game: rounds, attempts, turns, generated samples. Equal on all processes."""
 
     rounds: int = 0
-    """Rounds played."""
     attempt: int = 0
     """Number of rollbacks. It is part of every seed, so that a rolled-back run does not repeat the samples that led
     to the collapse."""
@@ -70,7 +69,7 @@ class Book:
     that the logs after a resume equal those of an uninterrupted run."""
 
     def __init__(self, trl: GRPOTrainer, roles: Iterable[str], processes: Processes) -> None:
-        """Args: `trl`: trainer whose loop counters are read (_trl.LOSS_SINCE_LOG)."""
+        """`trl`: trainer whose loop counters are read (_trl.LOSS_SINCE_LOG)."""
         self.trl: Any = trl
         self.processes = processes
         self.rounds: list[dict[str, Any]] = []

@@ -68,7 +68,6 @@ class ReplayQueue:
         return equal_steps(of_mean_one(numbered(drawn), self.rule.weighted), most, seed_from(*key, "windows", 0))
 
     def _take_in(self, samples: Sequence[Sample], round_: int, key: tuple[object, ...]) -> list[Answer]:
-        """Keep the round's answers; return the new ones."""
         if self.rule.carry:
             new = [answer for answer in _selected(samples) if any(row.advantage for row in answer)]
             random.Random(repr((*key, "order"))).shuffle(new)
@@ -86,7 +85,6 @@ class ReplayQueue:
         return new
 
     def _step(self, step: int, key: tuple[object, ...]) -> list[Answer]:
-        """Return the answers of one step of the round."""
         if not self.rule.carry:
             return random.Random(repr((*key, "step", step))).choices(self.kept, k=self.sequences)
         taken, self.kept = self.kept[: self.sequences], self.kept[self.sequences :]
@@ -182,7 +180,6 @@ def _key(answer: Answer) -> tuple[Any, ...]:
 
 
 def _distinct(samples: Sequence[Sample], most: int | None, generator: random.Random) -> list[Answer]:
-    """Return the distinct selected answers, at most `most` of each group."""
     groups: dict[int, dict[Any, Answer]] = {}
     for answer in _selected(samples):
         groups.setdefault(answer[0].group, {})[_key(answer)] = answer

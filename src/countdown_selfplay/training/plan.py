@@ -248,7 +248,6 @@ class Room:
     """Capacity of a pass, and the distribution of passes over processes."""
 
     rows: int
-    """Largest number of rows."""
     tokens: int = 0
     """Largest number of tokens of prompts and completions with padding; 0: unbounded."""
     by_prompt: bool = False

@@ -34,7 +34,6 @@ class Training:
     """Loop around the stock Trainer's, which restarts it from a checkpoint when the guard trips."""
 
     def __init__(self, trl: Any) -> None:
-        """`trl`: the JointConjecturerProverTrainer."""
         self.trl, self.args, self.store = trl, trl.args, trl.store
         self.frame, self.processes = trl.frame, trl.processes
 

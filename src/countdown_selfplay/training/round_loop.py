@@ -31,7 +31,6 @@ class RoundLoop:
     """Plays the rounds of a run and splits each into optimizer steps."""
 
     def __init__(self, trl: Any) -> None:
-        """`trl`: trainer with the parts of the run."""
         self.trl, self.args, self.roles, self.learners = trl, trl.args, trl.roles, trl.learners
         self.frame, self.book, self.processes = trl.frame, trl.book, trl.processes
         args, policies, in_step = self.args, trl.policies, trl.engine.name != "ddp"
@@ -109,7 +108,6 @@ class RoundLoop:
         return self.planner.step(here, beside, through)
 
     def _key(self, role: str) -> tuple[object, ...]:
-        """Return the seed key of the split of a round."""
         return (self.args.seed, "replay", self.frame.attempt, self.frame.rounds, role)
 
     def _count_solved(self, result: RoundResult) -> None:
@@ -128,7 +126,6 @@ class OptimizerSteps:
     their passes accumulate."""
 
     trl: Any
-    """Trainer of the run."""
     learners: Mapping[str, Learner]
     engine: Engine
     processes: Processes
@@ -228,7 +225,6 @@ class OptimizerSteps:
         return logps, entropies
 
     def _step(self, model: torch.nn.Module) -> None:
-        """Step the optimizer as the Trainer's loop does."""
         trl, callbacks = self.trl, self.trl.callback_handler
         trl.control = callbacks.on_pre_optimizer_step(trl.args, trl.state, trl.control)
         trl.optimizer.step()

@@ -65,7 +65,6 @@ class Store:
     """Name -> part whose state is saved with weights and optimizer, including "frame", "guard" and optionally
     "guard/conjecturer". Parts without a state are left out."""
     settings: dict[str, Any]
-    """Settings that a resume must not change."""
     exports: Exports
     loop: dict[str, Any] = field(default_factory=dict)
     """State of the book in the last checkpoint that was written or resumed."""

@@ -40,14 +40,12 @@ class _Hashes:
         self.sign = np.zeros(count, dtype=np.int64)
 
     def set_factor(self, part: slice) -> None:
-        """Compute the entries as a single factor from plus and minus, with the sign separated."""
         key = np.minimum(self.plus[part], self.minus[part])
         self.up[part] = mix(key + _NUMERATOR)
         self.down[part] = mix(key + _DENOMINATOR)
         self.sign[part] = np.where(self.plus[part] == self.minus[part], 0, np.where(self.plus[part] == key, 1, -1))
 
     def set_product(self, part: slice) -> None:
-        """Compute a product's hashes from up, down and sign."""
         self.plus[part] = mix(self.up[part] + _SIGNS[1 + self.sign[part]])
         self.minus[part] = mix(self.up[part] + _SIGNS[1 - self.sign[part]])
         self.set_term(part)
@@ -242,7 +240,6 @@ def candidates(numbers: tuple[int, ...], target: int, rules: Rules) -> Iterator[
 
 
 def _solutions(x: Node, y: Node, target: int, rules: Rules) -> Iterator[Node]:
-    """Yield the solutions among `x op y`, `y op x` and their negatives."""
     joined = [combine(op, x, y) for op in (ADD, SUB, MUL, DIV)]
     for node in (*joined, combine(SUB, y, x), combine(DIV, y, x)):
         signed = node if has_value(node, target, rules) else node.negative()

@@ -31,7 +31,6 @@ def checked_operands(numbers: Sequence[int]) -> tuple[int, ...]:
 
 
 def _sub_multisets(numbers: tuple[int, ...], rules: Rules) -> list[tuple[int, ...]]:
-    """Return the multisets of numbers that a solution may use, the whole set first."""
     if rules.use_all:
         return [numbers]
     sizes = range(len(numbers), 0, -1)
@@ -218,7 +217,6 @@ def first_choice(ordered_PK: Array, chosen: tuple[int, ...]) -> Array:
 
 
 def _counts_with_all(ordered_PK: Array, low: int, high: int, rules: Rules, workers: int | None) -> Array:
-    """Return `reachable_counts` of ascending rows by expressions over all numbers of a row."""
     width = high - low + 1
     counts = np.zeros((len(ordered_PK), width), dtype=np.int64)
 
@@ -267,7 +265,6 @@ def _by_pattern(
 
 
 def _integers(values: Array, dimensions: int) -> Array:
-    """Return the array as int64, validated like the fields of a Problem."""
     array = np.asarray(values)
     if array.ndim != dimensions or (array.size and array.dtype.kind not in "iu"):
         raise DataError(f"An array of {dimensions} dimensions of integers is needed, got {array.dtype} {array.shape}.")
@@ -299,7 +296,6 @@ class _Memory(threading.local):
 
 
 def _in_threads(work: Callable[[slice], T], total: int, size: int, workers: int | None) -> list[T]:
-    """Run `work` on consecutive slices of at most `size` of `total`; return the results in order."""
     parts = [slice(start, min(start + size, total)) for start in range(0, total, size)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = min(cores if workers is None else workers, len(parts))

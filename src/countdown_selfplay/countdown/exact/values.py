@@ -19,7 +19,6 @@ import numpy as np
 from .forms import ADD, MUL, SUB, Array, Block, plan, positions, submask
 
 EXACT = 2**53
-"""Integers below this are exact in float64."""
 
 
 def largest(m: int, number: int) -> int:

@@ -144,6 +144,5 @@ class Policy:
 
 
 def _drawn(q_NA: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Draw one action from each row's probabilities, (N,)."""
     drawn_N = (generator.random((len(q_NA), 1)) > np.cumsum(q_NA, axis=1)).sum(axis=1)
     return np.minimum(drawn_N, q_NA.shape[1] - 1)

@@ -181,7 +181,6 @@ SYMBOLIC = (
         panel=HIDDEN,
     ),
 )
-"""Metrics of symbolic proposers."""
 
 
 def cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:

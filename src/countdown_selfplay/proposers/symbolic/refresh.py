@@ -246,7 +246,6 @@ class Symbolic(BaseProposer):
         return reasons
 
     def _relabel(self, round: Round) -> dict[str, Any]:
-        """Sample new labels for the predictor from the reservoir."""
         keys = self.pool.draw(self.relabel, self.select.low, self.select.high, round.seed("relabel"))
         rates = measured_rates(round, self._shown(round, keys), self.relabel_samples)
         return self._learned(round, {k: (r, self.relabel_samples) for k, r in zip(keys, rates.tolist(), strict=True)})

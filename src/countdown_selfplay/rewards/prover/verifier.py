@@ -135,7 +135,6 @@ def _one_per_row(function: RewardFunc, rewards: Any, given: dict[str, Any]) -> l
 
 
 def _unpacked(reward: Any) -> Any:
-    """Convert a NumPy or torch number to a Python number."""
     return reward.item() if getattr(reward, "ndim", None) == 0 else reward
 
 

@@ -127,7 +127,6 @@ class Termination(TrainerCallback):
     example) run later."""
 
     def __init__(self, processes: Processes, save: Callable[[], None]) -> None:
-        """`save`: writes a checkpoint."""
         self.processes, self.save = processes, save
         self.requested = self.ending = self.saved = False
 
