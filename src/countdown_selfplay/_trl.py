@@ -89,28 +89,26 @@ def check_seam() -> None:
 def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
     """Return a phrase for each part of the seam that has moved. `trainer`: GRPOTrainer, whose file is `source`;
     `base_source`: that of the Trainer. Without a source ("") parts that only it shows are not checked."""
-    missing = [phrase for path, wanted in IMPORTED.items() if (phrase := _moved_import(path, wanted))]
+    gone = [phrase for path, wanted in IMPORTED.items() if (phrase := _moved_import(path, wanted))]
     for wanted_by, exact in ((OVERRIDDEN, True), (CALLED, False)):
         for name, wanted in wanted_by.items():
             taken = _parameters(getattr(trainer, name, None))
             if taken is None:
-                missing.append(f"`GRPOTrainer.{name}` is gone")
+                gone.append(f"`GRPOTrainer.{name}` is gone")
             elif (taken if exact else taken[: len(wanted)]) != wanted:
-                missing.append(
-                    f"`GRPOTrainer.{name}` takes ({', '.join(taken[1:])}) and not ({', '.join(wanted[1:])})"
-                )
+                gone.append(f"`GRPOTrainer.{name}` takes ({', '.join(taken[1:])}) and not ({', '.join(wanted[1:])})")
     if source:
         attributes = [name for name in (*ATTRIBUTES, *SAMPLING_SWITCHES) if f"self.{name}" not in source]
-        missing += [f"`GRPOTrainer.{name}` is gone" for name in attributes]
+        gone += [f"`GRPOTrainer.{name}` is gone" for name in attributes]
         logs = [name for name in COMPLETION_LOGS if f'self._logs["{name}"]' not in source]
-        missing += [f"`GRPOTrainer._logs` has no '{name}'" for name in logs]
+        gone += [f"`GRPOTrainer._logs` has no '{name}'" for name in logs]
         keys = [key for key in ROLLOUT_KEYS if f'"{key}"' not in source]
-        missing += [f"`_generate_and_score_completions` returns no '{key}'" for key in keys]
+        gone += [f"`_generate_and_score_completions` returns no '{key}'" for key in keys]
     if base_source:
         lost = [name for name in LOSS_SINCE_LOG if f"self.{name} = " not in base_source]
         lost += [] if f"def {RESUMED_BY}(" in base_source else [RESUMED_BY]
-        missing += [f"`Trainer.{name}` of Transformers is gone" for name in lost]
-    return missing
+        gone += [f"`Trainer.{name}` of Transformers is gone" for name in lost]
+    return gone
 
 
 def _moved_import(path: str, wanted: tuple[str, ...]) -> str:
@@ -136,8 +134,7 @@ def _source(one: type) -> str:
 
 
 def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
-    """Return a frozen model under the run's engine. `sharded_by`: deepspeed (sharded at ZeRO-3, else
-    whole) or fsdp."""
+    """Return a frozen model under the run's engine. `sharded_by`: deepspeed or fsdp."""
     from trl.models import prepare_deepspeed, prepare_fsdp
 
     prepare: Any = {"deepspeed": prepare_deepspeed, "fsdp": prepare_fsdp}[sharded_by]

@@ -71,8 +71,7 @@ _FIELD_OF = {  # arguments of generation that follow from fields -> those
     "cache_implementation": "cache_implementation",
 }
 UNDER_VLLM = ("min_new_tokens", "suppress_tokens")
-"""`generation_kwargs` with another name in vLLM, so that evaluations (by `generate`) and rollouts
-have one distribution."""
+"""Entries with other names in vLLM, so that evaluations (by `generate`) and rollouts have one distribution."""
 
 
 def _processor(name: str, value: Any) -> None:
@@ -128,8 +127,7 @@ def check_token_ids(given: Mapping[str, Any], count: int) -> None:
 
 
 def sampling_of(args: Any, role: Any, stops: Sequence[str] | None) -> dict[str, Any]:
-    """Return a player's sampling settings: values for all names of asking.DEFAULTS. `role`: its Role; `stops`: strings
-    that end its samples."""
+    """Return a player's sampling settings, all names of DEFAULTS. `role`: its Role; `stops`: its stop strings."""
     sampling = {name: getattr(role, name) for name in ("temperature", "top_p", "top_k")}
     sampling |= {"max_new_tokens": role.max_completion_length, "stop_strings": list(stops or [])}
     return sampling | shared_of({name: getattr(args, name) for name in SHARED})
@@ -145,7 +143,7 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
         raise ConfigError(
             f"`min_new_tokens` ({least}) of `generation_kwargs` must be at most the tokens of an answer, {most}."
         )
-    settings = {
+    values = {
         "do_sample": drawn,
         "max_new_tokens": how["max_new_tokens"],
         "repetition_penalty": float(how["repetition_penalty"]),
@@ -155,13 +153,13 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
         **{n: v for n, v in how["generation_kwargs"].items() if drawn or n not in _DRAWING},
     }
     if drawn:
-        settings |= {
+        values |= {
             "temperature": float(how["temperature"]),
             "top_p": float(how["top_p"]),
             "top_k": int(how["top_k"]),
         }
-        settings["min_p"] = float(how["min_p"]) or None  # 0 would make a processor without effect
-    return settings
+        values["min_p"] = float(how["min_p"]) or None  # 0 would make a processor without effect
+    return values
 
 
 def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = None) -> Any:
@@ -200,13 +198,13 @@ def _say(text: str) -> None:
 def _defaults(tokenizer: Any, given: Any) -> str:
     """Return the preamble that sets variables which are not passed. Raises ConfigError for an invalid name."""
     kwargs = json_object("chat_template_kwargs", given, '{"enable_thinking": false}')
-    accepted = (
+    taken = (
         {"messages", *inspect.signature(tokenizer.apply_chat_template).parameters} - {"kwargs"} if kwargs else set()
     )
     templates = tokenizer.chat_template
     text = "".join(templates.values()) if isinstance(templates, Mapping) else templates
     for name in kwargs:
-        if name in accepted or not name.isidentifier():
+        if name in taken or not name.isidentifier():
             raise ConfigError(
                 f"`chat_template_kwargs` ({given}) must hold variables of the chat template, such as "
                 f'{{"enable_thinking": false}}, and {name} is none; leave it out.'
@@ -264,8 +262,7 @@ def _check_template(tokenizer: Any) -> None:
 
 
 def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
-    """Render a chat through the chat template. Raises PromptError for any error in the template, which is a program
-    of the model."""
+    """Render a chat through the chat template. Raises PromptError for any error in the template's code."""
     _check_template(tokenizer)
     try:
         return tokenizer.apply_chat_template(chat, **how)

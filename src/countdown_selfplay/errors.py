@@ -33,8 +33,7 @@ class UnknownNameError(CountdownSelfPlayError, KeyError):
 
 
 class RewardError(CountdownSelfPlayError, ValueError):
-    """Reward function that returned something other than finite numbers; the message names the function
-    and the row."""
+    """Reward function that did not return finite numbers; the message names the function and the row."""
 
 
 class GameError(CountdownSelfPlayError, RuntimeError):

@@ -51,8 +51,8 @@ CALLED: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class EmbeddedModel:
-    """Model that an optional package ships: its folder below this one, its domain, and the tokens after which an
-    answer is cut."""
+    """Model that an optional package ships: its folder below this one, its domain, and the token limit
+    of its answers."""
 
     folder: str
     domain: str
@@ -97,8 +97,7 @@ def need(place: str, what: str) -> None:
 
 
 def attribute_of(place: str, what: str) -> Any:
-    """Import `place` below `countdown_selfplay`: "module:attribute", or a module. Raises
-    AbsentPackageError as `need`."""
+    """Import a place below `countdown_selfplay`. Raises AbsentPackageError as `need`."""
     need(place, what)
     module, _, name = place.partition(":")
     loaded = import_module(f"{__package__}.{module}")

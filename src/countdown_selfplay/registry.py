@@ -208,17 +208,17 @@ def described(hint: Any) -> str:
     return str(getattr(origin, "__name__", origin))
 
 
-def _limits(limits: Sequence[Any]) -> str:
-    low = next((one.ge for one in limits if isinstance(one, Ge)), None)
-    high = next((one.le for one in limits if isinstance(one, Le)), None)
+def _limits(bounds: Sequence[Any]) -> str:
+    low = next((one.ge for one in bounds if isinstance(one, Ge)), None)
+    high = next((one.le for one in bounds if isinstance(one, Le)), None)
     if low is not None and high is not None:
         return f" from {low:g} to {high:g}"  # type: ignore[str-format]
     words = {Ge: "of at least", Gt: "above", Le: "of at most", Lt: "below"}
     texts = [
-        f"{words[type(one)]} {getattr(one, type(one).__name__.lower()):g}" for one in limits if type(one) in words
+        f"{words[type(one)]} {getattr(one, type(one).__name__.lower()):g}" for one in bounds if type(one) in words
     ]
     return (
-        " " + " and ".join(texts) if texts else ", that is not empty" * any(isinstance(one, MinLen) for one in limits)
+        " " + " and ".join(texts) if texts else ", that is not empty" * any(isinstance(one, MinLen) for one in bounds)
     )
 
 

@@ -81,8 +81,7 @@ RIGHT_STEP, WRONG_STEP = "\\boxed{right}", "\\boxed{wrong}"
 
 
 def step_prompt(question: str, answer: str, step: str) -> list[Message]:
-    """Build a prompt that asks whether a step is right. The wording is ours: figure 9, which should show the paper's
-    prompt, repeats figure 5."""
+    """Build a prompt that asks whether a step is right. Our wording: the paper's figure 9 repeats figure 5."""
     return [
         {
             "role": "user",
@@ -103,8 +102,7 @@ def reads_wrong(text: str) -> bool | None:
 
 
 def first_error_prompt(question: str, steps: Sequence[str]) -> list[Message]:
-    """Build the prompt of figure 8, which asks an annotator for the number of the first wrong step; steps are
-    numbered from 1."""
+    """Build the prompt of figure 8, which asks for the number of the first wrong step; steps are numbered from 1."""
     solution = "\n\n".join(f"Step {number}: {step}" for number, step in enumerate(steps, start=1))
     return [
         {

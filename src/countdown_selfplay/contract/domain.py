@@ -82,8 +82,7 @@ class BaseDomain(Generic[P]):
         raise NotImplementedError
 
     def stop_strings(self, role: str) -> list[str] | None:
-        """Return the strings that end a completion of `role` in addition to the end token. `role`: a role or a player,
-        such as prover/0."""
+        """Return the strings that end a completion of `role`, a role or a player such as prover/0."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,8 +125,7 @@ class BaseDomain(Generic[P]):
     """Problem with one of the longest prompts."""
 
     def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
-        """Return a text in the role's answer format that these stop strings would cut before its answer or problem can
-        be read, or None."""
+        """Return a text in the role's format that these stop strings cut before its content is readable, or None."""
         return None
 
     # Proposals
@@ -158,8 +156,7 @@ class BaseDomain(Generic[P]):
     """`random_text(n, seed, exclude)`: n distinct problems, uniform over all that can be proposed, solvable or not;
     none has a key in `exclude` or is held out."""
     repaired: Any = None
-    """`repaired(problem, seed)`: a similar problem of the same rung that is solvable by construction and not held
-    out, or None."""
+    """`repaired(problem, seed)`: a similar solvable problem of its rung that is not held out, or None."""
 
     # Proposals of levels: they leave open which problem of these levels is played
 
@@ -185,8 +182,7 @@ class BaseDomain(Generic[P]):
         return ()
 
     rung: Any = None
-    """`rung(problem)`: position of the problem on the ladder of difficulty, such as its size; tables and proposers
-    group by it."""
+    """`rung(problem)`: the problem's level of difficulty, such as its size, by which tables are grouped."""
     random_of_rung: Any = None
     """`random_of_rung(n, rung, seed, exclude)`: `random` of one rung."""
     held_out_of_rung: Any = None
@@ -299,8 +295,7 @@ class Critique:
     calls_wrong: Any = None
     """`calls_wrong(text)`: whether a reply to `step_row` calls the step wrong; None if it does not answer."""
     first_wrong: Any = None
-    """`first_wrong(problem, answer)`: index in `steps` of the first wrong step, or None. Without this method an
-    annotator labels the steps."""
+    """`first_wrong(problem, answer)`: index in `steps` of the first wrong step, or None. Default: annotators."""
     annotate_row: Any = None
     """`annotate_row(problem, steps)`: row that asks an annotator for the first wrong step."""
     cut_at_mistake: Any = None
@@ -322,8 +317,7 @@ class Helping:
     """
 
     def review(self, target: Any, problem: Any, solution: str | None = None) -> Any:
-        """Return the rubric's review, an object with a `score` from 0 to 8. `solution`: a right answer
-        to the problem."""
+        """Return the review, an object with a `score` from 0 to 8. `solution`: a right answer to the problem."""
         raise NotImplementedError
 
     review_row: Any = None
@@ -367,8 +361,7 @@ class Mutations:
         raise NotImplementedError
 
     def novelty(self, problems: Sequence[Any], feature_set: int = 13, features_PF: Any = None) -> Any:
-        """Return coordinates in [0, 1], (P, columns), whose distances measure novelty. `features_PF`: the result of
-        `features`, if known."""
+        """Return coordinates for distances, (P, columns) in [0, 1]. `features_PF`: from `features`, if known."""
         raise NotImplementedError
 
     def seed_features(self, problems: Sequence[Any]) -> Any:

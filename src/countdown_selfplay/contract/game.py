@@ -53,8 +53,7 @@ class BaseGame(Stateless):
     the game is built with `game_kwargs`."""
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
-        """Play a round. `anchors`: problems from the data set, as many as a round attempts, the same list
-        on every process."""
+        """Play a round. `anchors`: problems from the data set, the same list on every process."""
         raise NotImplementedError
 
     def planned(self, problems: int, group: Mapping[str, int]) -> dict[str, int]:
@@ -85,8 +84,7 @@ class Proposal:
     by: str | None = None
     """Player that wrote the proposal; None for a symbolic proposer."""
     request: Any = None
-    """Request that the proposal answers, or any value that the proposer needs to learn from the reward: a
-    target, an arm."""
+    """Request that the proposal answers, or any value to identify it in `learn`: a target, an arm."""
     facts: Mapping[str, bool] = field(default_factory=dict)
     """Properties of the proposal by `Domain.check`."""
 
@@ -170,13 +168,11 @@ class BaseProposer(Stateless):
         return []
 
     def logged(self) -> dict[str, Any]:
-        """Return its metrics of this round, equal on all processes; absent values are left out.
-        Called after `learn`."""
+        """Return its metrics of this round, equal on all processes, without absent values. Follows `learn`."""
         return {}
 
     def files(self) -> dict[str, Any]:
-        """Return name -> JSON of files that are saved with checkpoints and exported players, for people
-        and later runs."""
+        """Return name -> JSON of files that are saved with checkpoints and exported players."""
         return {}
 
     def run_files(self) -> dict[str, Any]:
@@ -184,8 +180,7 @@ class BaseProposer(Stateless):
         return {}
 
     def changed(self, state: Mapping[str, Any], keys: Sequence[str]) -> str:
-        """Describe how a data set with the problems `keys` differs from that of a saved `state`; "" if it does not, or
-        if the proposer uses none."""
+        """Describe how the problems `keys` differ from those of a saved `state`; "" if equal or unused."""
         return ""
 
 

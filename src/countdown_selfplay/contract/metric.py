@@ -66,8 +66,7 @@ class Metric:
     panel: Panel | None = None
     """Chart of the report. None: a chart named after the metric, shared by all players."""
     legible: bool = False
-    """Whether this is the share of a player's texts that can be read: a run warns if it is close to 0 in the
-    first rounds (curriculum/guard.py)."""
+    """Whether it is a share of readable texts, of which a run warns if it is close to 0 in the first rounds."""
 
     @property
     def explained(self) -> str:
@@ -76,8 +75,7 @@ class Metric:
 
 
 def for_players(metrics: Iterable[Metric], players: Mapping[str, Sequence[str]]) -> list[Metric]:
-    """Return one declaration per player for names with `{kind}` or `{role}`. `players`: role -> its players; roles
-    that are not in it have none."""
+    """Return one declaration per player for names with `{kind}` or `{role}`. `players`: role -> its players."""
     everyone = [player for names in players.values() for player in names]
     result = []
     for metric in metrics:

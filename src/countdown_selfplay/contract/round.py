@@ -173,8 +173,7 @@ class Round(Protocol):
         ...
 
     def solved_limit(self, role: str) -> int | None:
-        """Return the number of correct answers after which the player's objective trains no more on a
-        problem (expert iteration)."""
+        """Return the correct answers after which a problem is not trained on, None without a limit."""
         ...
 
     def gather(self, items: list[T]) -> list[T]:
@@ -186,8 +185,7 @@ class Round(Protocol):
         ...
 
     def seed(self, *key: object) -> int:
-        """Return a seed for random numbers of the game, different in each round and attempt, equal
-        on all processes."""
+        """Return a seed for the game, different in each round and attempt, equal on all processes."""
         ...
 
 

@@ -1,5 +1,4 @@
-"""Exact critiques of Countdown answers: the steps of an expression, and the first one after which
-no solution exists."""
+"""Exact critiques of Countdown answers: an expression's steps, and the first that excludes all solutions."""
 
 import re
 from collections import Counter
@@ -43,8 +42,7 @@ def steps_of(expression: str) -> list[Step]:
 
 
 def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
-    """Return each step with the results that are available after it: its own and earlier ones that
-    are still unused."""
+    """Return each step with the results available after it: its own and earlier unused ones."""
     read = to_postfix(expression)
     stack: list[tuple[Written, Step | int]] = []
     computed: list[tuple[Step, tuple[Step, ...]]] = []
@@ -64,8 +62,7 @@ def _computed(expression: str) -> list[tuple[Step, tuple[Step, ...]]]:
 
 
 def _wrong_from(problem: Problem, expression: str, rules: Rules) -> int | None:
-    """Return the index of the first step after which the intermediate results and unused numbers can no longer make
-    the target, or None."""
+    """Return the index of the first step after which the target is out of reach, or None."""
     for place, (_, results) in enumerate(_computed(expression)):
         left = Counter(problem.numbers)
         left.subtract(number for result in results for number in result.numbers)
@@ -87,8 +84,7 @@ def first_mistake(problem: Problem, answer: str, rules: Rules) -> Step | None:
 
 
 def first_wrong_step(problem: Problem, text: str, rules: Rules) -> tuple[int, Step] | None:
-    """Return `first_mistake` of a completion, with its index among the steps: after the earlier steps together, the
-    target is still in reach."""
+    """Return `first_mistake` of a completion, with its index among the steps."""
     answer = verify(text, problem, rules).expression or ""
     place = _wrong_from(problem, answer, rules)
     return None if place is None else (place, steps_of(answer)[place])

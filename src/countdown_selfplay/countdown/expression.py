@@ -8,8 +8,7 @@ from itertools import accumulate
 from math import gcd
 
 SHORT = 96
-"""Characters of a typical expression: an answer of six numbers of three digits fits. Longer ones
-are mostly adversarial."""
+"""Characters of a typical expression; longer ones are mostly adversarial."""
 
 WHITE_SPACE = " \t\r\n"
 """Characters that may be between tokens and around an expression."""

@@ -27,8 +27,7 @@ class Review:
 
     @property
     def score(self) -> int:
-        """Total score: 0 if complexity >= 3, else max(0, relevance + (2 - complexity) + (1 - redundancy)); 0 to
-        8 (equation 3)."""
+        """0 if complexity >= 3, else max(0, relevance + (2 - complexity) + (1 - redundancy)); 0 to 8 (equation 3)."""
         if self.complexity >= 3:
             return 0
         return max(0, self.relevance + (2 - self.complexity) + (1 - self.redundancy))
@@ -107,8 +106,7 @@ def _reaches(proposal: Problem, count: int, rules: Rules) -> bool:
 
 @lru_cache(maxsize=8192)
 def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, ...] | None:
-    """Return whether all solutions are nested three deep, pass through a fraction, and need each of the four
-    operators; None without a solution."""
+    """Return whether all solutions need depth 3, a fraction, and each operator; None without a solution."""
     shape = features(Problem(numbers, target), rules)
     if not shape["solutions"]:
         return None
@@ -117,8 +115,7 @@ def _shape(numbers: tuple[int, ...], target: int, rules: Rules) -> tuple[bool, .
 
 
 def _steps(expression: str) -> tuple[bool, Fraction]:
-    """Return whether a solution has a redundant step (x * 1, x / 1, x + 0, x - 0, x - x, x / x), and its
-    largest intermediate value."""
+    """Return whether a solution has a redundant step, such as x * 1, and its largest intermediate value."""
     parsed = to_postfix(expression, unary_minus=True)
     stack: list[Fraction] = []
     idle, largest = False, Fraction(0)

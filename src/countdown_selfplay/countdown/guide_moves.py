@@ -13,8 +13,7 @@ from .moves import Move
 from .problem import Problem
 
 MOST = 7
-"""Largest number of the target's numbers that moves to a later state may combine; further states count
-as related only."""
+"""Largest number of the target's numbers that the moves to a state may combine."""
 
 Numbers = tuple[int, ...]
 

@@ -205,8 +205,7 @@ def read_review(text: object, style: str) -> Review | None:
 
 @dataclass(frozen=True)
 class CountdownHelping(Helping):
-    """Rubric by exact rules, and its prompts for a reviewing model. value_high: of answers in moves;
-    None: whole answers."""
+    """Exact rubric, and prompts for a reviewing model. value_high: of answers in moves; None: whole answers."""
 
     rules: Rules
     conjecturer_prompt: str

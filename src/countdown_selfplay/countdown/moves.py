@@ -43,8 +43,7 @@ def move_text(move: str, rules: Rules) -> str:
 
 
 def play(completion: object, state: Sequence[int], target: int, rules: Rules, value_high: int) -> State | Verdict:
-    """Return the state after the move in a completion (a string or chat messages), or the verdict that ends the
-    episode. Never raises."""
+    """Return the state after a completion's move, or the verdict that ends the episode. Never raises."""
     text = completion_text(completion)
     if text is None:
         return Verdict(rules.score_invalid, Reason.NOT_TEXT)

@@ -200,8 +200,7 @@ class CountdownMutations(Mutations):
         return scaled_features(problems, self.spec, self.rules, feature_set, features_PF)
 
     def seed_features(self, problems: Sequence[Problem]) -> Array:
-        """Return SEED_FEATURES, (P, 7): counts divided by the largest operand count, numbers by the largest number,
-        the target by its range."""
+        """Return SEED_FEATURES, (P, 7), scaled by the largest count and number and by the targets' range."""
         found_PF = np.zeros((len(problems), len(SEED_FEATURES)))
         spec = self.spec
         most, high = max(spec.operands), spec.number_high

@@ -34,8 +34,7 @@ def combine(a: int, op: str, b: int, value_high: int) -> int | None:
 
 
 def after(numbers: Iterable[int], a: int, b: int, value: int) -> list[int]:
-    """Return the numbers after a move: its value, then the others in their order. Raises ValueError for
-    an absent number."""
+    """Return the numbers after a move: its value, then the others in their order. ValueError: an absent number."""
     rest = list(numbers)
     rest.remove(a)
     rest.remove(b)

@@ -102,8 +102,7 @@ PROVER_PROMPTS: Registry[Callable[..., Prompt]] = Registry(
 )
 
 MOVES_PROMPTS = {"compact_moves", "moves"}
-"""Prompts that request one move, of `answers` moves; they also take `value_high`. A user's prompt is added here
-and in PROVER_PROMPTS."""
+"""Prompts that request one move; they also take `value_high`. A user's prompt is added here too."""
 
 BARE_PROMPTS = {"compact", "compact_moves"}
 """Prompts whose answers have no tags."""
@@ -160,8 +159,7 @@ def propose_json(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
 
 
 def propose_tier(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
-    """Render the same as a tier-specific system prompt (Multimodal LLM Self-Play, section 3.3; the paper does not
-    print the user's turn)."""
+    """Render the same as a tier-specific system prompt (Multimodal LLM Self-Play, section 3.3)."""
     system = _request(operands, spec, **request)
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
@@ -169,8 +167,7 @@ def propose_tier(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
 def propose_completion(
     operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
 ) -> Prompt:
-    """Render six shots and the beginning of a seventh (Allen and Ståblein): raw text that ends
-    in `<problem> numbers=[`."""
+    """Render six shots (Allen and Ståblein) and the beginning of a seventh, which ends in `<problem> numbers=[`."""
     shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
     count = f"{operands} or more" if or_more else f"{operands}"
     needed = f" Every solution needs {' and '.join(operators)}." if operators else ""

@@ -117,8 +117,7 @@ def _reply(prompt: Prompt, text: str) -> Prompt:
 
 
 WITH_A_TARGET = {"helping": helping_row, "variant": variant_row, "reviewed": reviewed_row}
-"""Schemas of problems that help with a target. Each also has a version without distractors,
-such as `helping_steps`."""
+"""Schemas of problems that help with a target, each also in a version without distractors, such as `helping_steps`."""
 
 ROW_SCHEMAS: Registry[Callable[[Problem, CountdownDomain], Row]] = Registry(
     "row schema",

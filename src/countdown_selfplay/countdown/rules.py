@@ -76,8 +76,7 @@ class Rules:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Rules":
-        """Return the rules that `to_dict` wrote; absent fields take their defaults. Raises ConfigError
-        for unknown ones."""
+        """Return the rules that `to_dict` wrote, with defaults. Raises ConfigError for unknown ones."""
         known = [field.name for field in fields(cls)]
         unknown = [str(name) for name in values if name not in known]
         if unknown:

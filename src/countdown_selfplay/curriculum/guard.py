@@ -156,8 +156,7 @@ class Legibility:
         return self.judge() if number == self.rounds else None
 
     def judge(self) -> str | None:
-        """Return one sentence on texts that can hardly be read so far, with the remedy; None if all are readable, and
-        after the first call."""
+        """Return one warning on unreadable texts with the remedy; None if all are readable, and later."""
         means = {name: math.fsum(values) / len(values) for name, values in self.seen.items() if values}
         below = [metric for metric in self.metrics if means.get(metric.name, 1.0) < LEAST]
         known, self.judged = self.judged, True

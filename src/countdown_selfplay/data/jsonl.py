@@ -1,5 +1,4 @@
-"""Readers of JSON and JSONL objects with required fields, and of Parquet. Errors are DataErrors with file, line,
-fault and remedy."""
+"""Readers of JSON and JSONL objects with required fields, and of Parquet. Faults are DataErrors."""
 
 from __future__ import annotations
 

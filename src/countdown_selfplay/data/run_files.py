@@ -89,8 +89,7 @@ def _unwritable(path: Path, error: OSError) -> RunFolderError:
 
 
 def disk_was_full(error: BaseException | None) -> bool:
-    """Return whether `error`, or one of its causes, reports a full disk or quota; safetensors does so
-    in its message."""
+    """Return whether `error`, or one of its causes, reports a full disk or quota, also in words."""
     while error is not None:
         number = error.errno if isinstance(error, OSError) else None
         if any(number == n or f"(os error {n})" in str(error) for n in (errno.ENOSPC, errno.EDQUOT)):

@@ -1,5 +1,4 @@
-"""Engine for one process or DDP: every process holds whole weights, and the optimizer steps when the
-Trainer says so."""
+"""Engine for one process or DDP: every process holds whole weights, and the Trainer steps the optimizer."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ class Engine:
     accelerator: Any
     policies: PolicySet
     wrapped: Callable[[], nn.Module]
-    """Returns the module as the engine currently runs it; before training, the policies' module. Set
-    by the trainer."""
+    """Returns the module as the engine runs it, before training the policies' module. Set by the trainer."""
 
     def bind(self, accelerator: Any, policies: PolicySet | None, max_grad_norm: float | None) -> None:
         """Connect to the Trainer's accelerator, and check that this engine is active. `policies`: None for a trainer
@@ -79,15 +77,13 @@ class Engine:
                 module.to(home)
 
     def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
-        """Keep gradients on their process inside the block, for micro-batches before the last one of
-        an optimizer step."""
+        """Keep gradients on their process inside the block: not for the last micro-batch of a step."""
         return cast("AbstractContextManager[Any]", self.accelerator.no_sync(model))
 
     def before_backward(
         self, loss: torch.Tensor, role: str, score: Score, wrapped: nn.Module, first: bool
     ) -> torch.Tensor:
-        """Return the loss of a micro-batch of `role` with the engine's additions. `first`: whether it is the first of
-        its optimizer step."""
+        """Return the loss of a micro-batch with the engine's additions. `first`: the first of its step."""
         return loss
 
     def before_last_backward(self, optimizer: Any, held: frozenset[str]) -> None:
@@ -95,8 +91,7 @@ class Engine:
         weights the step must not move."""
 
     def clip(self, optimizer: Any, settings: Mapping[str, Role], held: frozenset[str]) -> dict[str, float]:
-        """Clip each role's gradient at its separate norm before the step and drop those of held roles; return the
-        norms before clipping, by role."""
+        """Clip each role's gradient, drop those of held roles, and return the norms before clipping."""
         return clip_roles(optimizer, settings, held)
 
     def full_state(self) -> Mapping[str, Any] | None:

@@ -1,5 +1,4 @@
-"""Engine for DeepSpeed ZeRO-1, 2 and 3: the optimizer steps inside backward, and at stage 3 no process
-holds whole weights."""
+"""Engine for DeepSpeed ZeRO-1, 2 and 3: the optimizer steps inside backward; stage 3 shards the weights."""
 
 from __future__ import annotations
 

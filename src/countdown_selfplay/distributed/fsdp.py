@@ -1,5 +1,4 @@
-"""Engine for FSDP2 (torch's fully_shard through accelerate): weights, gradients and optimizer are DTensors, sharded
-over the processes."""
+"""Engine for FSDP2 (torch's fully_shard): weights, gradients and optimizer are sharded DTensors."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ from .ddp import Engine
 
 
 class FsdpEngine(Engine):
-    """Engine of FSDP2. Unlike under DDP, weights are sharded, and all processes must take the same number
-    of generation steps."""
+    """Engine of FSDP2. Weights are sharded, and all processes must take the same generation steps."""
 
     name = "fsdp2"
     optimizer_file = "optimizer.bin"
@@ -47,8 +45,7 @@ class FsdpEngine(Engine):
         return self.accelerator.get_state_dict(self.wrapped())
 
     def before_save(self, optimizer: Any) -> None:
-        """Fill in optimizer state of step 0 for roles that were held in every round: torch refuses to load a
-        checkpoint without it."""
+        """Add optimizer state of step 0 for roles that never stepped, without which torch loads nothing."""
         fill_optimizer_state(bare(optimizer))
 
     def before_first_round(self, optimizer: Any) -> None:
@@ -58,8 +55,7 @@ class FsdpEngine(Engine):
 
 
 def full_precision_outputs(policy: Any) -> Any:
-    """Keep the module's outputs in float32: accelerate's mixed precision casts log-probs to bf16, where a sum of -500
-    has an error of 2."""
+    """Keep the module's outputs in float32: in bf16, accelerate's output type, a sum of -500 has an error of 2."""
     return policy if policy is None else dataclasses.replace(policy, output_dtype=None)
 
 

@@ -66,8 +66,7 @@ class Processes:
         return outcome[0]
 
     def share(self, items: Sequence[T]) -> list[T]:
-        """Return this process's contiguous part of `items`: parts are in rank order, and their lengths differ by
-        at most one."""
+        """Return this process's contiguous part of `items`; lengths of parts differ by at most one."""
         return list(items[len(items) * self.rank // self.world : len(items) * (self.rank + 1) // self.world])
 
     def deal(self, items: Sequence[T]) -> list[T]:

@@ -86,22 +86,19 @@ def operands_of(problem: Any) -> int | None:
 
 
 def identity(domain: Any, problem: Any) -> tuple[Any, ...]:
-    """Return the identity of a problem: its key; for Countdown its numbers in order, because another order
-    is another prompt."""
+    """Return the identity of a problem: its key; for Countdown its numbers in order."""
     return (problem.numbers, problem.target) if isinstance(problem, Problem) else (domain.key(problem),)
 
 
 def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int]]:
-    """Split problems into batches of at most `batch_size` answers (at least one problem), sorted by length of the
-    prompt to reduce padding."""
+    """Split problems, sorted by prompt length, into batches of at most `batch_size` answers."""
     order = sorted(range(len(prompts)), key=lambda i: len(str(prompts[i])))
     size = max(1, batch_size // n)
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tuple[object, ...]:
-    """Return the seed of a batch besides the evaluation's: its problems, numbered if the set contains
-    them several times."""
+    """Return a batch's part of the seed: its problems, numbered if the set repeats them."""
     which = times_before(identities)
     return tuple((*identities[i], which[i]) for i in batch)
 
@@ -141,14 +138,14 @@ def answer_batches(
     drawn: dict[str, Any] = {"batch_size": batch_size, **with_stops(sampling, domain, "prover")}
     for batch in batches_of(prompts, n, answers_at_once(domain, batch_size))[skip:]:
         batch_seed = seed_from("answers", seed, *batch_key(identities, batch))
-        asked_problems = [problems[i] for i in batch]
+        chunk = [problems[i] for i in batch]
         if in_moves(domain):
-            episodes = sample_episodes(model, tokenizer, asked_problems, domain, n, seed=batch_seed, **drawn)
+            episodes = sample_episodes(model, tokenizer, chunk, domain, n, seed=batch_seed, **drawn)
         else:
             completions = sample_completions(
                 model, tokenizer, [prompts[i] for i in batch], n, seed=batch_seed, **drawn
             )
-            verdicts = verdicts_of(domain, [[c.text for c in row] for row in completions], asked_problems)
+            verdicts = verdicts_of(domain, [[c.text for c in row] for row in completions], chunk)
             episodes = [
                 [Played(c.text, verdict, c.tokens, c.truncated) for c, verdict in zip(*pair, strict=True)]
                 for pair in zip(completions, verdicts, strict=True)

@@ -79,9 +79,9 @@ def sample_episodes(
             progress=told,
             **sampling,
         )
-        completions = [completion for group in drawn[: len(rows)] for completion in group]
-        kept.append(completions)
-        return Rollout("prover", rows, [c.text for c in completions], each)
+        texts = [completion for group in drawn[: len(rows)] for completion in group]
+        kept.append(texts)
+        return Rollout("prover", rows, [c.text for c in texts], each)
 
     def anyone(mine: bool) -> bool:
         return any(processes.gather([mine])) if processes.in_step else mine

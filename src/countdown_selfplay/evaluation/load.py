@@ -259,8 +259,7 @@ def _evaluation(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
-    """Read one evaluation: the provers' pass@k, the conjecturers' rates, each player of a pool, and facts
-    on the answers."""
+    """Read one evaluation: pass@k, rates, each player of a pool, and facts on the answers."""
     prover = side.get("prover") or {}
     figures: dict[str, Any] = {"prover": {}, "conjecturer": {}}
     for role, of_role in side.items():

@@ -46,8 +46,7 @@ def device_name(place: str) -> str:
 
 
 def folder_of(name: str) -> Path | None:
-    """Return the model's folder: its path, that of an embedded model, or the hub's cache; None if it
-    is not downloaded."""
+    """Return the model's folder: its path, that of an embedded model, or the hub's cache, or None."""
     if name in EMBEDDED:
         return EMBEDDED[name]
     if Path(name).is_dir():
@@ -93,8 +92,7 @@ def dtype_on(place: str, folder: Path | None) -> str:
 
 
 def weights_digest(folder: Path) -> str:
-    """Return BLAKE2b over names, sizes and contents of the model's files: whole up to 64 MiB, else 64 MiB in
-    evenly spaced blocks."""
+    """Return BLAKE2b of the model's files: whole up to 64 MiB, else 64 MiB in evenly spaced blocks."""
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(p for p in folder.iterdir() if p.is_file() and any(fnmatch.fnmatch(p.name, f) for f in _FILES)):
         size = path.stat().st_size

@@ -49,8 +49,7 @@ class ProverEvaluation:
     rungs: list[int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values; the keys of `pass_at` become strings. With rungs also `by_rung` and `ladder` for
-        the same k."""
+        """Return JSON values, with string keys in `pass_at`; with rungs also `by_rung` and `ladder`."""
         values = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
         values |= {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
         if self.rungs is None:
@@ -92,9 +91,9 @@ class ConjecturerEvaluation:
         return {"n": self.n, **known, "truncated_rate": self.truncated_rate, **_plain(self)}
 
 
-def _plain(evaluation: ProverEvaluation | ConjecturerEvaluation) -> dict[str, Any]:
-    seconds = round(evaluation.seconds, 3)
-    return {"reasons": dict(evaluation.reasons.most_common()), "seconds": seconds, "setting": evaluation.setting}
+def _plain(one: ProverEvaluation | ConjecturerEvaluation) -> dict[str, Any]:
+    seconds = round(one.seconds, 3)
+    return {"reasons": dict(one.reasons.most_common()), "seconds": seconds, "setting": one.setting}
 
 
 def evaluate_prover(
@@ -235,30 +234,26 @@ def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) ->
     return {**given, "dtype": dtype_of(model), "seed": seed, "domain": domain.to_dict()}
 
 
-def pooled(
-    evaluations: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000
-) -> ProverEvaluation:
+def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000) -> ProverEvaluation:
     """Combine all provers' answers to each problem: n is their sum, and pass@k is that of k answers drawn from all of
     them, comparable with one prover at equal samples. Settings in which the provers differ become lists; the seed is
     the first one's. The interval of `score` has the mean of the provers' ends, which is conservative."""
-    if len(evaluations) == 1:
-        return evaluations[0]
-    correct = [sum(counts) for counts in zip(*(one.correct for one in evaluations), strict=True)]
-    n, count = sum(one.n for one in evaluations), len(evaluations)
-    scores = [one.score for one in evaluations]
+    if len(parts) == 1:
+        return parts[0]
+    correct = [sum(counts) for counts in zip(*(one.correct for one in parts), strict=True)]
+    n, count = sum(one.n for one in parts), len(parts)
+    scores = [one.score for one in parts]
     return replace(
-        evaluations[0],
+        parts[0],
         correct=correct,
         n=n,
         pass_at={k: share_interval(pass_at_k_array(correct, n, k), resamples, 0) for k in ks},
         score=Estimate(*(sum(getattr(s, end) for s in scores) / count for end in ("value", "low", "high"))),
-        reasons=sum((one.reasons for one in evaluations), Counter()),
-        truncated_rate=sum(one.truncated_rate for one in evaluations) / count,
-        several_answers_rate=sum(one.several_answers_rate for one in evaluations) / count,
-        seconds=sum(one.seconds for one in evaluations),
-        setting={
-            name: _of_all(name, [one.setting.get(name) for one in evaluations]) for name in evaluations[0].setting
-        },
+        reasons=sum((one.reasons for one in parts), Counter()),
+        truncated_rate=sum(one.truncated_rate for one in parts) / count,
+        several_answers_rate=sum(one.several_answers_rate for one in parts) / count,
+        seconds=sum(one.seconds for one in parts),
+        setting={name: _of_all(name, [one.setting.get(name) for one in parts]) for name in parts[0].setting},
     )
 
 

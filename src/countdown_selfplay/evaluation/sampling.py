@@ -246,8 +246,7 @@ def _ended(ids: Sequence[int], end: int) -> list[int]:
 
 
 def many_ids(tokenizer: Any, prompts: Sequence[Any], completions: Sequence[str]) -> list[tuple[list[int], list[int]]]:
-    """Return `prompt_ids` and `completion_ids` of each pair, in two calls of the tokenizer if all prompts are texts,
-    because a call is expensive."""
+    """Return `prompt_ids` and `completion_ids` of each pair, in few calls of the tokenizer."""
     if not prompts or not all(isinstance(prompt, str) for prompt in prompts):
         pairs = zip(prompts, completions, strict=True)
         return [(prompt_ids(tokenizer, p), completion_ids(tokenizer, c, not isinstance(p, str))) for p, c in pairs]

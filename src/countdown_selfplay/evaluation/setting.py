@@ -217,8 +217,7 @@ class ProblemSet:
 
 
 def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
-    """Return the problems of the options, by default the domain's held-out side, which training excludes. Raises
-    DataError if there is none."""
+    """Return the problems of the options, by default held-out ones. Raises DataError without one."""
     if options.problems is None and (options.rungs or options.problems_per_rung or in_moves(domain)):
         return _of_rungs(domain, options)
     if options.problems is None:
@@ -238,8 +237,7 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
 
 
 def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
-    """Return the same number of held-out problems of each rung; for a domain in moves without them by rung,
-    its held-out problems."""
+    """Return the same number of held-out problems of each rung, or held-out ones without rungs."""
     if domain.held_out_of_rung is None and not (options.rungs or options.problems_per_rung):
         return ProblemSet("the domain's held-out problems", held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.n_problems and options.problems_per_rung:

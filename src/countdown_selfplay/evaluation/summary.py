@@ -129,8 +129,7 @@ def rungs_text(rungs: Sequence[int]) -> str:
 def stratified(
     groups: Sequence[np.ndarray], resamples: int = 10_000, seed: int = 0, bounds: Bounds = SHARE
 ) -> Estimate:
-    """Return the mean of the groups' means with a percentile interval; if all resamples are equal,
-    that of `alike_ends`."""
+    """Return the mean of the groups' means with a percentile interval; see `alike_ends`."""
     drawn = [resampled_means(group, resamples, seed + i) for i, group in enumerate(groups)]
     value = float(np.mean([group.mean() for group in groups]))
     size = sum(map(len, groups))

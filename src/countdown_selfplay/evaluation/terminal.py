@@ -28,14 +28,12 @@ def control_table(result: dict[str, Any]) -> str:
 
 
 def before_after_table(result: Mapping[str, Any]) -> str:
-    """Format prover, conjecturer and guide before and after training, with 95% intervals; `result`
-    as in evaluation.json."""
+    """Format all roles before and after training, with 95% intervals; `result` as in evaluation.json."""
     return _table(("before", "after"), before_after_rows(result))
 
 
 def before_after_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
-    """Return label -> (before, after, difference) of all figures of evaluation.json; {} without
-    an evaluation after."""
+    """Return label -> (before, after, difference) of all figures of evaluation.json, if complete."""
     rows: dict[str, tuple[Cell, Cell, Cell]] = {}
     sides: list[dict[str, Any]] = [dict(result.get(when) or {}) for when in ("before", "after")]
     if "difference" in result:

@@ -1,5 +1,4 @@
-"""The Critic-Discernment Game (Wang et al. 2025): solve, criticise, revise. The prover does not know
-the critic's intent."""
+"""The Critic-Discernment Game (Wang et al. 2025): solve, criticise, revise."""
 
 from __future__ import annotations
 
@@ -159,34 +158,34 @@ class CriticDiscernment(BaseGame):
         # Solve.
         problems = round.share(anchors[: round.slots("prover")])
         first = round.sample(prover, [domain.prove_row(problem) for problem in problems], problems=problems)
-        repeated = [problem for problem in problems for _ in range(first.n)]
+        each = [problem for problem in problems for _ in range(first.n)]
         right = [verdict.correct for verdict in first.verdicts or []]
 
         # Criticise: wrong answers by the helpful critic, right ones by the misleading one.
         spoken: dict[str, tuple[list[int], Rollout]] = {}
         for kind, player in critics.items():
             about = [i for i, good in enumerate(right) if good == (kind == "misleading")]
-            rows = [critique_of(domain).critique_row(repeated[i], first.texts[i]) for i in about]
+            rows = [critique_of(domain).critique_row(each[i], first.texts[i]) for i in about]
             spoken[kind] = about, round.sample(player, rows)
 
-        second, episodes, critiques = self._revise(round, first, repeated, right, spoken)
+        second, episodes, critiques = self._revise(round, first, each, right, spoken)
 
         # Credit.
         first_B, second_B = self._prover_rewards(right, episodes)
         turns = [round.credit(first, first_B, imitate_B=right)]
         turns.append(round.credit(second, second_B, correct_B=[float(e.success) for e in episodes]))
         rewards_of = {
-            kind: _critic_rewards(kind, len(rollout.texts), episodes) for kind, (_, rollout) in spoken.items()
+            kind: _critic_rewards(kind, len(replies.texts), episodes) for kind, (_, replies) in spoken.items()
         }
-        turns += [round.credit(rollout, rewards_of[kind]) for kind, (_, rollout) in spoken.items()]
+        turns += [round.credit(replies, rewards_of[kind]) for kind, (_, replies) in spoken.items()]
 
         # Outcome of each sample, and its problem.
         read = {kind: {e.critique for e in episodes if e.critic == kind} for kind in spoken}
         labels = [["right" if good else "wrong" for good in right], [episode.outcome for episode in episodes]]
-        about_of = [repeated, [repeated[episode.first] for episode in episodes]]
-        for kind, (about, rollout) in spoken.items():
-            labels.append(["shown" if j in read[kind] else "unreadable" for j in range(len(rollout.texts))])
-            about_of.append([repeated[i] for i in about for _ in range(rollout.n)])
+        about_of = [each, [each[episode.first] for episode in episodes]]
+        for kind, (about, replies) in spoken.items():
+            labels.append(["shown" if j in read[kind] else "unreadable" for j in range(len(replies.texts))])
+            about_of.append([each[i] for i in about for _ in range(replies.n)])
         for turn, own_labels in zip(turns, labels, strict=True):
             turn.labels = own_labels
         for turn, kind in zip(turns[2:], spoken, strict=True):
@@ -211,8 +210,7 @@ class CriticDiscernment(BaseGame):
         right: Sequence[bool],
         spoken: Mapping[str, tuple[list[int], Rollout]],
     ) -> tuple[Rollout, list[Episode], dict[str, list[str | None]]]:
-        """Sample revisions of each readable critique; return them, their outcomes, and by role the text that
-        the prover sees."""
+        """Sample revisions of each readable critique; return them, their outcomes, and the shown texts."""
         critic = critique_of(round.domain)
         shown: list[tuple[int, str, int]] = []
         rows, critiques = [], dict[str, list[str | None]]()

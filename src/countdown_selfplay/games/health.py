@@ -69,12 +69,10 @@ def _health(
     return metrics
 
 
-def _holds(request: Any, ask: Mapping[str, Any]) -> bool:
+def _holds(given: Any, ask: Mapping[str, Any]) -> bool:
     """Return whether `ask` is part of a request, which may be larger ("4 or more"). Values other than mappings, such
     as a bandit's arm, are not requests."""
-    return isinstance(request, Mapping) and all(
-        name in request and request[name] == value for name, value in ask.items()
-    )
+    return isinstance(given, Mapping) and all(name in given and given[name] == value for name, value in ask.items())
 
 
 def _said(ask: Any) -> str:
@@ -216,8 +214,7 @@ def has_rungs(domain: Any) -> bool:
 def rung_health(
     domain: Any, proposals: Sequence[Proposal], problems: Sequence[Any], solve_rate_P: np.ndarray
 ) -> dict[str, Any]:
-    """Return counts and mean solve rates by rung; {} for a domain without several rungs. Proposals outside the
-    domain's rungs are left out."""
+    """Return counts and mean solve rates by rung; {} for a domain without several rungs."""
     if not has_rungs(domain):
         return {}
     of_played = np.asarray([domain.rung(problem) for problem in problems], dtype=int)

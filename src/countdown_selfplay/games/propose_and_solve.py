@@ -120,8 +120,7 @@ class ProposeAndSolve(BaseGame):
     def _fill(
         self, round: Round, anchors: Sequence[Any], proposals: Sequence[Proposal], targets: list[Any] | None
     ) -> Slots:
-        """Fill the fixed number of slots: all processes admit the same proposals, and anchors fill the rest, unless
-        `fill` is another rule."""
+        """Fill the slots: all processes admit the same proposals; anchors fill the rest, subject to `fill`."""
         domain, rules, provers = round.domain, self.settings, round.players("prover")
         admission = admit(
             domain, proposals, self.archive, round.held_out, rules.novelty_window, rules.duplicate_proposals
@@ -152,8 +151,7 @@ class ProposeAndSolve(BaseGame):
         return Slots(proposals, admission, targets, problems, keys, kept, len(randoms), mastered)
 
     def _solve(self, round: Round, slots: Slots) -> tuple[list[Rollout], Outcome]:
-        """Sample answers of every prover to every problem; solve rates are means of the verifier's correctness,
-        never of rewards."""
+        """Sample answers of every prover to every problem; solve rates are means of correctness."""
         provers, problems = round.players("prover"), round.share(slots.problems)
         rows = [round.domain.prove_row(problem) for problem in problems]
         answers = [round.sample(prover, rows, problems=problems) for prover in provers]
@@ -266,8 +264,7 @@ class ProposeAndSolve(BaseGame):
     def _samples(
         self, round: Round, slots: Slots, answers: Sequence[Rollout], turns: Sequence[Turn], outcome: Outcome
     ) -> list[dict[str, Any]]:
-        """Return rows for samples.jsonl: provers' answers with the problem's source, and proposals with
-        their solve rate."""
+        """Return rows for samples.jsonl: answers with the problem's source, proposals with solve rates."""
         samples, limit, problems_here = [], self.settings.samples_per_log, round.share(slots.problems)
         sources = round.share(slots.sources)
         for rollout, turn in zip(answers, turns, strict=False):
@@ -293,8 +290,7 @@ class ProposeAndSolve(BaseGame):
         return {**states, "classes": {name: type(part).__name__ for name, part in parts.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the states; a part whose class differs from the saved one starts without (a resume may change
-        proposer and guide)."""
+        """Restore the states; a part whose class differs from the saved one starts without state."""
         classes = state.get("classes", {})
         for name, part in self._parts().items():
             class_name = type(part).__name__
@@ -337,9 +333,7 @@ def progress_of(round: Round, answers: Sequence[Rollout], kept: int) -> np.ndarr
     known_MP = []
     for rollout in answers:
         moved_B = round.progress(rollout)
-        progress = (
-            [math.nan] * len(rollout.rows) if moved_B is None else moved_B.view(-1, rollout.n).nanmean(1).tolist()
-        )
-        known_MP.append(round.gather(progress)[:kept])
+        mean = [math.nan] * len(rollout.rows) if moved_B is None else moved_B.view(-1, rollout.n).nanmean(1).tolist()
+        known_MP.append(round.gather(mean)[:kept])
     known = np.asarray(known_MP, dtype=float)
     return np.asarray(np.nansum(known, 0) / np.maximum(np.isfinite(known).sum(0), 1))

@@ -59,10 +59,10 @@ class Judge(BaseGuide):
         for player, scores_P in zip(players, scores_GP, strict=True):
             texts = round.sample(player, rows, n=1).texts
             reviews = [domain.helping.read_review(text) for text in texts]
-            scores = [
+            rated = [
                 (i, None if review is None else float(review.score)) for i, review in zip(mine, reviews, strict=True)
             ]
-            for i, score in round.gather(scores):
+            for i, score in round.gather(rated):
                 scores_P[i] = np.nan if score is None else score
             self.values[f"{player}/reviews"] = len(with_solution)
             if with_solution:

@@ -149,8 +149,7 @@ class BaseObjective(Stateless):
         return torch.ones_like(rewards_PG, dtype=torch.bool)
 
     def observe(self, mean_reward: float | None) -> None:
-        """Update the state after each round with the mean reward of the role's samples in all turns and processes;
-        None without a reward."""
+        """Update the state after each round with the role's mean reward over all processes, or None."""
 
 
 Objective = BaseObjective
@@ -159,8 +158,7 @@ Objective = BaseObjective
 def checked_advantages(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
-    """Return `objective.advantages`. Raises ConfigError unless it is one finite number per sample: a single number
-    would be broadcast."""
+    """Return `objective.advantages`. Raises ConfigError unless it is one finite number per sample."""
     advantages_PG = objective.advantages(rewards_PG, correct_PG)
     rule = f"must return a tensor of one finite number per sample, shape {tuple(rewards_PG.shape)}"
     if not isinstance(advantages_PG, torch.Tensor) or advantages_PG.shape != rewards_PG.shape:
@@ -175,17 +173,13 @@ def selected(
     objective: Objective, role: str, rewards_PG: torch.Tensor, correct_PG: torch.Tensor | None
 ) -> torch.Tensor:
     """Return `objective.select`, one bool per sample."""
-    selected_PG = objective.select(rewards_PG, correct_PG)
-    if (
-        not isinstance(selected_PG, torch.Tensor)
-        or selected_PG.shape != rewards_PG.shape
-        or selected_PG.dtype != torch.bool
-    ):
+    bools = objective.select(rewards_PG, correct_PG)
+    if not isinstance(bools, torch.Tensor) or bools.shape != rewards_PG.shape or bools.dtype != torch.bool:
         raise ConfigError(
             f"`select` of the {role}'s objective must return a tensor of one bool per sample, shape "
             f"{tuple(rewards_PG.shape)}."
         )
-    return selected_PG
+    return bools
 
 
 def checked_loss(objective: Objective, inputs: LossInputs) -> LossOutput:
@@ -278,8 +272,7 @@ def truncated_weight(
 
 
 def kl_k3(logps_BT: torch.Tensor, ref_BT: torch.Tensor) -> torch.Tensor:
-    """Return Schulman's k3 estimate of KL(pi || ref) per token, in nats: exp(d) - d - 1 with d = log ref -
-    log pi; non-negative."""
+    """Return the k3 estimate of KL(pi || ref) per token, in nats: exp(d) - d - 1, d = log ref - log pi."""
     d_BT = ref_BT - logps_BT
     return torch.exp(d_BT) - d_BT - 1
 

@@ -1,5 +1,4 @@
-"""GRPO (Shao et al. 2024, DeepSeekMath, section 4.1), and Dr. GRPO (Liu et al. 2025), which removes two
-of its divisions."""
+"""GRPO (Shao et al. 2024, DeepSeekMath, section 4.1), and Dr. GRPO (Liu et al. 2025)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Role-conditioned advantage estimation: a moving baseline per role instead of one per group (Liu et al. 2025,
-SPIRAL, section 3.3)."""
+"""Role-conditioned advantage estimation: a moving baseline per role (Liu et al. 2025, SPIRAL, section 3.3)."""
 
 from __future__ import annotations
 

@@ -95,8 +95,7 @@ def print_settings(*parts: Any) -> None:
 
 
 def print_warm_start(script: Any, args: Any, model: ModelConfig, lines: Iterable[str]) -> None:
-    """Print the dry run of `sft`, `ipo` and `cdg --training iterated`: the settings, and the lines on
-    data and training."""
+    """Print the dry run of `sft`, `ipo` and `cdg --training iterated`: settings, data and training."""
     print_settings(args, script, model)
     for line in lines:
         print(line)
@@ -104,8 +103,7 @@ def print_warm_start(script: Any, args: Any, model: ModelConfig, lines: Iterable
 
 
 def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
-    """Return lines on the data (a sentence; `rows`: largest number of trained rows) and the arithmetic
-    of the steps."""
+    """Return lines on the data and the steps. `rows`: largest number of trained rows."""
     yield f"\n# Data\n{data}\n\n# Batches"
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * processes
     yield (
@@ -250,8 +248,7 @@ def plain(value: Any) -> str:
 
 
 def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
-    """Return the tokens of the longest usual prompt of each role; roles of another game read a prover's
-    prompt and answer."""
+    """Return the tokens of each role's longest usual prompt; critics read a prover's prompt and answer."""
     tokenizer: Any = read_tokenizer(model_path)
     domain = domain_from(args)
     if domain.random is not None:

@@ -66,8 +66,7 @@ def narrowed_of(config: Any) -> int:
 
 
 def parameters_of(config: Any, adapter: PeftConfig | None = None) -> tuple[int, int]:
-    """Return the numbers of parameters of a model, tied ones once, and of one adapter over it, without
-    loading or allocating."""
+    """Return the numbers of parameters of a model, tied ones once, and of one adapter over it, without loading."""
     with torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(config)
         whole = model.num_parameters()

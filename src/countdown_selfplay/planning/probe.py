@@ -1,5 +1,4 @@
-"""Measured peaks of memory: two rounds of a configuration with texts of full length, measured at the end
-of each half."""
+"""Measured peaks of memory: two rounds of a configuration with texts of full length."""
 
 from __future__ import annotations
 

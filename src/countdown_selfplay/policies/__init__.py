@@ -1,5 +1,4 @@
-"""Sets of policies, by how roles share weights: `full` (one model each), `lora` (one base, one adapter each), `tied`
-(the same weights)."""
+"""Sets of policies: `full` (one model per role), `lora` (one adapter per role), `tied` (shared weights)."""
 
 from .base import PolicySet, inner_name
 from .build import build_policies

@@ -63,8 +63,7 @@ def whole_below(path: str, revision: str | None = None) -> tuple[str, str | None
 
 
 def config_of(path: str) -> PretrainedConfig:
-    """Return a model's config; for an adapter its base's, in the precision of `over_base`. Raises OSError or
-    ValueError if it cannot be read."""
+    """Return a model's config, for an adapter its base's. Raises OSError or ValueError if unreadable."""
     whole, revision = whole_below(path)
     config = AutoConfig.from_pretrained(whole, revision=revision)
     if whole != path:
@@ -151,8 +150,7 @@ _UNMERGEABLE = (
 
 
 def as_named(model: PreTrainedModel) -> bool:
-    """Return whether a model object has the weights of the folder or hub model in its name. False if that is not
-    on this machine."""
+    """Return whether a model object has the weights of the local folder or hub model in its name."""
     name, left = str(model.name_or_path), dict(model.named_parameters())
     try:
         revision = getattr(model.config, "_commit_hash", None)
@@ -193,8 +191,7 @@ def base_left_alone(base: nn.Module, config: Any) -> Iterator[None]:
 
 
 def check_heads(model: Any) -> None:
-    """Raise ConfigError for an adapter on the LM head, whose base weights scoring reads, or on embeddings that are
-    tied to it."""
+    """Raise ConfigError for an adapter on the LM head, which scoring bypasses, or on tied embeddings."""
     if isinstance(model.get_output_embeddings(), BaseTunerLayer):
         where = "the LM head"
     elif isinstance(model.get_input_embeddings(), BaseTunerLayer) and model.config.tie_word_embeddings:

@@ -68,13 +68,11 @@ class PolicySet(ABC):
         return tuple(name for name in dict.fromkeys(self.weights_of.values()) if name not in self.frozen)
 
     def activate(self, role: str) -> None:
-        """Make `role` the active one until the next switch: gradient checkpointing repeats the forward pass inside
-        backward, with the same adapter."""
+        """Make `role` active until the next switch, also for the forward pass of gradient checkpointing."""
         self._switch(self.weights_of[role])
 
     def without_signal(self, roles: Set[str]) -> frozenset[str]:
-        """Return the first role of each set of weights that only `roles` use: without a signal, a step must
-        not move them."""
+        """Return the first role of each set of weights that only `roles` use, which a step must not move."""
         shared = [self.shared_by(name) for name in self.weight_names]
         return frozenset(first for first, *others in shared if {first, *others} <= roles)
 
@@ -123,8 +121,7 @@ class PolicySet(ABC):
         return ""
 
     def export_base(self, name: str, folder: Path, place: Path, state: Mapping[str, Any] | None = None) -> None:
-        """Write that base to `folder`, which is later moved to `place`, the path in the adapters' configs. `state`:
-        as in `export`."""
+        """Write that base to `folder`. `place`: its later path, for the configs. `state`: as in `export`."""
         raise NotImplementedError
 
     @abstractmethod
@@ -169,8 +166,7 @@ def by_zero3(parameters: Iterable[nn.Parameter]) -> bool:
 
 @contextmanager
 def gathered(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
-    """Gather whole parameters on every process inside the block, read-only, under DeepSpeed's ZeRO-3. All processes
-    must enter together."""
+    """Gather whole parameters for reading inside the block, under ZeRO-3. All processes enter together."""
     parameters = list(parameters)
     if by_zero3(parameters):
         import deepspeed

@@ -293,8 +293,7 @@ def _load(source: ModelSource, init_kwargs: dict[str, Any] | None, copied: bool 
 
 
 def _one_tokenizer(sources: Sequence[ModelSource], trust_remote_code: bool) -> bool:
-    """Return whether all models have a tokenizer, before these load. Raises ConfigError if they differ: one tokenizer
-    serves all roles."""
+    """Return whether all models have a tokenizer. Raises ConfigError if they differ."""
     known = {}
     for source in sources if len(sources) > 1 else ():
         path = source if isinstance(source, str) else source.config._name_or_path

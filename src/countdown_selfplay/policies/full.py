@@ -134,8 +134,7 @@ class FullPolicies(PolicySet):
         starts: Mapping[str, object],
         frozen: frozenset[str] = frozenset(),
     ) -> None:
-        """`models`: name of the weights -> model. `starts`: name -> identifier of its initial weights; equal ones
-        share a reference."""
+        """`models`: name -> model. `starts`: name -> identifier of its initial weights."""
         self.weights_of, self.starts, self.frozen = weights_of, starts, frozen
         for name in frozen:
             models[name].requires_grad_(False)

@@ -164,8 +164,7 @@ class MixedAdapters:
 
 
 def obstacle(module: Any, config: Any) -> str:
-    """Return why the adapters of a PEFT model cannot share passes, as a phrase after "the run", or "". `config`: of
-    the adapters, equal for all."""
+    """Return why the adapters of a PEFT model cannot share passes, or "". `config`: of all adapters."""
     base = module.get_base_model()
     layers: list[Any] = [part for part in module.modules() if isinstance(part, LoraLayer)]
     text = base.config.get_text_config()

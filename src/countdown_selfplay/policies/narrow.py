@@ -31,8 +31,7 @@ class NarrowLinear(nn.Linear):
 
 
 def frozen_linears(module: nn.Module) -> list[nn.Linear]:
-    """Return a module's linear layers in float32 without gradient, except LM heads, which may be
-    tied to embeddings."""
+    """Return a module's frozen float32 linear layers, except LM heads, which may be tied to embeddings."""
     heads = [part.get_output_embeddings() for part in module.modules() if isinstance(part, PreTrainedModel)]
     return [
         part

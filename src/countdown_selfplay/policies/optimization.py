@@ -81,8 +81,7 @@ def tag_roles(optimizer: torch.optim.Optimizer, policies: PolicySet) -> None:
 
 
 def role_schedule(args: Any, optimizer: torch.optim.Optimizer, total: int, settings: dict[str, Role]) -> LambdaLR:
-    """Return the schedule `args.lr_scheduler_type` for every group over `total` optimizer steps, with the warm-up
-    of its role."""
+    """Return the schedule of every group over `total` optimizer steps, with the warm-up of its role."""
 
     def factor(role: str) -> Callable[[int], float]:
         warmup = settings[role].warmup_steps  # number of rounds, or a share of the run

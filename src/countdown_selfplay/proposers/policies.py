@@ -86,8 +86,7 @@ class Policies(BaseProposer):
 
 
 def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
-    """Replace proposals of levels (`domain.drawn`) by drawn problems; "not_made" if there is none.
-    Others are unchanged."""
+    """Replace proposals of levels (`domain.drawn`) by drawn problems; "not_made" if there is none."""
     good = [i for i, proposal in enumerate(proposals) if proposal.reason == "ok"]
     if round.domain.drawn is None or not good:
         return list(proposals)

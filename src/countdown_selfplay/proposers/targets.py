@@ -1,5 +1,4 @@
-"""Self-guided self-play (SGS): a fixed set of target problems, and problems proposed as a step towards
-each unsolved one."""
+"""Self-guided self-play (SGS): a fixed set of targets, and proposals of steps towards unsolved ones."""
 
 from __future__ import annotations
 
@@ -140,8 +139,7 @@ class Targets(Policies):
         self.history = {key: self.history.get(key, "") for key in self.known if key not in self.solved}
 
     def _next(self, round: Round, count: int, beside: Sequence[str] = ()) -> list[str]:
-        """Return the next `count` targets of an order with each once; those of `beside` are left out and
-        keep their places."""
+        """Return the next `count` targets of the order, without those of `beside`, which keep their places."""
         taken = [key for key in self.waiting if key not in beside][:count]
         self.waiting = [key for key in self.waiting if key not in taken]
         if len(taken) < count:
@@ -215,8 +213,7 @@ class Targets(Policies):
             logger.warning(message, len(mastered), len(first), round.index + 1, _few(mastered))
 
     def _measured(self, new: int, hits: list[bool], trainable: int | None, proposed: int) -> dict[str, float]:
-        """Return the metrics. hits: for each attempted target, whether one answer was right. proposed:
-        number of proposals."""
+        """Return the metrics. hits: whether each attempted target was solved. proposed: number of proposals."""
         values: dict[str, float] = {
             "targets/solve_rate": len(self.solved) / len(self.known),
             "targets/unsolved": len(self.known) - len(self.solved),
@@ -235,8 +232,7 @@ class Targets(Policies):
         return values
 
     def _helped(self, round: Round, outcome: Outcome, trainable_P: np.ndarray) -> dict[str, bool]:
-        """Return whether each unsolved target of the round had a trainable synthetic problem; {} if none are
-        requested for targets."""
+        """Return whether each unsolved target of the round had a trainable synthetic problem."""
         if not self.conditioned or not self.per_target(round):
             return {}
         helped = dict.fromkeys((key for key in self.chosen if key not in self.solved), False)
@@ -250,8 +246,7 @@ class Targets(Policies):
         return self.values
 
     def run_files(self) -> dict[str, Any]:
-        """Return the histories of the targets solved last (figure 5, left), and the data set's unsolvable problems,
-        for the run folder."""
+        """Return the histories of the targets solved last (figure 5, left), and the unsolvable problems."""
         return {STORIES: {"solved": self.stories, "aside": self.aside}}
 
     def state_dict(self) -> dict[str, Any]:

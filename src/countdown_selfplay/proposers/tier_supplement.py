@@ -46,8 +46,7 @@ def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, e
 
 
 def _draw(draws: Random, operands: int) -> Problem | None:
-    """Draw a problem; None if the result is not a positive integer. Numbers are positive, so that no division
-    is by 0."""
+    """Draw a problem; None if the result is not a positive integer."""
     numbers = [draws.randint(_LOW, _HIGH) for _ in range(operands)]
     value = Fraction(numbers[0])
     for number in numbers[1:]:

@@ -1,5 +1,4 @@
-"""Pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play): each gets requests at the current rung
-of its tier."""
+"""Pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play)."""
 
 from __future__ import annotations
 
@@ -111,8 +110,7 @@ class TierTracker:
         self.last_moves = self.last_moves or [0] * count
 
     def observe(self, rates: Sequence[float | None]) -> list[int]:
-        """Add the mean pass rate of each tier, None for one without problems in the round; return each tier's move: 1,
-        -1 or 0."""
+        """Add the mean pass rate of each tier, or None; return each tier's move: 1, -1 or 0."""
         return [0 if rate is None else self._observe(tier, rate) for tier, rate in enumerate(rates)]
 
     def _observe(self, tier: int, rate: float) -> int:
@@ -201,8 +199,7 @@ class Tiers(Policies):
         return len(self.tracker.rungs)
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """Raise ConfigError unless there is a conjecturer for each tier (or none at all), and the rungs are within
-        the domain's ranges."""
+        """Raise ConfigError unless each tier has a conjecturer (or none has) and rungs are in range."""
         conjecturers = len(players.get("conjecturer", ()))
         if conjecturers not in (0, self.count):
             raise ConfigError(

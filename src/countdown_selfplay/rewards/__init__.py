@@ -1,5 +1,4 @@
-"""Rewards by name: the conjecturer's (functions of the solve rate) and the prover's (TRL reward callables).
-Imports no torch."""
+"""Rewards by name: the conjecturer's (of solve rates) and the prover's (TRL callables). Imports no torch."""
 
 from __future__ import annotations
 

@@ -111,8 +111,7 @@ def tent(solve_rate_P: np.ndarray, peak: float, left: float, right: float) -> np
 
 
 def checked_rewards(reward: Callable[..., Any], solve_rate_P: np.ndarray, ctx: RewardContext) -> np.ndarray:
-    """Call `reward`. Raises RewardError, which names function and problem, unless it returns one finite
-    number per problem."""
+    """Call `reward`. Raises RewardError unless it returns one finite number per problem."""
     name = _name(reward)
     reward_P = called(reward, solve_rate_P, ctx)
     if reward_P.shape != solve_rate_P.shape:

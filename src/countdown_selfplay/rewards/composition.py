@@ -100,8 +100,7 @@ class Product(Composable):
         return reward_P
 
     def invalid_reward(self, reason: str) -> float | None:
-        """Return the smallest invalid reward times the constant factors: a product of two negative rewards
-        would be positive."""
+        """Return the smallest invalid reward times the constant factors."""
         known = [value for value in (refused(factor, reason) for factor in self.factors) if value is not None]
         scale = math.prod(float(factor) for factor in self.factors if not callable(factor))
         return scale * min(known) if known else None

@@ -62,8 +62,7 @@ def part_of(kind: str, spec: Spec, more: tuple[str, ...] = ()) -> Part:
 
 
 def sum_of(terms: list[Any]) -> Sum:
-    """Build a sum from `{"terms": [{"name": "tent", "weight": 1.0}, {"name":
-    "difficulty_diversity", "kwargs": {...}}]}`."""
+    """Build a sum from `{"terms": [{"name": "tent", "weight": 1.0}, {"name": "sgs", "kwargs": {...}}]}`."""
     weights = [spec.get("weight", 1.0) if isinstance(spec, Mapping) else 1.0 for spec in terms]
     return Sum(tuple(part_of("sum", spec, ("weight",)) for spec in terms), weights)
 

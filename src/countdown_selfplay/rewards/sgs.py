@@ -44,8 +44,7 @@ class SGS(Composable):
         return _normalised(product_P)
 
     def parts(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> dict[str, np.ndarray]:
-        """Return r_solve, r_guide (absent without a guide), and r_synth, their product before
-        normalisation, (P,) each."""
+        """Return r_solve, r_guide (if there is a guide), and r_synth, their raw product, (P,) each."""
         p = np.asarray(solve_rate_P, dtype=float)
         solve_P = self.solve_reward(p)
         guide_P = (UNKNOWN if ctx is None else ctx).guide_P

@@ -13,8 +13,7 @@ from .composition import Composable
 
 @dataclass(frozen=True)
 class Tent(Composable):
-    """r = max(0, 1 - slope * |p - peak|), slope 2.5 and peak 0.4 in the paper: 1 at p = 0.4, 0 at p = 0 and for
-    p >= 0.8."""
+    """r = max(0, 1 - slope * |p - peak|); paper: slope 2.5, peak 0.4 (0 at p = 0 and for p >= 0.8)."""
 
     peak: Share = 0.4
     slope: Amount = 2.5

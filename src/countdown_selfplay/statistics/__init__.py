@@ -1,2 +1,1 @@
-"""Estimates with intervals: pass@k, majority@k, bootstrap over problems and seeds, scaling curves.
-Needs only NumPy."""
+"""Estimates with intervals: pass@k, majority@k, bootstrap, scaling curves. Needs only NumPy."""

@@ -189,8 +189,7 @@ def _draws(problems: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
 
 @lru_cache(maxsize=1)
 def _kept_draws(problems: int, resamples: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Return the cached draws for a table's many differences over the same problems: drawing costs ten
-    times the rest."""
+    """Return cached draws, for a table's many differences over the same problems."""
     return tuple(_draws(problems, resamples, seed))
 
 
@@ -202,8 +201,7 @@ def tails(level: float) -> tuple[float, float]:
 
 
 def finite_array(values: Sequence[float] | np.ndarray, name: str) -> np.ndarray:
-    """Return `values` as float64, shape (len,). Raises DataError if empty, of more than one dimension,
-    or not finite."""
+    """Return `values` as float64, shape (len,). Raises DataError if empty, not 1-D, or not finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise DataError(f"`{name}` must be a list with at least one number, got the shape {array.shape}.")
@@ -249,8 +247,7 @@ def ratio_interval(
 def change_interval(
     changes: Sequence[float], clusters: Sequence[Hashable], resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """Return the mean of paired changes, -1 to 1, with a percentile bootstrap over clusters of equal size (n
-    answers per problem)."""
+    """Return the mean of paired changes, -1 to 1, with a percentile bootstrap over equal clusters."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
     interval = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
     return Interval(float(np.sum(total_C) / np.sum(count_C)), interval.low, interval.high)
@@ -278,8 +275,7 @@ def t_quantile(share: float | np.ndarray, freedom: float) -> np.ndarray:
 
 
 def t_interval(values: Sequence[float] | np.ndarray) -> Estimate:
-    """Return the mean with Student's 95% interval, for a few values such as one per training seed. Raises DataError
-    with fewer than two."""
+    """Return the mean with Student's 95% interval. Raises DataError with fewer than two values."""
     array = finite_array(values, "values")
     if len(array) < 2:
         raise DataError("A t interval needs at least two values.")
@@ -308,8 +304,7 @@ def two_level_bootstrap(
 def two_level_interval(
     a_SP: np.ndarray, b_SP: np.ndarray, resamples: int = 10_000, seed: int = 0, level: float = 0.95
 ) -> Interval:
-    """Return `two_level_bootstrap` of any rates per training seed (rows) and problem (columns), such as
-    shares of votes."""
+    """Return `two_level_bootstrap` of any rates per training seed (rows) and problem (columns)."""
     draws = two_level_draws(a_SP, b_SP, resamples, seed)
     difference_P = b_SP.mean(0) - a_SP.mean(0)
     low, high = ends(difference_P, draws, level, CHANGE)

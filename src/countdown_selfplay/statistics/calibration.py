@@ -28,11 +28,7 @@ def reliability(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> list[t
     """(problems, mean p, mean rate) of each tenth of p that has problems."""
     place_N = np.minimum((p_N * bins).astype(int), bins - 1)
     bins_N = [place_N == b for b in range(bins)]
-    return [
-        (int(in_bin.sum()), float(p_N[in_bin].mean()), float(rate_N[in_bin].mean()))
-        for in_bin in bins_N
-        if in_bin.any()
-    ]
+    return [(int(at.sum()), float(p_N[at].mean()), float(rate_N[at].mean())) for at in bins_N if at.any()]
 
 
 def calibration_error(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> float:

@@ -1,5 +1,4 @@
-"""pass@k and majority@k without bias: how often one of k answers is correct, or the most frequent one, with the k
-drawn from n without replacement."""
+"""Unbiased pass@k and majority@k of k answers drawn from n without replacement."""
 
 from __future__ import annotations
 
@@ -27,16 +26,14 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 
 def pass_at_k_array(counts: Sequence[int] | np.ndarray, n: int, k: int) -> np.ndarray:
-    """`pass_at_k` of every problem, shape (problems,), float64. `counts`: correct answers per problem, each out of
-    `n`."""
+    """Return `pass_at_k` of every problem, (problems,). `counts`: correct answers per problem, out of `n`."""
     counts_P = count_array(counts, n)
     _check_k(n, k)
     return np.array([pass_at_k(n, c, k) for c in range(n + 1)])[counts_P]
 
 
 def count_array(counts: Sequence[int] | np.ndarray, n: int) -> np.ndarray:
-    """Correct answers per problem as an int64 array, shape (problems,). DataError unless there is at least one and
-    all are whole numbers in [0, n]."""
+    """Return counts as int64, (problems,). Raises DataError unless there are any, all whole and in [0, n]."""
     array = np.asarray(counts)
     if array.ndim != 1 or array.size == 0:
         raise DataError(

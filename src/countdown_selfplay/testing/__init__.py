@@ -82,8 +82,7 @@ class ScriptedRound:
         return None if self.moved is None else self.moved(rollout)
 
     def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
-        """Play episodes: `write` returns each move, with one row per episode after the first. The round's `rows`
-        contains the first rows only."""
+        """Play episodes: `write` returns each move. The round's `rows` contains the first rows only."""
 
         def sample(move: int, batch: list[Row], each: int) -> Rollout:
             return Rollout(role, batch, [self.write(role, row, i) for row in batch for i in range(each)], each)

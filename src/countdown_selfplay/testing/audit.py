@@ -82,11 +82,11 @@ def audit(domain: Any, problems: Sequence[Any], answers: Sequence[str] = (), for
         one = Paid(name, right, sum(float(verdict.score) for verdict in group) / len(group))
         if kind not in paid or (one.right, one.score) > (paid[kind].right, paid[kind].score):
             paid[kind] = one
-    verdicts_clean = verdicts(list(answers), list(problems[: len(answers)]))
+    given = verdicts(list(answers), list(problems[: len(answers)]))
     return Audit(
         tuple(ran),
         paid,
-        sum(verdict.correct for verdict in verdicts_clean) / len(verdicts_clean) if verdicts_clean else None,
+        sum(verdict.correct for verdict in given) / len(given) if given else None,
     )
 
 

@@ -57,8 +57,7 @@ __all__ = [
 
 
 def load_tiny_model(path: Path | None = None) -> tuple[Any, Any]:
-    """Load the shipped model (float32, evaluation mode) and its tokenizer, or those of the folder
-    `path`; no network."""
+    """Load the shipped model (float32, evaluation mode) and its tokenizer, or those of the folder `path`."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = str(TINY_MODEL_PATH if path is None else path)
@@ -74,8 +73,7 @@ def resolve_model(name: str | None) -> str:
 
 
 def in_this_installation(path: str) -> str:
-    """Return this installation's folder of the embedded model that `path` is in another one, if `path` does not
-    exist; else `path`."""
+    """Return this installation's folder of an embedded model in another one's absent `path`, else `path`."""
     package = Path(__file__).parents[1]
     inner = {folder.relative_to(package.parent).parts: folder for folder in EMBEDDED.values()}
     folders = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)

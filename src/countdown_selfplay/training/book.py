@@ -22,8 +22,7 @@ class Frame:
 
     rounds: int = 0
     attempt: int = 0
-    """Number of rollbacks. It is part of every seed, so that a rolled-back run does not repeat the samples that led
-    to the collapse."""
+    """Number of rollbacks, part of every seed, so that a rolled-back run draws other samples."""
     samples: dict[str, int] = field(default_factory=dict)
     """Completions generated, by player."""
     tokens: dict[str, int] = field(default_factory=dict)
@@ -35,8 +34,7 @@ class Frame:
     """Number of earlier moves in the current turn, if answers are episodes."""
 
     def key(self) -> tuple[int, ...]:
-        """Return the turn and move as a part of a sample's seed. The first move has the key of an
-        answer without moves."""
+        """Return turn and move as a part of a sample's seed; the first move has the key of a whole answer."""
         return (self.attempt, self.rounds, self.turn, *([self.move] if self.move else []))
 
     @property
@@ -79,8 +77,7 @@ class Book:
         """Histogram of the last log."""
         modes = ("train", "eval")
         self.collected: dict[str, Any] = {role: {mode: defaultdict(list) for mode in modes} for role in roles}
-        """Metrics that TRL collects until it logs, by role; "round" is the trainer's dict of metrics without a role,
-        such as times."""
+        """Metrics that TRL collects until it logs, by role; "round": those without a role, such as times."""
 
     def record(self, name: str, value: float) -> None:
         """Record a value of the current round, which TRL averages at the next log."""

@@ -1,5 +1,4 @@
-"""Folders of checkpoints, complete or absent: states of a run's parts, search, verification, and return to one.
-store.py writes and reads them."""
+"""Folders of checkpoints, complete or absent: states of a run's parts, search, verification, rollback."""
 
 from __future__ import annotations
 
@@ -134,8 +133,7 @@ def digests(folder: Path, files: list[Path], settle: bool = False) -> dict[str, 
 
 
 def replace_checkpoint(source: Path, target: Path) -> None:
-    """Replace a checkpoint of the same step by renaming. After an interruption between the two renames
-    `restore_replaced` recovers the old one."""
+    """Replace a checkpoint of the same step by two renames, which `restore_replaced` can undo."""
     old = target.with_name(f"{_OLD}{target.name}")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists() and step_in(target) != step_of(target):
@@ -290,8 +288,7 @@ def _abandon(output: Path, folders: list[Path]) -> None:
 
 
 def bring(output: Path, step: int) -> list[dict[str, Any]]:
-    """Set aside the files beyond `step`; return the remaining rollbacks. A note is written first, so that an
-    interruption is completed later."""
+    """Set aside the files beyond `step`, after a note to complete it later; return the remaining rollbacks."""
     later = [folder for folder in checkpoints(output) if step_in(folder) > step]
     if later:
         write_atomically(output / GOING_BACK, json.dumps({"to": step}))

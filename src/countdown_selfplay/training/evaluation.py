@@ -1,5 +1,4 @@
-"""Evaluation of the players before, during and after training, and the test of the answer format. The trajectory
-does not change."""
+"""Evaluation of the players before, during and after training, and the test of the answer format."""
 
 from __future__ import annotations
 
@@ -71,15 +70,15 @@ class Evaluator:
         how: dict[str, Any] = {}
         if step is not None:
             how = {"batch_size": self.args.per_device_eval_batch_size, "seed": seed_from(self.args.seed, "eval", step)}
-        evaluations, figures = self.figures(problems, label="held-out", **how)
+        by_role, figures = self.figures(problems, label="held-out", **how)
         ks = powers_of_two(min(self.answers, 128))
-        scores = {k: sum(pass_at_k(evaluations.n, c, k) for c in evaluations.correct) / len(problems) for k in ks}
+        scores = {k: sum(pass_at_k(by_role.n, c, k) for c in by_role.correct) / len(problems) for k in ks}
         metrics = {f"pass@{k}": score for k, score in scores.items()}
-        if evaluations.rungs is not None:
-            metrics |= pass_by_rung(evaluations.correct, evaluations.rungs, evaluations.n, sorted({ks[0], ks[-1]}))
+        if by_role.rungs is not None:
+            metrics |= pass_by_rung(by_role.correct, by_role.rungs, by_role.n, sorted({ks[0], ks[-1]}))
         metrics |= {
-            "several_answers_rate": evaluations.several_answers_rate,
-            "truncated_rate": evaluations.truncated_rate,
+            "several_answers_rate": by_role.several_answers_rate,
+            "truncated_rate": by_role.truncated_rate,
         }
         metrics["problems"] = float(len(problems))
         return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures
@@ -87,11 +86,9 @@ class Evaluator:
     def figures(self, problems: list[Any], **how: Any) -> tuple[ProverEvaluation, dict[str, Any]]:
         """Return the figures of the pool of all provers and of each player; the pool is "prover"."""
         ks = tuple(k for k in (1, 4, 8, 16, 32) if k <= self.answers)
-        evaluations = self.provers(problems, self.answers, ks, **how)
-        pool = pooled([*evaluations.values()], ks)
-        return pool, {one: evaluation.to_dict() for one, evaluation in evaluations.items()} | {
-            "prover": pool.to_dict()
-        }
+        by_role = self.provers(problems, self.answers, ks, **how)
+        pool = pooled([*by_role.values()], ks)
+        return pool, {one: evaluation.to_dict() for one, evaluation in by_role.items()} | {"prover": pool.to_dict()}
 
     def measure(self, problems: list[Any], proposals: int, when: str) -> dict[str, Any]:
         """Evaluate every player, conjecturers by the number of `proposals`. "prover" is the pool of all provers. {}
@@ -108,8 +105,7 @@ class Evaluator:
 
     @contextmanager
     def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[dict[str, Any]]:
-        """Generate as `role` inside the block; yield the role's sampling settings and the processes. `label`: of the
-        bar, None for no bar."""
+        """Generate as `role` inside the block; yield sampling settings and processes. `label`: of the bar."""
         settings, main = self.turns.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
@@ -161,8 +157,8 @@ class Evaluator:
         play all rounds without a step. Called once per run, not at a resume, with training's sampling
         settings and private generators."""
         domain, probe_settings = self.domain, self.args.format_probe
-        judges_form = domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung
-        if self.format_probed or not probe_settings or not in_moves(domain) or not judges_form:
+        judged = domain.move_format and domain.was_legal and domain.rungs and domain.random_of_rung
+        if self.format_probed or not probe_settings or not in_moves(domain) or not judged:
             return
         rung, each = min(domain.rungs), min(PROBED_EACH, probe_settings)
         problems = domain.random_of_rung(

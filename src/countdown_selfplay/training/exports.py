@@ -69,8 +69,7 @@ class Exports:
         return self.engine.policies.weight_names
 
     def write_last(self, folder: Path) -> list[tuple[Path, str, bool]]:
-        """Write the exports as `write` does and load each again; return (folder, sentence, holds the policy) of each,
-        on all processes."""
+        """Write the exports and load each again; return (folder, sentence, holds the policy) of each."""
         state = self.engine.full_state()
         pairs = zip(self._names, self._written(folder, state), strict=False)  # the main process writes
         return self.processes.together(lambda: [self._loaded(*one, state) for one in pairs])
@@ -86,8 +85,7 @@ class Exports:
         return folder, fault, not fault
 
     def write_bases(self, folder: Path) -> None:
-        """Write the base weights that the adapters in the checkpoint `folder` need and that no hub id or folder names.
-        All processes call it."""
+        """Write the base weights of the adapters in `folder` that have no name. All processes call it."""
         if self._bases_in(folder).keys() - self._bases:
             self._write_bases(folder, self.engine.full_state())
 
@@ -188,8 +186,7 @@ def check_saved(checked: Iterable[tuple[Path, str, bool]]) -> None:
 
 
 def write_cards(run: Path) -> None:
-    """Rewrite the cards of a finished run's roles with its evaluation. `run`: folder with run.json, and
-    evaluation.json if it was measured."""
+    """Rewrite the cards of a finished run's roles with its evaluation. `run`: the run folder."""
     path = run / "evaluation.json"
     for folder in exported_roles(run):
         described = json_file(run / "run.json", config=dict, domain=dict)

@@ -51,8 +51,8 @@ class ReplayQueue:
         """Number of answers that the last round added; and of those that it dropped unused."""
 
     def steps(self, samples: Sequence[Sample], round_: int, most: int, key: tuple[object, ...]) -> list[list[Sample]]:
-        """Add the round's samples; return the samples of each of at most `most` optimizer steps, or of exactly `most`
-        without `reuse` and `carry`."""
+        """Add the round's samples; return those of each of at most (without `reuse` or `carry`:
+        exactly) `most` steps."""
         if self.buys_steps:
             new = self._take_in(samples, round_, key)
             bought = len(new) * (self.rule.reuse or 0) / self.sequences
@@ -104,8 +104,7 @@ class ReplayQueue:
         return numbers | ({f"{role}/dropped_answers": self.dropped} if self.dropped else {})
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the kept answers as flat arrays of tokens with their lengths, rows per answer, and the steps
-        that are due."""
+        """Return the kept answers as flat arrays of tokens with lengths, rows per answer, and due steps."""
         rows = [row for answer in self.kept for row in answer]
         state: dict[str, Any] = {
             "reference": self.reference,
@@ -124,8 +123,7 @@ class ReplayQueue:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state. Raises CheckpointError if the kept log-probs are not those that this
-        run's settings need."""
+        """Restore the state. Raises CheckpointError if its log-probs do not fit this run's settings."""
         if state["reference"] != self.reference:
             raise CheckpointError(
                 "The checkpoint's kept samples have reference log-probs for (KL on, temperature) = "
@@ -208,8 +206,7 @@ class Learner:
 def learners_of(
     args: JointSelfPlayConfig, domain: Any, roles: Mapping[str, Role], given: Mapping[str, Objective | str] | None
 ) -> dict[str, Learner]:
-    """Return the learners by role, in the order of `args`. `given`: a user's objectives, which replace
-    those of `args`."""
+    """Return the learners by role, in the order of `args`. `given`: a user's objectives, which override it."""
     trained = args.trained_roles
     if given is not None and not isinstance(given, Mapping):
         raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(trained)}.")
@@ -237,8 +234,7 @@ def learners_of(
 
 
 def check_episodes(args: JointSelfPlayConfig, domain: Any) -> list[str]:
-    """Return the trained roles whose answers are episodes. Raises ConfigError if an episode does not
-    fit a micro-batch."""
+    """Return the trained roles whose answers are episodes. Raises ConfigError for too long ones."""
     if not in_moves(domain):
         return []
     if args.per_device_train_batch_size < domain.most_moves:

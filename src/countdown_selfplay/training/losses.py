@@ -23,8 +23,7 @@ from .plan import Counts, at_least_float32
 
 
 class RoleLoss:
-    """Loss of a role, normalised by the role's counts in the round, so that the mix of roles does not change its
-    effective learning rate."""
+    """Loss of a role, normalised by its own counts, so that the mix of roles does not scale its updates."""
 
     def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
         """`most_moves`: largest number of moves of an answer, 1 without moves."""
@@ -127,8 +126,7 @@ class RoleLoss:
     def _mismatch(
         self, trained: torch.Tensor, sampler: torch.Tensor, mask: torch.Tensor, sequence_B: torch.Tensor | None
     ) -> None:
-        """Return the difference of log-probs of the two engines on trained tokens; tokens without the sampler's
-        log-prob are left out and counted."""
+        """Return the engines' difference of log-probs on trained tokens; unscored tokens are counted."""
         unscored = torch.isnan(sampler).to(mask.dtype) * mask
         self._add("sampler_unscored", unscored.sum() / (self.measured.tokens or 1.0))
         gap = torch.nan_to_num((trained - sampler) * mask, nan=0.0)
@@ -155,8 +153,7 @@ class RoleLoss:
 
 
 def _wide(value: torch.Tensor) -> torch.Tensor:
-    """Return the tensor in float64 for sums over many micro-batches, or in float32 on Apple's GPUs,
-    which lack float64."""
+    """Return the tensor in float64 for long sums, or in float32 on Apple's GPUs, which lack float64."""
     return value.float() if value.device.type == "mps" else value.double()
 
 

@@ -40,8 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def settled_for(args: JointSelfPlayConfig, game: Any, peft_config: Any) -> JointSelfPlayConfig:
-    """Return `args` for the roles of a game that was passed as an object; with an adapter,
-    policy_sharing=full becomes lora."""
+    """Return `args` for the roles of a game object; with an adapter, policy_sharing=full becomes lora."""
     if peft_config is not None and args.policy_sharing == "full":
         args = copy.copy(args)
         args.policy_sharing = "lora"
@@ -272,8 +271,7 @@ def warn_of_lost_steps(policies: PolicySet, learning_rate: float) -> None:
 
 
 def end_tokens(args: JointSelfPlayConfig, domain: Any, rows: Any, policies: PolicySet, tokenizer: Any) -> list[int]:
-    """Return the tokens that end a completion of any role, including the end of a chat turn. Evaluation
-    uses them too."""
+    """Return the tokens that end a completion of any role, including the end of a chat turn."""
     examples = example_rows(domain, bool(args.players_of("conjecturer")), rows)
     chat = any(isinstance(row["prompt"], list) for row in examples.values())
     ids: list[int] = []

@@ -1,5 +1,4 @@
-"""Samples, micro-batch tensors, and the plan of a round's optimizer steps. Pure: all processes hold all samples and
-compute the same plan."""
+"""Samples, micro-batch tensors, and the plan of a round's optimizer steps."""
 
 from __future__ import annotations
 
@@ -154,8 +153,7 @@ BLANK = Sample(np.zeros(1, np.int64), np.zeros(1, np.int64), trained=False)
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of a role's samples in an optimizer step, over all processes and divided by their number; losses divide
-    their sums by one of them."""
+    """Counts of a role's samples in an optimizer step, the mean over processes, which normalise losses."""
 
     sequences: float = 1.0
     """Trained answers; an episode is one."""
@@ -232,8 +230,7 @@ def _drawn(units: Sequence[Sequence[Sample]], ends: Sequence[int], seed: int) ->
 
 
 def _units(answers: Sequence[Sequence[Sample]], size: int) -> list[list[Sample]]:
-    """Return the units that stay in one step: groups, if all have one size that divides `size`
-    answers, else answers."""
+    """Return the units that stay in one step: groups, if their size divides `size` answers, else answers."""
     groups: dict[int, list[Sequence[Sample]]] = {}
     for answer in answers:
         groups.setdefault(answer[0].group, []).append(answer)
@@ -315,21 +312,15 @@ def group_tokens(samples: Sequence[Sample]) -> Counter[int]:
 
 
 def side_by_side(passes: Sequence[Pass]) -> list[Pass]:
-    """Combine the first micro-batches of all players into one pass, then the second ones, and so
-    on (mixed adapters)."""
+    """Combine the i-th micro-batches of all players into one pass (mixed adapters)."""
     by_role: dict[tuple[str, bool], list[Pass]] = {}
     for one in passes:
         by_role.setdefault((one.role, one.graph), []).append(one)
     result = []
     for graph in (True, False):
-        columns = [role_passes for (_, with_graph), role_passes in by_role.items() if with_graph == graph]
+        columns = [col for (_, with_graph), col in by_role.items() if with_graph == graph]
         for i in range(max(map(len, columns), default=0)):
-            result.append(
-                Pass(
-                    tuple(part for role_passes in columns if i < len(role_passes) for part in role_passes[i].parts),
-                    graph,
-                )
-            )
+            result.append(Pass(tuple(part for col in columns if i < len(col) for part in col[i].parts), graph))
     return result
 
 
@@ -355,14 +346,11 @@ class Planner:
         beside: Mapping[str, Sequence[Sample]] = MappingProxyType({}),
         through: frozenset[str] = frozenset(),
     ) -> Step:
-        """Plan one optimizer step. samples: of all processes, by role. beside: demonstrations, which are not a signal.
-        through: as in Step."""
-        signalless = frozenset(
-            role for role, role_samples in samples.items() if not any(sample.credited for sample in role_samples)
-        )
+        """Plan one step. samples: of all processes, by role. beside: demonstrations. through: as in Step."""
+        signalless = frozenset(role for role, drawn in samples.items() if not any(sample.credited for sample in drawn))
         passes, counts, measured, of_groups, still = {}, {}, {}, {}, set()
-        for role, role_samples in samples.items():
-            whole = [*role_samples, *beside.get(role, ())]
+        for role, drawn in samples.items():
+            whole = [*drawn, *beside.get(role, ())]
             held = self.drop_signalless and self.sharing[role] <= signalless
             live, idle = self._read(role, [s for s in whole if s.tokens and (s.trained or s.imitated)], held)
             counts[role], of_groups[role] = Counts.of(whole, self.room.world), group_tokens(whole)

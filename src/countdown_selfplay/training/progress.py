@@ -18,8 +18,7 @@ from ..rewards.learning_progress import needs_progress
 from .rollouts import Rollouts, sampling_as
 
 SHARE = 0.1
-"""Share of a movement that a central difference uses: small enough for a derivative (the error is quadratic in it),
-large enough for float32."""
+"""Share of a movement for a central difference: small for a derivative, large enough for float32."""
 
 Movement = list[tuple[torch.Tensor, torch.Tensor]]
 """(weight, its movement) pairs."""
@@ -57,8 +56,7 @@ def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved
 
 
 def check_scored_twice(policies: PolicySet, roles: Iterable[str], reward: object) -> None:
-    """Raise ConfigError for a progress reward on models with dropout: the difference of two passes must not
-    depend on it."""
+    """Raise ConfigError for a progress reward, a difference of two passes, on models with dropout."""
     if not needs_progress(reward):
         return
     for role in roles:

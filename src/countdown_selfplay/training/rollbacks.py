@@ -81,8 +81,7 @@ class Training:
             self.frame.keep_spent(record["spent"])
 
     def _after_trip(self, rollback: Rollback, start: Path | None) -> Path:
-        """Record the rollback; return the checkpoint to resume: the newest healthy one of this run, or the external
-        one from which it started."""
+        """Record the rollback; return the newest healthy checkpoint, or that from which the run started."""
         args, processes, frame = self.args, self.processes, self.frame
         close_bars(self.trl.callback_handler.callbacks)
         seen = f"The curriculum collapsed at round {frame.rounds}: {rollback.trip}"
@@ -154,8 +153,7 @@ class Training:
         return TrainOutput(step, 0.0, {})
 
     def _take_best(self) -> None:
-        """Load the best checkpoint's weights by metric_for_best_model, for all
-        policies, under load_best_model_at_end."""
+        """Load the best checkpoint's weights, for all policies, under load_best_model_at_end."""
         best = self.trl.state.best_model_checkpoint
         if self.args.load_best_model_at_end and best is not None:
             by, reached = self.args.metric_for_best_model, self.trl.state.best_metric

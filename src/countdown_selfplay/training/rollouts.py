@@ -1,5 +1,4 @@
-"""Turns of a player: generation and scoring by TRL, reference log-probs, verdicts, rewards, and the
-table of `log_completions`."""
+"""Turns of a player: generation and scoring by TRL, reference log-probs, rewards, and `log_completions`."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ class Rollouts:
     """Samples and scores the turns of all players."""
 
     trl: Any
-    """GRPOTrainer whose generation, reward functions and attributes are used (_trl.py). Its `_calculate_rewards`
-    must be `rewards`."""
+    """GRPOTrainer whose generation and reward functions are used; its `_calculate_rewards` is `rewards`."""
     turns: Turns
     engine: Engine
     sampler: Sampler
@@ -106,8 +104,7 @@ class Rollouts:
     def roll_out(
         self, role: str, rows: list[dict[str, Any]], n: int, problems: list[Any] | None
     ) -> tuple[Rollout, dict[str, Any]]:
-        """Sample one completion per row; return the rollout and TRL's logs. `n` adjacent rows are equal. `problems`:
-        one per row, for the verdicts."""
+        """Sample one completion per row; return rollout and TRL's logs. `n` adjacent rows are equal."""
         start, trl, turns = time.perf_counter(), self.trl, self.turns
         key = (turns.args.seed, "rollout", *turns.key(), role, turns.processes.rank)
         with self.acting_as(role, n, problems), private_generator(turns.processes.device, *key):
@@ -141,8 +138,8 @@ class Rollouts:
     @contextmanager
     def _unscored(self) -> Iterator[None]:
         """Sample without TRL's second forward pass, if a round has several steps."""
-        name, attributes = "_get_per_token_logps_and_entropies", vars(self.trl)
-        attributes[name] = lambda _, ids, mask, n, **kw: (
+        name, methods = "_get_per_token_logps_and_entropies", vars(self.trl)
+        methods[name] = lambda _, ids, mask, n, **kw: (
             torch.full((len(ids), n), torch.nan, device=ids.device),
             None,
             None,
@@ -150,7 +147,7 @@ class Rollouts:
         try:
             yield
         finally:
-            del attributes[name]
+            del methods[name]
 
     def score_episodes(self, episodes: Episodes, rows: list[dict[str, Any]]) -> dict[str, Any]:
         """Reward this process's episodes by TRL's reward functions, which see a transcript as the completion of its

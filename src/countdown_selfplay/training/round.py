@@ -163,8 +163,7 @@ class PlayedRound:
         return self.roles[role]
 
     def generated(self, role: str) -> dict[str, Any]:
-        """Return a player's completions and tokens, their lengths, and how many the token limit cut. The moves of an
-        episode are one completion."""
+        """Return a player's completions, tokens, lengths and truncations; an episode is one completion."""
         answers = moves = tokens = truncated = longest = 0.0
         turns, limit = self.sampler.turns, self.roles[role].max_completion_length
         stops, ends = turns.stops(role) or (), frozenset(self.sampler.trl.eos_token_ids)
@@ -290,8 +289,7 @@ def credit(
 
 
 def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype) -> torch.Tensor:
-    """Return the game's `values` as a tensor (B) of `dtype`, also if this process has no sample. Raises RewardError
-    for another number of values."""
+    """Return the game's `values` as a tensor (B) of `dtype`. Raises RewardError for another number."""
     tensor = torch.as_tensor(values).to(dtype)
     if tensor.shape != (len(rollout.texts),):
         raise RewardError(
@@ -302,8 +300,7 @@ def one_per_sample(rollout: Rollout, what: str, values: Any, dtype: torch.dtype)
 
 
 def token_counts(rollout: Rollout) -> list[int]:
-    """Return the tokens of each sample, (B); of an episode those of its longest move, because length limits
-    apply to moves."""
+    """Return the tokens of each sample, (B); of an episode those of its longest move."""
     if not isinstance(rollout, Episodes):
         return rollout.tensors["completion_mask"].sum(1).tolist()
     counts = [0] * len(rollout.texts)

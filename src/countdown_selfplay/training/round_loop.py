@@ -50,8 +50,7 @@ class RoundLoop:
         return PlayedRound(rows, self.trl.rollouts, self.frame, self.trl.held_out, self.trl.train_dataset)
 
     def play(self, rows: list[Row]) -> list[Step]:
-        """Play one round on the anchors in `rows`, which are equal on all processes; return its optimizer steps,
-        at least one."""
+        """Play one round on the anchors in `rows`, equal on all processes; return its optimizer steps."""
         start = time.perf_counter()
         played = self.begin(rows)
         # Propose, admit, solve, reward, credit: games/propose_and_solve.py, or another game.
@@ -122,8 +121,7 @@ class RoundLoop:
 
 @dataclass(eq=False)
 class OptimizerSteps:
-    """Optimizer steps of a round inside one step of the Trainer, whose loop takes the last of them. Losses of
-    their passes accumulate."""
+    """Optimizer steps of a round inside one step of the Trainer, whose loop takes the last of them."""
 
     trl: Any
     learners: Mapping[str, Learner]
@@ -175,13 +173,11 @@ class OptimizerSteps:
 
     @property
     def held_roles(self) -> frozenset[str]:
-        """Return the roles whose weights this step must not move: a blank pass leaves a gradient of 0, with which
-        momentum would act."""
+        """Return the roles whose weights this step must not move, by a gradient of 0 and momentum."""
         return self.engine.policies.without_signal(self.step.still)
 
     def loss(self, model: torch.nn.Module, one: Pass, first: bool, last: bool) -> torch.Tensor:
-        """Return the loss of a pass, with the engine's additions in the step's `first` and `last` one. model:
-        the wrapped one."""
+        """Return the loss of a pass, with the engine's additions in the step's `first` and `last` one."""
         loss = self.measure(model, one)
         if last:
             self.engine.before_last_backward(self.trl.optimizer, self.held_roles)

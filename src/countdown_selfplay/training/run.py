@@ -104,8 +104,7 @@ def quiet_loading() -> None:
 
 
 def tell(folder: Path, before: dict[str, Any], after: dict[str, Any], report: bool) -> None:
-    """Write evaluation.json, if the run was measured; print findings, events and the table; write the
-    report, if requested."""
+    """Write evaluation.json, print findings, events and the table, and write the report, if requested."""
     result = write_evaluation(folder, before, after) if before else None
     write_cards(folder)
     print(summary(folder, result))

@@ -1,5 +1,4 @@
-"""Store of a run's checkpoints: writes states, resolves a resume, and restores them, for a collapsed
-conjecturer alone too."""
+"""Store of a run's checkpoints: writes states, resolves a resume, and restores all or one conjecturer."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""JointConjecturerProverTrainer: TRL's GRPOTrainer with several roles. It builds the parts of a run and
-overrides TRL's methods."""
+"""JointConjecturerProverTrainer: TRL's GRPOTrainer with several roles, built of the parts of a run."""
 
 from __future__ import annotations
 
@@ -354,8 +353,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Do nothing: `save_model` writes one card per role, and a checkpoint holds several models."""
 
     def push_to_hub(self, commit_message: str | None = None, **kwargs: Any) -> list[str]:  # type: ignore[override]
-        """Save the models and upload them as `countdown-selfplay push` does; return the repositories' ids.
-        `kwargs`: of `upload.push`."""
+        """Save the models and upload them; return the repositories' ids. `kwargs`: of `upload.push`."""
         check_run(Path(self.args.output_dir))
         self.save_model()
         return self.processes.together(lambda: push_trained(self.args, commit_message=commit_message, **kwargs))

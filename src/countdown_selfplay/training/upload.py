@@ -83,8 +83,7 @@ def push_trained(args: Any, **settings: Any) -> list[str]:
 
 
 def finished_run(run: Path) -> tuple[dict[str, Any], list[Path]]:
-    """Return run.json and the folders of the trained roles; for a warm start the run's. Raises
-    ConfigError without them."""
+    """Return run.json and the folders of the trained roles. Raises ConfigError without them."""
     check_run(run)
     described = json_file(run / "run.json", config=dict, domain=dict)
     alone = holds_model(run)  # a warm start writes its card last
@@ -159,10 +158,8 @@ def place_adapter(role: Path, target: Path, base: str) -> str:
         return base
     if is_hub_id(source):
         return source
-    base_name = embedded_name(source) or source
-    print(
-        f"'{base_name}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is."
-    )
+    hub_id = embedded_name(source) or source
+    print(f"'{hub_id}' is not on the hub: {target.name} goes up as whole weights; --base_model names a base that is.")
     model = load_pretrained(str(role), {"dtype": "auto"}, show=False)
     for pattern in _ADAPTER:
         for file in target.glob(pattern):
@@ -193,11 +190,9 @@ def hub_errors(kept: str = "") -> Iterator[None]:
     except Exception as error:
         if not isinstance(error, OSError) and not type(error).__module__.startswith(_CLIENTS):
             raise
-        message = " ".join(str(error).split()) or type(error).__name__
-        message = (
-            message if len(message) <= 200 else message[:200].rpartition(". ")[0] or message[:200].rpartition(" ")[0]
-        )
-        raise ConfigError(f"The hub refused or was out of reach: {message}{kept}.") from None
+        text = " ".join(str(error).split()) or type(error).__name__
+        text = text if len(text) <= 200 else text[:200].rpartition(". ")[0] or text[:200].rpartition(" ")[0]
+        raise ConfigError(f"The hub refused or was out of reach: {text}{kept}.") from None
 
 
 _CLIENTS = ("huggingface_hub", "httpx", "httpcore", "requests", "urllib3")

@@ -189,8 +189,7 @@ def near(x: Array, y: Array) -> Array:
 
 
 def _pair_hits(values: Values, left: int, right: int, goal: Array, exact: bool) -> Array:
-    """Return which forms of two sets of at least two operands meet, compared as integers, or as floats
-    if not exact."""
+    """Return which forms of two sets of at least two operands meet, compared as integers, else as floats."""
     if not exact:
         x, y = values.quotients(left)[:, None], values.quotients(right)[None, :]
         size_x, size_y = np.abs(x), np.abs(y)

@@ -108,8 +108,7 @@ def all_solutions(problem: Problem, rules: Rules = DEFAULT_RULES) -> list[str]:
 T = TypeVar("T")
 
 DECIDE_CHUNK = {1: 4096, 2: 2048, 3: 512, 4: 64, 5: 16}
-"""Operands in the largest computed subset -> problems per chunk. Measured: fewer cost more calls, more exceed
-the second-level cache."""
+"""Operands in the largest computed subset -> problems per chunk. Measured: more exceed the second-level cache."""
 
 COUNT_CHUNK = {1: 4096, 2: 4096, 3: 1024, 4: 192, 5: 8, 6: 1}
 """Operands -> sets of numbers per chunk."""
@@ -140,8 +139,7 @@ def by_operands(problems: Sequence[Problem]) -> Iterator[tuple[list[int], Array,
 def solvable_arrays(
     numbers_PK: Array, target_P: Array, rules: Rules = DEFAULT_RULES, workers: int | None = None
 ) -> Array:
-    """Return `is_solvable_batch` of arrays, (problems,) bool, from (problems, k) positive integers
-    and (problems,) targets."""
+    """Return `is_solvable_batch`, (problems,) bool, of arrays (problems, k) and targets (problems,)."""
     numbers_PK, target_P = _integers(numbers_PK, 2), _integers(target_P, 1)
     problems, k = numbers_PK.shape
     if len(target_P) != problems:
@@ -181,8 +179,7 @@ def _solvable_with_all(numbers_PK: Array, target_P: Array, rules: Rules, workers
 def _decide(
     numbers_PK: Array, target_P: Array, sizes: Sequence[int], exact: bool, memory: "_Memory", part: slice
 ) -> Array:
-    """Return which of a slice of the problems have a solution, up to sign and if not `exact` as candidates, by a split
-    of these sizes."""
+    """Return which problems of a slice have a solution by a split of these sizes, up to sign."""
     values = memory.values(numbers_PK[part])
     solvable = np.zeros(values.problems, dtype=bool)
     for _, _, met in meets(values, target_P[part], exact, sizes):

@@ -135,14 +135,12 @@ class Values:
             product(d.reshape(shape), ld, rn)
 
     def quotients(self, mask: int) -> Array:
-        """Return the values of the forms of `mask`, (count, problems), each the correctly rounded quotient
-        of exact integers."""
+        """Return the values of the forms of `mask`, (count, problems), correctly rounded."""
         n, d = self.terms[mask]
         return (n if d is None else n / d).astype(np.float64, copy=False)  # Python's integers divide so too
 
     def quotients_of_all(self, elements: int) -> Iterator[tuple[int, Array]]:
-        """Yield the values of all forms of the whole set as (first form, slice of about `elements`
-        values); new arrays."""
+        """Yield the values of all forms of the whole set as (first form, new array of about `elements`)."""
         n, d = self.terms[(1 << self.k) - 1]
         size = max(1, elements // self.problems)
         for start in range(0, len(n), size):

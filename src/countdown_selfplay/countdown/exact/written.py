@@ -38,8 +38,7 @@ def _trees(order: tuple[int, ...]) -> Iterator[Written]:
 
 
 def combined(left: Written, sign: str, right: Written) -> Written:
-    """Join two texts with only the necessary parentheses; `a + ( b - c )` keeps its own, which is another way to
-    write the value."""
+    """Join two texts with only the necessary parentheses; `a + ( b - c )` keeps its own."""
     rank = _PRECEDENCE[sign]
     left_text, right_text = left.text, right.text
     if left.operator and _PRECEDENCE[left.operator] < rank:

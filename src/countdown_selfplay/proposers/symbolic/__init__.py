@@ -1,5 +1,4 @@
-"""Symbolic proposers: problems made by edits of others, selected by difficulty and novelty (Task
-Difficulty and Diversity)."""
+"""Symbolic proposers: problems made by edits of others, selected by difficulty and novelty."""
 
 from .refresh import Choice, Mutation, Scored, Symbolic, pairs
 

@@ -1,5 +1,4 @@
-"""Candidates from easy, medium and hard regimes, chosen by a bandit (Task Difficulty and Diversity, sections
-3.4 and 4)."""
+"""Bandits over easy, medium and hard regimes (Task Difficulty and Diversity, sections 3.4 and 4)."""
 
 from __future__ import annotations
 

@@ -247,8 +247,7 @@ def library() -> Any:
 
 
 def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return features, solve rates and attempts of a file's lines (the problem's columns, correct,
-    attempts), for `learn`."""
+    """Return features, solve rates and attempts of a file's lines, for `learn`."""
     problems, rates, attempts = [], [], []
     for number, row in json_lines(Path(path)):
         problems.append(domain.problem(row, number))

@@ -1,5 +1,4 @@
-"""Candidates by a small neural policy over a number action and an expression action (Task Difficulty and
-Diversity, section 3.4)."""
+"""Candidates by a small neural policy over pairs of actions (Task Difficulty and Diversity, section 3.4)."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ class NoveltyArchive:
         return key in self.keys
 
     def open(self, domain: dict[str, Any]) -> None:
-        """Set the problems' domain (its `to_dict`). Raises ConfigError if it differs from that
-        of archived problems."""
+        """Set the problems' domain (its `to_dict`). Raises ConfigError if archived problems have another."""
         domain = json.loads(json.dumps(domain))  # as a checkpoint holds it: no tuples
         if self.domain is None or not self.listed:
             self.domain = domain

@@ -229,8 +229,7 @@ class Symbolic(BaseProposer):
         ]
 
     def _filtered(self, round: Round, mutants: Any) -> list[str]:
-        """Return the reason why each candidate is refused, or "ok": the domain's checks, held-out problems,
-        repeats, the archive."""
+        """Return the reason why each candidate is refused (check, held out, repeated, archived), or "ok"."""
         reasons, seen = list(mutants.reasons), set()
         for i, problem in enumerate(mutants.problems):
             if reasons[i] != "ok":

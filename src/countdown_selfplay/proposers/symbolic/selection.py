@@ -17,8 +17,7 @@ Rule = Literal["top_k", "hard_band", "soft_penalty", "sampled"]
 
 
 class Selected(NamedTuple):
-    """chosen: (at most k) rows, the best first. verdicts: (N) "admitted" for all eligible ones, else "too_hard",
-    "too_easy" or "low_diversity"."""
+    """chosen: at most k rows, the best first. verdicts: (N) admitted, too_hard, too_easy or low_diversity."""
 
     chosen: np.ndarray
     verdicts: list[str]
@@ -152,8 +151,7 @@ class ProblemReplay:
 
 
 class Reservoir:
-    """The last `capacity` valid candidates, selected or not. Drawn ones are removed, because their labels are then in
-    the predictor's data."""
+    """The last `capacity` valid candidates, selected or not. Drawn ones are removed."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity

@@ -94,8 +94,7 @@ def checked_reward_funcs(reward_funcs: RewardFunc | list[RewardFunc], rules: Rul
 
 
 def _checked(function: RewardFunc) -> RewardFunc:
-    """Wrap one function. In TRL an infinite reward gives loss 0 and a crash one step later, and NaN means "no reward";
-    here only None does."""
+    """Wrap one function: infinite and NaN rewards, at which TRL fails later, raise; None means no reward."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)

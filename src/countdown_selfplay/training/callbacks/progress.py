@@ -105,8 +105,7 @@ class RoundLines(TrainerCallback):
 
 
 def _in_notebook(stock: type[NotebookProgressCallback], metrics: Iterable[Metric]) -> TrainerCallback:
-    """Return the notebook's table callback with the metrics that are declared with a word as columns, one
-    row per log."""
+    """Return the notebook's table callback with the metrics that have a word as columns."""
 
     class NotebookRounds(stock):  # type: ignore[valid-type, misc]
         training_tracker: Any
@@ -157,8 +156,7 @@ def number_text(value: float) -> str:
 
 
 def scores_text(logs: Mapping[str, Any]) -> str:
-    """Format an evaluation as "pass@1 0.350, pass@4 0.620", "" if it has no pass@k; of scores by rung
-    only the ladder's."""
+    """Format an evaluation as "pass@1 0.350, pass@4 0.620", "" if it has no pass@k."""
     scores = {name[5:]: value for name, value in logs.items() if name.startswith("eval_pass@")}
     return ", ".join(f"{name} {value:.3f}" for name, value in scores.items() if "/rung_" not in name)
 

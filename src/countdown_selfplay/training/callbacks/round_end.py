@@ -67,8 +67,7 @@ class RoundEnd(TrainerCallback):
         self.steps[-1] |= self._losses()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the means over the round's optimizer steps to its metrics. The last round is logged with all that
-        no log covers."""
+        """Add the means over the round's optimizer steps to its metrics, and log the last round."""
         self.optimizer_steps.finish()
         averages, self.steps = averaged_rounds(self.steps), []
         for role, learner in self.learners.items():
@@ -169,8 +168,7 @@ class Termination(TrainerCallback):
 
 
 class Rollback(Exception):
-    """Exception that leaves the training loop at the end of a round. `train` catches it and resumes from the
-    last healthy checkpoint."""
+    """Exception that leaves the training loop at the end of a round; `train` catches it and resumes."""
 
     def __init__(self, trip: Trip, step: int) -> None:
         super().__init__(trip, step)

@@ -67,8 +67,7 @@ def _before(path: Path) -> dict[str, Any]:
 
 
 def write_description(args: Any, config: dict[str, Any], domain: Any, **more: Any) -> None:
-    """Write run.json to `args.output_dir`: settings without tokens or their placeholders, domain, software
-    versions, and `more`."""
+    """Write run.json to `args.output_dir`: settings without tokens, domain, software versions, and `more`."""
     settings = domain.to_dict()
     path = Path(args.output_dir) / "run.json"
     description = {
@@ -155,8 +154,7 @@ class RunFolder(TrainerCallback):
 
 
 class ReportEvery(TrainerCallback):
-    """Callback that rewrites report.html at the first log after every `rounds` rounds. It samples nothing, so that the
-    trajectory does not change."""
+    """Callback that rewrites report.html at the first log after every `rounds` rounds."""
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
@@ -196,8 +194,7 @@ class BeforeAfter(TrainerCallback):
         self.after: dict[str, Any] = {}
 
     def take(self, args: Any, state: Any, metrics: dict[str, float], figures: dict[str, Any] | None) -> None:
-        """Record an evaluation. `figures`: the provers', as in evaluation.json; None for other problems
-        than the run's."""
+        """Record an evaluation. `figures`: the provers', as in evaluation.json; None: other problems."""
         start = state.global_step == 0
         if start and not self.begun:
             self.waiting.append(metrics)
