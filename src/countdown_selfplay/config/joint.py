@@ -28,7 +28,7 @@ class JointSelfPlayConfig(SelfPlaySettings):
     """
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """ConfigError with the nearest name for a setting that is no field."""
+        """Raise ConfigError with the nearest name for a setting that is no field."""
         check_names(settings, cls, [f.name for f in fields(cls) if f.init])
         return super().__new__(cls)
 
@@ -38,8 +38,8 @@ class JointSelfPlayConfig(SelfPlaySettings):
         self._set_kinds()
         rules.before_trl(self)
         for kind in self.configured_kinds:  # TRL's group size is about to become the loader's
-            own = cast("dict[str, Any]", self.roles).setdefault(kind, {})
-            own["num_generations"] = self.given(kind, "num_generations") or self.num_generations
+            settings = cast("dict[str, Any]", self.roles).setdefault(kind, {})
+            settings["num_generations"] = self.given(kind, "num_generations") or self.num_generations
         group = self.num_generations
         # TRL's batch, for its checks alone: rounds are drawn by rounds_loader.
         self.num_generations, self.steps_per_generation, self.generation_batch_size = 2, 2 * self.steps_per_round, None
@@ -51,41 +51,43 @@ class JointSelfPlayConfig(SelfPlaySettings):
         rules.after_trl(self)
 
     def _join_roles(self) -> None:
-        """Put the settings of roles that were given as fields into `roles`, and remember how they were written."""
+        """Move role settings given as fields into `roles`, and record how they were written."""
         given = parsed_roles(self.roles)
-        self.asked = tuple(given)
-        given = {kind: {s: value for s, value in own.items() if value is not None} for kind, own in given.items()}
-        self.written = {(kind, s): f"roles.{kind}.{s}" for kind, own in given.items() for s in own}
+        self.named_kinds = tuple(given)
+        given = {
+            kind: {s: value for s, value in settings.items() if value is not None} for kind, settings in given.items()
+        }
+        self.written = {(kind, s): f"roles.{kind}.{s}" for kind, settings in given.items() for s in settings}
         for name, (kind, setting) in FLAT_FIELDS.items():
             if (value := getattr(self, name)) is not None:
                 given.setdefault(kind, {})[setting] = value
                 self.written[kind, setting] = name
         self.roles = {
-            kind: {s: typed_setting(self.written[kind, s], s, value) for s, value in own.items()}
-            for kind, own in given.items()
+            kind: {s: typed_setting(self.written[kind, s], s, value) for s, value in settings.items()}
+            for kind, settings in given.items()
         }
 
     @classmethod
     def from_recipe(cls, name: str, **changes: Any) -> Self:
-        """The settings of a recipe, such as tiny/default, with `changes` over them: a plain field such as
-        learning_rate also over the recipe's prover_learning_rate. The recipe's model and data are not settings of the
-        trainer; pass those to it."""
+        """Build the config of a recipe, such as tiny/default, with `changes` over it. A plain field such as
+        learning_rate also replaces the recipe's prover_learning_rate. Model and data of the recipe are not settings of
+        the trainer; pass them to it."""
         return cls(**recipe_fields(name, changes, cls))
 
     def _set_kinds(self) -> None:
-        """The kinds of roles of `game`; without a name those that are configured, until the game itself is at hand."""
+        """Set the kinds of roles: those of `game`, or without a name the configured ones until the game is known."""
         if self.game is not None:
             game = game_class(self.game)
             check_game(f"`game` ({self.game})", game)
             self.kinds, self.optional = tuple(game.roles), tuple(game.optional_roles)
         else:
-            used = {kind for kind, _ in self.written} | set(self.asked or FLAT)
-            self.kinds = (*(k for k in FLAT if k in used), *(k for k in self.asked if k not in FLAT))
+            used = {kind for kind, _ in self.written} | set(self.named_kinds or FLAT)
+            self.kinds = (*(k for k in FLAT if k in used), *(k for k in self.named_kinds if k not in FLAT))
             self.optional = ()
 
     def with_kinds(self, kinds: Iterable[str], optional: Iterable[str] = ()) -> Self:
-        """These settings for a game with roles of these kinds, of which some may be left out; itself if it is one
-        already. ConfigError if roles and game do not fit."""
+        """Return these settings for a game with roles of these kinds (self if nothing changes). ConfigError if the
+        roles do not fit the game."""
         new = copy.copy(self)
         new.kinds, new.optional = tuple(kinds), tuple(optional)
         if (new.kinds, new.optional) == (self.kinds, self.optional):

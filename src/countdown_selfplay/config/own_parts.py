@@ -1,4 +1,4 @@
-"""Parts of a user's own that the command line and YAML name as my_module:name."""
+"""Load reward functions and callbacks that the command line or YAML names as my_module:name."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ _CALLBACKS: Registry[Any] = Registry("callback", {"EarlyStoppingCallback": "tran
 
 
 def reward_funcs_of(names: Sequence[str] | None, verifier: Callable[..., Any]) -> list[Callable[..., Any]] | None:
-    """The functions that `reward_funcs` names, `verifier` for that word; None for None, the trainer's default ones."""
-    found = [verifier if name == "verifier" else _REWARDS.load(name) for name in names or ()]
-    for name, function in zip(names or (), found, strict=True):
+    """Load the functions of `reward_funcs`; the word `verifier` stands for `verifier`. None selects the trainer's
+    default."""
+    functions = [verifier if name == "verifier" else _REWARDS.load(name) for name in names or ()]
+    for name, function in zip(names or (), functions, strict=True):
         if isinstance(function, type) or not callable(function):
             raise ConfigError(
                 f"`reward_funcs` ({name}) must name a function (prompts, completions, **columns) -> rewards, or an "
                 "object that can be called."
             )
-    return found or None
+    return functions or None
 
 
 def callbacks_of(names: Sequence[str] | None, patience: int | None = None) -> list[Any]:
-    """The callbacks that `callbacks` names, built without arguments, and the one that ends a run early."""
+    """Build the callbacks of `callbacks` without arguments, and an EarlyStoppingCallback if `patience` is set."""
     from transformers import EarlyStoppingCallback, TrainerCallback
 
-    found = []
+    callbacks = []
     for name in names or ():
         entry = _CALLBACKS.load(name)
         try:
@@ -37,5 +38,5 @@ def callbacks_of(names: Sequence[str] | None, patience: int | None = None) -> li
             raise ConfigError(f"`callbacks` ({name}) cannot be built without arguments: {error}.") from None
         if not isinstance(callback, TrainerCallback):
             raise ConfigError(f"`callbacks` ({name}) must name a class of TrainerCallback, or an object of one.")
-        found.append(callback)
-    return found + ([] if patience is None else [EarlyStoppingCallback(patience)])
+        callbacks.append(callback)
+    return callbacks + ([] if patience is None else [EarlyStoppingCallback(patience)])

@@ -1,5 +1,5 @@
-"""The rules of JointSelfPlayConfig: each sentence names the field, the value, the rule and the cure. Ranges and
-choices of single fields stand beside the fields (options.py); the table here has conditions on several."""
+"""Rules of JointSelfPlayConfig that involve several fields. Each message names field, value, rule and remedy. Ranges
+and choices of single fields are declared with the fields (options.py)."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def _reentrant(given: object) -> bool:
 
 
 def _init(given: object) -> dict[str, Any]:
-    """The arguments of `from_pretrained`."""
-    found = json.loads(given) if isinstance(given, str) else given
-    return found if isinstance(found, dict) else {}
+    """Return the arguments of `from_pretrained`."""
+    arguments = json.loads(given) if isinstance(given, str) else given
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _half(given: object) -> bool:
-    """Do they ask for float16?"""
+    """Return whether the arguments ask for float16."""
     return any(
         str(_init(given).get(n)).removeprefix("torch.") in ("float16", "half") for n in ("dtype", "torch_dtype")
     )
@@ -165,7 +165,7 @@ _UNSUPPORTED = ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "r
 
 
 def before_trl(config: SelfPlaySettings) -> None:
-    """Rules that must hold before TRL derives its batch sizes from the fields."""
+    """Check the rules that must hold before TRL derives its batch sizes from the fields."""
     check_reporters(config)
     check_kinds(config)
     check_players(config)
@@ -180,7 +180,7 @@ def before_trl(config: SelfPlaySettings) -> None:
 
 
 def after_trl(config: SelfPlaySettings) -> None:
-    """Rules on fields that TRL leaves as they are."""
+    """Check the rules on fields that TRL leaves unchanged."""
     check_options(config)
     _ = config.trips, config.game_settings  # their values are checked as they are built
     check_rules(config, RULES)
@@ -200,7 +200,7 @@ def after_trl(config: SelfPlaySettings) -> None:
 
 
 def check_domain(config: SelfPlaySettings, given: Any) -> Any:
-    """The domain that a run was given, or that its configuration describes; it fits the other settings."""
+    """Return the domain given, or build it from the config, and check that it fits the other settings."""
     if given is None:
         check_problems(config)
         given = domain_from(config)
@@ -209,14 +209,14 @@ def check_domain(config: SelfPlaySettings, given: Any) -> Any:
 
 
 def check_rules(config: SelfPlaySettings, rules: tuple[tuple[Broken, str], ...], **more: Any) -> None:
-    """ConfigError for the first rule that is broken. more: further names in the sentences."""
+    """Raise ConfigError for the first broken rule. more: further values for the messages."""
     for broken, sentence in rules:
         if broken(config):
             raise ConfigError(sentence.format(c=config, **more))
 
 
 def check_roles(config: SelfPlaySettings) -> None:
-    """All rules on roles, for a game whose kinds are known only now."""
+    """Check all rules on roles, for a game whose kinds were not known to the config."""
     check_kinds(config)
     check_players(config)
     check_settings(config)
@@ -224,7 +224,7 @@ def check_roles(config: SelfPlaySettings) -> None:
 
 
 def _check_allowed(config: SelfPlaySettings) -> None:
-    """A name that is misspelt would allow nothing, and be found out minutes later."""
+    """Check the names in `allow_changed`: a misspelt one would have no effect and be noticed minutes later."""
     known = [*(f.name for f in dataclasses.fields(config)), *CountdownArguments.__dataclass_fields__, *PARTS]
     known += [f"roles.{kind}.{setting}" for kind in config.kinds for setting in FIELDS]
     for name in allowed_names(config.allow_changed):
@@ -235,7 +235,7 @@ def _check_allowed(config: SelfPlaySettings) -> None:
 
 
 def check_reporters(config: Any) -> None:
-    """Names in `report_to` that Transformers does not know: it says so when the models have loaded."""
+    """Check the names in `report_to`, which Transformers does only after the models have loaded."""
     given = config.report_to
     known = [*INTEGRATION_TO_CALLBACK, "all", "none"]
     for name in [given] if isinstance(given, str) else given or []:

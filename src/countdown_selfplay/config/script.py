@@ -1,4 +1,4 @@
-"""What a joint run does around the trainer: models, data sets, evaluation before and after, report."""
+"""Arguments of a joint run outside the trainer: data sets, evaluation before and after, report."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from ..options import Range, at_least, check_options, option
 
 @dataclass
 class EvaluationArguments:
-    """What a run is measured on, before and after."""
+    """Held-out problems, measured before and after training."""
 
     eval_dataset_name: str | None = option(
         None, "Held-out problems: a hub id or a file. None: the generator's held-out side."
@@ -38,7 +38,7 @@ class EvaluationArguments:
 
 @dataclass
 class DataArguments(EvaluationArguments):
-    """The problems of a run: those it trains on, and those it is measured on."""
+    """Problems for training and for evaluation."""
 
     dataset_name: str | None = option(
         None, "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."
@@ -48,7 +48,7 @@ class DataArguments(EvaluationArguments):
 
 @dataclass
 class JointScriptArguments(DataArguments):
-    """What the script does around the trainer."""
+    """Arguments of the script around the trainer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

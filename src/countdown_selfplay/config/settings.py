@@ -1,5 +1,5 @@
-"""All fields of a joint run and what follows from them: the players with their settings, and how much each samples.
-The rules of the other files here take a `SelfPlaySettings`; JointSelfPlayConfig adds that they hold."""
+"""All fields of a joint run, and the values derived from them: players with their settings, samples of a round. The
+rule modules take a `SelfPlaySettings`; JointSelfPlayConfig applies the rules."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .settled import Settled
 
 
 class Written:
-    """How the user wrote the settings of roles, and which roles there are; no fields of the configuration."""
+    """How the user wrote the settings of roles, and which roles the game has; no fields of the config."""
 
     if TYPE_CHECKING:  # annotations of attributes, which --help and YAML do not know
         written: dict[tuple[str, str], str]
         """(kind, setting) -> the name under which the user wrote a role's setting."""
-        asked: tuple[str, ...]
+        named_kinds: tuple[str, ...]
         """The kinds in `roles` as the user wrote it."""
         kinds: tuple[str, ...]
         """The kinds of roles that the game has."""
@@ -36,12 +36,13 @@ class Written:
         """Those that may be left out."""
 
     def field_of(self, kind: str, setting: str) -> str:
-        """A role's setting as the user wrote it, or would: `prover_beta`, or `roles.guide.beta`."""
+        """Return the name under which the user wrote a role's setting, or would: `prover_beta`, or
+        `roles.guide.beta`."""
         flat = f"{kind}_{setting}"
         return self.written.get((kind, setting), flat if flat in FLAT_FIELDS else f"roles.{kind}.{setting}")
 
     def was_given(self, kind: str, setting: str) -> bool:
-        """Whether the user wrote it, in either way."""
+        """Return whether the user set it, in either form."""
         return (kind, setting) in self.written
 
 
@@ -58,7 +59,7 @@ class SelfPlaySettings(
     GenerationFields,
     GRPOConfig,
 ):
-    """`roles` holds, once the configuration is built, the settings of each kind, also those that were given as
+    """Fields of a joint run. Once the config is built, `roles` holds the settings of each kind, also those given as
     fields."""
 
     output_dir: str = option("joint-selfplay", "The run folder.")
@@ -73,19 +74,19 @@ class SelfPlaySettings(
     )
 
     def given(self, kind: str, setting: str) -> Any:
-        """The setting of a kind without fallbacks on plain fields: as given, or the default of the kind."""
+        """Return a kind's setting without fallbacks on plain fields: as given, or the kind's default."""
         roles = cast("dict[str, dict[str, Any]]", self.roles or {})
         return roles.get(kind, {}).get(setting, usual(setting))
 
     @property
     def configured_kinds(self) -> tuple[str, ...]:
-        """The game's kinds of roles that have settings here; the flat ones always have."""
+        """Kinds of the game that are configured; prover and conjecturer always are."""
         return tuple(kind for kind in self.kinds if kind in FLAT or kind in (self.roles or {}))
 
     @property
     def all_roles(self) -> dict[str, Role]:
-        """Every player of a round by name, trained or not, kind by kind in the order of the game's roles. ConfigError
-        for weights that lead nowhere."""
+        """Every player of a round by name, trained or not, in the order of the game's kinds. ConfigError if `weights`
+        names no role that plays."""
         return {
             player: self._role(kind, player, self._weights(kind, i), i)
             for kind in self.configured_kinds
@@ -94,38 +95,38 @@ class SelfPlaySettings(
 
     @property
     def trained_roles(self) -> tuple[str, ...]:
-        """The players that are trained."""
+        """Names of the trained players."""
         return tuple(name for name, settings in self.all_roles.items() if settings.trained)
 
     def players_of(self, kind: str) -> tuple[str, ...]:
-        """The names of a kind's players; () if it is absent."""
+        """Return the names of a kind's players; () if it is absent."""
         return self._names(kind) if kind in self.configured_kinds else ()
 
     @property
     def players_by_kind(self) -> dict[str, list[str]]:
-        """Kind -> its players, of all kinds that the game has."""
+        """Names of the players of each kind that the game has."""
         return {kind: list(self.players_of(kind)) for kind in self.kinds}
 
     @property
     def one_of_each_kind(self) -> list[Role]:
-        """The first player of each kind that is there; the others have its settings."""
+        """The first player of each kind that plays; the others share its settings."""
         return list({s.kind: s for s in reversed(self.all_roles.values())}.values())[::-1]
 
     def role(self, role: str) -> Role:
-        """The settings of a player; of a kind, those of its first player, and of an absent one those that it would
-        have, with no players."""
+        """Return the settings of a player, or of the first player of a kind; for an absent kind, its settings with 0
+        players."""
         players = self.all_roles
         kinds = {settings.kind: settings for settings in reversed(players.values())}
-        found = players.get(role) or kinds.get(role)
-        if found is None and role not in self.kinds:
+        player = players.get(role) or kinds.get(role)
+        if player is None and role not in self.kinds:
             raise ConfigError(f"There is no role '{role}'; the roles are {', '.join((*players, *self.kinds))}.")
-        return found or dataclasses.replace(self._role(role, role, None, 0), players=0)
+        return player or dataclasses.replace(self._role(role, role, None, 0), players=0)
 
     def _names(self, kind: str) -> tuple[str, ...]:
         return names_of(kind, self.given(kind, "players"))
 
     def _weights(self, kind: str, index: int) -> str | None:
-        """The name of the weights of player `index` of a kind, None for frozen ones."""
+        """Return the name of the weights of player `index` of a kind; None if they are frozen."""
         seen, playing = [kind], self.configured_kinds
         while (target := self.given(seen[-1], "weights")) not in (None, START):
             name = f"`{self.field_of(seen[-1], 'weights')}` ({target})"
@@ -149,7 +150,8 @@ class SelfPlaySettings(
         return "policy" if self.policy_sharing == "tied" else self._names(seen[-1])[index]
 
     def _role(self, kind: str, player: str, weights: str | None, index: int) -> Role:
-        """Every fallback resolved. A frozen player has no KL term, since nothing moves it away from its start."""
+        """Resolve every fallback of a player's settings. A frozen player has no KL term, since its weights never
+        move."""
         values = {name: self.given(kind, name) for name in FIELDS}
         values |= dict(enumerate(values["each"] or ())).get(index, {})
         values |= {name: getattr(self, name) for name in PLAIN if values[name] is None}
@@ -177,22 +179,22 @@ class SelfPlaySettings(
 
     @property
     def solver(self) -> Role:
-        """The role whose groups are the problems of a round: the (first) prover, or the game's first kind."""
+        """The role whose groups are the problems of a round: the first prover, or the game's first kind."""
         return self.role("prover" if "prover" in self.kinds else self.kinds[0])
 
     def slots(self, kind: str) -> int:
-        """Problems of a round, over all processes: those that each conjecturer writes, and for every other kind those
-        that are attempted."""
+        """Return the problems of a round, over all processes: those that each conjecturer writes, or for every other
+        kind those that are attempted."""
         return self.proposals_per_round if kind == "conjecturer" else self.problems_per_round
 
     @property
     def planned_by_game(self) -> bool:
-        """Whether the game says how much its players sample (`planned`)."""
+        """Whether the game itself says how much its players sample (`planned`)."""
         return self.game is not None and game_class(self.game).planned is not BaseGame.planned
 
     def samples(self, processes: int = 1) -> dict[str, int]:
-        """The most samples of a round on one of `processes`, by player, as the game plans them. Processes share the
-        prompts, of which each has all its samples on one."""
+        """Return the greatest number of samples of a round on one of `processes`, by player, as the game plans them.
+        Prompts are shared out among processes; all samples of a prompt are drawn on one."""
         group = {s.role: s.num_generations for s in self.all_roles.values()}
         if self.from_settings:  # whose guide writes one review of a problem
             group |= dict.fromkeys(self.players_of("guide"), 1)
@@ -207,14 +209,14 @@ class SelfPlaySettings(
 
     @property
     def anchor_slots(self) -> int:
-        """Slots of a round that are kept for anchor problems."""
+        """Slots of a round reserved for anchor problems."""
         if not self.players_of("conjecturer"):
             return self.problems_per_round
         return round(self.game_settings.anchor_fraction * self.problems_per_round)
 
     @property
     def rounds_per_export(self) -> int:
-        """`export_every` as it acts; 0: never. A save_steps that is a share of the run is none of rounds yet."""
+        """Rounds between two exports (`export_every` resolved); 0: never."""
         if self.export_every is not None:
             return self.export_every
         saves = self.proposer == "tiers" and self.save_strategy == "steps" and self.save_steps >= 1
@@ -222,33 +224,34 @@ class SelfPlaySettings(
 
     @property
     def added_overlong(self) -> float:
-        """The share of the prover's length whose charge is added to its reward; 0 if it replaces the credit."""
+        """Last share of the prover's length whose charge is added to the reward; 0 if it replaces the credit."""
         return self.soft_overlong if self.overlong == "add" else 0.0
 
     @property
     def countdown(self) -> CountdownArguments:
-        """`domain_kwargs` of Countdown."""
+        """`domain_kwargs` of Countdown, as a dataclass."""
         given = json_object("domain_kwargs", self.domain_kwargs, '{"operands": [3, 4]}')
         return built(CountdownArguments, given, "domain_kwargs")
 
     @property
     def describes_domain(self) -> bool:
-        """Whether its domain can be judged here: Countdown without `domain_kwargs` may be parsed beside the config."""
+        """Whether the config describes the domain: Countdown without `domain_kwargs` may be parsed beside the
+        config."""
         return self.domain != "countdown" or self.domain_kwargs is not None
 
     @property
     def from_settings(self) -> bool:
-        """Is `game` one whose arguments are `Settings`?"""
+        """Whether the game's arguments are fields of the config (propose_and_solve)."""
         return self.game is not None and game_class(self.game).from_config is not None
 
     @property
     def game_settings(self) -> Settings:
-        """The arguments of propose_and_solve."""
+        """Arguments of propose_and_solve."""
         return Settings(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)})
 
     @property
     def trips(self) -> dict[str, Bounds]:
-        """`guard_trips`."""
+        """`guard_trips` as ranges."""
         return trips_of(json_object("guard_trips", self.guard_trips, '{"prover/entropy": [0.1, null]}'))
 
     @property
@@ -272,18 +275,18 @@ class SelfPlaySettings(
         return json_object("game_kwargs", self.game_kwargs, '{"eta": 0.25}')
 
     def to_dict(self) -> dict[str, Any]:
-        """As TrainingArguments, with all of Countdown's `domain_kwargs`, a role's settings under the field that they
-        have, and without those of roles and games that the run does not have."""
+        """Return the fields as TrainingArguments does, with all of Countdown's `domain_kwargs`, role settings under
+        their fields, and without settings of roles and games that the run does not have."""
         absent = {name for name, (kind, _) in FLAT_FIELDS.items() if kind not in self.kinds}
         absent |= frozenset() if self.from_settings else GAME
-        found = {name: value for name, value in super().to_dict().items() if name not in absent}
-        roles = {kind: dict(own) for kind, own in cast("dict[str, Any]", self.roles or {}).items()}
+        fields = {name: value for name, value in super().to_dict().items() if name not in absent}
+        roles = {kind: dict(settings) for kind, settings in cast("dict[str, Any]", self.roles or {}).items()}
         for kind in set(FLAT) & set(self.kinds):
-            own = {s: v for s, v in roles.pop(kind, {}).items() if v != usual(s)}
-            own.setdefault("objective", usual("objective"))
-            found |= {name: own.pop(s, None) for name, (role, s) in FLAT_FIELDS.items() if role == kind}
-            roles |= {kind: own} if own else {}
-        found["roles"] = roles or None
+            settings = {s: v for s, v in roles.pop(kind, {}).items() if v != usual(s)}
+            settings.setdefault("objective", usual("objective"))
+            fields |= {name: settings.pop(s, None) for name, (role, s) in FLAT_FIELDS.items() if role == kind}
+            roles |= {kind: settings} if settings else {}
+        fields["roles"] = roles or None
         if self.domain == "countdown":
-            found["domain_kwargs"] = vars(self.countdown)
-        return found
+            fields["domain_kwargs"] = vars(self.countdown)
+        return fields

@@ -1,4 +1,4 @@
-"""Folders that recipes start from and that do not ship, and the command that makes each."""
+"""Folders of models that recipes start from and that do not ship, with the command that makes each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ STARTS = {
 
 
 def check_starts(*names: str | None) -> None:
-    """ConfigError for the first model or data set of a run that lies in a folder of STARTS and is not there yet."""
+    """Raise ConfigError for the first model or data set of a run that belongs to a folder of STARTS and does not exist
+    yet."""
     for name in filter(None, names):
         place = Path(name)
         made_by = next((made for start, made in STARTS.items() if Path(start) in (place, *place.parents)), None)
