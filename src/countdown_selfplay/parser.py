@@ -14,8 +14,8 @@ from transformers import TrainingArguments
 from trl import ModelConfig, TrlParser
 
 from .config.countdown_fields import CountdownArguments
+from .config.joint import JointSelfPlayConfig
 from .config.recipes import COUNTDOWN, as_fields, over
-from .config.settings import SelfPlaySettings
 from .config.sources import Sources, read_sources
 from .distributed.launch import refuse_lone_process
 from .errors import ConfigError, CountdownSelfPlayError
@@ -102,13 +102,13 @@ class SelfPlayParser(TrlParser):
         training, model = (instances.get(one) for one in (self.training, ModelConfig))
         if model is not None:
             refuse_unread(model, settings)
-        if model is not None and isinstance(training, SelfPlaySettings):
+        if model is not None and isinstance(training, JointSelfPlayConfig):
             training.model_init_kwargs = model_arguments(model, training)
         return tuple(instances.values())
 
     def _built(self, model: Any, settings: Mapping[str, Any]) -> Any:
         names = {one.name for one in fields(model) if one.init}
-        if issubclass(model, SelfPlaySettings) and CountdownArguments in self.types:
+        if issubclass(model, JointSelfPlayConfig) and CountdownArguments in self.types:
             countdown = settings.get("domain", "countdown") == "countdown"
             settings = as_fields({"domain_kwargs": None, **settings} if countdown else settings)
         return model(**{name: value for name, value in settings.items() if name in names})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config.starts import CDG, POOL, SGS
+from ..config.script import CDG, POOL, SGS
 
 _JOINT = (
     "countdown_selfplay.config.script:JointScriptArguments",

@@ -28,7 +28,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Both roles": ("RoleFields",),
     "Collapse guard": ("GuardFields",),
     "Generation backend": ("GenerationFields", "EngineFields"),
-    "Run": ("RunFields", "SelfPlaySettings", "SFTSettings", "IPOSettings"),
+    "Run": ("RunFields", "JointSelfPlayConfig", "SFTSettings", "IPOSettings"),
 }
 """Title -> the classes whose fields stand under it; those of all other classes of this library: under the first."""
 USED = (

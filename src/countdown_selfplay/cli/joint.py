@@ -12,9 +12,7 @@ from typing import Any
 from trl import ModelConfig, get_peft_config
 
 from ..config import JointSelfPlayConfig
-from ..config.own_parts import callbacks_of, reward_funcs_of
-from ..config.script import JointScriptArguments
-from ..config.starts import check_starts
+from ..config.script import JointScriptArguments, callbacks_of, check_starts, reward_funcs_of
 from ..errors import ConfigError
 from ..packages import CALLED, need
 from ..rewards.prover.verifier import make_verdict_reward

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..asking import check_generation_kwargs
 from ..errors import ConfigError
 from ..options import json_object
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ _ENGINE_OURS = {  # arguments of vLLM's LLM that follow from other fields
 CORRECTION_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")
 
 
-def check_generation(config: SelfPlaySettings) -> None:
+def check_generation(config: JointSelfPlayConfig) -> None:
     """Raise ConfigError for a setting that the chosen backend would ignore; warn of settings that bias the importance
     ratio."""
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
@@ -79,7 +81,7 @@ def check_generation(config: SelfPlaySettings) -> None:
     _warn_truncated_sampling(config)
 
 
-def outlast_servers(config: SelfPlaySettings) -> None:
+def outlast_servers(config: JointSelfPlayConfig) -> None:
     """Raise a default `ddp_timeout` above the time that a vLLM server may take, since the other processes wait in a
     collective meanwhile; refuse a user's shorter one. Call it before the process group is made."""
     if config.generation_backend != "vllm_server" or config.ddp_timeout > (longest := config.vllm_patience):
@@ -94,7 +96,7 @@ def outlast_servers(config: SelfPlaySettings) -> None:
     config.ddp_timeout = math.ceil(longest) + usual
 
 
-def engine_arguments(config: SelfPlaySettings) -> dict[str, Any]:
+def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
     """Return `vllm_engine_kwargs` as a dict; dtype defaults to the precision of the loss."""
     given = config.vllm_engine_kwargs
     arguments = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
@@ -111,7 +113,7 @@ def engine_arguments(config: SelfPlaySettings) -> dict[str, Any]:
     return {"dtype": "bfloat16" if config.bf16 else "float32", **arguments}
 
 
-def _warn_truncated_sampling(config: SelfPlaySettings) -> None:
+def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
     for role in config.configured_kinds:
         settings = config.role(role)
         cut = [f"top_p={settings.top_p:g}"] if settings.top_p < 1 else []
@@ -124,7 +126,7 @@ def _warn_truncated_sampling(config: SelfPlaySettings) -> None:
             )
 
 
-def cutting(config: SelfPlaySettings) -> list[str]:
+def cutting(config: JointSelfPlayConfig) -> list[str]:
     """Return the settings of all roles that change the sampling distribution, as "name=value" texts."""
     settings = {"min_p": config.min_p, "repetition_penalty": config.repetition_penalty}
     settings |= json_object("generation_kwargs", config.generation_kwargs)

@@ -4,7 +4,7 @@ other."""
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..countdown.exact.solver import MAX_OPERANDS
 from ..countdown.problem import MAX_NUMBERS
@@ -17,13 +17,15 @@ from ..options import is_whole
 from ..proposers import check_proposer, make_proposer
 from ..rewards import make_conjecturer_reward
 from .recipes import GAME
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 SOLVED = ("mutation", "ucb", "thompson", "factorized")
 """Proposers whose candidates and features come from the exact solver."""
 
 
-def check_parts(config: SelfPlaySettings) -> None:
+def check_parts(config: JointSelfPlayConfig) -> None:
     """Build every named part with its arguments and check that it fits the roles."""
     make_conjecturer_reward(config.conjecturer_reward, config.reward_arguments)
     if config.game is None and config.game_arguments:
@@ -57,7 +59,7 @@ def check_parts(config: SelfPlaySettings) -> None:
         check_guide(f"`guide` ({config.guide})", guide, config.players_by_kind)
 
 
-def check_fill(config: SelfPlaySettings) -> None:
+def check_fill(config: JointSelfPlayConfig) -> None:
     """Check that proposals have slots, and enough of them if none may be left out (fill=keep_all)."""
     proposing, settings = config.players_of("conjecturer"), config.game_settings
     slots, fraction = config.problems_per_round, settings.anchor_fraction
@@ -85,7 +87,7 @@ def check_fill(config: SelfPlaySettings) -> None:
         )
 
 
-def check_placebo(config: SelfPlaySettings) -> None:
+def check_placebo(config: JointSelfPlayConfig) -> None:
     """Check that `shuffled_rewards` has a trained conjecturer."""
     players = config.players_of("conjecturer")
     if config.game_settings.shuffled_rewards and not any(config.all_roles[player].trained for player in players):
@@ -96,7 +98,7 @@ def check_placebo(config: SelfPlaySettings) -> None:
         )
 
 
-def _check_slots(config: SelfPlaySettings, proposer: Any) -> None:
+def _check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
     """Check that a proposer that fills every slot does not share them with anchors."""
     fraction = config.game_settings.anchor_fraction
     if proposer.fills_slots and fraction:
@@ -106,7 +108,7 @@ def _check_slots(config: SelfPlaySettings, proposer: Any) -> None:
         )
 
 
-def check_problems(config: SelfPlaySettings) -> None:
+def check_problems(config: JointSelfPlayConfig) -> None:
     """Check the ranges of Countdown's problems."""
     if config.domain != "countdown":
         return
@@ -128,7 +130,7 @@ def check_problems(config: SelfPlaySettings) -> None:
             raise ConfigError(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
 
 
-def check_stops(config: SelfPlaySettings, domain: Any) -> None:
+def check_stops(config: JointSelfPlayConfig, domain: Any) -> None:
     """Check that stop strings do not cut off the answer."""
     for kind in ("prover", "conjecturer"):
         stops = config.role(kind).stop if config.players_of(kind) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import ConfigError
 from ..games import game_class
@@ -14,10 +14,12 @@ from ..registry import suggestion
 from .fields import RoleFields
 from .ranges import check_number
 from .roles import Role
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 
-def check_kinds(config: SelfPlaySettings) -> None:
+def check_kinds(config: JointSelfPlayConfig) -> None:
     """Check that the configured roles are those of the game."""
     game = "The game" if config.game is None else f"`game` ({config.game})"
     for kind in dict.fromkeys([*config.named_kinds, *sorted(kind for kind, _ in config.written)]):
@@ -44,7 +46,7 @@ def check_kinds(config: SelfPlaySettings) -> None:
             _check_counts(config, kind, optional)
 
 
-def _check_counts(config: SelfPlaySettings, kind: str, optional: bool) -> None:
+def _check_counts(config: JointSelfPlayConfig, kind: str, optional: bool) -> None:
     """Check the number of players of a kind."""
     players, name = config.given(kind, "players"), config.field_of(kind, "players")
     check_number(name, "players", players)
@@ -64,7 +66,7 @@ _TRAINING = (
 )
 
 
-def check_players(config: SelfPlaySettings) -> None:
+def check_players(config: JointSelfPlayConfig) -> None:
     """Check numbers and weights of roles before TRL derives its batch sizes."""
     for (kind, setting), name in config.written.items():
         check_number(name, setting, config.given(kind, setting))
@@ -83,7 +85,7 @@ def check_players(config: SelfPlaySettings) -> None:
             )
 
 
-def check_sizes(config: SelfPlaySettings) -> None:
+def check_sizes(config: JointSelfPlayConfig) -> None:
     """Check that proposals come in whole groups and that a token budget holds a sequence."""
     writing, proposals = config.players_of("conjecturer"), config.proposals_per_round
     if writing and not proposals:
@@ -106,7 +108,7 @@ def check_sizes(config: SelfPlaySettings) -> None:
     check_tokens(config, {})
 
 
-def check_tokens(config: SelfPlaySettings, prompts: Mapping[str, int], moves: int = 1) -> None:
+def check_tokens(config: JointSelfPlayConfig, prompts: Mapping[str, int], moves: int = 1) -> None:
     """Check that the token budget of a micro-batch holds one answer of each trained role. prompts: kind -> tokens of
     its longest prompt, where known. moves: of an answer of the solver, which share a micro-batch."""
     budget = config.max_tokens_per_micro_batch
@@ -121,7 +123,7 @@ def check_tokens(config: SelfPlaySettings, prompts: Mapping[str, int], moves: in
             )
 
 
-def objective_of(config: SelfPlaySettings, kind: str) -> Any:
+def objective_of(config: JointSelfPlayConfig, kind: str) -> Any:
     clips = {"low": config.importance_clip_low, "high": config.importance_clip_high}
     return make_objective(config.given(kind, "objective"), config.given(kind, "objective_kwargs"), **clips)
 
@@ -132,7 +134,7 @@ def _needed_samples(objective: Any, kind: str) -> int:
     return max(needed, objective.needs_answers) if kind == "prover" else needed
 
 
-def group_name(config: SelfPlaySettings, kind: str) -> str:
+def group_name(config: JointSelfPlayConfig, kind: str) -> str:
     given = config.was_given(kind, "num_generations")
     return config.field_of(kind, "num_generations") if given else "num_generations"
 
@@ -142,7 +144,7 @@ _NUMBERS = (
 )
 
 
-def check_settings(config: SelfPlaySettings) -> None:
+def check_settings(config: JointSelfPlayConfig) -> None:
     """Check that each setting has a value, and the objectives with their arguments. Ranges are in ranges.py."""
     present = {s.kind: s for s in config.one_of_each_kind}
     for kind in config.configured_kinds:
@@ -161,7 +163,7 @@ def check_settings(config: SelfPlaySettings) -> None:
     check_sizes(config)
 
 
-def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None:
+def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> None:
     name, arguments = config.given(kind, "objective"), config.given(kind, "objective_kwargs")
     field, arguments_field = (config.field_of(kind, f) for f in ("objective", "objective_kwargs"))
     objective = objective_of(config, kind)
@@ -202,7 +204,7 @@ def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None
         )
 
 
-def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) -> None:
+def _check_supervised(config: JointSelfPlayConfig, settings: Role, objective: Any) -> None:
     """Check that `sft_coef` has samples to act on."""
     if settings.demonstrations_per_step:
         _check_demonstrations(config, settings)
@@ -220,7 +222,7 @@ def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) 
         )
 
 
-def _check_demonstrations(config: SelfPlaySettings, settings: Role) -> None:
+def _check_demonstrations(config: JointSelfPlayConfig, settings: Role) -> None:
     """Check that the role with demonstrations is the one that answers."""
     name = f"`{config.field_of(settings.kind, 'demonstrations_per_step')}` ({settings.demonstrations_per_step})"
     if settings.kind != config.solver.kind:
@@ -230,7 +232,7 @@ def _check_demonstrations(config: SelfPlaySettings, settings: Role) -> None:
         )
 
 
-def refuse_ignored_charges(config: SelfPlaySettings, kind: str, field: str, name: str, objective: Any) -> None:
+def refuse_ignored_charges(config: JointSelfPlayConfig, kind: str, field: str, name: str, objective: Any) -> None:
     """Raise ConfigError for a length charge that the prover's objective does not read. `field`: where the objective
     was given."""
     if kind != "prover" or objective.reads_rewards:
@@ -247,7 +249,7 @@ def refuse_ignored_charges(config: SelfPlaySettings, kind: str, field: str, name
             )
 
 
-def _check_kl(config: SelfPlaySettings, settings: Role) -> None:
+def _check_kl(config: JointSelfPlayConfig, settings: Role) -> None:
     """Check the estimator and the reduction of the KL term."""
     for name in ("kl_estimator", "kl_reduction"):
         value, allowed = getattr(settings, name), get_args(hints_of(RoleFields)[name])
@@ -261,7 +263,7 @@ def _check_kl(config: SelfPlaySettings, settings: Role) -> None:
             )
 
 
-def check_sharing(config: SelfPlaySettings) -> None:
+def check_sharing(config: JointSelfPlayConfig) -> None:
     """Check that players of the same weights, or of adapters over one base, agree in the settings that they share."""
     players, sharing = list(config.all_roles.values()), config.policy_sharing
     under, cure = f"under policy_sharing='{sharing}', where both roles share it", "use policy_sharing='full'"
@@ -289,7 +291,7 @@ def check_sharing(config: SelfPlaySettings) -> None:
                 )
 
 
-def check_guard_scope(config: SelfPlaySettings) -> None:
+def check_guard_scope(config: JointSelfPlayConfig) -> None:
     """Check that a conjecturer can be rolled back alone."""
     roles = config.all_roles
     conjecturers = [roles[player] for player in config.players_of("conjecturer")]

@@ -7,7 +7,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
@@ -21,7 +21,9 @@ from .generation_rules import check_generation, outlast_servers
 from .part_rules import check_fill, check_parts, check_placebo, check_problems, check_stops
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 _UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what to set instead
     "loss_type": "prover_objective and conjecturer_objective",
@@ -36,7 +38,7 @@ _UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what 
     "mask_truncated_completions": "prover_max_completion_length",
     "use_bias_correction_kl": "prover_beta and conjecturer_beta",
 }
-Broken = Callable[[SelfPlaySettings], object]
+Broken = Callable[[Any], object]
 
 
 def _reentrant(given: object) -> bool:
@@ -164,7 +166,7 @@ _BEFORE: tuple[tuple[Broken, str], ...] = (
 _UNSUPPORTED = ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns")
 
 
-def before_trl(config: SelfPlaySettings) -> None:
+def before_trl(config: JointSelfPlayConfig) -> None:
     """Check the rules that must hold before TRL derives its batch sizes from the fields."""
     check_reporters(config)
     check_kinds(config)
@@ -179,7 +181,7 @@ def before_trl(config: SelfPlaySettings) -> None:
             )
 
 
-def after_trl(config: SelfPlaySettings) -> None:
+def after_trl(config: JointSelfPlayConfig) -> None:
     """Check the rules on fields that TRL leaves unchanged."""
     check_options(config)
     _ = config.trips, config.game_settings  # their values are checked as they are built
@@ -199,7 +201,7 @@ def after_trl(config: SelfPlaySettings) -> None:
     check_guard_scope(config)
 
 
-def check_domain(config: SelfPlaySettings, given: Any) -> Any:
+def check_domain(config: JointSelfPlayConfig, given: Any) -> Any:
     """Return the domain given, or build it from the config, and check that it fits the other settings."""
     if given is None:
         check_problems(config)
@@ -208,14 +210,14 @@ def check_domain(config: SelfPlaySettings, given: Any) -> Any:
     return given
 
 
-def check_rules(config: SelfPlaySettings, rules: tuple[tuple[Broken, str], ...], **more: Any) -> None:
+def check_rules(config: JointSelfPlayConfig, rules: tuple[tuple[Broken, str], ...], **more: Any) -> None:
     """Raise ConfigError for the first broken rule. more: further values for the messages."""
     for broken, sentence in rules:
         if broken(config):
             raise ConfigError(sentence.format(c=config, **more))
 
 
-def check_roles(config: SelfPlaySettings) -> None:
+def check_roles(config: JointSelfPlayConfig) -> None:
     """Check all rules on roles, for a game whose kinds were not known to the config."""
     check_kinds(config)
     check_players(config)
@@ -223,7 +225,7 @@ def check_roles(config: SelfPlaySettings) -> None:
     check_sharing(config)
 
 
-def _check_allowed(config: SelfPlaySettings) -> None:
+def _check_allowed(config: JointSelfPlayConfig) -> None:
     """Check the names in `allow_changed`: a misspelt one would have no effect and be noticed minutes later."""
     known = [*(f.name for f in dataclasses.fields(config)), *CountdownArguments.__dataclass_fields__, *PARTS]
     known += [f"roles.{kind}.{setting}" for kind in config.kinds for setting in FIELDS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import get_scheduler
@@ -13,7 +13,9 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 from ..errors import ConfigError
 from ..rewards.learning_progress import needs_progress
 from .rules import Broken, check_rules
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 _RULES: tuple[tuple[Broken, str], ...] = (
     (
@@ -65,14 +67,14 @@ _DEEPSPEED: tuple[tuple[Broken, str], ...] = (
 )
 
 
-def refuse_unsupported(config: SelfPlaySettings, engine: str) -> None:
+def refuse_unsupported(config: JointSelfPlayConfig, engine: str) -> None:
     """Raise ConfigError, before any model loads, for options that this run cannot support. `engine`: ddp, fsdp or a
     stage of DeepSpeed."""
     check_run(config)
     _check_engine(config, engine)
 
 
-def refusal(config: SelfPlaySettings, engine: str, reward: Any) -> str:
+def refusal(config: JointSelfPlayConfig, engine: str, reward: Any) -> str:
     """Return the message with which a run under `engine` with `reward` would be refused, or "", for a dry run."""
     try:
         check_schedule(config)
@@ -83,13 +85,13 @@ def refusal(config: SelfPlaySettings, engine: str, reward: Any) -> str:
     return ""
 
 
-def _check_engine(config: SelfPlaySettings, engine: str) -> None:
+def _check_engine(config: JointSelfPlayConfig, engine: str) -> None:
     check_rules(config, _SHARDED if engine != "ddp" else (), engine=engine)
     check_rules(config, _DEEPSPEED if engine.startswith("zero") else ())
     check_rules(config, _RULES)
 
 
-def check_progress(config: SelfPlaySettings, engine: str, reward: Any) -> None:
+def check_progress(config: JointSelfPlayConfig, engine: str, reward: Any) -> None:
     """Check the settings that a reward by learning progress needs; it moves the prover's weights and back."""
     name = "learning_progress"
     if not needs_progress(reward):
