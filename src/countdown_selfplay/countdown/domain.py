@@ -1,4 +1,4 @@
-"""Countdown as a game sees it: render, parse, check, solve, verify. Pure data, no torch; equal on every process."""
+"""Countdown as a domain: prompts, parsing, checks, solver, verifier. Pure data, no torch; equal on every process."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,7 +31,7 @@ from .verifier import CLOSE, Verdict, verify, verify_batch
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
 _ASKED = ("operands", "or_more", "operators", *_BOUNDS)
-"""What of the things that a proposer asked for, or wants back with the reward, is a wish of the problem."""
+"""Keys of a request that constrain the problem."""
 _NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
 _ANSWERED, _PROPOSED = Problem((1, 2, 3), 1), Problem((3, 5, 7), 22)
 _ANSWERS = {"tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>", "bare": "( 1 + 2 ) / 3"}
@@ -40,23 +40,25 @@ _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "b
 
 @dataclass(frozen=True)
 class CountdownDomain(Moving, BaseDomain[Problem]):
-    """Countdown, with proposals, rungs, critiques, helps and mutations; with `answers` moves played move by move.
-    spec: which proposals are in range. rules: what counts as an answer, in training and in evaluation. The two prompts
-    are names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
+    """Countdown, with proposals, rungs, critiques, helps and mutations; with `answers` moves it is played
+    move by move.
+
+    spec: ranges of proposals. rules: conditions of a right answer, in training and in evaluation. The two prompts are
+    names in PROVER_PROMPTS and CONJECTURER_PROMPTS (UnknownNameError otherwise)."""
 
     spec: ProblemSpec = field(default_factory=ProblemSpec)
     rules: Rules = DEFAULT_RULES
     prover_prompt: str = "countdown_3to4"
     conjecturer_prompt: str = "completion"
     operands: tuple[int, ...] = ()
-    """Operand counts that proposers are asked for in turn, each as often as it is listed; (): those of `spec`."""
+    """Operand counts of requests, in turn, each as often as it is listed; (): those of `spec`."""
     admit_unsolvable: bool = False
     """Proposals without a solution may be played (Multimodal LLM Self-Play, which has no solvability filter)."""
 
     answers: str = "whole"
     """ "whole": one expression; "moves": one operation a move (moves.py), problems planted instead of solved."""
     value_high: int = VALUE_HIGH
-    """Greatest result of a move."""
+    """Largest result of a move."""
 
     cures = CURES
 
@@ -71,25 +73,24 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @classmethod
     def tiny(cls) -> "CountdownDomain":
-        """The embedded tiny model's: three numbers up to 12, targets up to 99, compact prompts."""
+        """Return the domain of the embedded tiny model: three numbers up to 12, targets up to 99, compact prompts."""
         spec = ProblemSpec(operands=(3,), number_low=1, number_high=12, target_low=1, target_high=99)
         return cls(spec, Rules(answer_format="bare"), "compact", "compact")
 
     @classmethod
     def ladder(cls) -> "CountdownDomain":
-        """The embedded ladder models': 3 to 20 numbers up to 12, targets up to 99, answers in moves."""
+        """Return the domain of the embedded ladder models: 3 to 20 numbers up to 12, targets up to 99, in moves."""
         spec = ProblemSpec(tuple(range(3, 21)), number_low=1, number_high=12, target_low=1, target_high=99)
         return cls(spec, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
 
     @classmethod
     def countdown_3to4(cls) -> "CountdownDomain":
-        """The public data set's ranges and prompt, and the completion style of Allen and Ståblein for proposals."""
+        """Return the public data set's ranges and prompt, with Allen and Ståblein's completion style for proposals."""
         return cls()
 
     @classmethod
     def from_config(cls, fields: Any, answers: str = "whole") -> "CountdownDomain":
-        """Countdown as the CountdownArguments of a configuration describe it. The compact prompts have no answer
-        tags."""
+        """Build the domain of a configuration's CountdownArguments. The compact prompts have no answer tags."""
         rules = {name: getattr(fields, name) for name in ("use_all", "answer_rule", "leading_minus", "score_tagged")}
         rules["answer_format"] = "bare" if fields.prover_prompt in BARE_PROMPTS else "tags"
         spec = ProblemSpec(tuple(dict.fromkeys(fields.operands)), *(getattr(fields, name) for name in _BOUNDS))
@@ -98,10 +99,10 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return cls(spec, Rules(**rules), operands=tuple(fields.operands), answers=answers, **own)
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
-        """A row that asks the conjecturer for a problem with this many numbers; without a count for one that helps
-        with the problem `target`, for a variant of the problem `variant_of`, of which `solution` is an answer that was
-        given, or for any. asked: `or_more` (True: at least as many), `operators` (each of "+-*/" in it is needed by
-        every solution), and bounds of `spec`, such as `number_high`."""
+        """Return a row that requests a problem with this many numbers; without a count one that helps with the
+        problem `target`, a variant of the problem `variant_of` with the answer `solution`, or any. asked: `or_more`
+        (True: at least as many), `operators` (every solution needs each of "+-*/" in it), and bounds of `spec`,
+        such as `number_high`."""
         if "variant_of" in asked:
             problem, solution = asked["variant_of"], asked["solution"]
             written = verify(solution, problem, self.rules).expression or str(solution)
@@ -114,30 +115,30 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What `check` finds out: in moves nobody asks for a solution."""
+        """Names of the facts of `check`; in moves solvability is not checked."""
         return ("in_range",) if self.answers == "moves" else ("in_range", "solvable")
 
     columns = ("numbers", "nums", "target", "ground_truth")
 
     @cached_property
     def asks(self) -> tuple[dict[str, int], ...]:
-        """What is asked for in turn: {"operands": 3}, {"operands": 4}; a prompt for any size asks for {}, so that its
-        proposals are one group."""
+        """Requests in turn: {"operands": 3}, {"operands": 4}; {} for a prompt of any size, whose proposals
+        are one group."""
         if self.conjecturer_prompt in SIZELESS_PROMPTS:
             return ({},)
         return tuple({"operands": k} for k in self.operands or self.spec.operands)
 
     def parse(self, texts: Iterable[object]) -> list[Proposal]:
-        """The problems in completions; a copy of one of the prompt's own examples is refused."""
+        """Return the problems in completions; copies of the prompt's examples are refused."""
         return [parse_proposal(text, self.conjecturer_prompt, self.example_keys) for text in texts]
 
     def check(
         self, problems: Sequence[Problem], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Range, solvability, and what was asked for; the solver sees all in one batch. Solvability is asked only in
-        range: beyond it the exact solver could be handed anything. In moves it is not asked: the solver takes six
-        numbers and knows no bound on the way. What nobody solves earns by its reward. A help with a target may hold
-        the results of moves there, which are beyond the range of numbers."""
+        """Check range, solvability, and the request; the solver gets all problems in one batch. Solvability is checked
+        only in range, which bounds the exact solver, and not in moves: the solver is limited to six numbers and has no
+        bound of intermediate values. Unsolved problems are then ranked by the reward. In moves a help with a target
+        may contain results of moves beyond the range of numbers."""
         played, asked = self.answers == "moves", asked or [None] * len(problems)
         helping = replace(self, spec=replace(self.spec, number_high=self.value_high)) if played else self
         inside = [
@@ -159,20 +160,20 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     @cached_property
     def example_keys(self) -> frozenset[str]:
-        """Keys of all worked examples that the conjecturer's prompts show."""
+        """Keys of all worked examples in the conjecturer's prompts."""
         shown = EXAMPLES.get(self.conjecturer_prompt)
         return frozenset() if shown is None else frozenset(example.key for example in shown(self.spec))
 
     @cached_property
     def asks_operands(self) -> bool:
-        """Whether the conjecturer's prompt asks for an operand count: with another count it is another prompt."""
+        """Whether the conjecturer's prompt depends on the requested operand count."""
         prompts = [self.propose_row(k)["prompt"] for k in sorted(set(self.spec.operands))]
         return len(prompts) > 1 and all(prompt != prompts[0] for prompt in prompts[1:])
 
     def as_asked(
         self, problem: Problem, operands: int, or_more: bool = False, operators: str = "", **bounds: Any
     ) -> bool:
-        """Whether the problem is what the prompt asked for (`propose_row`); one that asks for no count takes any."""
+        """Return whether the problem fits the request (`propose_row`); one without a count fits any."""
         count = len(problem.numbers)
         if not (count == operands or (or_more and count > operands) or not self.asks_operands):
             return False
@@ -182,7 +183,7 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return all(needs[_NEEDS[operator]] == 1 for operator in operators)
 
     def in_range(self, problem: Problem) -> bool:
-        """Whether the problem lies in the ranges of `spec`; in moves also of `value_high`."""
+        """Return whether the problem is in the ranges of `spec`; in moves also of `value_high`."""
         return self.outside(problem) is None
 
     def outside(self, problem: Problem) -> str | None:
@@ -191,12 +192,12 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return self.spec.outside(problem)
 
     def random(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
-        """`n` distinct solvable problems, none of the held-out side or with a key in `exclude`: uniform over the
-        ranges, in moves planted."""
+        """Return `n` distinct solvable problems, not held out and with no key in `exclude`: uniform in range,
+        in moves planted."""
         return self._made(n, self.spec, seed, exclude, "train")
 
     def held_out(self, n: int) -> list[Problem]:
-        """`n` problems of the generator's held-out side, always the same; in moves as many of each size."""
+        """Return the first `n` problems of the generator's held-out side; in moves the same number of each size."""
         return self._made(n, self.spec, 0, (), "heldout")
 
     def is_held_out(self, problem: Problem) -> bool:
@@ -210,19 +211,20 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return is_solvable(problem, self.rules)
 
     def solvable_batch(self, problems: Sequence[Problem]) -> list[bool]:
-        """The same for many problems, much faster than one by one."""
+        """Return whether each problem is solvable, much faster than one by one."""
         return is_solvable_batch(problems, self.rules)
 
     def prove_row(self, problem: Problem) -> dict[str, Any]:
-        """A row that asks the prover for a solution, in moves for the first move; rendered from integers, never from a
-        conjecturer's text."""
+        """Return a row that requests a solution, in moves the first move; rendered from integers, never from
+        a conjecturer's text."""
         if self.answers == "moves":
             return self.move_row(problem, self.begin(problem))
         prompt = PROVER_PROMPTS[self.prover_prompt](problem)
         return {"prompt": prompt, "numbers": list(problem.numbers), "target": problem.target}
 
     def verify(self, texts: Iterable[object], problems: Iterable[Problem]) -> list[Verdict]:
-        """The verdicts on completions under `rules`; in moves on episodes of one move (`moved` plays longer ones)."""
+        """Return verdicts on completions under `rules`; in moves on episodes of one move (`moved`
+        plays longer ones)."""
         if self.answers == "moves":
             return [self.judged_move(text, problem) for text, problem in zip(texts, problems, strict=True)]
         return verify_batch(texts, problems, self.rules)
@@ -258,7 +260,7 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
 
     def cut_by(self, role: str, stops: Sequence[str]) -> str | None:
         proposing = role == "conjecturer"
-        if proposing and self.conjecturer_prompt not in PROPOSAL_TEXTS:  # a prompt of a user's own
+        if proposing and self.conjecturer_prompt not in PROPOSAL_TEXTS:  # a user's prompt
             return None
         answers = _MOVES if self.answers == "moves" else _ANSWERS
         text = PROPOSAL_TEXTS[self.conjecturer_prompt](_PROPOSED) if proposing else answers[self.rules.answer_format]

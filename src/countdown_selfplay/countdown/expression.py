@@ -120,7 +120,7 @@ def in_whole_numbers(text: str) -> tuple[int, list[str]] | None:
         tokens = _TOKEN.findall(text)
     numbers: list[str] = []
     enclosing: list[tuple[int, int, str]] = []
-    total, term, operator = 0, 0, "+"  # the sum before the current term, that term, and what comes between it and next
+    total, term, operator = 0, 0, "+"  # the sum before the current term, that term, and the next operator
     operand_next = True
     for token in tokens:
         if operand_next:

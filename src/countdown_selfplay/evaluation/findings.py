@@ -1,6 +1,6 @@
-"""What a report says of a run in sentences: the verdict in one line, which says no more than the intervals do, and the
-health faults, each with its cure: metrics outside the ranges that the run declared (docs/metrics.md), lost coverage,
-rollbacks. Both are at the top of the report and above a run's table on the terminal."""
+"""Findings of a report: the verdict in one line, limited to what the intervals show, and health faults with their
+remedies: metrics outside the declared ranges (docs/metrics.md), lost coverage, rollbacks. They are at the top of the
+report and above a run's table on the terminal."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ FEW = 3
 
 
 def findings(run: Run) -> list[str]:
-    """One sentence per fault, causes before what follows from them: texts that cannot be read, starvation, what was
-    lost by the end, rollbacks, then metrics beyond the guard's range and beyond the healthy one. Empty for a healthy
-    run."""
+    """Return one sentence per fault, causes before effects: unreadable texts, starvation, losses by the end,
+    rollbacks, then metrics beyond the guard's range and beyond the healthy one. Empty for a healthy run."""
     unread, starved, tripped, rest = list[str](), list[str](), list[str](), list[str]()
     for metric in sorted(run.declared.values(), key=lambda metric: not metric.legible):
         fault = beyond(run, metric)
@@ -52,8 +51,8 @@ def findings(run: Run) -> list[str]:
 
 
 def summary(folder: Path | str, evaluation: Mapping[str, Any] | None = None) -> str:
-    """What a run says of itself at its end: the verdict, a line for each metric that is not healthy, and the table of
-    before and after. `evaluation`: the contents of evaluation.json, read where they are not given."""
+    """Return a run's summary: the verdict, a line for each metric that is not healthy, and the table of before and
+    after. `evaluation`: the contents of evaluation.json, by default read."""
     run, path = load_run(Path(folder)), Path(folder) / "evaluation.json"
     found, lines = findings(run), [str(verdict(run))]
     lines += ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
@@ -63,10 +62,9 @@ def summary(folder: Path | str, evaluation: Mapping[str, Any] | None = None) -> 
 
 
 def healthy_of(run: Run, metric: Metric) -> Range:
-    """The range in which the metric is healthy in this run, as it is designed. A ladder (answers in moves, several
-    rungs) goes on beyond the rungs that are solved, and a run may admit problems without a solution: both play
-    problems out of reach. Targets are played whether they are mastered or out of reach, so that their groups are
-    silent."""
+    """Return the metric's healthy range in this run, given its design. A ladder (answers in moves, several rungs)
+    continues beyond the solved rungs, and a run may admit unsolvable problems: both play problems out of reach.
+    Targets are played whether mastered or out of reach, so that their groups have no signal."""
     rungs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names)
     ladder = rungs > 1 and any(name.endswith("/moves") for name in run.names)
     beyond_reach = ladder or "round/unsolvable_share" in run.names
@@ -77,8 +75,8 @@ def healthy_of(run: Run, metric: Metric) -> Range:
 
 @dataclass(frozen=True)
 class Fault:
-    """A mean that is not healthy; `late`: that of the last fifth of the rounds; `tripped`: outside the guard's range
-    too; `lost`: the value of the first round, before any step, where that was healthy."""
+    """Mean outside the healthy range; `late`: that of the last fifth of the rounds; `tripped`: outside the guard's
+    range too; `lost`: the value of the first round, before any step, if that was healthy."""
 
     value: float
     late: bool
@@ -87,9 +85,9 @@ class Fault:
 
 
 def beyond(run: Run, metric: Metric) -> Fault | None:
-    """The fault of a metric; None for a healthy one. The end of the run is judged: a metric that has returned to its
-    range, or half of the way to it, is not a fault. A count of events is judged over the whole run. Of fewer than FEW
-    rounds only the guard's range is applied, and LEAST to texts that must be readable."""
+    """Return the fault of a metric, None for a healthy one. The end of the run counts: a metric that has returned to
+    its range, or half of the way, is not a fault. A count of events is judged over the whole run. With fewer than FEW
+    rounds only the guard's range applies, and LEAST to texts that must be readable."""
     event, values = metric.in_a_row is not None, run.series(metric.name)
     end = None if event else mean(run, metric.name, late=True)
     value = mean(run, metric.name) if end is None else end
@@ -115,7 +113,7 @@ def _distance(value: float, bounds: Range) -> float:
 
 
 def subject(metric: Metric) -> str:
-    """The metric in words, as the subject of a sentence."""
+    """Return the metric as the subject of a sentence."""
     if metric.subject:
         return f"the {metric.subject}"
     role, _, rest = metric.name.rpartition("/")
@@ -123,7 +121,7 @@ def subject(metric: Metric) -> str:
 
 
 def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
-    """A sentence if pass@k of the largest k is lower after training than before, with an interval that excludes 0."""
+    """Return a sentence if pass@k of the largest k is lower after training, with an interval that excludes 0."""
     name = max(evaluation.get("difference", {}), key=lambda name: int(name.partition("@")[2]), default=None)
     if name is None or evaluation["difference"][name].high >= 0:
         return []
@@ -139,7 +137,7 @@ def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
 
 
 def cost_of_the_conjecturer(run: Run) -> list[str]:
-    """A sentence for each pass@k that the control has more of, with an interval that excludes 0."""
+    """Return a sentence for each pass@k that is higher in the control, with an interval that excludes 0."""
     return [
         f"The conjecturer cost the prover {name}: {change} against the run without it, on as many samples. "
         "Take another `conjecturer_reward`, or train the prover alone (`countdown-selfplay rloo`)."
@@ -153,12 +151,12 @@ _OF_REASON = {
     **dict.fromkeys(("duplicate", "not_novel"), _NOT_NEW),
     "held_out": "Ask for problems of which there are more: it writes those of the held-out side.",
 }
-"""Reason of refusal (curriculum/admission.py) -> cure; every other is the domain's own."""
+"""Reason of refusal (curriculum/admission.py) -> remedy; others are the domain's."""
 
 
 def _starved(run: Run, metric: Metric, explained: bool) -> str:
-    """With the reason of refusal that most of the logged proposals have. `explained`: a finding before it has the
-    cure for proposals that cannot be read."""
+    """Describe starvation with the most frequent reason of refusal. `explained`: an earlier finding has the remedy
+    for unreadable proposals."""
     share, logged = mean(run, metric.name) or 0.0, len(run.series(metric.name))
     said = f"The conjecturer was starved: in {share:.0%} of {logged} logged rounds none of its problems was played."
     rows = [row for row in run.samples if str(row.get("role")).partition("/")[0] == "conjecturer"]
@@ -172,7 +170,7 @@ def _starved(run: Run, metric: Metric, explained: bool) -> str:
 
 
 def _rolled_back(run: Run, record: Mapping[str, Any]) -> str:
-    """The reason of a rollback with its metric, whose name it begins with, in words; the guard's own advice."""
+    """Describe a rollback by its metric, whose name begins its reason, and the guard's advice."""
     at = f"{record['step']:g}" if isinstance(record.get("step"), int | float) else "?"
     name, _, rest = str(record.get("trip", "no reason was written")).partition(" ")
     metric = run.declared.get(name)
@@ -202,8 +200,8 @@ def _sentence(run: Run, metric: Metric, fault: Fault) -> str:
 
 
 def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> float | None:
-    """Mean over the logged rounds that have the metric, or over those in its last or first fifth; None without one,
-    and for a fifth of fewer than FEW, which chance would judge."""
+    """Return the mean over the logged rounds that have the metric, or over those in its last or first fifth; None
+    without one, and for a fifth of fewer than FEW rounds."""
     values = run.series(metric)
     if (late or early) and run.steps:
         start, end = run.steps[0], run.steps[-1]
@@ -215,7 +213,7 @@ def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> floa
 
 @dataclass(frozen=True)
 class Judgement:
-    """`word`: better, worse, mixed, no change shown, or that nothing can be said yet. `text`: the numbers for it."""
+    """`word`: better, worse, mixed, no change shown, or undecided. `text`: the numbers for it."""
 
     word: str
     text: str
@@ -225,8 +223,8 @@ class Judgement:
 
 
 def verdict(run: Run) -> Judgement:
-    """The prover before and after training in pass@k of the least and the greatest k, the control if there is one, and
-    the rates of the conjecturers that have changed."""
+    """Judge the prover before and after training in pass@k of the lowest and the highest k, the control if there is
+    one, and the changed rates of the conjecturers."""
     changes = _ends(run.evaluation.get("difference", {}))
     if not changes:
         return _unmeasured(run)
@@ -245,7 +243,7 @@ def verdict(run: Run) -> Judgement:
 
 
 def _conjecturers(evaluation: Mapping[str, Any]) -> str:
-    """A sentence for each conjecturer with a rate whose difference is not 0; "" where none has changed."""
+    """Return a sentence for each conjecturer with a rate whose difference is not 0; "" without one."""
     said = []
     for role in (role for role in evaluation["after"] if role.startswith("conjecturer")):
         before, after = (evaluation[when].get(role, {}) for when in ("before", "after"))
@@ -277,7 +275,7 @@ def _unmeasured(run: Run) -> Judgement:
 
 
 def _credit(run: Run, word: str) -> str:
-    """The conjecturer's part in the change: the control, or that there is none."""
+    """Describe the conjecturer's part in the change by the control, or that there is none."""
     parts = []
     for name, change in _ends(run.control.get("difference", {})).items():
         side = {1: "higher", -1: "lower"}.get(sign(change))
@@ -291,13 +289,13 @@ def _credit(run: Run, word: str) -> str:
 
 
 def _ends(changes: Mapping[str, Any]) -> dict[str, Interval]:
-    """Those of the least and the greatest k."""
+    """Return the entries of the lowest and the highest k."""
     names: Sequence[str] = sorted(changes, key=lambda name: int(name.partition("@")[2]))
     return {name: changes[name] for name in (*names[:1], *names[1:][-1:])}
 
 
 def sign(change: Interval) -> int:
-    """0 where the interval has 0 in it."""
+    """Return the sign of a difference, 0 if the interval contains 0."""
     return (change.low > 0) - (change.high < 0)
 
 

@@ -34,7 +34,7 @@ def check_game(what: str, game: Any) -> None:
     check_part(what, game, BaseGame, ("play",))
     if not isinstance(game.roles, Mapping) or not game.roles:
         raise ConfigError(
-            f"{what} must have `roles`, a dict from each kind of role to what it does, such as "
+            f"{what} must have `roles`, a dict from each kind of role to its task, such as "
             f"{{'prover': 'solves problems'}}; it has {game.roles!r}."
         )
 

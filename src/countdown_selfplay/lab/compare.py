@@ -1,5 +1,5 @@
-"""Arms of one or several evaluations (training seeds) against a baseline, on the same problems in the same setting:
-pass@k differences with intervals, what their number does to them, and their tables."""
+"""Comparison of arms, one or several evaluations (training seeds) each, with a baseline on the same problems in the
+same setting: pass@k differences with intervals, corrections for their number, and tables."""
 
 import glob
 import json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LATER = ("min_p", "repetition_penalty", "stop_strings", "generation_kwargs", "chat_template_kwargs")
-"""What records of earlier versions do not say."""
+"""Fields that records of earlier versions lack."""
 SETTING = ("temperature", "top_p", "top_k", "max_new_tokens", *LATER, "prover_prompt", "rules")
 """Fields that must be equal for two evaluations to measure the same thing."""
 
@@ -41,8 +41,8 @@ _FEW_SEEDS = 5
 @dataclass(frozen=True)
 class Result:
     """One evaluation. keys: identity of each problem (a repeated one is numbered); correct: right answers per problem
-    out of `n`; setting: the fields of SETTING, of LATER those that are known; truncated_rate: share of answers cut at
-    the token budget; dtype: in which the model computed, if that is known."""
+    out of `n`; setting: the fields of SETTING, and the known ones of LATER; truncated_rate: share of answers cut at
+    the token budget; dtype: precision of the model, if known."""
 
     path: str
     keys: list[str]
@@ -53,24 +53,23 @@ class Result:
     dtype: str | None = None
 
     def only(self, keys: Sequence[str]) -> "Result":
-        """The same evaluation on these problems, in this order."""
+        """Return the same evaluation on these problems, in this order."""
         place = {key: i for i, key in enumerate(self.keys)}
         return replace(self, keys=list(keys), correct=[self.correct[place[key]] for key in keys])
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A method: its evaluations, one per training seed."""
+    """Method with its evaluations, one per training seed."""
 
     name: str
     results: list[Result]
 
 
 def load_arms(words: Sequence[str]) -> list[Arm]:
-    """One arm per word: a file of `eval` (.jsonl or .json), a run folder (what its evaluation.json says after
-    training; `RUN:before` for before), or `name=PATH,PATH` with one path or pattern per training seed.
-
-    DataError for a path that is not there, is not a result or is given twice, and for two arms with one name."""
+    """Load one arm per word: a file of `eval` (.jsonl or .json), a run folder (its evaluation.json after training;
+    `RUN:before` for before), or `name=PATH,PATH` with one path or pattern per training seed. Raises DataError for an
+    absent, invalid or repeated path, and for two arms with one name."""
     found = [(name, [load_result(path) for path in paths]) for name, paths in map(split_arm, words)]
     names = [name or _short(results[0].path) for name, results in found]
     if len(set(names)) < len(names):
@@ -83,8 +82,8 @@ def load_arms(words: Sequence[str]) -> list[Arm]:
 
 
 def check_settings(arms: Sequence[Arm]) -> str | None:
-    """The first difference between the settings of two evaluations, as a sentence; None if all are alike. What one
-    of two does not say is no difference (`unknown_settings`)."""
+    """Return a sentence on the first difference between the settings of two evaluations, or None. A field that one of
+    them lacks is not a difference (`unknown_settings`)."""
     results = [result for arm in arms for result in arm.results]
     for i, result in enumerate(results):
         for other in results[:i]:
@@ -98,7 +97,7 @@ def check_settings(arms: Sequence[Arm]) -> str | None:
 
 
 def unknown_settings(arms: Sequence[Arm]) -> list[str]:
-    """A note if some evaluations say what others, of an earlier version, do not; and one on unlike precisions."""
+    """Return notes on fields that some evaluations, of an earlier version, lack, and on different precisions."""
     results = [result for arm in arms for result in arm.results]
     known = {name for name in LATER for result in results if name in result.setting}
     silent = [(result.path, lacking) for result in results if (lacking := sorted(known - {*result.setting}))]
@@ -115,9 +114,8 @@ def unknown_settings(arms: Sequence[Arm]) -> list[str]:
 def aligned_arms(
     arms: Sequence[Arm], common: bool = False, cure: str = "evaluate all on the same problems"
 ) -> list[Arm]:
-    """The arms with every evaluation's problems in the order of the first one's. With `common` only the problems that
-    all of them have; otherwise different problems are a DataError, which ends with `cure`: how the reader of the
-    sentence can compare them all the same."""
+    """Return the arms with every evaluation's problems in the order of the first one's. With `common` only the shared
+    problems; otherwise different problems are a DataError, which ends with `cure`."""
     results = [result for arm in arms for result in arm.results]
     shared = set(results[0].keys).intersection(*(result.keys for result in results))
     if not shared:
@@ -134,8 +132,8 @@ def aligned_arms(
 
 
 def write_counts(path: Path, arms: Sequence[Arm]) -> None:
-    """Right answers per problem of every evaluation of aligned arms, in one compact file: what a published table is
-    made of, so that a better interval needs no new run. `read_counts` reads it."""
+    """Write the right answers per problem of every evaluation of aligned arms to one compact file, the source of a
+    published table, for `read_counts`."""
     first = arms[0].results[0]
     record = {
         "setting": first.setting,
@@ -146,7 +144,7 @@ def write_counts(path: Path, arms: Sequence[Arm]) -> None:
 
 
 def read_counts(path: Path) -> list[Arm]:
-    """The arms of a file that `write_counts` wrote."""
+    """Return the arms of a file that `write_counts` wrote."""
     with json_shape(path, "the right answers of each arm", "write it again with `write_counts`") as found:
         keys, setting = found["problems"], found["setting"]
         return [
@@ -156,7 +154,7 @@ def read_counts(path: Path) -> list[Arm]:
 
 
 def load_result(path: str) -> Result:
-    """One evaluation from a file of `eval` or a run folder. DataError if it is none of these."""
+    """Load one evaluation from a file of `eval` or a run folder. Raises DataError for another file."""
     place, when = Path(path), "after"
     if not place.exists() and path.rpartition(":")[2] in ("before", "after"):
         place, when = Path(path.rpartition(":")[0]), path.rpartition(":")[2]
@@ -202,7 +200,7 @@ def _numbered(keys: Sequence[str]) -> list[str]:
 
 
 def split_arm(word: str) -> tuple[str, list[str]]:
-    """The name ("" if none is given) and the paths of one arm."""
+    """Return the name ("" if none is given) and the paths of one arm."""
     name, equals, rest = word.partition("=")
     if Path(word).exists() or not equals or "/" in name:
         return "", [word]
@@ -240,7 +238,7 @@ class Difference:
 @dataclass(frozen=True)
 class Comparison:
     """arms: names, the baseline first. values: (arm, k) -> pass@k with a 95% interval. differences: by arm and k.
-    problems: how many were compared on; seeds: training seeds per arm; resamples: how many were drawn."""
+    problems: number of compared ones; seeds: training seeds per arm; resamples: number of draws."""
 
     arms: list[str]
     ks: list[int]
@@ -251,7 +249,7 @@ class Comparison:
     resamples: int
 
     def notes(self) -> list[str]:
-        """What one must know to read the numbers."""
+        """Return notes for readers of the numbers."""
         m = len(self.differences)
         several = any(count > 1 for count in self.seeds.values())
         drawn = "training seeds of each arm and problems" if several else "problems"
@@ -299,11 +297,11 @@ class Comparison:
 def compare_arms(
     arms: Sequence[Arm], ks: Sequence[int] | None = None, resamples: int = 10_000, seed: int = 0
 ) -> Comparison:
-    """Every arm minus the first one at each k (default: the powers of two up to the least n).
-
-    The evaluations must be aligned (`aligned_arms`). With one evaluation per arm a resample draws problems (paired);
-    if an arm has several, the spread over training seeds comes on top (two_level_bootstrap). pass@k is unbiased
-    for each evaluation's own n, so these may differ. ConfigError with fewer than two arms or a k above the least n."""
+    """Compare every arm with the first one at each k (default: the powers of two up to the smallest n). The
+    evaluations must be aligned (`aligned_arms`). With one evaluation per arm a resample draws problems
+    (paired); if an arm has several, the spread over training seeds is added (two_level_bootstrap). pass@k is
+    unbiased for each evaluation's n, so that these may differ. Raises ConfigError with fewer than two arms or
+    a k above the smallest n."""
     if len(arms) < 2:
         raise ConfigError(f"A comparison needs at least two arms, got {len(arms)}.")
     least = min(result.n for arm in arms for result in arm.results)
@@ -350,13 +348,13 @@ def rows_of(found: Comparison) -> list[tuple[str, ...]]:
 
 
 def markdown(rows: Sequence[tuple[str, ...]], notes: Sequence[str]) -> str:
-    """A table with notes below it; the first row is its header."""
+    """Format a table with notes below it; the first row is its header."""
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], "", *(f"- {note}" for note in notes)]) + "\n"
 
 
 def latex(found: Comparison) -> str:
-    """A `tabular` for the package booktabs; the notes are comments above it."""
+    """Format a `tabular` for the package booktabs; the notes are comments above it."""
     head, *rows = [[cell.translate(_LATEX).replace("–", "--") for cell in row] for row in rows_of(found)]
     lines = [f"% {note}" for note in found.notes()]
     lines += [rf"\begin{{tabular}}{{lr{'l' * (len(head) - 2)}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
@@ -368,8 +366,8 @@ def latex(found: Comparison) -> str:
 
 
 def figure(found: Comparison) -> "Figure":
-    """pass@k of every arm against k (logarithmic), each with its own 95% interval. The intervals are not paired: two
-    that overlap may still differ."""
+    """Plot pass@k of every arm against k (logarithmic), with unpaired 95% intervals: arms with overlapping ones
+    may still differ."""
     from .report.pictures import Curve, line_chart
 
     curves = []
@@ -385,6 +383,6 @@ def _ends(interval: Interval) -> str:
 
 
 def _p(p: float, resamples: int) -> str:
-    """Not more digits than the resamples give."""
+    """Format a p-value with the digits that the resamples support."""
     least = 2 / (resamples + 1)
     return f"<{10 ** math.ceil(math.log10(least)):g}" if p <= least * 1.001 else f"{p:.4f}"

@@ -1,5 +1,5 @@
-"""Scaling fits of the cumulative solve rate: the curve of a run, the fit of an arm with the interval of its asymptote
-(how it moves with runs and problems, and with the noise of independent points), and checks of a fit."""
+"""Scaling fits of the cumulative solve rate: the curve of a run, the fit of an arm with the interval of its asymptote,
+and checks of a fit."""
 
 import csv
 import math
@@ -19,10 +19,10 @@ from ..statistics.solved import FIRST_SOLVED
 from .scaling_fit import ScalingCurve, ScalingFit, fit_scaling_curve, jacobian
 
 GENERATIONS = "generations"
-"""Texts sampled so far, of all trained roles: steps times the texts of a round, where a run does not log them."""
+"""Texts sampled so far, of all trained roles: steps times the texts of a round, if a run does not log them."""
 
 COUNTED = "round/generations"
-"""The same as a run counts them itself: across resumes, and without the slots that stayed empty."""
+"""Texts as counted by a run: across resumes, and without empty slots."""
 
 CUMULATIVE = "cumulative_solve_rate"
 
@@ -44,19 +44,18 @@ ONE_CUMULATIVE_RUN = (
 def curve_of(
     compute: Sequence[float] | np.ndarray, rate: Sequence[float] | np.ndarray, name: str = ""
 ) -> ScalingCurve:
-    """The curve of two lists. A rate whose name ends in cumulative_solve_rate, or that never falls, is cumulative."""
+    """Build the curve of two lists. A rate whose name ends in cumulative_solve_rate, or that never
+    falls, is cumulative."""
     x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
     return ScalingCurve(x, y, name.endswith(CUMULATIVE) or (len(y) > 1 and bool((np.diff(y) >= 0).all())))
 
 
 def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[ScalingCurve, str, str]:
-    """The points of a run folder, a .csv or a .jsonl file, and the names of the two columns.
-
-    Rows without both are passed over. Without names: `compute` is the column of that name, else the generations (those
-    that a run counted, where it did); `rate` is the column of that name, else a metric that ends in
-    cumulative_solve_rate, else eval_pass@1. A rate of that ending, and any rate that never falls, is taken for a
-    cumulative one. The rates of a run folder that holds FIRST_SOLVED are counted from it. DataError if there is no
-    file, no such column, or a value that is not a finite number."""
+    """Return the points of a run folder, a .csv or a .jsonl file, and the names of the two columns. Rows without both
+    are ignored. Default columns: `compute`, else the generations (counted ones if present); `rate`, else a metric that
+    ends in cumulative_solve_rate, else eval_pass@1. A rate of that ending, and any rate that never falls, is
+    cumulative. The rates of a run folder with FIRST_SOLVED are counted from it. Raises DataError for an absent file or
+    column, and a value that is not a finite number."""
     place = Path(path)
     run = place if place.is_dir() else None
     if run is not None:
@@ -108,7 +107,8 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Scalin
 
 
 def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
-    """The problems, sorted, the round in which each was first solved (inf: never), and the rounds of the record."""
+    """Return the problems, sorted, the round in which each was first solved (inf: never), and the rounds
+    of the record."""
     cure = "delete it to fit the rates of metrics.jsonl alone"
     with json_shape(place, "in which round each problem was solved", cure) as record:
         found = sorted(record["first_solved"].items())
@@ -117,7 +117,7 @@ def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
 
 
 def texts_per_round(run: Path) -> int:
-    """Answers and proposals of a round of the default game."""
+    """Return the answers and proposals of a round of the default game."""
     with json_shape(
         run / "run.json", "how many texts a round samples", "name a column, as in --compute step"
     ) as found:
@@ -151,13 +151,13 @@ def _number(value: Any, place: Path, row: int, column: str) -> float:
 
 @dataclass(frozen=True)
 class ScalingArm:
-    """The fit of one arm.
+    """Fit of one arm.
 
-    fit: failed, too, if more than half of the resampled fits did.
-    interval: 95% interval of the asymptote; None if the fit or more than 5% of the resampled fits failed, or the data
-    cannot give one. over: what the interval is over, or why there is none. failed: share of resampled fits that
-    failed. draws: of the asymptote. values: the asymptote as a mean over runs (rows) and problems (columns; one where
-    they are not known), see influences; None for the independent points of one run."""
+    fit: failed too if more than half of the resampled fits did. interval: 95% interval of the asymptote; None if
+    the fit or more than 5% of the resampled fits failed, or the data do not allow one. over: source of the
+    interval, or why there is none. failed: share of failed resampled fits. draws: of the asymptote. values: the
+    asymptote as a mean over runs (rows) and problems (columns; one if unknown), see influences; None for the
+    independent points of one run."""
 
     name: str
     fit: ScalingFit
@@ -180,7 +180,7 @@ class ScalingArm:
 
 @dataclass(frozen=True)
 class Points:
-    """The curves of one arm, and which of their points are fitted. initial: R0, the mean of the runs' first rates."""
+    """Curves of one arm, and their fitted points. initial: R0, the mean of the runs' first rates."""
 
     curves: list[ScalingCurve]
     kept: list[np.ndarray]
@@ -189,7 +189,7 @@ class Points:
 
     @classmethod
     def of(cls, runs: Sequence[ScalingCurve | Series], drop_below: float) -> "Points":
-        """DataError for no run, or one that is not a curve."""
+        """Build from runs. Raises DataError for no run, or one that is not a curve."""
         if not runs:
             raise DataError("A scaling fit needs at least one run.")
         curves = [run if isinstance(run, ScalingCurve) else curve_of(*run) for run in runs]
@@ -199,7 +199,7 @@ class Points:
         return cls(curves, kept, float(np.mean([curve.rate[0] for curve in curves])), drop_below)
 
     def series(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Compute and rate of each run's kept points."""
+        """Return compute and rate of each run's kept points."""
         return [(curve.compute[keep], curve.rate[keep]) for curve, keep in zip(self.curves, self.kept, strict=True)]
 
     def pooled(self) -> tuple[np.ndarray, np.ndarray]:
@@ -207,7 +207,7 @@ class Points:
         return x_N, y_N
 
     def fit(self, x: np.ndarray, y: np.ndarray, start: float | None = None) -> ScalingFit:
-        """The sigmoid through these points, whatever their order, from R0 = `start` (None: the arm's)."""
+        """Fit the sigmoid to these points, in any order, from R0 = `start` (None: the arm's)."""
         order = np.argsort(x, kind="stable")
         return fit_scaling_curve(x[order], y[order], self.drop_below, self.initial if start is None else start)
 
@@ -222,12 +222,12 @@ def fit_arm(
 ) -> ScalingArm:
     """Fit the sigmoid to the points of all `runs` (training seeds) at once; R0 is the mean of the runs' first rates.
 
-    Several runs: the asymptote's interval is over runs, and over problems where all runs name the same ones
-    (two_level_draws of `influences`: Student's t with one degree of freedom less than there are runs). One run that
-    names its problems: over problems alone. One run whose points are independent: a bootstrap of residuals, over the
-    noise of the points alone. One cumulative run: none. recenter: each run begins anew at its first point that is kept
-    (ScalingCurve.recentred). No interval covers the chance that the curve is not a sigmoid:
-    tools/scaling_checks.py looks for that. DataError for a run that is not a curve."""
+    Several runs: the asymptote's interval is over runs, and over problems if all runs have the same ones
+    (two_level_draws of `influences`: Student's t with one degree of freedom less than the number of runs). One run
+    with named problems: over problems. One run with independent points: a bootstrap of residuals, over the noise of
+    the points. One cumulative run: none. recenter: each run begins at its first kept point (ScalingCurve.recentred).
+    No interval covers the error of the sigmoid as a model: tools/scaling_checks.py tests for it. Raises DataError for
+    a run that is not a curve."""
     if recenter:
         runs = [(run if isinstance(run, ScalingCurve) else curve_of(*run)).recentred(drop_below) for run in runs]
         drop_below = 0
@@ -256,7 +256,7 @@ def fit_arm(
 
 
 def _over(curves: Sequence[ScalingCurve]) -> str:
-    """What the curves' interval is over, in words, or ONE_CUMULATIVE_RUN."""
+    """Describe the curves' interval, or return ONE_CUMULATIVE_RUN."""
     if len(curves) == 1 and curves[0].problems is None:
         return ONE_CUMULATIVE_RUN if curves[0].cumulative else "the points of one run"
     runs = "" if len(curves) == 1 else f"{len(curves)} runs"
@@ -269,14 +269,12 @@ def _over(curves: Sequence[ScalingCurve]) -> str:
 
 
 def influences(fit: ScalingFit, curves: Sequence[ScalingCurve], kept: Sequence[np.ndarray]) -> np.ndarray:
-    """The asymptote as a mean of one value per run and problem, shape (runs, problems); one column unless all runs
-    name the same problems.
-
-    The value of a run is A plus S times what the run alone moves it by, of S runs. To first order (infinitesimal
-    jackknife, Efron 1982) A moves by k . r, r the run's residuals and k the first row of (J'J)^-1 J', where J holds
-    the curve's derivatives at all points by A, log C_mid and B; and by (1 - sum k) / S times the residual of the run's
-    first rate, for R0 is the mean of these. A rate is a mean over problems, so a run's value is one, too. `kept`: the
-    points of each curve that were fitted."""
+    """Return the asymptote as a mean of one value per run and problem, shape (runs, problems); one column unless all
+    runs have the same problems. A run's value is A plus S times its influence, of S runs. To first order
+    (infinitesimal jackknife, Efron 1982) A moves by k . r, r the run's residuals and k the first row of (J'J)^-1 J',
+    where J holds the curve's derivatives at all points by A, log C_mid and B; and by (1 - sum k) / S times the
+    residual of the run's first rate, because R0 is their mean. A rate is a mean over problems, and so is a run's
+    value. `kept`: the fitted points of each curve."""
     x_N = np.concatenate([curve.compute[keep] for curve, keep in zip(curves, kept, strict=True)])
     J_N3 = jacobian(fit, x_N)
     k_N = np.linalg.solve(J_N3.T @ J_N3, J_N3.T)[0]
@@ -305,14 +303,12 @@ def residual_draws(
     resamples: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Asymptotes of fits to the curve with resampled residuals, those that succeed.
-
-    The residuals are centred and widened by sqrt(N / (N - 3)) for the three fitted values; added to the fitted curve
-    and clipped to [0, 1] they are fitted again. R0 was observed too, so it gets a drawn residual (without it the 95%
-    interval held the truth on 90% of simulated curves). Where neighbouring residuals are correlated (lag-1 correlation
-    above 2 / sqrt(N)) they are drawn in circular blocks of N^(1/3); elsewhere singly, for the fit itself makes
-    residuals alternate, and blocks would then understate the noise. The draws are spread by Student's t over the
-    normal quantile: the size of the noise rests on N - 3 degrees of freedom."""
+    """Return asymptotes of converged fits to the curve with resampled residuals. The residuals are centred and scaled
+    by sqrt(N / (N - 3)) for the three fitted values; added to the fitted curve and clipped to [0, 1] they are fitted
+    again. R0 is an observation too and gets a drawn residual (otherwise the 95% interval covered the truth on 90% of
+    simulated curves). Correlated residuals (lag-1 correlation above 2 / sqrt(N)) are drawn in circular blocks of
+    N^(1/3), others singly, because the fit makes residuals alternate, and blocks would then underestimate the noise.
+    The draws are scaled by Student's t over the normal quantile: the noise estimate has N - 3 degrees of freedom."""
     residual = y_N - fit(x_N)
     count, d = len(x_N), residual - residual.mean()
     squares, lag = float((d**2).sum()), float((d[1:] * d[:-1]).sum())
@@ -331,7 +327,7 @@ def residual_draws(
 
 
 def fits_without_tails(points: Points) -> dict[float, ScalingFit]:
-    """Share of each run's last points that is taken off -> the fit to the rest; {} where a run has one point."""
+    """Return share of each run's removed last points -> fit to the rest; {} if a run has one point."""
     parts = points.series()
     found: dict[float, ScalingFit] = {}
     for share in TAILS if min(len(x) for x, _ in parts) > 1 else ():
@@ -342,7 +338,7 @@ def fits_without_tails(points: Points) -> dict[float, ScalingFit]:
 
 
 def fits_on_halves(points: Points, seed: int = 0, count: int = SUBSETS) -> list[ScalingFit]:
-    """The fits to `count` random halves of all points that succeed."""
+    """Return the converged fits to `count` random halves of all points."""
     rng = np.random.default_rng([seed, 1])
     x_N, y_N = points.pooled()
     halves = [rng.permutation(len(x_N))[: -(-len(x_N) // 2)] for _ in range(count)]

@@ -19,11 +19,9 @@ _LARGEST_ERROR = 0.1  # standard error of the asymptote above which it counts as
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """Compute and rate of one run, by rising compute.
-
-    cumulative: whether the rate is a share of problems that only grows, so that its points are not independent.
-    problems: their keys, and first: the number of the point from which on each is solved (len(compute): never); None
-    where a run does not say."""
+    """Compute and rate of one run, by ascending compute. cumulative: whether the rate is a growing share of problems,
+    whose points are not independent. problems: their keys, and first: index of the point from which on each is solved
+    (len(compute): never); None if unknown."""
 
     compute: np.ndarray
     rate: np.ndarray
@@ -32,8 +30,8 @@ class ScalingCurve:
     first: np.ndarray | None = None
 
     def recentred(self, drop_below: float) -> "ScalingCurve":
-        """The points from `drop_below` on, with compute counted from the first of them (SGS 2026, appendix A: the
-        gains after the low-compute phase). Itself without a point there."""
+        """Return the points from `drop_below` on, with compute counted from the first of them (SGS 2026, appendix A:
+        the gains after the low-compute phase), or the curve itself without such a point."""
         cut = int((self.compute < drop_below).sum())
         if cut == len(self.compute):
             return self
@@ -44,8 +42,8 @@ class ScalingCurve:
 @dataclass(frozen=True)
 class ScalingFit:
     """R(C) = initial + (asymptote - initial) / (1 + (c_mid / C) ** slope). If converged is False the three fitted
-    values are None and `reason` says why; `initial` is data. error: standard error of the asymptote; residual: root
-    mean square."""
+    values are None and `reason` explains it; `initial` is data. error: standard error of the asymptote; residual:
+    root mean square."""
 
     asymptote: float | None
     c_mid: float | None
@@ -56,10 +54,10 @@ class ScalingFit:
     error: float | None = None
     residual: float | None = None
     origin: float = 0.0
-    """Compute that C and c_mid are counted from; above 0 in a re-centred fit."""
+    """Compute from which C and c_mid are counted; above 0 in a re-centred fit."""
 
     def __call__(self, compute: float | np.ndarray) -> np.ndarray:
-        """The curve at `compute` (0 or above). ConfigError if the fit failed."""
+        """Return the curve at `compute` (0 or above). Raises ConfigError if the fit failed."""
         if self.asymptote is None or self.c_mid is None or self.slope is None:
             raise ConfigError(f"The scaling fit did not converge and has no curve: {self.reason}")
         since = np.maximum(np.asarray(compute, dtype=float) - self.origin, 0.0)
@@ -74,16 +72,14 @@ def fit_scaling_curve(
     initial: float | None = None,
     recenter: bool = False,
 ) -> ScalingFit:
-    """Least squares of the sigmoid to rates in [0, 1] at growing compute (generations, tokens or seconds).
+    """Fit the sigmoid by least squares to rates in [0, 1] at growing compute (generations, tokens or seconds).
 
     R0 is the first observed rate, or `initial`; points with compute below `drop_below` are then left out (SGS:
-    100,000). recenter: R0 is then the first rate that is left, and compute counts from there, as the paper's fits do
-    (appendix A); without it the early points' compute and rate stay in the curve.
-
-    The fit searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each pair the
-    best asymptote in [R0, 1] is a linear problem with one solution, so there is no starting value to depend on. A fit
-    whose best point lies on a bound, or whose asymptote has a standard error above 0.1, did not see the curve bend: it
-    is reported as failed instead of giving a number. DataError for lists that do not match or are out of range."""
+    100,000). recenter: R0 is then the first remaining rate, and compute counts from there, as in the paper (appendix
+    A). The fit searches log C_mid within a factor of 10 around the observed compute and B in [0.1, 10]; for each pair
+    the best asymptote in [R0, 1] is a linear problem with one solution, so that there is no starting value. A fit
+    whose best point is on a bound, or whose asymptote has a standard error above 0.1, is reported as failed: the data
+    do not show the bend. Raises DataError for lists that do not match or are out of range."""
     x, y = finite_array(compute, "compute"), finite_array(rate, "rate")
     if len(x) != len(y):
         raise DataError(f"`compute` and `rate` must be of one length, got {len(x)} and {len(y)}.")
@@ -126,13 +122,13 @@ def fit_scaling_curve(
 
 
 def _share(x: np.ndarray, log_mid: float, slope: float) -> np.ndarray:
-    """1 / (1 + (C_mid / C) ** B) for C > 0, 0 at C = 0."""
+    """Return 1 / (1 + (C_mid / C) ** B) for C > 0, 0 at C = 0."""
     with np.errstate(divide="ignore", over="ignore"):
         return 1 / (1 + np.exp(slope * (log_mid - np.log(x))))
 
 
 def _search(x: np.ndarray, rise: np.ndarray, most: float) -> tuple[float, float, float, str]:
-    """Gain, log C_mid, B of the least squares, and which of them lies on a bound, in words."""
+    """Return gain, log C_mid, B of the least squares, and the name of one on a bound."""
     mids = (np.log(x.min() / _BEYOND), np.log(x.max() * _BEYOND))
     slopes = (np.log(_SLOPES[0]), np.log(_SLOPES[1]))
     center, half = np.array([sum(mids) / 2, sum(slopes) / 2]), np.array([np.ptp(mids) / 2, np.ptp(slopes) / 2])
@@ -155,7 +151,7 @@ def _search(x: np.ndarray, rise: np.ndarray, most: float) -> tuple[float, float,
 
 
 def jacobian(fit: ScalingFit, x: np.ndarray) -> np.ndarray:
-    """Derivatives of a converged curve at `x` > 0 by asymptote, log C_mid and B, shape (len(x), 3)."""
+    """Return derivatives of a converged curve at `x` > 0 by asymptote, log C_mid and B, shape (len(x), 3)."""
     log_mid, slope = np.log(fit.c_mid or 0), fit.slope or 0.0
     share = _share(x, log_mid, slope)
     inner = ((fit.asymptote or 0.0) - fit.initial) * share * (1 - share)

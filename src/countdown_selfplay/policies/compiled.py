@@ -46,7 +46,7 @@ class CompiledLayers:
 
 
 def layers_of(model: Any) -> list[nn.Module]:
-    """What a causal LM repeats, by the names that its class gives: its decoder layers."""
+    """Return the repeated modules of a causal LM, its decoder layers, by the names that its class gives."""
     names = set(model._no_split_modules or ())
     return [part for part in model.modules() if type(part).__name__ in names]
 

@@ -76,7 +76,7 @@ class Targets(Policies):
                 "`conjecturer_players` to 0 to play the targets alone."
             )
 
-    # -- what is played ----------------------------------------------------------------------------------------------
+    # -- played problems ---------------------------------------------------------------------------------------------
 
     def targets(self, round: Round, anchors: Sequence[Any]) -> list[Any]:
         if not self.problems:
@@ -164,7 +164,7 @@ class Targets(Policies):
                 f"write {written}; raise `proposals_per_round`, or set a smaller `batch` in proposer_kwargs."
             )
 
-    # -- what is found out -------------------------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------------------------------
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         turns = super().learn(round, outcome)

@@ -1,4 +1,4 @@
-"""The cumulative solve rate: the share of a fixed set of problems that has ever been solved, against generations."""
+"""Cumulative solve rate: the share of a fixed set of problems that has ever been solved, against generations."""
 
 from __future__ import annotations
 
@@ -11,17 +11,13 @@ from ..data.run_files import write_atomically
 from ..errors import DataError
 
 FIRST_SOLVED = "first_solved.json"
-"""File of a run folder: in which round each problem was first solved. The rate alone cannot say how far it would move
-with other problems; with this record problems can be resampled."""
+"""File of a run folder with the round in which each problem was first solved, for resampling problems."""
 
 
 class CumulativeSolveRate:
-    """Which of a fixed set of problems D were solved at least once, and when (SGS 2026, section 4: R_C against C).
-
-    `keys`: the problems of D (`Problem.key`), each once; what is observed of others counts as generations only. One
-    correct answer solves a problem for good, so the rate never falls. `state_dict` is plain JSON and gives the same
-    rate after a restart.
-    """
+    """Solved problems of a fixed set D, and their rounds (SGS 2026, section 4: R_C against C). `keys`: the distinct
+    problems of D (`Problem.key`); other problems count as generations only. A solved problem stays solved, so that the
+    rate never falls. `state_dict` is plain JSON."""
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._round: dict[str, int | None] = dict.fromkeys(keys)
@@ -30,7 +26,7 @@ class CumulativeSolveRate:
         self.generations = 0
 
     def observe(self, keys: Sequence[str], correct: Sequence[int], n: int, round_: int = 0) -> None:
-        """`n` answers to each problem, `correct` of them right, in round number `round_`."""
+        """Add `n` answers to each problem, `correct` of them right, in round number `round_`."""
         for key, count in zip(keys, correct, strict=True):
             self.generations += n
             if count > 0 and self._round.get(key, 0) is None:
@@ -43,7 +39,7 @@ class CumulativeSolveRate:
 
     @property
     def first_solved(self) -> dict[str, int]:
-        """The round in which each solved problem was first solved, in the order of D."""
+        """Round in which each solved problem was first solved, in the order of D."""
         return {key: round_ for key, round_ in self._round.items() if round_ is not None}
 
     @property
@@ -53,11 +49,11 @@ class CumulativeSolveRate:
 
     @property
     def unsolved(self) -> list[str]:
-        """Keys that no answer has solved yet, in the order of D."""
+        """Keys without a right answer so far, in the order of D."""
         return [key for key, round_ in self._round.items() if round_ is None]
 
     def write(self, folder: Path, rounds: int) -> None:
-        """FIRST_SOLVED of a run folder after `rounds`: every problem with its round, null if it is not solved."""
+        """Write FIRST_SOLVED of a run folder after `rounds`: every problem with its round, null if unsolved."""
         record = {"rounds": rounds, "first_solved": self._round}
         write_atomically(folder / FIRST_SOLVED, json.dumps(record) + "\n")
 
@@ -65,7 +61,7 @@ class CumulativeSolveRate:
         return {"generations": self.generations, "first_solved": self.first_solved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """DataError if the state is of other problems, or from before it held rounds."""
+        """Restore the state. Raises DataError if it is of other problems, or without rounds."""
         if "first_solved" not in state:
             raise DataError("The saved cumulative solve rate does not say when problems were solved; start a new run.")
         foreign = [key for key in state["first_solved"] if key not in self._round]

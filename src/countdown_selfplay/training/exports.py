@@ -223,7 +223,7 @@ def card(
         base_model=base if is_hub_id(base) else None,
         tags=["trl", "countdown-selfplay", *tags],
     )
-    # The tokenizer's template holds what the prompts were rendered with, and the model its end tokens.
+    # The tokenizer's template renders the prompts of training, and the model has its end tokens.
     how = {n: v for n, v in generation_settings(sampling or {}, [], 0).items() if not n.endswith("_token_id")}
     settings = "".join(f", {name}={value!r}" for name, value in how.items() if value is not None)
     settings += ", tokenizer=tokenizer" if "stop_strings" in how else ""

@@ -317,7 +317,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         return metrics
 
     def _log_evaluation(self, metrics: dict[str, float]) -> None:
-        with evaluating(self.model):  # in training mode TRL would add what the rounds have collected (time/*)
+        with evaluating(self.model):  # in training mode TRL would add the rounds' collected metrics (time/*)
             self.log(metrics)
 
     def report(self, output: str | Path | None = None) -> Path:

@@ -1,7 +1,7 @@
 """Problems and scores of reasoning-gym (Stojanovski et al. 2025, arXiv 2505.24760), for worker processes alone
 (workers.py), which import it before their first deadline begins.
 
-Its generators draw from generators of their own, most of them; what is global is set before each call: Python's and
+Most of its generators have private random numbers; global state is set before each call: Python's and
 NumPy's random numbers, and the day's date, which `time_intervals` reads. The order of sets is fixed by the worker's
 PYTHONHASHSEED. So a problem is a function of (task, levels, seed) and of the package's version."""
 

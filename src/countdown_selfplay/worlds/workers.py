@@ -260,7 +260,7 @@ def _end(worker: _Worker) -> None:
     worker.process.wait()
     for pipe in (worker.process.stdin, worker.process.stdout):
         if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):  # what it was still to be sent
+            with contextlib.suppress(BrokenPipeError):  # its remaining input
                 pipe.close()
 
 

@@ -84,7 +84,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def check_model(name: str) -> None:
-    """ConfigError, with what to pass instead, for a folder that holds no model."""
+    """Raise ConfigError, with an alternative, for a folder without a model."""
     folder = Path(name)
     local = name.startswith((".", "/", "~", "runs/")) or name.count("/") > 1
     if name in EMBEDDED or not (folder.is_dir() or local):
@@ -103,13 +103,13 @@ def check_model(name: str) -> None:
 
 
 def models_in(folder: Path, below: str) -> list[Path]:
-    """Folders with weights of Transformers or PEFT, so far below `folder`."""
+    """Return the folders with weights of Transformers or PEFT, up to a depth below `folder`."""
     found = [path.parent for kind in ("config", "adapter_config") for path in folder.glob(f"{below}{kind}.json")]
     return sorted(set(found))
 
 
 def asked_problem(options: argparse.Namespace, domain: CountdownDomain) -> Problem | None:
-    """The problem on the command line; None if there is none, which a conjecturer alone may be asked without."""
+    """Return the problem on the command line; None without one, which only a conjecturer allows."""
     if not options.numbers and options.target is None:
         if options.role == "prover":
             raise ConfigError("A prover needs a problem: give its numbers and --target, such as 3 5 7 --target 22.")
@@ -127,7 +127,7 @@ def asked_problem(options: argparse.Namespace, domain: CountdownDomain) -> Probl
 def answers(
     model: Any, tokenizer: Any, domain: CountdownDomain, problem: Any, options: argparse.Namespace, sampling: dict
 ) -> list[str]:
-    """A table of answers and verdicts, and what the exact solver says."""
+    """Return a table of answers and verdicts, and the exact solver's result."""
     from ...evaluation.episodes import sample_episodes
     from ...evaluation.sampling import sample_completions
 
@@ -158,7 +158,7 @@ def proposals(
     n: int,
     sampling: dict,
 ) -> list[str]:
-    """A table of `n` proposals with the reasons of the gate and the exact solver's word."""
+    """Return a table of `n` proposals with the reasons of the admission and the exact solver's result."""
     from ...curriculum.admission import examine
     from ...evaluation.sampling import sample_completions
 
@@ -175,7 +175,7 @@ def proposals(
 
 
 def asks_of(domain: CountdownDomain, problem: Problem | None, proposer: str | None) -> Sequence[Mapping[str, Any]]:
-    """The asks of the conjecturer: those of its run, or for `problem`."""
+    """Return the requests to the conjecturer: those of its run, or for `problem`."""
     if problem is None and proposer == "stp":
         raise ConfigError("This conjecturer varies solved problems; give one, such as 3 5 7 --target 22.")
     if problem is None:
@@ -196,7 +196,7 @@ def asks_of(domain: CountdownDomain, problem: Problem | None, proposer: str | No
 
 
 def proposer_of(model: str) -> str | None:
-    """The proposer of the run beside the model, None without one."""
+    """Return the proposer of the model's run, or None."""
     run = find_run(model)
     return None if run is None else json_file(run, config=dict)["config"].get("proposer")
 
@@ -210,6 +210,6 @@ def word_of(problem: Problem, domain: CountdownDomain) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text in a cell: lines joined by "; ", cut if it is long."""
+    """Return a text for a cell: lines joined by "; ", truncated if it is long."""
     joined = "; ".join(" ".join(line.split()) for line in text.strip().splitlines() if line.strip()) or "(empty)"
     return joined if len(joined) <= _LONGEST else f"{joined[: _LONGEST - 4]} ..."

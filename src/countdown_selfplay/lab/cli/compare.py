@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """The command line, parsed; `--allow-different-settings` and `--allow_different_settings` are the same."""
+    """Parse the command line; `--allow-different-settings` and `--allow_different_settings` are the same."""
     parser = parser_of("compare", EPILOG)
     parser.add_argument("arms", nargs="+", metavar="ARM", help="see below")
     parser.add_argument("--ks", type=int, nargs="+", metavar="K", help="default: the powers of two up to n")

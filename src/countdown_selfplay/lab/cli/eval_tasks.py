@@ -42,7 +42,7 @@ def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], 
 
 
 def check_task(options: argparse.Namespace) -> None:
-    """ConfigError for options that the task does not read, and for what it lacks."""
+    """Raise ConfigError for options that the task does not read, and for missing ones."""
     own = {
         "error_detection": ("step_set", "items"),
         "self_correction": ("training_data", "add", "each"),
@@ -66,7 +66,7 @@ def check_task(options: argparse.Namespace) -> None:
 
 
 def run_task(options: argparse.Namespace, setting: Setting) -> Result:
-    """Play the task, print its table; what was found as JSON values."""
+    """Run the task and print its table; return the results as JSON values."""
     domain = setting.domain
     if domain.critique is None or domain.critique.recheck_row is None:
         raise ConfigError(
@@ -82,7 +82,7 @@ def run_task(options: argparse.Namespace, setting: Setting) -> Result:
 
 
 def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
-    """The step set is read or made; then the model judges."""
+    """Read or make the step set; then the model judges it."""
     domain, path, count = setting.domain, options.step_set, options.items or detection.COUNT
     exact = domain.critique.first_wrong is not None
     if path is None and not exact:
@@ -100,7 +100,7 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
         solutions = detection.eligible_solutions(policy, domain, asked.problems, n, options.seed)
         made = {**asked.to_dict(domain), "samples": n}
         right = sum(one.right for one in solutions)
-        if exact:  # before the file is written, which the next call would read
+        if exact:  # before the file is written, because the next call would read it
             items = detection.drawn_items(solutions, count, options.seed)
         elif right in (0, len(solutions)):
             raise DataError(
@@ -126,7 +126,7 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
 
 
 def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
-    """The test, or the data of the supervised stage."""
+    """Run the test, or write the data of the supervised stage."""
     if options.training_data is not None:
         return write_training_data(options, setting, lambda problems: _policy(options, setting, bar, problems)[0])
     asked, n = problem_set(options, setting.domain), options.samples or 1
@@ -143,9 +143,9 @@ def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine
 def write_training_data(
     options: argparse.Namespace, setting: Setting, policy_of: Callable[[Sequence[Any]], Policy]
 ) -> tuple[Result, str]:
-    """Rows for `sft --keep_wrong true`, and with --add the rows that a prover was trained on: Wang et al. 2025,
-    appendix C.3, fine-tunes the initial model on both together. policy_of: problems -> the
-    model as a policy; (counts, a sentence for the user)."""
+    """Write rows for `sft --keep_wrong true`, and with --add a prover's training rows: Wang et al. 2025, appendix C.3,
+    fine-tunes the initial model on both together. policy_of: problems -> the model as a policy. Returns (counts, a
+    sentence for the user)."""
     need("warm_starts.filters", "`--training_data`")
     from ..critics.training_rows import EACH, SAMPLES, self_correction_rows
 
@@ -166,7 +166,7 @@ def write_training_data(
 
 
 def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
-    """Those of --problems that are not held out, or as many of the training side as --n_problems says."""
+    """Return the problems of --problems that are not held out, or --n_problems of the training side."""
     if options.problems is not None:
         from ...data.files import load_problem_rows
 
@@ -181,8 +181,8 @@ def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
 
 
 def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, Any]]:
-    """The prover's data set of an iterated run, with the columns of each row's problem. DataError for another role's,
-    or one of pairs, whose better texts may be single steps."""
+    """Return the prover's data set of an iterated run, with the columns of each row's problem. Raises DataError for
+    another role's, or one of pairs, whose better texts may be single steps."""
     from ...warm_starts.iterated import select
 
     known = {domain.key(problem): problem for problem in problems}
@@ -216,7 +216,7 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
     counts = dict(zip(("prover", "helpful", "misleading"), generations, strict=True))
     game = GAMES.make("critic_discernment", {"revisions": revisions, "samples_per_log": 0})
     names = [one.name for one in iterations]
-    # Each role is asked with the domain's own stop strings.
+    # Each role uses the domain's stop strings.
     sampling = {name: value for name, value in setting.sampling.items() if name != "stop_strings"}
     sampling["batch_size"] = options.batch_size or 256
     prompts, given = prompts_of(setting, asked.problems), sampling["chat_template_kwargs"]
@@ -235,14 +235,14 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
 
 
 def prompts_of(setting: Setting, problems: Sequence[Any]) -> list[Any]:
-    """A question, and one that goes on from an answer."""
+    """Return a question, and one that continues an answer."""
     return example_prompts(setting.domain, {"prover": setting.domain.prove_row(problems[0])}, dialogues=True)
 
 
 def _policy(
     options: argparse.Namespace, setting: Setting, bar: ProgressLine, problems: Sequence[Any]
 ) -> tuple[Policy, Result]:
-    """The model as a policy, and what identifies it and how it samples."""
+    """Return the model as a policy, its identity and its sampling settings."""
     prompts = prompts_of(setting, problems) if problems else []
     place = place_of(options.device)
     given = setting.sampling["chat_template_kwargs"]

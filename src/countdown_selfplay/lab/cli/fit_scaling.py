@@ -51,7 +51,7 @@ def main(argv: list[str]) -> int:
 
 
 def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
-    """The fit of each arm, and the columns of compute and rate."""
+    """Return the fit of each arm, and the columns of compute and rate."""
     if math.isnan(options.drop_below):
         raise ConfigError("`--drop_below` (nan) must be a number.")
     found, axes = [], set()
@@ -89,7 +89,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def named_arms(words: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The arms with their names; DataError if two have one name."""
+    """Return the arms with their names. Raises DataError if two have one name."""
     arms = [(name or Path(paths[0]).name, paths) for name, paths in map(split_arm, words)]
     twice = [name for name, count in Counter(name for name, _ in arms).items() if count > 1]
     if twice:

@@ -1,4 +1,4 @@
-"""`countdown-selfplay headroom`: whether a curriculum can pay in a setting, before anybody trains one."""
+"""`countdown-selfplay headroom`: whether a curriculum can pay in a setting, before a full training run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..headroom.settings import HeadroomArguments
 
 
 def parse(argv: list[str]) -> tuple[HeadroomArguments, JointSelfPlayConfig, ModelConfig]:
-    """Recipe < config file < flags, as joint."""
+    """Parse settings: recipe < config file < flags, as joint."""
     found = parse_options("headroom", argv)
     if found[1].resume_from_checkpoint:
         raise ConfigError(
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     asked, training, model = parse(argv)
     check_starts(model.model_name_or_path, *(player.model for player in training.all_roles.values()))
-    domain_from(training)  # what it refuses is said before a folder is made
+    domain_from(training)  # fails before a folder is made
     from ...training.run import quiet_loading
     from ...training.run_lock import run_lock
     from ..headroom.measure import measure_gates
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def options(changes: Mapping[str, Any]) -> tuple[JointSelfPlayConfig, dict[str, Any]]:
         words = [(f"--{name}", json.dumps(v) if isinstance(v, dict) else str(v)) for name, v in changes.items()]
-        found = parse([*argv, *(word for pair in words for word in pair)])  # the last of a flag counts
+        found = parse([*argv, *(word for pair in words for word in pair)])  # the last one of a repeated flag counts
         return found[1], build_arguments(*found)
 
     quiet_loading()

@@ -49,8 +49,8 @@ def watch(
     yardsticks: dict[str, float] | None = None,
     pause: Callable[[float], object] = time.sleep,
 ) -> int:
-    """Write the page, and again whenever a run has logged more; 0 after an interrupt. A run that has begun and has not
-    logged a round yet is waited for. `pause`: sleeps so many seconds."""
+    """Write the page, and again whenever a run has logged more; return 0 after an interrupt. A started run without a
+    logged round is waited for. `pause`: sleeps so many seconds."""
     from ..report import write_report
 
     said, before = False, None
@@ -69,7 +69,7 @@ def watch(
             if now != before:
                 try:
                     write_report(runs, output, yardsticks, reload=max(1, round(every)))
-                except DataError:  # a line that is being written; what is wrong before the first page is said
+                except DataError:  # an incomplete line; a fault before the first page is raised
                     if not said:
                         raise
                 else:
@@ -85,13 +85,13 @@ def watch(
 
 
 def _has_begun(run: Path) -> bool:
-    """Whether a run is there that has not logged a round yet."""
+    """Return whether a run exists that has not logged a round."""
     found = any((run / name).exists() for name in (".lock", "run.json"))
     return found and not any((run / name).exists() for name in ("metrics.jsonl", "iterated.json"))
 
 
 def seconds(word: str) -> float:
-    """The type of `--watch`."""
+    """Parse the value of `--watch`."""
     value = _number(word)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a number of seconds above 0")

@@ -1,5 +1,5 @@
-"""Stepwise error detection: does a model see that a step of a solution is wrong, and that it is right? The test set
-and the figures of a model on it (Wang et al. 2025, section 4.2)."""
+"""Stepwise error detection: whether a model recognises wrong and right steps of a solution. Test set and results (Wang
+et al. 2025, section 4.2)."""
 
 import json
 import random
@@ -17,14 +17,14 @@ from ...statistics.bootstrap import ratio_interval
 from . import Policy
 
 SAMPLES, COUNT = 8, 200
-"""Solutions per problem, and steps of each kind (appendix C.2, section 4.2)."""
+"""Solutions per problem, and steps of each type (appendix C.2, section 4.2)."""
 CONFUSION = {"tp": (True, True), "fn": (True, False), "fp": (False, True), "tn": (False, False)}
 """Name -> (the step is wrong, it was called wrong)."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A solution of an eligible problem. first_wrong: number of its first wrong step, from 1; None: not known, or the
+    """Solution of an eligible problem. first_wrong: number of its first wrong step, from 1; None: unknown, or the
     solution is right."""
 
     problem: Any
@@ -36,7 +36,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class StepItem:
-    """A question of the test: is step `number` (from 1) of this solution wrong?"""
+    """Question of the test: is step `number` (from 1) of this solution wrong?"""
 
     problem: Any
     text: str
@@ -48,9 +48,9 @@ class StepItem:
 def eligible_solutions(
     policy: Policy, domain: Any, problems: Sequence[Any], samples: int = SAMPLES, seed: int = 0
 ) -> list[Solution]:
-    """The distinct solutions of the problems that a majority of `samples` solutions solve, so that the test is about
-    problems that the model can solve (section 4.2). Those cut by the token budget and those without steps are left
-    out; they count in the majority. Wrong solutions are labelled if the domain knows how (`first_wrong`)."""
+    """Return the distinct solutions of the problems that a majority of `samples` solutions solve, so that the test
+    covers problems within the model's ability (section 4.2). Truncated ones and those without steps are left out, but
+    count in the majority. Wrong solutions are labelled if the domain has `first_wrong`."""
     rows = [domain.prove_row(problem) for problem in problems]
     drawn = policy(rows, samples, seed_from("solutions", seed), False)
     label = domain.critique.first_wrong
@@ -69,8 +69,9 @@ def eligible_solutions(
 
 
 def drawn_items(solutions: Sequence[Solution], count: int = COUNT, seed: int = 0) -> list[StepItem]:
-    """`count` wrong and as many right steps: the first wrong step of wrong solutions, any step of right ones, one of
-    each solution, drawn by lot; fewer of both where there are fewer of one. DataError if there is none of a kind."""
+    """Draw `count` wrong and as many right steps: the first wrong step of wrong solutions, any step of right ones,
+    one of each solution, at random; the same smaller number of both if one is short. Raises DataError without any
+    of a type."""
     draw = random.Random(seed_from("steps", seed))
     wrong = [one for one in solutions if not one.right and one.first_wrong is not None]
     right = [one for one in solutions if one.right]
@@ -88,8 +89,8 @@ def drawn_items(solutions: Sequence[Solution], count: int = COUNT, seed: int = 0
 
 
 def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> None:
-    """A line per solution: the problem's columns, `response`, `steps`, `right`, `first_wrong` (null until it is
-    known), and for a wrong one without it `annotate`: what the domain asks an annotator (the paper's figure 8)."""
+    """Write a line per solution: the problem's columns, `response`, `steps`, `right`, `first_wrong` (null if unknown),
+    and for a wrong one without it `annotate`: the domain's request to an annotator (the paper's figure 8)."""
     lines = []
     for one in solutions:
         row = {name: value for name, value in domain.prove_row(one.problem).items() if name != "prompt"}
@@ -102,8 +103,8 @@ def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> N
 
 
 def read_solutions(path: Path, domain: Any) -> list[Solution]:
-    """What `write_solutions` wrote, labelled by whoever; DataError names the line and column that is wrong. Steps that
-    the file does not name are split anew."""
+    """Read a labelled file of `write_solutions`. Raises DataError, which names line and column. Absent steps
+    are split again."""
     found = []
     for number, row in json_lines(path, "pass a file of solutions"):
         where = f"'{path}', line {number}"
@@ -130,12 +131,10 @@ def _solution(row: Mapping[str, Any], domain: Any) -> Solution:
 
 
 def error_detection(policy: Policy, domain: Any, items: Sequence[StepItem], seed: int = 0) -> dict[str, Any]:
-    """The model's greedy judgement of each item, as plain JSON values.
-
-    accuracy; f1: of the wrong steps, which are what is to be found, 2 TP / (2 TP + FP + FN); f1_right: of the right
-    ones. A reply that says neither counts as the wrong judgement, and in `unreadable`. Intervals: bootstrap over
-    problems, so that a problem's solutions stay together (`ratio_interval`). judged: per item True where the step
-    was called wrong, None where the reply says neither."""
+    """Return the model's greedy judgements of the items as JSON values. accuracy; f1: of the wrong steps, 2 TP / (2
+    TP + FP + FN); f1_right: of the right ones. An unreadable reply counts as the wrong judgement, and in
+    `unreadable`. Intervals: bootstrap over problems (`ratio_interval`). judged: per item True (called wrong), False
+    or None (unreadable)."""
     rows = [domain.critique.step_row(item.problem, item.text, item.step) for item in items]
     replies = [reply for (reply,) in policy(rows, 1, seed_from("judge", seed), True)]
     judged = [domain.critique.calls_wrong(reply.text) for reply in replies]
@@ -150,7 +149,7 @@ def error_detection(policy: Policy, domain: Any, items: Sequence[StepItem], seed
 def detection_figures(
     wrong: Sequence[bool], judged: Sequence[bool | None], keys: Sequence[str], seed: int = 0
 ) -> dict[str, Any]:
-    """Accuracy and F1 from labels, judgements (True: called wrong) and the key of each item's problem."""
+    """Return accuracy and F1 from labels, judgements (True: called wrong) and the key of each item's problem."""
     pairs = [(is_wrong, not is_wrong if call is None else call) for is_wrong, call in zip(wrong, judged, strict=True)]
 
     def f1(of: bool) -> dict[str, float] | None:

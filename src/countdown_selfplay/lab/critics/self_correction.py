@@ -9,8 +9,8 @@ from . import Policy, Reply
 
 
 class Recheck(NamedTuple):
-    """A first answer and what became of it. problem: its place; was_right: the first answer; is_right: the answer that
-    stands in the end; says_right: whether the second reply itself holds a right answer."""
+    """A first answer and its check. problem: its index; was_right: the first answer; is_right: the final answer;
+    says_right: whether the second reply contains a right answer."""
 
     problem: int
     first: Reply
@@ -23,9 +23,8 @@ class Recheck(NamedTuple):
 def rechecks(
     policy: Policy, domain: Any, problems: Sequence[Any], n: int = 1, seed: int = 0, greedy: bool = True
 ) -> list[Recheck]:
-    """`n` sampled answers to each problem, each checked again once, greedily as the paper's test does or sampled.
-
-    A second reply without an answer in it leaves the first one standing (the authors' code; the text does not say)."""
+    """Sample `n` answers to each problem and check each again once, greedily as the paper's test does or sampled. A
+    second reply without an answer leaves the first one (the authors' code; the text does not specify it)."""
     rows = [domain.prove_row(problem) for problem in problems]
     first = [
         (place, reply) for place, row in enumerate(policy(rows, n, seed_from("answers", seed), False)) for reply in row
@@ -42,16 +41,15 @@ def rechecks(
 
 
 def _no_answer(verdict: Any) -> bool:
-    """Whether a verdict's text holds no answer at all, which no vote of a majority counts either."""
+    """Return whether a verdict's text has no answer at all, which has no vote in a majority either."""
     return not verdict.correct and getattr(verdict, "vote", "") is None
 
 
 def self_correction(policy: Policy, domain: Any, problems: Sequence[Any], n: int = 1, seed: int = 0) -> dict[str, Any]:
-    """What checking again does, as plain JSON values with 95% intervals (bootstrap over problems).
-
-    right_to_wrong: of answers that were right, the share that is spoiled; wrong_to_right: of wrong ones, the share
-    that is mended; None where there is no such answer. before, after: accuracy of the first and of the checked
-    answers; change: after - before, paired (the column "self correction" of the paper's table 3, there in points)."""
+    """Return the results of checking again as JSON values with 95% intervals (bootstrap over problems).
+    right_to_wrong: share of right answers that are spoiled; wrong_to_right: share of wrong ones that are corrected;
+    None without such an answer. before, after: accuracy of the first and of the checked answers; change: after -
+    before, paired (the column "self correction" of the paper's table 3, there in points)."""
     found = rechecks(policy, domain, problems, n, seed)
     return correction_figures(
         [one.was_right for one in found],
@@ -64,7 +62,7 @@ def self_correction(policy: Policy, domain: Any, problems: Sequence[Any], n: int
 def correction_figures(
     was_right: Sequence[bool], is_right: Sequence[bool], keys: Sequence[str], seed: int = 0
 ) -> dict[str, Any]:
-    """The figures from each answer's two verdicts and its problem's key."""
+    """Return the figures from each answer's two verdicts and its problem's key."""
     was, now = [float(right) for right in was_right], [float(right) for right in is_right]
     pairs, names = list(zip(was, now, strict=True)), (("right", 1.0), ("wrong", 0.0))
     rates = {

@@ -1,5 +1,4 @@
-"""Data that teach a model to check its own answer (Wang et al. 2025, section 4.3 and appendix C.3), as `sft` reads
-them."""
+"""Training data for checking one's answer (Wang et al. 2025, section 4.3 and appendix C.3), for `sft`."""
 
 import random
 from collections.abc import Sequence
@@ -12,16 +11,16 @@ from . import Policy
 from .self_correction import rechecks
 
 SAMPLES, EACH = 8, 5000
-"""Answers to a problem, and rows of each kind."""
+"""Answers per problem, and rows of each type."""
 
 
 def self_correction_rows(
     policy: Policy, domain: Any, problems: Sequence[Any], samples: int = SAMPLES, each: int = EACH, seed: int = 0
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """(rows with `prompt`, `completion`, the problem's columns and `label`; the count of each label). `samples`
-    answers to each problem are checked again, sampled; `kept`: a right answer was given again, `corrected`: a wrong
-    one was mended. Of each at most `each`, and as many of one as of the other, drawn at random. Texts that are cut,
-    run in a loop or come twice are left out. DataError if there is no row of one kind."""
+    """Return (rows with `prompt`, `completion`, the problem's columns and `label`; the count of each label). `samples`
+    answers to each problem are checked again, sampled; `kept`: a right answer was repeated, `corrected`: a wrong one
+    was corrected. Equal numbers of both, at most `each`, are drawn at random. Truncated, looping and repeated texts
+    are left out. Raises DataError without a row of one type."""
     found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"kept": {}, "corrected": {}}
     for one in rechecks(policy, domain, problems, samples, seed, greedy=False):
         said = one.second

@@ -1,4 +1,4 @@
-"""Who wins when provers and critics of different iterations meet (Wang et al. 2025, section 5.4 and figure 4), and the
+"""Win rates between provers and critics of different iterations (Wang et al. 2025, section 5.4 and figure 4), and the
 players of a run by iteration: folders with a model for each role."""
 
 from collections import Counter
@@ -19,9 +19,9 @@ RATES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "stands": (("resisted", "kept"), OF_RIGHT),
     "misled": (("misled",), OF_RIGHT),
 }
-"""Name -> (outcomes that count, of which revisions). corrected: prover and helpful critic win together (figure 4,
+"""Name -> (outcomes in the numerator, type of revisions). corrected: prover and helpful critic win together (figure 4,
 left). resisted: the prover rejects a misleading critique in the game's words (figure 4, right). stands: its right
-answer survives, rejected or given anew. misled: the misleading critic wins."""
+answer survives, by rejection or repetition. misled: the misleading critic wins."""
 
 ROLES = ("prover", "helpful", "misleading")
 
@@ -34,12 +34,10 @@ def win_rates(
     problems: Sequence[Any],
     seed: int = 0,
 ) -> dict[str, Any]:
-    """The game played on `problems` by every prover with every pair of critics, as plain JSON values.
-
-    round_of: the names of a prover and of critics -> a Round in which they play; with equal seeds in all of them a
-    prover gives the same first answers to all critics. Each cell holds RATES with 95% intervals (bootstrap over
-    problems), None where no first answer was of the kind, and the counts of outcomes. Critics are asked about the
-    answers of the prover that they meet."""
+    """Play the game on `problems` with every prover and every pair of critics; return JSON values. round_of: the names
+    of a prover and of critics -> a Round in which they play; with equal seeds a prover gives the same first answers to
+    all critics. Each cell holds RATES with 95% intervals (bootstrap over problems), None without a first answer of the
+    type, and the counts of outcomes. Critics get the answers of the prover that they meet."""
     cells = []
     for prover in provers:
         for critic in critics:
@@ -49,7 +47,7 @@ def win_rates(
 
 
 def played_outcomes(game: Any, round: Any, problems: Sequence[Any]) -> list[tuple[str, str]]:
-    """(key of the problem, outcome) of every revision of one round."""
+    """Return (key of the problem, outcome) of every revision of one round."""
     found = []
     for turn in game.play(round, problems).turns:
         said, labels = turn.rollout, turn.labels or []
@@ -62,7 +60,7 @@ def played_outcomes(game: Any, round: Any, problems: Sequence[Any]) -> list[tupl
 
 
 def cell_figures(outcomes: Sequence[tuple[str, str]], seed: int = 0) -> dict[str, Any]:
-    """RATES and counts of the outcomes of revisions, each with its problem's key."""
+    """Return RATES and counts of the outcomes of revisions, each with its problem's key."""
     keys = [key for key, _ in outcomes]
     figures: dict[str, Any] = {}
     for name, (won, of) in RATES.items():
@@ -73,14 +71,14 @@ def cell_figures(outcomes: Sequence[tuple[str, str]], seed: int = 0) -> dict[str
 
 
 def checked_matrices(result: dict[str, Any]) -> dict[str, Any]:
-    """The result itself, once the matrix of each rate can be read."""
+    """Return the result, after a check that each rate's matrix is readable."""
     for rate in RATES:
         matrix_of(result, rate)
     return result
 
 
 def matrix_of(result: Mapping[str, Any], rate: str) -> list[list[float | None]]:
-    """A rate of `win_rates` as rows of provers and columns of critics."""
+    """Return a rate of `win_rates` as rows of provers and columns of critics."""
     cells = {(cell["prover"], cell["critics"]): cell[rate] for cell in result["cells"]}
     return [
         [None if cells[p, c] is None else float(cells[p, c]["value"]) for c in result["critics"]]
@@ -90,20 +88,20 @@ def matrix_of(result: Mapping[str, Any], rate: str) -> list[list[float | None]]:
 
 @dataclass(frozen=True)
 class Iteration:
-    """name: "start", "1", ... or what the caller says; models: kind -> folder or id."""
+    """name: "start", "1", ... or the caller's; models: role -> folder or id."""
 
     name: str
     models: Mapping[str, str]
 
 
 def iterations_of(folder: Path) -> list[Iteration]:
-    """The players of a run: of an iterated run the initial models and those that each iteration left (a role that was
-    not trained keeps its model), but for one that is not finished; of an online run its checkpoints in order, and what
-    it ended with. DataError if the folder holds neither."""
+    """Return the players of a run: of an iterated run the initial models and those of each finished iteration (an
+    untrained role keeps its model); of an online run its checkpoints in order, and the final models. Raises DataError
+    for a folder with neither."""
     described = folder / "iterated.json"
     if described.is_file():
         models = dict(json_file(described, "the run folder is damaged", models=dict)["models"])
-        imitation = folder / "iteration-0" / "imitation"  # what all roles of a base model begin with
+        imitation = folder / "iteration-0" / "imitation"  # the initial weights of all roles of a base model
         if imitation.is_dir():
             models = dict.fromkeys(models, str(imitation))
         found = [Iteration("start", dict(models))]
@@ -127,8 +125,8 @@ def iterations_of(folder: Path) -> list[Iteration]:
 
 
 def named_iterations(words: Sequence[str]) -> list[Iteration]:
-    """A word is a run folder, or `name=FOLDER` with a folder of role folders. DataError for one without a prover or a
-    critic, and for two of one name."""
+    """Read words: a run folder, or `name=FOLDER` with a folder of role folders. Raises DataError for one without a
+    prover or a critic, and for two of one name."""
     found: list[Iteration] = []
     for word in words:
         name, _, path = word.rpartition("=")
@@ -151,15 +149,15 @@ def _models(folder: Path) -> dict[str, str]:
 
 @dataclass
 class Meetings:
-    """`round_of` of win_rates for models on disk: who of one iteration meets the critics of another. load: path ->
-    (model, tokenizer); the models of the last meeting are kept, so that a row of the matrix loads its prover once."""
+    """`round_of` of win_rates for models on disk. load: path -> (model, tokenizer); the models of the last meeting are
+    kept, so that a row of the matrix loads its prover once."""
 
     iterations: Sequence[Iteration]
     domain: Any
     load: Callable[[str], tuple[Any, Any]]
     sampling: Mapping[str, Any]
     generations: Mapping[str, int] = field(default_factory=lambda: {"prover": 4, "helpful": 8, "misleading": 4})
-    """First answers to a problem, and critiques of an answer (appendix B)."""
+    """First answers per problem, and critiques per answer (appendix B)."""
     seed: int = 0
     _loaded: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 

@@ -1,1 +1,1 @@
-"""Can a curriculum pay here? Four gates, each measured in short runs of the settings that are asked about."""
+"""Headroom: whether a curriculum can pay. Four gates, measured in short runs of the settings."""

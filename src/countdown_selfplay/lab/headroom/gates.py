@@ -1,5 +1,5 @@
-"""The four conditions under which a curriculum can pay, judged from counts of right answers. Plain figures in, a gate
-with its figures and a sentence out; nothing here samples or trains."""
+"""The four conditions under which a curriculum can pay, judged from counts of right answers. Pure functions of
+figures; nothing here samples or trains."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,8 +18,8 @@ Counts = Mapping[int, Sequence[int]]
 
 @dataclass(frozen=True)
 class Gate:
-    """number: 1 to 4. open: whether the condition holds. found: the measurement, and the value that is needed.
-    figures: plain JSON values. undecided: not open, and too few problems to call it shut."""
+    """number: 1 to 4. open: whether the condition holds. found: the measurement and the required value. figures: JSON
+    values. undecided: not open, and too few problems to call it shut."""
 
     number: int
     name: str
@@ -37,13 +37,13 @@ class Gate:
 
 
 def mean_pass(counts: Counts, n: int, k: int) -> dict[int, float]:
-    """pass@k of each rung."""
+    """Return pass@k of each rung."""
     return {rung: float(pass_at_k_array(own, n, k).mean()) for rung, own in counts.items()}
 
 
 def support(counts: Counts, n: int, lowest_needs: float = 0.3) -> Gate:
-    """Gate 1: the start solves the lowest rung (pass@n of at least `lowest_needs`) and never the highest. Above it
-    there is something to climb to, and below something to climb from."""
+    """Gate 1: the start solves the lowest rung (pass@n of at least `lowest_needs`) and never the highest, so that a
+    curriculum has a beginning and room."""
     solved = mean_pass(counts, n, n)
     low, high = min(solved), max(solved)
     passed = solved[low] >= lowest_needs and solved[high] == 0
@@ -55,8 +55,9 @@ def support(counts: Counts, n: int, lowest_needs: float = 0.3) -> Gate:
 
 
 def mixed_chance(n: int, group: int) -> np.ndarray:
-    """Of a problem with c of n answers right, c = 0..n: how likely `group` of them, drawn without replacement, hold a
-    right answer and a wrong one: 1 - C(n - c, group) / C(n, group) - C(c, group) / C(n, group)."""
+    """Return, for a problem with c of n answers right, c = 0..n, the probability that `group` of them, drawn
+    without replacement, contain a right answer and a wrong one: 1 - C(n - c, group) / C(n, group) - C(c, group)
+    / C(n, group)."""
     whole = comb(n, group)
     return np.array([1 - (comb(n - c, group) + comb(c, group)) / whole for c in range(n + 1)])
 
@@ -70,10 +71,10 @@ def frontier(
     moves: float = 0.1,
     after_what: str = "a run",
 ) -> Gate:
-    """Gate 2: of problems uniform over the rungs, less than a share `thin` has answers of both kinds among `group`,
-    and where these lie changes as the prover learns: the total variation distance between their shares by rung, before
-    and after a run, is at least `moves`, and above what 95% of 2,000 shufflings give that swap the two counts of each
-    problem or not by a coin: a distance is never below 0, and counts that differ by chance have one too."""
+    """Gate 2: of problems uniform over the rungs, a share below `thin` has answers of both types among `group`, and
+    their rungs change as the prover learns: the total variation distance between their shares by rung, before and
+    after a run, is at least `moves`, and above the 95% quantile of 2,000 random swaps of each problem's two counts,
+    because a distance is non-negative and counts also differ by chance."""
     chance = mixed_chance(n, group)
     mixed = [{rung: chance[list(own)] for rung, own in counts.items()} for counts in (before, after)]
     found = [{rung: float(own.mean()) for rung, own in one.items()} for one in mixed]
@@ -91,7 +92,8 @@ def frontier(
 
 
 def _moved(before_R: np.ndarray, after_R: np.ndarray) -> np.ndarray:
-    """Total variation distance of the shares by rung, the last axis: 0 of two that are all 0, 1 where one is."""
+    """Return the total variation distance of the shares by rung, the last axis: 0 of two that are all 0, 1
+    where one is."""
     sums = before_R.sum(-1, keepdims=True), after_R.sum(-1, keepdims=True)
     parts = [own / np.where(total > 0, total, 1) for own, total in zip((before_R, after_R), sums, strict=True)]
     both = (sums[0] > 0).astype(int) + (sums[1] > 0).astype(int)
@@ -99,7 +101,7 @@ def _moved(before_R: np.ndarray, after_R: np.ndarray) -> np.ndarray:
 
 
 def _moved_by_chance(before: Mapping[int, np.ndarray], after: Mapping[int, np.ndarray], times: int = 2000) -> float:
-    """The 95% quantile of `_moved` where each problem's two values are swapped by a coin."""
+    """Return the 95% quantile of `_moved` if each problem's two values are swapped at random."""
     generator = np.random.default_rng(0)
     swapped: list[list[np.ndarray]] = [[], []]
     for rung, a in before.items():
@@ -111,9 +113,9 @@ def _moved_by_chance(before: Mapping[int, np.ndarray], after: Mapping[int, np.nd
 
 
 def frontier_rung(counts: Counts, n: int, group: int, above: int = 3, enough: float = 0.1) -> int | None:
-    """The upper edge of the frontier, from which a climb would go on: of the rungs that have `above` higher ones, the
-    highest where a share of `enough` of the problems is at the frontier; where none is, the one with most of it. None
-    where there is no frontier."""
+    """Return the upper edge of the frontier, from which a climb would continue: of the rungs with `above` higher ones,
+    the highest with a share of `enough` of the problems at the frontier; without one, the rung with most of it. None
+    without a frontier."""
     chance = mixed_chance(n, group)
     shares = {rung: float(chance[list(counts[rung])].mean()) for rung in sorted(counts)[:-above]}
     edge = [rung for rung, share in shares.items() if share >= enough]
@@ -122,8 +124,8 @@ def frontier_rung(counts: Counts, n: int, group: int, above: int = 3, enough: fl
 
 
 def transfer(before: Counts, after: Counts, rung: int | None, n: int, k: int, rises: float = 0.05) -> Gate:
-    """Gate 3: trained on `rung` alone, the next one rises in pass@k by at least `rises` with an interval above 0, and
-    the third above it does not. None: there was no rung to train on."""
+    """Gate 3: after training on `rung` alone, the next one rises in pass@k by at least `rises` with an interval above
+    0, and the third above it does not. None: there was no rung to train on."""
     name = "banded transfer"
     if rung is None:
         return Gate(3, name, False, "the start solves all or none of the problems that have three rungs above theirs")
@@ -147,11 +149,11 @@ def transfer(before: Counts, after: Counts, rung: int | None, n: int, k: int, ri
 def head_room(
     arms: Mapping[str, Counts], controls: Sequence[str], oracle: str, n: int, k: int, margin: float = 0.02
 ) -> Gate:
-    """Gate 4: the mean pass@1 of the arm `oracle`, which chooses by it, is ahead of that of the best of `controls` by
-    at least `margin`, with an interval above 0; pass@k is a figure beside it. The mean is over the rungs above the
-    lowest where any arm has a right answer, each with equal weight: a wider range, whose top nobody reaches, changes
-    nothing. The interval resamples problems within rungs: it is one of these runs, and does not hold what other seeds
-    would bring. One that holds both 0 and the margin leaves the gate undecided."""
+    """Gate 4: the mean pass@1 of the arm `oracle` exceeds that of the best of `controls` by at least `margin`, with
+    an interval above 0; pass@k is reported too. The mean is over the rungs above the lowest with a right answer in
+    any arm, with equal weights, so that unreachable rungs have no effect. The interval resamples problems within
+    rungs, for these runs alone, without the variance of other seeds. One that contains both 0 and the margin leaves
+    the gate undecided."""
     above = sorted(arms[oracle])[1:]
     rungs = [rung for rung in above if any(sum(counts[rung]) for counts in arms.values())] or above
     scores = {arm: _score(counts, rungs, n, 1) for arm, counts in arms.items()}

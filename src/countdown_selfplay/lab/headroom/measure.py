@@ -1,4 +1,4 @@
-"""The gates that are asked for, one after the other; they share the start's answers and the run on one rung."""
+"""Measurement of the requested gates in order; they share the start's answers and the run on one rung."""
 
 import json
 import time
@@ -16,18 +16,17 @@ from .runs import ALONE, Measured, Runs
 from .settings import HeadroomArguments
 
 ANSWERS = 16
-"""Answers to a held-out problem in gate 4, at least; gate_k of them where that is more."""
+"""Smallest number of answers per held-out problem in gate 4; gate_k if that is more."""
 ONE_RUNG = {**ALONE, "proposer": "uniform_rungs"}
 CONTROLS: dict[str, dict[str, Any]] = {"uniform": ONE_RUNG, "frozen": {"conjecturer_learning_rate": 0.0}}
-"""What the oracle has to be ahead of: random problems, and the conjecturer as it starts (where there is one)."""
+"""Controls of the oracle: random problems, and the initial conjecturer (if there is one)."""
 
 
 def measure_gates(
     asked: HeadroomArguments, runs: Runs, say: Callable[[str], None] = print
 ) -> tuple[list[Gate], dict[str, Any]]:
-    """The gates, and what headroom.json holds, which is written into the runs' folder with each gate: an interrupted
-    command leaves what it has found. Called by all processes; ConfigError before anything is played where the settings
-    and the domain do not fit each other."""
+    """Measure the gates; return them and the contents of headroom.json, which is written after each gate. All
+    processes call it. Raises ConfigError before any run if settings and domain do not fit each other."""
     check(asked, runs)
     gates: list[Gate] = []
     found: dict[str, Any] = {"verdict": "", "seed": runs.seed, "rounds": runs.rounds, "problems": asked.gate_problems}
@@ -68,7 +67,7 @@ def measure_gates(
 
 
 def check(asked: HeadroomArguments, runs: Runs) -> None:
-    """ConfigError for fewer answers than a group has, and for gate 3 without three rungs above another."""
+    """Raise ConfigError for fewer answers than a group has, and for gate 3 without three rungs above another."""
     if asked.gate_samples < runs.group:
         raise ConfigError(
             f"`gate_samples` ({asked.gate_samples}) must be at least the answers of a group, prover_num_generations "
@@ -99,7 +98,7 @@ def _head_room(asked: HeadroomArguments, runs: Runs) -> tuple[Gate, Any]:
 
 
 def write_findings(folder: Path, found: dict[str, Any]) -> None:
-    """headroom.json, its picture headroom.svg, and gains.json where an oracle was searched for."""
+    """Write headroom.json, its picture headroom.svg, and gains.json if an oracle was searched for."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "headroom.svg", gates_svg(found))
     write_atomically(folder / "headroom.json", json.dumps(found, indent=1) + "\n")

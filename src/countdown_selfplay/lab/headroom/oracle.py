@@ -1,9 +1,9 @@
-"""The oracle, the upper reference of gate 4: what a proposer could reach that knew which problems teach most.
+"""Oracle, the upper reference of gate 4: a proposer that knows which problems teach most.
 
-Two kinds are played with as many answers as every other arm, and the better one on the tuning problems is the oracle.
-By gain: in stages, each rung within reach is trained on alone for a few rounds from where the prover is, and the two
-that gained most are played until the next stage. By half: the rungs whose solve rate is nearest one half. What they
-measure by is not counted among their answers, for they are no proposers but what one is measured against."""
+Two types are played with the same number of answers as every other arm, and the better one on the tuning problems is
+the oracle. By gain: in stages, each rung within reach is trained on alone for a few rounds from the current prover,
+and the two that gained most are played until the next stage. By half: the rungs whose solve rate is nearest one half.
+Their measurements do not count as answers, because oracles are references and not proposers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,30 +15,29 @@ from .gates import Counts, mean_pass, mixed_chance
 from .runs import ALONE, Measured, Runs
 
 Gains = dict[int, dict[int, float]]
-"""{round: {rung: gain}}: the table that `proposer: oracle_rungs` takes."""
+"""{round: {rung: gain}}, the argument of `proposer: oracle_rungs`."""
 
 CANDIDATES = 5
-"""Rungs that a stage tries, at most: those with the most problems at the frontier."""
+"""Largest number of rungs that a stage tries: those with the most problems at the frontier."""
 ABOVE = 2
-"""Rungs above the highest candidate in which a gain counts too; further up there is none to be measured."""
+"""Number of rungs above the highest candidate in which a gain counts; higher ones show none."""
 
 
 def play_oracles(
     runs: Runs, measured: Sequence[Measured], stage: int, probe: int, n: int
 ) -> tuple[dict[str, list[Counts]], Gains]:
-    """Both kinds by name, each with what it solves of `measured`, and the table of the kind by gain."""
+    """Play both types; return by name the solve counts of `measured`, and the table of the type by gain."""
     by_gain, gains = search(runs, measured, stage, probe, n)
     half = ALONE | {"proposer": "oracle_rungs", "proposer_kwargs": {"kind": "half"}}
     return {"oracle_gain": by_gain, "oracle_half": runs.play("oracle_half", half, measured)[0]}, gains
 
 
 def search(runs: Runs, measured: Sequence[Measured], stage: int, probe: int, n: int) -> tuple[list[Counts], Gains]:
-    """What the oracle by gain solves of `measured` in the end, and its table.
-
-    A gain is the change of pass@1, with n answers to each tuning problem, summed over the rungs above the lowest, up
-    to ABOVE the candidates, after `probe` rounds, which are as many answers for each rung. (Of a solve rate of a
-    twentieth, pass@16 of so few answers is three times as noisy for its size.) The table holds the candidates alone:
-    at 0, rungs that were not tried would be played before those whose measured gain is below it."""
+    """Return the solve counts of `measured` after the oracle by gain, and its table. A gain is the change of pass@1,
+    with n answers to each tuning problem, summed over the rungs above the lowest, up to ABOVE the candidates, after
+    `probe` rounds, which are the same number of answers for each rung. (At a solve rate of a twentieth, pass@16 of so
+    few answers is three times as noisy relative to its size.) The table contains only the candidates: zeros of untried
+    rungs would rank above negative gains."""
     name, seed = "oracle_gain", seed_from(runs.seed, "oracle")
     gains: Gains = {}
     checkpoint, at = None, 0
@@ -65,7 +64,7 @@ def search(runs: Runs, measured: Sequence[Measured], stage: int, probe: int, n: 
 
 
 def candidates(counts: Counts, n: int, group: int) -> list[int]:
-    """The rungs, ascending, at whose frontier most problems are, at most CANDIDATES; the lowest if none has one."""
+    """Return the rungs, ascending, with most problems at the frontier, at most CANDIDATES; the lowest without any."""
     chance = mixed_chance(n, group)
     shares = {rung: float(chance[list(own)].mean()) for rung, own in counts.items()}
     best = sorted((rung for rung in shares if shares[rung] > 0), key=lambda rung: (-shares[rung], rung))
@@ -73,6 +72,6 @@ def candidates(counts: Counts, n: int, group: int) -> list[int]:
 
 
 def gain(before: Counts, after: Mapping[int, Any], n: int) -> float:
-    """The change of pass@1, summed over the rungs of `after`."""
+    """Return the change of pass@1, summed over the rungs of `after`."""
     had, has = mean_pass(before, n, 1), mean_pass(after, n, 1)
     return float(np.sum([has[rung] - had[rung] for rung in after]))

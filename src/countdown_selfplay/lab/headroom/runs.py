@@ -1,4 +1,4 @@
-"""Short runs of the settings that are asked about, each with changes of its own, and what their provers solve."""
+"""Short runs of the settings with changes, and the solve counts of their provers."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +23,14 @@ Options = Callable[[Mapping[str, Any]], tuple[JointSelfPlayConfig, dict[str, Any
 """Changes of settings -> the config of a run, and the trainer's other arguments."""
 
 ALONE = {"conjecturer_players": 0, "anchor_fraction": 0.0}
-"""A run whose problems a proposer over rungs makes, without a conjecturer."""
+"""Settings of a run with a proposer over rungs and without a conjecturer."""
 
 
 HELD_OUT_EACH = 64
 
 
 class Measured(NamedTuple):
-    """What a run is measured on when it ends: `n` answers to each of the problems by rung, sampled by `seed`."""
+    """Measurement at the end of a run: `n` answers to each of the problems by rung, sampled by `seed`."""
 
     problems: Mapping[int, Sequence[Any]]
     n: int
@@ -38,7 +38,7 @@ class Measured(NamedTuple):
 
 
 class Stop(TrainerCallback):
-    """Ends a run after so many optimizer steps, with a checkpoint if it is to go on."""
+    """Callback that ends a run after so many optimizer steps, with a checkpoint if it is to continue."""
 
     def __init__(self, steps: int, save: bool) -> None:
         self.steps, self.save = steps, save
@@ -50,11 +50,12 @@ class Stop(TrainerCallback):
 
 
 class Runs:
-    """options: see Options. folder: where the runs are written. rounds: of a whole run; problems: of each rung. Where
-    the domain has a held-out side it gives at least HELD_OUT_EACH of each rung: gate 4 compares few right answers.
+    """Runs of one setting. Raises ConfigError for a domain without rungs.
 
-    tuning, held_out: problems by rung, none in both; no run trains on either. The arms are compared on held_out alone,
-    and all choices are made by tuning. ConfigError for a domain without rungs."""
+    options: see Options. folder: of the runs. rounds: of a whole run. problems: of each rung. A domain with a
+    held-out side gives at least HELD_OUT_EACH of each rung: gate 4 compares few right answers. tuning, held_out:
+    disjoint problems by rung, excluded from training. Arms are compared on held_out alone, and all choices are
+    made by tuning."""
 
     def __init__(self, options: Options, folder: Path, rounds: int, problems: int) -> None:
         self.options, self.folder, self.rounds = options, folder, rounds
@@ -91,7 +92,7 @@ class Runs:
     def trainer(
         self, name: str, changes: Mapping[str, Any], stop: Stop | None = None
     ) -> JointConjecturerProverTrainer:
-        """A trainer of the settings with `changes`; it trains on no problem that is measured."""
+        """Return a trainer of the settings with `changes`, which excludes measured problems."""
         fixed = {"max_steps": self.rounds, "output_dir": str(self.folder / name), "disable_tqdm": True}
         fixed |= {"save_strategy": "no", "eval_strategy": "no", "report_to": "none"}
         fixed["guard"] = False  # it would end all gates for the collapse of one arm, which the gate is to show
@@ -113,8 +114,8 @@ class Runs:
         rounds: int | None = None,
         keep: bool = False,
     ) -> tuple[list[Counts], Path | None]:
-        """Train until round `rounds` (None: all; 0: not at all), from the checkpoint `start`. What the provers then
-        solve of each of `measured`, and with `keep` the checkpoint to go on from. Its memory is free afterwards."""
+        """Train until round `rounds` (None: all; 0: not at all), from the checkpoint `start`; return the provers'
+        solve counts of each of `measured`, and with `keep` the checkpoint. The memory is released."""
         end = self.rounds if rounds is None else min(rounds, self.rounds)
         keep = keep and end < self.rounds
         # A run that another proposer began: only headroom's own, whose next stage plays by a longer table.
@@ -134,7 +135,7 @@ class Runs:
         self.processes.together(lambda: shutil.rmtree(self.folder / name, ignore_errors=True))
 
     def _solved(self, trainer: JointConjecturerProverTrainer, asked: Measured) -> Counts:
-        """Right answers, of n each, to each problem by rung; of several provers those of the first."""
+        """Return the right answers, of n each, to each problem by rung; of several provers those of the first."""
         flat = [problem for own in asked.problems.values() for problem in own]
         found = iter(next(iter(trainer.evaluator.provers(flat, asked.n, (1,), seed=asked.seed).values())).correct)
         return {rung: [next(found) for _ in own] for rung, own in asked.problems.items()}

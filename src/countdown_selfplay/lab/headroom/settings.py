@@ -1,4 +1,4 @@
-"""What `countdown-selfplay headroom` is asked beside the settings of joint."""
+"""Settings of `countdown-selfplay headroom` in addition to those of joint."""
 
 from dataclasses import dataclass
 

@@ -14,8 +14,8 @@ __all__ = ["Run", "load_run", "load_runs", "report", "write_report"]
 
 
 def report(*folders: Path | str | Sequence[Path | str], output: Path | str | None = None) -> Path:
-    """Write the page about one or several run folders, or a list of them; its path, by default report.html in the
-    folder of a single run and here for several."""
+    """Write the page about one or several run folders; return its path, by default report.html in the folder of a
+    single run and in the current one for several."""
     run_dirs = [one for given in folders for one in ([given] if isinstance(given, str | Path) else given)]
     if output is None:
         output = Path(run_dirs[0], "report.html") if len(run_dirs) == 1 else Path("report.html")
@@ -28,12 +28,10 @@ def write_report(
     yardsticks: Mapping[str, float] | None = None,
     reload: int | None = None,
 ) -> Path:
-    """Write the page about `run_dirs` to `out`, and of a single run the plots into its folder; returns the path of the
-    page. `reload`: seconds after which a browser that shows it loads it again.
-
-    Everything is read before anything is written. DataError names the file and line that is missing or damaged, or the
-    place that cannot be written. yardsticks: name -> rate, lines in the chart of the targets' cumulative solve rate.
-    """
+    """Write the page about `run_dirs` to `out`, and of a single run the plots into its folder; return the path of the
+    page. `reload`: seconds between two loads by a browser. All input is read before anything is written. yardsticks:
+    name -> rate, lines in the chart of the targets' cumulative solve rate. Raises DataError, which names the missing
+    or damaged file and line, or the place that cannot be written."""
     runs = load_runs([Path(folder) for folder in run_dirs])
     sections = drawn(runs, yardsticks)
     drawn_sections = {name: {title: svg(one) for title, one in sections[name].items()} for name in sections}
@@ -49,7 +47,7 @@ def write_report(
 
 
 def _write_plots(folder: Path, sections: Mapping[str, Mapping[str, str]]) -> None:
-    """The charts as SVG files named after their titles; the ones of an earlier report are replaced."""
+    """Write the charts as SVG files named after their titles; those of an earlier report are replaced."""
     folder.mkdir(exist_ok=True)
     for stale in folder.glob("*.svg"):
         stale.unlink()

@@ -1,4 +1,4 @@
-"""Arms: runs that differ only in the seed, whose curve is the mean over seeds with a band; the verdict on several."""
+"""Arms: runs that differ only in the seed, whose curve is the mean over seeds with a band; and their comparison."""
 
 import json
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ T_FROM = 3  # seeds from which a t interval is drawn; of two it would be 13 stan
 
 @dataclass(frozen=True)
 class RunArm:
-    """One setting and its runs, one per seed."""
+    """Setting and its runs, one per seed."""
 
     name: str
     runs: list[Run]
 
 
 def arms_of(runs: Sequence[Run]) -> list[RunArm]:
-    """The runs grouped by setting, in the order of their first runs. Runs of one setting and one seed stay apart: they
-    are repetitions, or differ in something that no config says."""
+    """Return the runs grouped by setting, in the order of their first runs. Runs of one setting and one seed stay
+    separate: they are repetitions, or differ in something outside the config."""
     groups: dict[str, list[Run]] = {}
     for i, run in enumerate(runs):
         rest = {name: value for name, value in run.config.items() if name not in PLACES | SEEDS}
@@ -49,14 +49,14 @@ def arms_of(runs: Sequence[Run]) -> list[RunArm]:
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:
-    """Mean with a 95% t interval from three seeds on, with least and greatest value of two."""
+    """Return the mean with a 95% t interval from three seeds on, with lowest and highest value of two."""
     if len(values) >= T_FROM:
         return t_interval(values)
     return Estimate(float(np.mean(values)), min(values), max(values))
 
 
 def band_text(arms: Sequence[RunArm]) -> str:
-    """What the intervals over seeds are, in words; "" without one."""
+    """Describe the intervals over seeds; "" without one."""
     return BAND if any(len(arm.runs) > 1 for arm in arms) else ""
 
 
@@ -68,8 +68,8 @@ def _name(names: Sequence[str]) -> str:
 
 
 def verdict_of_arms(found: Comparison | str | None) -> Judgement | None:
-    """Of several runs: which arms differ from the first one in pass@1, by the intervals that cover all differences.
-    `found`: a sentence says why they are not compared."""
+    """Describe which arms differ from the first one in pass@1, by the intervals that cover all differences. `found`:
+    the comparison, or a sentence on why there is none."""
     if found is None or isinstance(found, str):
         return None if found is None else Judgement("not compared", found)
     k = found.ks[0]

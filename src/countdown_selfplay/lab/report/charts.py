@@ -1,4 +1,4 @@
-"""Charts from the declarations of a run's metrics: which are drawn together, and how a metric becomes a curve."""
+"""Charts from the declarations of a run's metrics: grouping, and curves."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -19,12 +19,12 @@ _COMPARED = 20  # most metrics of a chart that are compared
 _BAND_REWARDS = ("tent", "binary_band", "learnability")  # functions of the solve rate alone
 _CONJECTURED, _SLOTS = "round/solve_rate_mean", "round/conjectured_slots"
 _LINES = {"targets/problem_size": "targets/set_size", "targets/problem_complex": "targets/set_complex"}
-"""Metric -> the target set's own value, a line in the chart of several runs (SGS, figure 2)."""
+"""Metric -> the target set's value, a line in the chart of several runs (SGS, figure 2)."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A title and the metrics drawn in it, as (metric, label)."""
+    """Title and the metrics drawn in it, as (metric, label)."""
 
     title: str
     metrics: tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ class Chart:
 
 
 def declared_in(runs: Sequence[Run]) -> dict[str, Metric]:
-    """The declarations of all logged metrics, of several runs the first one's."""
+    """Return the declarations of all logged metrics, of several runs the first one's."""
     found: dict[str, Metric] = {}
     for run in reversed(runs):
         found = run.declared | {name: metric for name, metric in found.items() if name not in run.declared}
@@ -41,7 +41,7 @@ def declared_in(runs: Sequence[Run]) -> dict[str, Metric]:
 
 
 def charts_of(runs: Sequence[Run]) -> list[Chart]:
-    """A chart for each title of a panel, in the order of the declarations."""
+    """Return a chart for each title of a panel, in the order of the declarations."""
     found: dict[str, Chart] = {}
     for name, metric in declared_in(runs).items():
         panel = metric.panel
@@ -53,13 +53,14 @@ def charts_of(runs: Sequence[Run]) -> list[Chart]:
 
 
 def is_quiet(metrics: Iterable[tuple[str, str]], runs: Sequence[Run]) -> bool:
-    """Whether all values of a chart's metrics are 0, so that it is not drawn."""
+    """Return whether all values of a chart's metrics are 0, so that it is not drawn."""
     return not any(value for run in runs for metric, _ in metrics for _, value in run.series(metric))
 
 
 def figures(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
-    """Of one run a curve per metric. Of several a chart per metric with a curve per run; those that differ only in the
-    seed are one curve with a band, and a chart of many metrics, such as one for each operand count, is not drawn."""
+    """Return a curve per metric of one run. Of several a chart per metric with a curve per run; those that
+    differ only in the seed are one curve with a band, and a chart of many metrics, such as one for each operand
+    count, is not drawn."""
     found: dict[str, Figure] = {}
     single, lines = len(runs) == 1, [_LINES[metric] for metric, _ in chart.metrics if metric in _LINES]
     shown = [pair for pair in chart.metrics if pair[0] not in lines]
@@ -85,22 +86,22 @@ def figures(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def lines_of(title: str, curves: Sequence[Curve], **options: Any) -> dict[str, Figure]:
-    """The line chart by its title; {} where no curve has a point."""
+    """Return the line chart by its title; {} without a curve with a point."""
     empty = all(np.isnan(one.y).all() for one in curves)
     return {} if empty else {title: line_chart(title, curves, **options)}
 
 
 def _own_line(runs: Sequence[Run], metric: str, curves: Sequence[Curve]) -> Curve:
-    """The constant that the first run with it logged, as wide as the curves."""
+    """Return the constant that the first run with it logged, as wide as the curves."""
     x = np.concatenate([one.x for one in curves])
     value = next((series[0][1] for run in runs if (series := run.series(metric))), np.nan)
     return Curve("the target set", np.array([x.min(), x.max()]), np.full(2, value))
 
 
 def curve(runs: Sequence[Run], metric: str, label: str, share: bool = False, raw: bool = True) -> Curve:
-    """The running mean of the metric's rounds, NaN where rounds lack it, and with `raw` the single rounds. Of several
-    runs the mean of their running means, with `over_seeds` as a band where two or more have a value; the band of a
-    `share` is clipped to [0, 1]."""
+    """Return the running mean of the metric's rounds, NaN where rounds lack it, and with `raw` the single rounds. Of
+    several runs the mean of their running means, with `over_seeds` as a band where two or more have a value; the band
+    of a `share` is clipped to [0, 1]."""
     columns = [_column(run, metric) for run in runs]
     x = np.unique(np.concatenate([at for at, _, _ in columns]))
     values_RX = np.full((len(runs), len(x)), np.nan)
@@ -123,7 +124,7 @@ def curve(runs: Sequence[Run], metric: str, label: str, share: bool = False, raw
 
 
 def target_band(run: Run) -> tuple[float, float] | None:
-    """Solve rates that earn the conjecturer at least half of the greatest reward; None for a reward that depends on
+    """Return the solve rates with at least half of the largest conjecturer reward; None for a reward that depends on
     more than the solve rate."""
     name = run.config.get("conjecturer_reward")
     arguments = run.config.get("conjecturer_reward_kwargs") or {}
@@ -141,13 +142,13 @@ def target_band(run: Run) -> tuple[float, float] | None:
 
 
 def _window(run: Run) -> int:
-    """Rounds on each side of a running mean: 2.5% of the run, none in a short one."""
+    """Return the rounds on each side of a running mean: 2.5% of the run, none in a short one."""
     rounds = len(run.rounds)
     return 0 if rounds < 20 else max(1, round(rounds / 40))
 
 
 def window_text(run: Run) -> str:
-    """What bold and thin lines are, in words."""
+    """Describe bold and thin lines."""
     width = _window(run)
     if width == 0:
         return ""
@@ -156,7 +157,7 @@ def window_text(run: Run) -> str:
 
 
 def _column(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Rounds, running means of the metric over the rounds around each that have it, and the values if they differ."""
+    """Return rounds, running means of the metric, and the values if they differ."""
     in_rounds = metric in run.names
     rows = run.rounds if in_rounds else [row for row in run.others if metric in row]
     at = np.array([row["step"] for row in rows])

@@ -1,5 +1,5 @@
-"""The page put together: one HTML text with its style and charts inside, no script, nothing loaded from elsewhere;
-with proposals and answers as they were written, one for each thing that happened to them."""
+"""HTML page of the report: one text with its style and charts inside, no script, nothing loaded from elsewhere; with
+sample proposals and answers, one per outcome."""
 
 import json
 from collections import Counter
@@ -26,7 +26,7 @@ LEADS = (
     *(MEASURED, SOLVED, "pass@k in training", "Mean pass rate", "Who wins", PLAYED),
     *("Solve rate of the problems", "Correct answers"),
 )
-"""The picture beside the result: the first of these that a run has."""
+"""Pictures beside the result; the first one that a run has is shown."""
 OUTCOMES = (*OF_WRONG, *OF_RIGHT)
 GOOD = ("ok", "correct", "right", "corrected", "resisted", "kept")
 HEADINGS = {
@@ -38,9 +38,8 @@ _REASONS = 8  # most reasons of refusal of a player
 
 
 def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: int | None = None) -> str:
-    """The whole document; `charts`: section -> name -> SVG. `reload`: seconds after which a browser loads it again.
-    Equal runs give equal text: nothing here depends on the time or the machine. What runs and models wrote is escaped
-    by the template."""
+    """Return the whole document. Equal runs give equal text, independent of time and machine; texts of runs and models
+    are escaped by the template. `charts`: section -> name -> SVG. `reload`: seconds between two loads by a browser."""
     arms = arms_of(runs)
     (found, said), several = tables.compared(arms), len(runs) > 1
     result = {
@@ -67,7 +66,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
 
 
 def template(name: str) -> Template:
-    """A template of this package; what it is given is escaped."""
+    """Return a template of this package, which escapes its values."""
     environment = Environment(
         loader=PackageLoader(__package__), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         extensions=["jinja2.ext.do"],
@@ -76,7 +75,7 @@ def template(name: str) -> Template:
 
 
 def save(text: str, out: Path) -> None:
-    """Write a page; DataError for a place that cannot be written."""
+    """Write a page. Raises DataError for a place that cannot be written."""
     if out.is_dir():
         raise DataError(f"'{out}' is a folder; pass the name of a file such as {out / 'report.html'}.")
     try:
@@ -89,8 +88,8 @@ def save(text: str, out: Path) -> None:
 def _lead(
     charts: Mapping[str, Mapping[str, str]],
 ) -> tuple[tuple[str, str] | None, dict[str, dict[str, str]]]:
-    """Name and text of the picture that goes with the result, and the charts without it; None where none of LEADS is
-    drawn."""
+    """Return name and text of the picture beside the result, and the charts without it; None if none of
+    LEADS is drawn."""
     every = [(section, name) for section, found in charts.items() for name in found]
     first = next((pair for wanted in LEADS for pair in every if pair[1].startswith(wanted)), None)
     rest = {s: {n: svg for n, svg in found.items() if (s, n) != first} for s, found in charts.items()}
@@ -98,7 +97,7 @@ def _lead(
 
 
 def _spent(run: Run) -> list[str]:
-    """How long the logged rounds took, and what was sampled in them."""
+    """Describe the duration of the logged rounds and the samples in them."""
     steps = [0, *run.steps]
     covered = [step - before for before, step in pairwise(steps)]
     seconds = sum(row.get("step_time", 0) * count for row, count in zip(run.rounds, covered, strict=True))
@@ -108,7 +107,7 @@ def _spent(run: Run) -> list[str]:
 
 
 def _head(run: Run) -> dict[str, Any]:
-    """What the page says of one run: what ran, what was not healthy, its settings and samples."""
+    """Return the page's part on one run: summary, faults, settings and samples."""
     version = run.environment.get("countdown-selfplay")
     facts = [f"{len(run.rounds)} logged rounds"]
     facts += [f"started {run.started[:16].replace('T', ' ')}"] if run.started else []
@@ -121,7 +120,7 @@ def _head(run: Run) -> dict[str, Any]:
 
 
 def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
-    """Cards of samples.jsonl under their headings, a heading for each player; {} if it is absent or empty."""
+    """Return cards of samples.jsonl under their headings, a heading for each player; {} if it is absent or empty."""
     found, order = {}, {kind: i for i, kind in enumerate(HEADINGS)}
     rows = [row for row in run.samples if row.get("reason") not in OUTCOMES]
     players = {str(row.get("role")): str(row.get("role")).partition("/")[0] for row in rows}
@@ -133,8 +132,8 @@ def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
 
 
 def strata(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the most
-    frequent first with its share; of equals always the latest."""
+    """Return of a player's texts the best reward, a typical one (the median), and every reason of refusal once, the
+    most frequent first with its share; of equals the latest."""
     labels = dict[int, list[str]]()
     rewarded = sorted((row["reward"], i) for i, row in enumerate(rows) if is_number(row.get("reward")))
     if rewarded:
@@ -149,8 +148,8 @@ def strata(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def transcripts(run: Run) -> list[dict[str, Any]]:
-    """Of the critic game the first and the last logged revision of every outcome, each with question, answer and
-    critique before it (Wang et al. 2025, figures 11 to 17)."""
+    """Return the first and the last logged revision of every outcome of the critic game, each with question, answer
+    and critique before it (Wang et al. 2025, figures 11 to 17)."""
     cards = []
     for outcome in OUTCOMES:
         rows = [row for row in run.samples if row.get("reason") == outcome]
@@ -173,7 +172,7 @@ def _card(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def text_of(value: Any) -> str:
-    """A text, or a chat as "role: content" lines; cut when long."""
+    """Format a text, or a chat as "role: content" lines; truncated when long."""
     if isinstance(value, list) and all(isinstance(turn, dict) for turn in value):
         value = "\n".join(f"{turn.get('role', '?')}: {turn.get('content', '')}" for turn in value)
     elif not isinstance(value, str):

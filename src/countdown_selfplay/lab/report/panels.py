@@ -1,5 +1,5 @@
-"""The charts that no metric declares, as a table of panels: rungs, targets, the predictor of symbolic proposers, win
-rates of the critic game, solve rates of each round and of the held-out problems. With them `drawn`, all charts."""
+"""Charts without a declared metric, as a table of panels: rungs, targets, the predictor of symbolic proposers, win
+rates of the critic game, solve rates of each round and of the held-out problems; and `drawn`, all charts."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from .tables import definition
 from .targets import BEFORE, SOLVED, target_figures
 
 SECTIONS = ("Rungs", "Pool", "Curriculum", "Prover", OWN, "", "Optimisation", "Texts and time", "Targets")
-"""Headings in the order of the page; those that it does not name are in place of "", systems' own ones last."""
+"""Headings in the order of the page; others are in place of "", custom ones last."""
 
 MEASURED, PLAYED = "Rungs: pass@1 on held-out problems", "Rungs: solve rate of what was played"
 RELIABILITY = "Reliability of the predictor"
@@ -34,7 +34,7 @@ _RUNG = re.compile(r"(?:eval_pass@1|round)/rung_(-?\d+)(?:_proposed|_played)?")
 
 
 def drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, dict[str, Figure]]:
-    """Every chart of one run, or of several in comparison, by section and title, in the order of SECTIONS."""
+    """Draw every chart of one run, or of several in comparison, by section and title, in the order of SECTIONS."""
     found: dict[str, dict[str, Figure]] = {"Curriculum": {}, "Prover": {}}
     for chart in charts_of(runs):
         found.setdefault(chart.section, {}).update(figures(chart, runs))
@@ -48,7 +48,7 @@ def drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) ->
 
 
 def hints(runs: Sequence[Run]) -> dict[str, str]:
-    """Title of a chart -> the definitions of the metrics in it."""
+    """Return title of a chart -> the definitions of its metrics."""
     found: dict[str, str] = {}
     for chart in charts_of(runs):
         texts = [definition(metric, runs) for metric, _ in chart.metrics]
@@ -71,10 +71,10 @@ def rung_maps(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 class RungMap(NamedTuple):
-    """rungs: ascending, the rows. starts: where each column begins, in rounds; end: where the last one ends. rates_CR:
-    share solved by column and rung, NaN where nothing is known; measured: on held-out problems, in the run's
-    evaluations, between which columns meet half-way. marks: rounds at which the shares are drawn; shares_MR: of the
-    proposals of the rounds around a mark those of each rung, a row of 0 where there was none."""
+    """rungs: ascending, the rows. starts: beginning of each column, in rounds; end: that of the last one's end.
+    rates_CR: share solved by column and rung, NaN if unknown; measured: on held-out problems, in the run's
+    evaluations, between which columns meet half-way. marks: rounds with discs; shares_MR: shares of each rung among
+    the proposals of the rounds around a mark, a row of 0 without any."""
 
     rungs: list[int]
     starts: list[float]
@@ -86,7 +86,7 @@ class RungMap(NamedTuple):
 
 
 def rung_map(title: str, data: RungMap) -> Figure:
-    """Rungs upwards over rounds: the share that is solved as shade, over it discs for what was proposed."""
+    """Plot rungs upwards over rounds: the solved share as shade, over it discs for proposals."""
     legend = shade_words(data.rates_CR, "solved", "0% solved", "not measured")
     edges = np.arange(len(data.rungs) + 1) - 0.5
     return cells(
@@ -96,9 +96,8 @@ def rung_map(title: str, data: RungMap) -> Figure:
 
 
 def rung_data(run: Run) -> RungMap | None:
-    """What the picture shows; None for a run whose problems are of one rung, or that logs none. A run that is not
-    evaluated while it trains shows the solve rates of its rounds, in which a rung's problems are those that were
-    chosen, and not all of it."""
+    """Return the data of the picture; None for a run whose problems are of one rung, or that logs none. A run without
+    evaluations in training shows the solve rates of its rounds, whose problems are a selection of each rung."""
     logged = map(_RUNG.fullmatch, run.names.union(*run.others))
     rungs = sorted({int(match[1]) for match in logged if match})
     if len(rungs) < 2 or not run.rounds:
@@ -137,13 +136,13 @@ def rung_data(run: Run) -> RungMap | None:
 
 
 def _groups(count: int, most: int) -> np.ndarray:
-    """Where each of at most `most` groups of equally many rounds begins."""
+    """Return the beginning of each of at most `most` groups of equally many rounds."""
     return np.arange(0, count, max(1, -(-count // most)))
 
 
 def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Rounds across, solve rate upwards, share of the round's problems as shade; rounds are put together where there
-    are many, and those with another number of bins than the last one are left out."""
+    """Plot rounds across, solve rate upwards, share of the round's problems as shade; many rounds are grouped, and
+    those with another number of bins than the last one are left out."""
     found = {}
     for run in runs if len(runs) <= _MAPS else ():
         bins = len(run.histograms[max(run.histograms)]) if run.histograms else 1
@@ -162,16 +161,16 @@ def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def solve_counts(correct: Sequence[int], n: int) -> tuple[np.ndarray, str]:
-    """Shares of problems by right answers out of n, and in words those that were never and often solved: sharply
-    bimodal where little is between."""
+    """Return shares of problems by right answers out of n, and a sentence on those never and often solved (sharply
+    bimodal with few in between)."""
     counts = np.bincount(np.asarray(correct, dtype=int), minlength=n + 1)
     shares = counts / counts.sum()
     return shares, f"{shares[0]:.0%} never, {shares[int(np.ceil(OFTEN * n)) :].sum():.0%} often"
 
 
 def solve_count_chart(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Held-out problems by right answers, before and after training, of several runs after it; {} where nothing was
-    evaluated, or with different numbers of answers."""
+    """Plot held-out problems by right answers, before and after training, of several runs after it; {} without
+    evaluations, or with different numbers of answers."""
     wanted = [(runs[0], when, when) for when in ("before", "after")] if len(runs) == 1 else []
     wanted = wanted or [(run, "after", run.name) for run in runs]
     curves, sizes = [], set[int]()
@@ -186,7 +185,7 @@ def solve_count_chart(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def reliability(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Measured solve rate against the estimate, at the last refresh of each run's predictor."""
+    """Plot measured solve rate against the estimate, at the last refresh of each run's predictor."""
     curves = []
     for run in runs:
         last = [run.series(f"proposer/rate_at_{tenth}")[-1:] for tenth in range(10)]
@@ -200,8 +199,8 @@ def reliability(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def matrices(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Provers of all iterations against critics of all iterations (Wang et al., figure 4), of runs with
-    win_rates.json."""
+    """Plot provers of all iterations against critics of all iterations (Wang et al., figure 4), of
+    runs with win_rates.json."""
     found: dict[str, Figure] = {}
     for run in runs:
         raw = read_object(run.path / "win_rates.json", "the win rates of `eval --task win_rates`", checked_matrices)
@@ -224,4 +223,4 @@ PANELS: tuple[tuple[str, Callable[[Sequence[Run]], dict[str, Figure]], bool], ..
     ("Symbolic proposer", reliability, True),
     ("Critic game", matrices, True),
 )
-"""Section, the function that draws, and whether its charts stand before the declared ones of the section."""
+"""(section, drawing function, whether its charts precede the declared ones of the section)."""

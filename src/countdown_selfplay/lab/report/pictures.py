@@ -29,8 +29,8 @@ styled = style.context(dict(_sheet.items()), after_reset=True)
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve: `y` over `x` is drawn bold, `raw` thin below it, from `low` to `high` is shaded. NaN is a gap. `dots`
-    are single points, as (x, y)."""
+    """Curve: `y` over `x` is drawn bold, `raw` thin below it, from `low` to `high` is shaded. NaN is a gap. `dots` are
+    single points, as (x, y)."""
 
     label: str
     x: np.ndarray
@@ -52,8 +52,8 @@ def line_chart(
     x_label: str = "round",
     x_ticks: Sequence[float] | None = None,
 ) -> Figure:
-    """A curve's place in `curves` is its colour; those without points are left out. `y_range`: values that are in view
-    in any case. `band`: the target band, a y range. `marks`: the starved rounds. `x_ticks` make x logarithmic."""
+    """Plot curves, colours by index; those without points are left out. `y_range`: values always in view. `band`: the
+    target band, a y range. `marks`: the starved rounds. `x_ticks` make x logarithmic."""
     figure, axes = _axes(title, x_label)
     entries: list[tuple[Artist, str]] = []
     for i, curve in enumerate(curves):
@@ -74,7 +74,7 @@ def line_chart(
         axes.xaxis.set_major_formatter("{x:.4g}")
     axes.update_datalim([(axes.dataLim.x0, y) for y in y_range])
     axes.autoscale_view()
-    axes.set_ylim(axes.get_ylim())  # what follows changes the range no more
+    axes.set_ylim(axes.get_ylim())  # later drawing does not change the range
     if band is not None:
         entries.append((axes.axhspan(*band, color="C2", alpha=0.2, linewidth=0), "target band"))
     if len(marks):
@@ -101,9 +101,9 @@ def cells(
     written: bool = False,
     discs: Sequence[tuple[float, np.ndarray]] = (),
 ) -> Figure:
-    """Values as shades from 0 to `most` (None: the greatest) between two `colors`, NaN in `missing`. `legend`: pairs
-    of colour and words. `names`: of columns and rows. `written`: with the percentages in the cells. `discs`: x and the
-    shares of the rows, which are their areas."""
+    """Plot values as shades from 0 to `most` (None: the largest) between two `colors`, NaN in `missing`. `legend`:
+    pairs of colour and words. `names`: of columns and rows. `written`: with percentages in the cells. `discs`: x and
+    the shares of the rows, which are their areas."""
     figure, axes = _axes(title, labels[0])
     axes.grid(False)
     axes.set_ylabel(labels[1])
@@ -134,7 +134,7 @@ def cells(
 
 
 def shade_words(values: np.ndarray, most: str, none: str, missing: str) -> list[tuple[str, str]]:
-    """Legend of shares: what the palest, the deepest and the grey shade are."""
+    """Return the legend of shares: the palest, the deepest and the grey shade."""
     found = [("figure.facecolor", none)]
     found += [("C0", f"{np.nanmax(values):.0%} {most}")] if np.isfinite(values).any() else []
     return [*found, *([("grid.color", missing)] if np.isnan(values).any() else [])]
@@ -146,8 +146,8 @@ def _color(name: str) -> str:
 
 
 class Bars(NamedTuple):
-    """Groups of bars side by side: a group per label, in it a bar for each (name, heights). `intervals`: (low, high)
-    per label, drawn over the group."""
+    """Groups of adjacent bars: a group per label, in it a bar for each (name, heights). `intervals`: (low, high) per
+    label, drawn over the group."""
 
     title: str
     labels: Sequence[str]
@@ -166,7 +166,7 @@ def bar_chart(panel: Bars) -> Figure:
 
 @styled
 def bar_grid(panels: Sequence[Bars]) -> Figure:
-    """Bar charts, two in a row (four would be too small to read on a phone), each with its legend below it."""
+    """Plot bar charts, two in a row (four would be too small on a phone), each with its legend below it."""
     rows, columns = -(-len(panels) // 2), min(2, len(panels))
     figure = Figure(figsize=(WIDTH * columns / 72, (HEIGHT + 2 * ROW) * rows / 72), layout="constrained")
     places = figure.subplots(rows, columns, squeeze=False).flat
@@ -194,7 +194,8 @@ def _add_bars(axes: Axes, panel: Bars) -> None:
 
 @styled
 def svg(figure: Figure) -> str:
-    """The figure as an SVG element, good as a file too. Its colours are for a light page; a dark one turns them."""
+    """Return the figure as an SVG element, valid as a file too. Its colours are for a light page; a dark
+    one inverts them."""
     text = io.StringIO()
     with warnings.catch_warnings():  # names in a script that the measuring font lacks: the reader's fonts have it
         warnings.simplefilter("ignore", UserWarning)
@@ -211,7 +212,7 @@ def _axes(title: str, x_label: str) -> tuple[Figure, Axes]:
 
 
 def _dress(axes: Axes, title: str, x_label: str) -> None:
-    axes.set_title(title, x=-0.12, y=1.03)  # to look for a free place takes as long as all the rest
+    axes.set_title(title, x=-0.12, y=1.03)  # finding a free place takes as long as all the rest
     axes.set_xlabel(x_label)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
@@ -220,7 +221,7 @@ def _dress(axes: Axes, title: str, x_label: str) -> None:
 
 
 def _add_legend(figure: Figure, axes: Axes, entries: Sequence[tuple[Artist, str]]) -> None:
-    """Below the plot, in as many columns as the longest label leaves room for."""
+    """Add the legend below the plot, in as many columns as the longest label allows."""
     left = len(entries) - _NAMED
     if left > 1:
         entries = [*entries[: _NAMED - 1], (Line2D([], [], linestyle=""), f"and {left + 1} more")]

@@ -1,5 +1,5 @@
-"""playground.html: the logged rounds of a run one at a time: what was proposed, who solved it how, what each was paid.
-One file with its data, style and script inside; nothing is loaded from elsewhere."""
+"""playground.html: the logged rounds of a run one at a time, with proposals, answers and rewards. One file with its
+data, style and script inside; nothing is loaded from elsewhere."""
 
 import base64
 import hashlib
@@ -19,13 +19,13 @@ from . import tables
 from .page import GOOD, HEADINGS, OUTCOMES, save, template, text_of
 
 MOST = 4_500_000
-"""Bytes of the rounds of a page, which so stays below 5 MB."""
+"""Bytes of the rounds of a page, which keeps it below 5 MB."""
 OF_A_ROUND = 400_000
 """Bytes of one round."""
 LONGEST = 500  # characters of a word, a key, a move or a state
 REVISIONS = "Revisions"
 MARK = '<meta name="generator" content="countdown-selfplay playground">'
-"""By which a page is known as one of these, and may be replaced."""
+"""Text that identifies such a page, which may then be replaced."""
 SOURCES = {
     "proposal": "proposed", "random": "random problem", "data": "from the data set", "target": "target",
 }  # fmt: skip
@@ -56,12 +56,12 @@ WHY_ANSWER = {
     "missed": "the last number is not the target",
     "too_many_moves": "cut at the most moves",
 }
-"""Reason -> why. A reason of another domain stands alone."""
+"""Reason -> explanation. Reasons of other domains have none."""
 
 
 def write_playground(run_dir: Path | str, out: Path | str | None = None, note: str = "") -> Path:
-    """Write the page about a run, by default into its folder; its path. note: a line at its head. DataError for a run
-    without samples, and for a file at `out` that is not such a page."""
+    """Write the page about a run, by default into its folder; return its path. note: a line at its head. Raises
+    DataError for a run without samples, and for another file at `out`."""
     folder = Path(run_dir)
     text, out = playground(load_run(folder), note), Path(folder / "playground.html" if out is None else out)
     if out.is_file() and MARK.encode() not in out.read_bytes()[:1000]:
@@ -71,7 +71,7 @@ def write_playground(run_dir: Path | str, out: Path | str | None = None, note: s
 
 
 def playground(run: Run, note: str = "") -> str:
-    """The whole document. Equal runs give equal text."""
+    """Return the whole document. Equal runs give equal text."""
     played = rounds_of(run)
     encoded = [_small(step, rows, run) for step, rows in played]
     kept = evenly([len(one) for one in encoded], MOST)
@@ -95,7 +95,7 @@ def playground(run: Run, note: str = "") -> str:
 
 
 def rounds_of(run: Run) -> list[tuple[int, list[dict[str, Any]]]]:
-    """(step, its samples) by rising step. DataError without a sample, and for a line that is none."""
+    """Return (step, its samples) by ascending step. Raises DataError without a sample, and for an invalid line."""
     if not run.samples:
         raise DataError(
             f"'{run.path}' holds no samples to step through (no samples.jsonl, or an empty one): it was played with "
@@ -113,8 +113,8 @@ def rounds_of(run: Run) -> list[tuple[int, list[dict[str, Any]]]]:
 
 
 def round_data(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> dict[str, Any]:
-    """What the page shows of a round: `proposals`, `problems` with the answers to each, and `others`, texts about no
-    problem; `right` of `answers` first answers that were logged; `metrics` of all that was played."""
+    """Return the page's data of a round: `proposals`, `problems` with the answers to each, and `others`, texts without
+    a problem; `right` of `answers` logged first answers; `metrics` of all that was played."""
     proposals = [row for row in rows if kind_of(row) == "conjecturer"]
     rest = [row for row in rows if kind_of(row) != "conjecturer"]
     problems = dict.fromkeys(str(row["problem"]) for row in rest if row.get("problem") is not None)
@@ -141,7 +141,7 @@ def _problem(key: str, rows: Sequence[Mapping[str, Any]], proposals: Iterable[Ma
 
 
 def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Cards by what they are: first answers, critiques, revisions, texts of other roles."""
+    """Group cards: first answers, critiques, revisions, texts of other roles."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         kind = kind_of(row)
@@ -153,7 +153,7 @@ def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _shared(cards: list[dict[str, Any]]) -> dict[str, Any]:
-    """Cards, with a prompt that all of them have said once."""
+    """Return cards with their common prompt once."""
     prompts = {card["prompt"] for card in cards}
     shared = prompts.pop() if len(prompts) == 1 else ""
     own = [{name: value for name, value in card.items() if name != "prompt" or not shared} for card in cards]
@@ -161,7 +161,7 @@ def _shared(cards: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _card(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A sample. What a run did not record (older releases), or what does not exist, is left out."""
+    """Return the card of a sample without absent fields."""
     reason, role, moves = str(row.get("reason") or "no reason"), str(row["role"]), row.get("moves")
     card: dict[str, Any] = {
         "text": visible(text_of(row.get("completion"))),
@@ -181,7 +181,7 @@ def _pay(row: Mapping[str, Any]) -> dict[str, float]:
 
 
 def merged(cards: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Equal cards as one with their `count`."""
+    """Merge equal cards into one with their `count`."""
     found: dict[str, list[dict[str, Any]]] = {}
     for card in cards:
         found.setdefault(json.dumps(card, sort_keys=True), []).append(card)
@@ -189,13 +189,13 @@ def merged(cards: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _told(row: Mapping[str, float]) -> dict[str, float]:
-    """The metrics of a round that say how it went."""
+    """Return the main metrics of a round."""
     ends = ("/correct_rate", "/admitted_rate", "/reward", "/win_rate", "/solve_rate_mean")
     return {visible(name): float(f"{value:.3g}") for name, value in row.items() if name.endswith(ends)}
 
 
 def visible(text: str) -> str:
-    """A text whose control, format (bidi too) and lone surrogate characters are named instead of obeyed."""
+    """Replace control, format (bidi too) and lone surrogate characters of a text by their names."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -211,8 +211,8 @@ _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def evenly(sizes: Sequence[int], most: int) -> list[int]:
-    """Indices of as many as together are no larger than `most`: the first, the last and evenly between; of two or more
-    at least two."""
+    """Return indices of as many as together are no larger than `most`: the first, the last and evenly between; of two
+    or more at least two."""
     count = len(sizes)
     while True:
         chosen = sorted({round(i * (len(sizes) - 1) / max(count - 1, 1)) for i in range(count)})
@@ -223,7 +223,7 @@ def evenly(sizes: Sequence[int], most: int) -> list[int]:
 
 
 def _small(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> str:
-    """A round as JSON of OF_A_ROUND bytes at most, with fewer samples where it has many."""
+    """Return a round as JSON of at most OF_A_ROUND bytes, with fewer samples if necessary."""
     found, count = round_data(step, rows, run), len(rows)
     while len(text := _json(found)) > OF_A_ROUND and count > 1:
         count = max(1, min(count - 1, count * OF_A_ROUND // len(text)))
@@ -233,19 +233,19 @@ def _small(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that can stand in a script element whatever texts it holds."""
+    """Return JSON that is safe in a script element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _gap(numbers: Sequence[float], before: int, index: int) -> str:
-    """The logged rounds between two that are shown, in words."""
+    """Describe the logged rounds between two shown ones."""
     between = [f"{number:g}" for number in numbers[before + 1 : index]]
     return between[0] if len(between) == 1 else f"{between[0]} to {between[-1]}" if between else ""
 
 
 def _notes(run: Run, shown: int, logged: int) -> list[str]:
-    """What the page lacks."""
+    """Return notes on absent data."""
     notes, limit = [], run.config.get("samples_per_log")
     if shown < logged:
         notes.append(

@@ -1,5 +1,5 @@
-"""The tables of the page as rows of cells: results with intervals, arms against the first one, health, settings
-and differences."""
+"""Tables of the page as rows of cells: results with intervals, comparison of arms, health,
+settings and differences."""
 
 import json
 import math
@@ -24,9 +24,9 @@ _ALIKE = 1e-9  # a width that only rounding gives
 
 @dataclass(frozen=True)
 class Table:
-    """Cells are texts, None, an Estimate, an Interval (coloured if it excludes 0), or one of the dicts that the
-    template's macro `cell` knows. The first `labels` columns are text, the others numbers. `groups`: titles over
-    equally many columns each."""
+    """Cells are texts, None, an Estimate, an Interval (coloured if it excludes 0), or one of the dicts of the
+    template's macro `cell`. The first `labels` columns are text, the others numbers. `groups`: titles over equally
+    many columns each."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -43,7 +43,7 @@ SETTING = (
     "prover_num_generations", "per_device_train_batch_size", "operands", "number_high", "target_high", "prover_prompt",
     "answer_rule", "length_penalty",
 )  # fmt: skip
-"""Fields that the page shows first; a role's own one that is not set has the value of both roles'."""
+"""Fields that the page shows first; an unset one of a role has the value of both roles'."""
 FILTERS = re.compile(r"proposer/(raw|valid_rate|rejected_.*|eligible_rate|refused_.*|selected)")
 TIERS = re.compile(r"valid_conjecture_rate|mean_prover_pass_rate|prover_pass_rate_tier_\d+")
 WINDOW = 5
@@ -51,20 +51,20 @@ WINDOW = 5
 
 
 def labelled(runs: Sequence[Run], names: Iterable[str], cells: Callable[[str], Sequence[Any]]) -> list[list[Any]]:
-    """A row for each metric that has a cell, under its words, with its definition as a hint."""
+    """Return a row for each metric that has a cell, with its definition as a hint."""
     rows = [[label(name, runs), *cells(name)] for name in names]
     return [row for row in rows if any(cell is not None for cell in row[1:])]
 
 
 def label(name: str, runs: Sequence[Run]) -> dict[str, str]:
-    """The metric in words, with its definition as a hint."""
+    """Return the metric in words, with its definition as a hint."""
     metric = next(run.declared[name] for run in runs if name in run.declared)
     return {"text": re.sub("^(the )?(share of )?", "", subject(metric)), "hint": definition(name, runs)}
 
 
 def windows(runs: Sequence[Run]) -> Table | None:
-    """Of a pool the means over the first and the last WINDOW rounds (Multimodal LLM Self-Play, table 2), arms side by
-    side, those of several seeds as a mean with an interval."""
+    """Return a pool's means over the first and the last WINDOW rounds (Multimodal LLM Self-Play, table 2), by arm,
+    those of several seeds as a mean with an interval."""
     arms, width = arms_of(runs), min((width_of(run) for run in runs), default=0)
     names = sorted(name for name in declared_in(runs) if TIERS.fullmatch(name))
     if not width or not any(name.startswith("prover_pass") for name in names):
@@ -80,12 +80,12 @@ def windows(runs: Sequence[Run]) -> Table | None:
 
 
 def width_of(run: Run) -> int:
-    """WINDOW, or so many rounds that the first and the last ones do not overlap; 0 for a single round."""
+    """Return WINDOW, or the largest number of rounds without overlap; 0 for a single round."""
     return min(WINDOW, max(run.steps, default=0) // 2)
 
 
 def ends(run: Run, metric: str, width: int = WINDOW) -> tuple[float | None, float | None]:
-    """The metric's mean over the first and over the last `width` rounds; None where none of them has it."""
+    """Return the metric's mean over the first and over the last `width` rounds, None without values."""
     last, series = max(run.steps, default=0), run.series(metric)
     sides = [v for step, v in series if step <= width], [v for step, v in series if step > last - width]
     first, second = (math.fsum(values) / len(values) if values else None for values in sides)
@@ -93,7 +93,7 @@ def ends(run: Run, metric: str, width: int = WINDOW) -> tuple[float | None, floa
 
 
 def _shown(values: Sequence[float | None]) -> str | Estimate | None:
-    """One seed's value in words, that of several as a mean over those that have it."""
+    """Format one seed's value, or the mean over those of several that have it."""
     known = [value for value in values if value is not None]
     if len(known) > 1:
         return over_seeds(known)
@@ -101,7 +101,7 @@ def _shown(values: Sequence[float | None]) -> str | Estimate | None:
 
 
 def filtering(runs: Sequence[Run]) -> Table | None:
-    """The filter cascade of a symbolic proposer, mean over the refreshes, runs side by side."""
+    """Return the filter cascade of a symbolic proposer, mean over the refreshes, by run."""
 
     def cells(name: str) -> list[Any]:
         refreshes = [len(run.series("proposer/raw")) for run in runs]
@@ -115,7 +115,7 @@ def filtering(runs: Sequence[Run]) -> Table | None:
 
 
 def by_iteration(runs: Sequence[Run]) -> Table | None:
-    """Game success by role and iteration with intervals; None without an iterated run."""
+    """Return game success by role and iteration with intervals; None without an iterated run."""
     iterated = [run for run in runs if run.iterations]
     if not iterated:
         return None
@@ -128,7 +128,7 @@ def by_iteration(runs: Sequence[Run]) -> Table | None:
 
 
 def results(runs: Sequence[Run]) -> Table | None:
-    """The rows of the terminal's table of before and after, runs side by side; None if no run was evaluated."""
+    """Return the rows of the terminal's table of before and after, by run; None if no run was evaluated."""
     evaluated = [run for run in runs if run.evaluation.get("rows")]
     if not evaluated:
         return None
@@ -152,7 +152,8 @@ def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
 
 
 def against_control(runs: Sequence[Run]) -> Table | None:
-    """pass@k after training without and with a conjecturer, and the paired difference; None without such a run."""
+    """Return pass@k after training without and with a conjecturer, and the paired difference; None
+    without a control."""
     controlled = [run for run in runs if run.control]
     if not controlled:
         return None
@@ -165,8 +166,8 @@ def against_control(runs: Sequence[Run]) -> Table | None:
 
 
 def health(runs: Sequence[Run]) -> Table | None:
-    """Mean, maximum and share of rounds above 0 of each metric with a range, a word or a subject, runs side by side
-    (Allen and Ståblein, table 4), with the range in which it is healthy and whether the run was."""
+    """Return mean, maximum and share of rounds above 0 of each metric with a range, a word or a subject, by run (Allen
+    and Ståblein, table 4), with its healthy range and whether the run was in it."""
 
     def cells(name: str) -> list[Any]:
         ranges, found = list[str](), list[Any]()
@@ -197,7 +198,7 @@ def health(runs: Sequence[Run]) -> Table | None:
 
 
 def _judged(runs: Sequence[Run]) -> list[Metric]:
-    """The rows of the health table: those of the game first, then those of the frame."""
+    """Return the rows of the health table: those of the game first, then the trainer's."""
     found = {one.name: one for run in runs for one in run.declared.values() if one.name in run.names}
     frame = {metric.name.replace("{role}", "") for metric in FRAME_METRICS}
     rows = [one for one in found.values() if one.subject or one.word or one.healthy != UNBOUNDED]
@@ -205,7 +206,7 @@ def _judged(runs: Sequence[Run]) -> list[Metric]:
 
 
 def definition(metric: str, runs: Sequence[Run]) -> str:
-    """The logged name of a metric, its meaning, and the range that the run declared as healthy."""
+    """Return the logged name of a metric, its meaning, and the run's healthy range."""
     declared = next((run.declared[metric] for run in runs if metric in run.declared), None)
     if declared is None:
         return metric
@@ -214,7 +215,7 @@ def definition(metric: str, runs: Sequence[Run]) -> str:
 
 
 def setting(run: Run) -> dict[str, str]:
-    """The main settings that are read in the run."""
+    """Return the main settings that the run reads."""
     own = {name: run.config.get(name) for name in SETTING if _acts(run, name)}
     shared = {name: run.config.get(re.sub("^(prover|conjecturer)_", "", name)) for name in own}
     both = {name: shared[name] if value is None else value for name, value in own.items()}
@@ -224,8 +225,8 @@ def setting(run: Run) -> dict[str, str]:
 
 
 def _acts(run: Run, field: str) -> bool:
-    """Whether a setting is read in the run. An iterated run (it has an `algorithm`) has no loss with a KL, and a
-    `beta` under DPO alone; a role that does not play has no settings, but a proposer may be paid by the conjecturer's
+    """Return whether the run reads a setting. An iterated run (with an `algorithm`) has no loss with a KL, and a
+    `beta` under DPO alone; a role without a player has no settings, but a proposer may use the conjecturer's
     reward without one."""
     algorithm, role = run.config.get("algorithm"), field.partition("_")[0]
     if field == "beta":
@@ -239,13 +240,14 @@ def _acts(run: Run, field: str) -> bool:
 
 
 def whole_config(run: Run) -> Table:
-    """Every setting and version."""
+    """Return every setting and version."""
     pairs = [*sorted(run.config.items()), *sorted(run.environment.items())]
     return Table(["field", "value"], [(name, plain(value)) for name, value in pairs], labels=2)
 
 
 def differences(runs: Sequence[Run]) -> Table:
-    """Settings in which the runs differ, one column per arm; what differs within an arm (seeds) in one cell."""
+    """Return the settings in which the runs differ, one column per arm; differences within an arm (seeds)
+    share a cell."""
     arms, rows = arms_of(runs), []
     for name in sorted({name for run in runs for name in run.config} - PLACES):
         cells = [[plain(run.config[name]) if name in run.config else "–" for run in arm.runs] for arm in arms]
@@ -256,16 +258,15 @@ def differences(runs: Sequence[Run]) -> Table:
 
 
 def plain(value: Any) -> str:
-    """A config value in one line."""
+    """Format a config value in one line."""
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
-    """pass@k after training of every arm against the first, on the problems that all were evaluated on, and what is to
-    be said of these problems; a sentence where the evaluations cannot be compared, None with one arm, or if
-    evaluations hold no problem keys."""
+    """Compare pass@k after training of every arm with the first, on the common problems, with notes on these; a
+    sentence if the evaluations cannot be compared, None with one arm, or if evaluations have no problem keys."""
     if len(arms) < 2 or not all(run.evaluation for arm in arms for run in arm.runs):
         return None, ""
     try:
@@ -287,7 +288,7 @@ def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
 
 
 def comparison(found: Comparison | str | None, said: str = "") -> Table | None:
-    """The table of what `compared` found."""
+    """Return the table of `compared`."""
     if not isinstance(found, Comparison):
         return None if found is None else Table([], [], found)
     rows = []
@@ -300,7 +301,8 @@ def comparison(found: Comparison | str | None, said: str = "") -> Table | None:
 
 
 def gains(arms: Sequence[RunArm]) -> Table | None:
-    """What training changed in pass@k, mean over the seeds of each arm; None if no arm has several evaluated seeds."""
+    """Return the change by training of pass@k, mean over the seeds of each arm; None without an arm of
+    several evaluated seeds."""
     several = [arm for arm in arms if len(arm.runs) > 1 and all(run.evaluation for run in arm.runs)]
     names = dict.fromkeys(name for arm in several for run in arm.runs for name in run.evaluation["difference"])
     rows = []
@@ -314,8 +316,8 @@ def gains(arms: Sequence[RunArm]) -> Table | None:
 
 
 def _over_seeds(known: Sequence[Interval]) -> Interval:
-    """The mean of what single seeds gained with its interval; of seeds that agree, whose spread is unknown, the
-    intervals over problems put together."""
+    """Return the mean of single seeds' gains with its interval; for equal gains the combined
+    intervals over problems."""
     found = over_seeds([one.difference for one in known])
     if found.high - found.low > _ALIKE:
         return Interval(found.value, found.low, found.high)

@@ -1,6 +1,6 @@
-"""Figures of SGS for runs with the proposer `targets`, beside the charts that its metrics declare: the cumulative
-solve rate (1), how far its fits can be trusted (8), the make-up of the target set (10), targets solved beyond the
-baseline (13), and the rounds before targets were solved (5)."""
+"""Figures of SGS for runs with the proposer `targets`, in addition to declared charts: the cumulative solve rate (1),
+the robustness of its fits (8), the composition of the target set (10), targets solved beyond the baseline (13), and
+the rounds before targets were solved (5)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,10 +20,10 @@ from .pictures import Bars, Curve, Figure, bar_chart, cells
 SOLVED, BEFORE = "Cumulative solve rate of the targets", "Trainable synthetic problems before a target is solved"
 
 MOST = 2000
-"""Targets whose features are computed for figure 10, the first ones."""
+"""Number of targets, the first ones, whose features are computed for figure 10."""
 
 POINTS = 100
-"""About how many points of an arm figure 8 fits, 104 times."""
+"""Approximate number of points of an arm that figure 8 fits, 104 times."""
 
 SINCE = "generations since every target was attempted"
 
@@ -32,8 +32,8 @@ Series = tuple[np.ndarray, np.ndarray]
 
 
 def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, Figure]:
-    """By title; {} unless a run has targets. yardsticks: name -> solve rate of something else on the same targets,
-    such as the pass@4 of a larger model, drawn as a line."""
+    """Return the figures by title; {} unless a run has targets. yardsticks: name -> solve rate of a reference on the
+    same targets, such as the pass@4 of a larger model, drawn as a line."""
     runs = [run for run in runs if len(solved_by(run)[0])]
     if not runs:
         return {}
@@ -42,7 +42,7 @@ def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None =
 
 
 def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
-    """Figure 1, right: mean over the seeds of an arm, with their interval as a band."""
+    """Plot figure 1, right: mean over the seeds of an arm, with their interval as a band."""
     curves = []
     for arm in arms_of(runs):
         label = arm.name if len(runs) > 1 else "solved so far"
@@ -53,7 +53,7 @@ def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[st
 
 
 def _before_solved(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Figure 5, right, of the last round that logged it: ten tenths of the rounds before a target was solved."""
+    """Plot figure 5, right, of the last round that logged it: ten tenths of the rounds before a target was solved."""
     curves = []
     for arm in arms_of(runs):
         rows = [[run.series(f"targets/presolve_{k}") for k in range(BINS)] for run in arm.runs]
@@ -65,21 +65,21 @@ def _before_solved(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def solved_by(run: Run, metric: str = "targets/solve_rate") -> Series:
-    """Generations and cumulative solve rate of the rounds that were logged."""
+    """Return generations and cumulative solve rate of the logged rounds."""
     rows = [row for row in run.rounds if metric in row and "round/generations" in row]
     return np.array([r["round/generations"] for r in rows]), np.array([r[metric] for r in rows])
 
 
 def after_first_pass(run: Run) -> int:
-    """The number of the logged round from which on every target had been attempted, counted from 0; 0 where the run
-    does not say. Before it a cumulative solve rate grows with every batch of targets, whatever is learned."""
+    """Return the index of the logged round from which on every target had been attempted; 0 if the run does not record
+    it. Before it a cumulative solve rate grows with every batch of targets, without learning."""
     rows = [row for row in run.rounds if "targets/solve_rate" in row and "round/generations" in row]
     return next((i for i, row in enumerate(rows) if row.get("targets/attempted", 1) >= 1), 0)
 
 
 def on_one_grid(curves: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
-    """Generations (X) and rates (R, X) of runs of one arm, at the generations that any of them logged and all of them
-    reached; a rate holds until the next one."""
+    """Return generations (X) and rates (R, X) of runs of one arm, at the generations that any of them logged and all
+    of them reached; a rate is constant until the next one."""
     first, last = max(at[0] for at, _ in curves), min(at[-1] for at, _ in curves)
     x = np.unique(np.concatenate([at for at, _ in curves]))
     x = x[(x >= first) & (x <= last)]
@@ -87,7 +87,7 @@ def on_one_grid(curves: Sequence[Series]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def over_generations(label: str, curves: Sequence[Series]) -> Curve:
-    """Mean over the seeds of an arm, with their interval as a band."""
+    """Plot the mean over the seeds of an arm, with their interval as a band."""
     x, rate_RX = on_one_grid(curves)
     ends = [over_seeds(column.tolist()) for column in rate_RX.T] if len(rate_RX) > 1 else []
     low, high = (np.clip([getattr(end, side) for end in ends], 0, 1) if ends else None for side in ("low", "high"))
@@ -95,7 +95,7 @@ def over_generations(label: str, curves: Sequence[Series]) -> Curve:
 
 
 def first_solved(run: Run) -> dict[str, int | None]:
-    """Target -> the round in which it was solved first, None for never, without those that were set aside; {} where
+    """Return target -> round in which it was first solved, None for never, without those that were set aside; {} if
     the run has not written it."""
     what = "which targets were set aside"
     aside = read_object(run.path / STORIES, what, lambda f: dict.fromkeys(f.get("aside", [])))
@@ -104,14 +104,14 @@ def first_solved(run: Run) -> dict[str, int | None]:
 
 
 def is_baseline(run: Run) -> bool:
-    """REINFORCE^1/2 on the targets alone: what D_hard is defined by."""
+    """Return whether the run is REINFORCE^1/2 on the targets alone, which defines D_hard."""
     alone = run.config.get("conjecturer_players") == 0
     rate = run.config.get("prover_learning_rate")
     return alone and run.config.get("prover_objective") == "reinforce_half" and rate != 0
 
 
 def beyond_baseline(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Figure 13: of the targets that no run of the baseline ever solved, the share that each arm has solved. {}
+    """Plot figure 13: of the targets that no run of the baseline solved, the share that each arm has solved. {}
     without a baseline among the runs, or if it solved everything."""
     known = {id(run): first_solved(run) for run in runs}
     base = [known[id(run)] for run in runs if is_baseline(run) and known[id(run)]]
@@ -127,7 +127,7 @@ def beyond_baseline(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Series:
-    """The share of `keys` that was solved, at the generations of the logged rounds."""
+    """Return the share of `keys` that was solved, at the generations of the logged rounds."""
     x, _ = solved_by(run)
     rounds = [row["step"] for row in run.rounds if "targets/solve_rate" in row]
     at = np.sort([value for key in keys if (value := first.get(key)) is not None])
@@ -135,8 +135,8 @@ def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Ser
 
 
 def stories(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Figure 5, left: a row for each of the targets solved last, a cell for each round before in which it was played,
-    green where its synthetic problem was suitable for training."""
+    """Plot figure 5, left: a row for each of the targets solved last, a cell for each earlier round in which it was
+    played, green if its synthetic problem was trainable."""
     found: dict[str, Figure] = {}
     for run in runs:
         told = read_object(run.path / STORIES, "how targets were solved", _stories)
@@ -156,9 +156,9 @@ def stories(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
-    """Figure 8, two panels for each arm: the fits without the last 10, 20 and 30% of its points, and those on 100
-    random halves, of which the lowest and the highest asymptote are drawn. {} where an arm's curve cannot be fitted.
-    As in the paper the fits are re-centred: generations and R0 begin where a run has attempted every target (the paper
+    """Plot figure 8, two panels for each arm: the fits without the last 10, 20 and 30% of its points, and those on 100
+    random halves, of which the lowest and the highest asymptote are drawn. {} if an arm's curve cannot be fitted. As
+    in the paper the fits are re-centred: generations and R0 begin when a run has attempted every target (the paper
     leaves out its first 100,000 generations). Of many points every n-th is fitted, about POINTS of them."""
     found: dict[str, Figure] = {}
     for arm in arms_of(runs):
@@ -191,8 +191,8 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 def composition(run: Run) -> dict[str, Figure]:
-    """Figure 10: the targets by the operations that every solution needs and by how many solutions there are, and how
-    many of each were solved. {} for a domain whose keys are no Countdown problems."""
+    """Plot figure 10: the targets by the operations that every solution needs and by the number of solutions, and the
+    solved ones among them. {} for a domain without Countdown's keys."""
     first = first_solved(run)
     if not first or run.config.get("domain", "countdown") != "countdown":
         return {}
@@ -221,6 +221,6 @@ def composition(run: Run) -> dict[str, Figure]:
 
 
 def _stories(found: Mapping[str, Any]) -> dict[str, str]:
-    """Target -> marks of those that were not solved at once, by the round in which they were solved."""
+    """Return target -> marks of those that were not solved at once, by the round in which they were solved."""
     solved = sorted(found.get("solved", []), key=lambda story: story[1])
     return {str(key): str(marks) for key, _, marks in solved if marks}

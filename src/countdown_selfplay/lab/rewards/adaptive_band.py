@@ -1,4 +1,4 @@
-"""A tent that tracks the prover, from the wish list of Allen and Ståblein (section 7)."""
+"""Tent that follows the prover's solve rates (proposed in Allen and Ståblein, section 7)."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,18 @@ from ...rewards.composition import Composable
 
 @dataclass(frozen=True)
 class AdaptiveBand(Composable):
-    """A tent whose peak lies between the goal and the solve rates that the prover has shown lately.
+    """Tent whose peak is between the goal and the prover's recent solve rates. Stateless: the rates are part of the
+    curriculum's state, so that a resumed run is exact.
 
-    peak = goal + follow * (recent - goal), kept within [low, high]. recent: exponential moving mean, with `decay` per
-    round, of `ctx.recent_rates` (mean solve rates of the last rounds that played conjectured problems, 64 at most);
-    the goal itself before the first. The tent is 1 at the peak and falls to 0 at a distance of `width`, or at p = 0
-    and p = 1 if those are nearer: an unsolved problem and one that is always solved never earn anything.
+    peak = goal + follow * (recent - goal), clipped to [low, high], where recent is the exponential moving mean of
+    `ctx.recent_rates` (mean solve rates of at most the last 64 rounds with conjectured problems), and the goal before
+    the first. The tent is 1 at the peak and falls to 0 at a distance of `width`, or at p = 0 and p = 1 if those are
+    nearer, so that unsolved and always solved problems have reward 0. The paper proposes an adaptive band and a
+    difficulty target that the conjecturer can reach, without a formula. follow = 0 is a fixed tent; follow = 1 rewards
+    the current difficulty. In between, the peak leads towards the goal: at a recent rate of 0.05, where the tent of
+    Allen and Ståblein gives almost no reward, the default peak is 0.225.
 
-    The paper asks for an adaptive band and for a difficulty target that the conjecturer can reach, without a formula.
-    follow = 0 is a fixed tent; follow = 1 rewards today's difficulty whatever it is. In between the peak leads from
-    where the round is towards the goal: at a recent rate of 0.05, where the tent of Allen and Ståblein saw next to no
-    reward, the default peak is 0.225.
-
-    It keeps no state of its own: the rates are part of the curriculum's state, so a resumed run goes on exactly."""
+    decay: of the moving mean, per round."""
 
     goal: Share = 0.4
     follow: Share = 0.5
@@ -38,7 +37,7 @@ class AdaptiveBand(Composable):
             raise ConfigError(f"adaptive_band needs low <= high, got low={self.low} and high={self.high}.")
 
     def peak(self, recent_rates: tuple[float, ...]) -> float:
-        """Where the tent stands after these rounds, oldest first."""
+        """Return the peak after these rounds, oldest first."""
         recent = recent_rates[0] if recent_rates else self.goal
         for rate in recent_rates[1:]:
             recent = self.decay * recent + (1.0 - self.decay) * rate

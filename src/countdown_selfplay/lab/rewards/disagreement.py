@@ -1,4 +1,4 @@
-"""Disagreement between provers, from the wish list of Multimodal LLM Self-Play (sections 6 and 7)."""
+"""Disagreement between provers (proposed in Multimodal LLM Self-Play, sections 6 and 7)."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,14 @@ from ...rewards.composition import Composable
 
 @dataclass(frozen=True)
 class Disagreement(Composable):
-    """r = mean over pairs of provers of |s_m - s_n|, divided by the most that it can be; in [0, 1].
+    """r = mean over pairs of provers of |s_m - s_n|, divided by its maximum; in [0, 1].
 
     s_m: solve rate of prover m (`ctx.prover_rates_MP`). The mean over pairs is largest when half of the M provers
     always solve the problem and the others never do: floor(M/2) ceil(M/2) of the M (M-1) / 2 pairs then differ by 1.
-    The paper wishes for the signal and gives no formula. Two provers: |s_1 - s_2|.
-
-    With one prover, or none given, each of its G attempts counts as a prover of its own with a rate of 0 or 1. With c
-    right ones c (G - c) pairs differ: r = c (G - c) / (floor(G/2) ceil(G/2)), which is 4 p (1 - p) for even G, and in
-    the limit when G is not known. 0 where all agree, and where fewer than two provers tried the problem."""
+    The paper gives no formula. Two provers: |s_1 - s_2|. With one prover, or none given, each of its G attempts counts
+    as a prover with a rate of 0 or 1. With c right ones c (G - c) pairs differ: r = c (G - c) / (floor(G/2)
+    ceil(G/2)), which is 4 p (1 - p) for even G, and in the limit for unknown G. 0 if all agree, and if fewer than two
+    provers tried the problem."""
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
         p = np.asarray(solve_rate_P, dtype=float)

@@ -1,4 +1,4 @@
-"""Distance to the centre of the frontier, from the wish list of Multimodal LLM Self-Play (section 6)."""
+"""Distance to the centre of the frontier (proposed in Multimodal LLM Self-Play, section 6)."""
 
 from dataclasses import dataclass
 
@@ -14,11 +14,12 @@ from ...rewards.composition import Composable
 class FrontierDistance(Composable):
     """r = max(floor, 1 - |p - c| / h), c the centre and h half the width of the frontier [low, high].
 
-    The frontier of the paper is [0.1, 0.7]: 1 at p = 0.4, 0 at its edges. The paper gives no formula; it asks for
+    The frontier of the paper is [0.1, 0.7]: 1 at p = 0.4, 0 at its edges. The paper gives no formula; it proposes
     weights by the distance to the centre, because membership alone said little more than that the JSON was valid.
-    floor 0 (default): nothing outside the frontier. floor None: the line goes on, to -1/3 at p = 0 and -1 at p = 1,
-    so that distance counts outside too; then a problem that is too hard can earn less than a refused proposal, unless
-    that one is charged as well (`solvability_aware`)."""
+
+    floor: 0 (default): 0 outside the frontier. None: linear to -1/3 at p = 0 and -1 at p = 1, so that distance
+    counts outside too; a problem that is too hard may then have less than a refused proposal, unless refusals
+    are penalised (`solvability_aware`)."""
 
     low: Share = 0.1
     high: Share = 0.7

@@ -1,5 +1,5 @@
-"""Graded charges for refused proposals: the solvability-aware objective on the wish list of Allen and Ståblein
-(section 7)."""
+"""Graded penalties for refused proposals: the solvability-aware objective proposed in Allen and
+Ståblein, section 7."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -12,18 +12,16 @@ from ...rewards.composition import Composable, refused
 from ...rewards.factory import reward_of
 
 Charge = Annotated[float, Le(0)]
-"""The reward of a refused proposal."""
+"""Reward of a refused proposal."""
 
 
 @dataclass(frozen=True)
 class SolvabilityAware(Composable):
-    """`of` for a played problem; for a refused proposal a charge that is the smaller the nearer it came to be played.
-
-    Allen and Ståblein pay 0 for every refused proposal, and most of its proposals were refused as unsolvable: nothing
-    told its conjecturer an unsolvable problem from an unreadable text. The paper names the wish, not the charges;
-    these lie between -1 and 0 in the order in which a proposal is examined: a text that holds no problem, a problem
-    out of range, one without a solution, one that was held out, repeated, or played lately. A played problem that
-    earns 0 is then still better than any refused one."""
+    """`of` for a played problem; for a refused proposal a penalty that decreases with its progress through the checks.
+    Allen and Ståblein give 0 to every refused proposal, most of which were unsolvable, so that an unsolvable problem
+    had the reward of an unreadable text. The paper does not give values; these are between -1 and 0 in the order of
+    the checks: unreadable, out of range, unsolvable, held out, repeated, played lately. A played problem with reward 0
+    is then still better than any refused one."""
 
     of: ConjecturerReward
     unparseable: float = -1.0
@@ -37,8 +35,8 @@ class SolvabilityAware(Composable):
         return called(self.of, solve_rate_P, UNKNOWN if ctx is None else ctx)
 
     def invalid_reward(self, reason: str) -> float | None:
-        """The charge of this reason of refusal. Every reason without one of its own is a text that could not be
-        read, as `ProposalReason` lists them. What `of` says itself is added."""
+        """Return the penalty of a reason of refusal plus the invalid reward of `of`. A reason without a value is an
+        unreadable text, as in `ProposalReason`."""
         return getattr(self, _FIELDS.get(reason, "unparseable")) + (refused(self.of, reason) or 0.0)
 
 
@@ -56,6 +54,6 @@ def solvability_aware(
     duplicate: Charge = -0.25,
     not_novel: Charge = -0.25,
 ) -> SolvabilityAware:
-    """`{"of": "tent", "unsolvable": -0.5}`."""
+    """Build the reward of `{"of": "tent", "unsolvable": -0.5}`."""
     base = reward_of("solvability_aware", of)
     return SolvabilityAware(base, unparseable, out_of_range, unsolvable, held_out, duplicate, not_novel)
