@@ -82,7 +82,8 @@ def _in_moves(
 
 @lru_cache(maxsize=1)  # the rows of one problem follow each other
 def compact_texts(problem: Problem, rules: Rules) -> list[str]:
-    """Every solution of a solvable problem that a demonstration may show, tokens between single spaces, sorted."""
+    """Return every solution of a solvable problem that a demonstration may show, tokens between
+    single spaces, sorted."""
     if len(problem.numbers) <= WRITTEN_UP_TO and rules.use_all and not rules.integers_only:
         return sorted({form.text for form in written_forms(problem.numbers) if form.value == problem.target})
     return [text.replace("(", "( ").replace(")", " )") for text in all_solutions(problem, rules)]
@@ -142,7 +143,8 @@ def _rows(
     rightly: float,
     critiques: int,
 ) -> list[dict[str, Any]]:
-    """An answer, critiques, a revision and a check. mistakes: wrong answers near the target, and all of them."""
+    """Return an answer, critiques, a revision and a check. mistakes: wrong answers near the target, and
+    all of them."""
     near, wrong = mistakes
     shuffled = Problem(tuple(draw.sample(problem.numbers, len(problem.numbers))), problem.target)
     rows = [domain.prove_row(shuffled) | {"completion": draw.choice(solutions)}]

@@ -37,13 +37,13 @@ class Kept(Generic[T]):
         return ", ".join(f"{count} {reason}" for reason, count in sorted(self.left_out.items())) or "none"
 
     def sentence(self, what: str) -> str:
-        """One line for the user: `19 of 20 demonstrations kept; left out: 1 held-out problem`."""
+        """Format one line for the user: `19 of 20 demonstrations kept; left out: 1 held-out problem`."""
         if not self.left_out:
             return f"{len(self.rows)} {what}, none left out"
         return f"{len(self.rows)} of {self.read} {what} kept; left out: {self.reasons}"
 
     def insist(self, what: str) -> Self:
-        """Itself, or a DataError if nothing is left."""
+        """Return itself. Raises DataError if nothing is left."""
         if self.rows:
             return self
         why = self.reasons if self.left_out else "there are none"
@@ -55,8 +55,8 @@ class Kept(Generic[T]):
 
 
 def drop_long(rows: list[dict[str, Any]], limit: int | None) -> Kept[dict[str, Any]]:
-    """Rows of at most `limit` tokens: of `input_ids`, or of the prompt with the longer side of a pair. A text that is
-    cut off teaches the model not to end."""
+    """Return rows of at most `limit` tokens: of `input_ids`, or of the prompt with the longer side of a pair. A
+    truncated text teaches the model not to end."""
     kept = [row for row in rows if limit is None or _tokens(row) <= limit]
     return Kept(kept, len(rows), +Counter({TOO_LONG: len(rows) - len(kept)}))
 
@@ -72,9 +72,9 @@ REPEATED = ((40, 5), (128, 2))
 
 
 def is_loop(text: str) -> bool:
-    """Whether some stretch of 40 characters occurs 5 times in a text, or one of 128 twice; places may overlap, and a
-    text shorter than the stretches side by side has none. Wang et al. 2025, appendix C.3, remove "repetitive loops",
-    and the authors' code finds them so."""
+    """Return whether a stretch of 40 characters occurs 5 times in a text, or one of 128 twice; occurrences may
+    overlap, and a text shorter than the stretches together has none. Wang et al. 2025, appendix C.3, remove
+    "repetitive loops", which the authors' code defines in this way."""
     for size, times in REPEATED:
         if len(text) >= size * times:
             counts = Counter(text[i : i + size] for i in range(len(text) - size + 1))
@@ -106,7 +106,7 @@ class PreferencePair:
 
 
 def group_of(ask: Mapping[str, Any]) -> str:
-    """The group of proposals that were asked for alike."""
+    """Return the group of proposals with the same request."""
     return " ".join(str(value) for value in ask.values())
 
 

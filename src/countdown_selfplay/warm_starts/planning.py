@@ -16,13 +16,13 @@ from ..policies.build import read_tokenizer
 from ..tiny import resolve_model
 
 TURNS = 3
-"""Texts that a row of iterated play holds at most beside the question: an answer, a critique and the revision."""
+"""Largest number of texts in a row of iterated play besides the question: an answer, a critique and the revision."""
 UNKNOWN_PROMPT = 512
-"""Tokens of a question of a domain that makes none."""
+"""Tokens of a question of a domain without problems of its own."""
 
 
 def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) -> Iterator[str]:
-    """The memory of a dry run of `cdg --training iterated`, whose play and retraining take turns; texts of full
+    """Return the memory of a dry run of `cdg --training iterated`, whose play and retraining alternate; texts of full
     length. With vLLM, which takes its share, the models wait in the main memory."""
     yield f"\n# Memory per process in GiB ({launch.sentence})"
     path = resolve_model(model_path)
@@ -44,7 +44,7 @@ def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) 
 
 
 def warm_start_lines(args: Any, options: Any, launch: Launch) -> Iterator[str]:
-    """The memory of a dry run of `sft` and of `ipo`, without the keys and values of its texts."""
+    """Return the memory of a dry run of `sft` and of `ipo`, without the keys and values of its texts."""
     yield f"\n# Memory per process in GiB ({launch.sentence})"
     path = resolve_model(options.model_name_or_path)
     try:
@@ -58,7 +58,7 @@ def warm_start_lines(args: Any, options: Any, launch: Launch) -> Iterator[str]:
 
 
 def question_tokens(path: str, domain: Any, kwargs: Any = None) -> int:
-    """Tokens of a prover's prompt, one of the longest."""
+    """Return the tokens of one of a prover's longest prompts."""
     tokenizer: Any = read_tokenizer(path)
     try:
         prompt = domain.prove_row(longest_problem(domain))["prompt"]

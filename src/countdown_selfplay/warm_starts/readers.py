@@ -40,12 +40,11 @@ def clean_demonstrations(
     keep_wrong: bool = False,
     source: str = "the data",
 ) -> Kept[dict[str, Any]]:
-    """The demonstrations that may be trained on, as rows with `prompt`, `completion` and the columns of their problem.
-    A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), without which it is
-    unknown whether it is held out; or `query` and `completion`, where the query asks for the problem. Left out:
-    held-out problems (`is_held_out`; `evaluated` are keys), and, unless `keep_wrong`, completions that are not a
-    correct answer or legal move (prover) or do not hold the row's problem, playable (conjecturer). DataError names a
-    row that cannot be read."""
+    """Return the demonstrations that may be trained on, as rows with `prompt`, `completion` and the columns of their
+    problem. A row needs `prompt`, `completion` and its problem (Countdown: numbers or nums, target), to test whether
+    it is held out; or `query` and `completion`, if the query contains the problem. Left out: held-out problems
+    (`is_held_out`; `evaluated` are keys), and, unless `keep_wrong`, completions that are not a correct answer or legal
+    move (prover) or the row's playable problem (conjecturer). Raises DataError for an unreadable row."""
     kept: Kept[dict[str, Any]] = Kept()
     answers: list[tuple[str, Any]] = []
     for index, row in enumerate(rows):
@@ -75,7 +74,7 @@ def clean_demonstrations(
 
 
 def _right(answers: Sequence[tuple[str, Any]], role: str, domain: Any) -> list[bool]:
-    """Of (text, problem); a prover's answers are verified in one call."""
+    """Return whether each (text, problem) is right; a prover's answers are verified in one call."""
     texts, problems = [text for text, _ in answers], [problem for _, problem in answers]
     if role == "prover" and in_moves(domain):  # a legal move from where the row's problem begins
         ends = domain.moved(texts, problems, [domain.begin(problem) for problem in problems])
@@ -94,8 +93,8 @@ def _right(answers: Sequence[tuple[str, Any]], role: str, domain: Any) -> list[b
 
 
 def _with_problem(row: Mapping[str, Any], index: int, role: str, domain: Domain[Any]) -> Mapping[str, Any]:
-    """A row of `query` and `completion` as one with `prompt` and the problem's columns; any other row as it is.
-    DataError for a row of neither schema."""
+    """Return a row of `query` and `completion` with `prompt` and the problem's columns; any other row unchanged.
+    Raises DataError for a row of neither schema."""
     if role != "prover" or "prompt" in row or not isinstance(domain, CountdownDomain):
         return row
     if "query" not in row and "completion" not in row and row:
@@ -107,7 +106,7 @@ def _with_problem(row: Mapping[str, Any], index: int, role: str, domain: Domain[
 
 
 def _asked_in(row: Mapping[str, Any], column: str, index: int, domain: Any) -> dict[str, Any]:
-    """`prompt`, `numbers` and `target` of the problem that the text in `column` asks for."""
+    """Return `prompt`, `numbers` and `target` of the problem in the text of `column`."""
     problem: Problem | None = problem_in_prompt(_text_in(row.get(column)))
     if problem is None:
         raise DataError(
@@ -118,7 +117,7 @@ def _asked_in(row: Mapping[str, Any], column: str, index: int, domain: Any) -> d
 
 
 def _text_in(value: Any) -> str:
-    """A text, or the texts of chat messages one below the other."""
+    """Return a text, or the texts of chat messages, one per line."""
     if isinstance(value, list):
         return "\n".join(str(message.get("content")) for message in value if isinstance(message, Mapping))
     return value if isinstance(value, str) else ""
@@ -130,9 +129,9 @@ PREFERENCES = ("chosen", "rejected")
 def read_preferences(
     rows: Iterable[Mapping[str, Any]], domain: Domain[Any], evaluated: Collection[str] = (), source: str = "the data"
 ) -> Kept[PreferencePair]:
-    """The pairs of rows with `chosen`, `rejected` and a problem: its own columns, or the text of `prompt` or `query`.
-    Held-out problems are left out. DataError names the row: an absent column, or a pair of equal texts, which prefers
-    nothing."""
+    """Return the pairs of rows with `chosen`, `rejected` and a problem: its columns, or the text of `prompt` or
+    `query`. Held-out problems are left out. Raises DataError, which names the row, for an absent column, or a pair
+    of equal texts."""
     kept: Kept[PreferencePair] = Kept()
     for index, row in enumerate(rows):
         try:
@@ -162,11 +161,11 @@ def _preference(row: Mapping[str, Any], name: str, index: int) -> str:
 
 
 def read_samples(path: str, role: str, domain: OpenDomain[Any], evaluated: Collection[str] = ()) -> Kept[ScoredSample]:
-    """The samples of a JSONL file, without those of held-out problems and those that were cut off. For the prover a
-    row needs `completion` and its problem, as the domain reads it; for Countdown numbers or nums and target, or
-    `problem`, the key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the verifier's own;
-    a `score` in the row must agree with it, or the row was scored under other rules (DataError). For the conjecturer a
-    row needs `completion`, its request (Countdown: `operands`) and `score`, the reward of the proposal."""
+    """Return the samples of a JSONL file, without held-out problems and truncated texts. For the prover a row needs
+    `completion` and its problem, as the domain reads it; for Countdown numbers or nums and target, or `problem`, the
+    key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the verifier's; a different
+    `score` in the row means other rules (DataError). For the conjecturer a row needs `completion`, its request
+    (Countdown: `operands`) and `score`, the reward of the proposal."""
     kept: Kept[ScoredSample] = Kept()
     for number, row in json_lines(Path(path), "pass a JSONL file with a row per sample"):
         if row.get("record") == "setting":  # the line that `eval` writes first
@@ -223,7 +222,7 @@ ATTEMPTS = 8  # answers per proposal that its solve rate is measured with
 def sample_answers(
     model: Any, tokenizer: Any, problems: Sequence[P], domain: Domain[P], n: int, **sampling: Any
 ) -> Kept[ScoredSample]:
-    """`n` answers to each problem, scored 1 (correct) or 0."""
+    """Sample `n` answers to each problem, scored 1 (correct) or 0."""
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     rows = sample_completions(model, tokenizer, prompts, n, stop_strings=domain.stop_strings("prover"), **sampling)
     whole = [[c.text for c in row if not c.truncated] for row in rows]
@@ -249,8 +248,8 @@ def sample_proposals(
     evaluated: Collection[str] = (),
     **sampling: Any,
 ) -> Kept[ScoredSample]:
-    """`n` proposals scored by the conjecturer reward of their solve rate under `prover`, a model with the same
-    tokenizer; 0 for those that hold no playable problem, or not the requested kind. Held-out problems are left out."""
+    """Sample `n` proposals scored by the conjecturer reward of their solve rate under `prover`, a model with the same
+    tokenizer; 0 for those without a playable problem of the request. Held-out problems are left out."""
     asks = asked_of(domain)
     each = -(-n // len(asks))
     prompts = [domain.propose_row(**ask)["prompt"] for ask in asks]
@@ -284,8 +283,8 @@ def sample_proposals(
 def scored_samples(
     script: IPOArguments, args: Any, options: ModelConfig, model: Any, tokenizer: Any, evaluated: set[str]
 ) -> Kept[ScoredSample]:
-    """The samples of the file, or drawn from the model: answers are shared out over the processes, proposals (whose
-    solve rates must agree for equal ones) are drawn by the first."""
+    """Return the samples of the file, or of the model: answers are shared among the processes, proposals (whose solve
+    rates must agree for equal ones) are sampled by the first."""
     if script.samples_file is not None:
         return read_samples(script.samples_file, script.role, script.played, evaluated)
     rank, processes = args.process_index, args.world_size
@@ -313,7 +312,7 @@ def _prover(script: IPOArguments, options: ModelConfig, device: Any) -> Any:
 
 
 def problems_to_sample(script: IPOArguments, seed: int, evaluated: set[str]) -> Kept[Any]:
-    """Problems to draw answers on, without held-out ones; DataError if nothing is left."""
+    """Return problems to sample answers to, without held-out ones. Raises DataError if nothing is left."""
     if script.dataset_name is None:
         made = script.played.random(script.problems, seed, frozenset(evaluated))
         return Kept(made, len(made))

@@ -31,7 +31,7 @@ _LOOK = 2.0  # seconds between two looks at how far the runs are
 
 @dataclass(frozen=True)
 class Job:
-    """folder: of the finished model. recipe: of `sft`. options: on top of it, by the names of its flags."""
+    """folder: of the finished model. recipe: of `sft`. options: overrides, by the names of its flags."""
 
     folder: Path
     recipe: str = "tiny/sft"
@@ -39,7 +39,7 @@ class Job:
 
     @property
     def begun(self) -> Path:
-        """Where it trains; only a finished model is moved to `folder`."""
+        """Folder of the training; only a finished model is moved to `folder`."""
         return self.folder.parent / ".unfinished" / self.folder.name
 
     @property
@@ -51,7 +51,7 @@ class Job:
         return words
 
     def share(self) -> float:
-        """Of the epochs that are done, as metrics.jsonl says."""
+        """Share of the finished epochs, from metrics.jsonl."""
         epochs = [line.get("epoch", 0.0) for line in read_lines(self.begun / "metrics.jsonl")]
         whole = recipe_settings(self.recipe, "sft")["num_train_epochs"]
         return min(1.0, max(epochs, default=0.0) / self.options.get("num_train_epochs", whole))
@@ -135,11 +135,10 @@ def cdg_start(
     operands: int = 3,
     model: str = "tiny",
 ) -> None:
-    """Weights that answer, criticise, revise and check in the game's words: supervised, on the exact solver's rows of
-    so many problems: `each` times an answer, `critiques` critiques, a revision and a check. A critic has to copy a
-    step, which is learnt late: with one critique each it names steps that are not there. operands: numbers of a
-    problem, 3 or 4. model: what is trained; the embedded one has seen no more than three numbers. Nothing to do if
-    they are there."""
+    """Train weights that answer, criticise, revise and check in the game's words: supervised, on the exact solver's
+    rows of so many problems: `each` times an answer, `critiques` critiques, a revision and a check. Copying a step, a
+    critic's task, is learnt late: with one critique each it names absent steps. operands: numbers of a problem, 3 or
+    4. model: the initial one; the embedded one has seen at most three numbers. Does nothing if the weights exist."""
     if made(folder):
         return
     domain = CountdownDomain.tiny()
@@ -155,22 +154,22 @@ def cdg_start(
 
 
 def half_rows(problems: int, domain: CountdownDomain) -> tuple[list[dict[str, Any]], set[str]]:
-    """Demonstrations for one prover of a pool, six of each problem, and the keys that are taken for a second one: of
-    the 212 training problems of two numbers and 4,101 of three each gets half."""
+    """Return demonstrations for one prover of a pool, six of each problem, and the keys that are taken for a second
+    one: of the 212 training problems of two numbers and 4,101 of three each gets half."""
     keys = [domain.key(problem) for problem in generate_problems(2 * problems, domain.spec, seed=0)]
     rows = generated_rows(problems, "prover", domain, 0, exclude=keys[1::2], per_problem=6)
     return rows, {*keys[::2], *(domain.key(domain.problem(row)) for row in rows)}
 
 
 def pool_job(folder: Path, rows: Sequence[dict[str, Any]], **options: Any) -> Job:
-    """A player of a pool, trained on `rows`; its role is the first word of the folder's name."""
+    """Return the job of a player of a pool, trained on `rows`; its role is the first word of the folder's name."""
     role, data = folder.name.split("_")[0], write_rows(folder.with_suffix(".jsonl"), rows)
     own = {"role": role, "dataset_name": data, "operands": FOUR.operands, "number_high": FOUR.number_high}
     return Job(folder, options={**own, "eval_problems": 0, **options})
 
 
 def pool_start(root: Path = POOL, problems: int = POOL_PROBLEMS, proposals: int = POOL_PROPOSALS) -> None:
-    """A prover and a conjecturer of two to four numbers, those of the two that are not there yet."""
+    """Train a prover and a conjecturer of two to four numbers, of the two those that are absent."""
     domain, jobs = replace(CountdownDomain.tiny(), spec=FOUR), []
     if not made(root / "prover_a"):
         jobs.append(pool_job(root / "prover_a", half_rows(problems, domain)[0]))
@@ -189,9 +188,9 @@ def sgs_start(
     most: int = MOST,
     say: Callable[[str], None] = print,
 ) -> None:
-    """A warm start for each role and the set of targets, problems of four numbers that the prover solves at most
-    `most` times in `attempts`; those of them that are not there yet. `quick`: half the prover's demonstrations.
-    ConfigError where the folder was made in another way; DataError where the targets are not hard."""
+    """Make a warm start for each role and the set of targets, problems of four numbers that the prover solves at most
+    `most` times in `attempts`; existing ones are kept. `quick`: half the prover's demonstrations. Raises ConfigError
+    if the folder was made in another way; DataError if the targets are not hard."""
     usual = {"attempts": ATTEMPTS, "most": MOST}
     asked, said = {"quick": quick, "targets": targets, "attempts": attempts, "most": most}, root / "made.json"
     there = usual | json_file(said) if said.exists() else asked
@@ -225,7 +224,7 @@ def _hard_targets(
     args = JointSelfPlayConfig.from_recipe("tiny/sgs", use_cpu=True)
     domain = domain_from(args)
     domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
-    file = AttemptFile(root / "targets.attempts", asked)  # from which a search that was ended goes on
+    file = AttemptFile(root / "targets.attempts", asked)  # file from which an interrupted search continues
     how: dict[str, Any] = {"attempts": attempts, "most": most, "say": say}
     how["max_new_tokens"] = args.max_completion_length
     found = hard_problems(*load_tiny_model(root / "prover"), domain, targets, file=file, **how)

@@ -43,9 +43,9 @@ from .weights import load_whole, with_weights
 
 
 def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
-    """(model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its base. Every
-    process has whole weights, with which it samples and measures; the engine cuts them up when training begins. The
-    tokenizer is made `ready` first."""
+    """Return (model on the training device, tokenizer, PEFT config or None). An adapter folder is merged into its
+    base. Every process has whole weights for sampling and evaluation; the engine shards them when training begins. The
+    tokenizer is first made `ready`."""
     quiet_loading()
     disable_dataset_progress_bars()
     path = resolve_model(options.model_name_or_path)
@@ -62,8 +62,8 @@ def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
 
 
 def trainer_of(ids: list[dict[str, Any]], model: Any, tokenizer: Any, args: Any, peft_config: Any = None) -> Any:
-    """TRL's trainer for `ids`, bound to the launch's engine as `trainer.engine`: rows of `demonstration_ids`, or of
-    `pair_ids` with the model's weights as reference."""
+    """Return TRL's trainer for `ids`, bound to the launch's engine as `trainer.engine`: rows of `demonstration_ids`,
+    or of `pair_ids` with the model's weights as reference."""
     engine = choose_engine(args)
     if engine.shards_weights:  # the engine brings each process its part
         model = model.cpu()
@@ -109,8 +109,8 @@ def train(trainer: Any, tokenizer: Any, chat: bool = False) -> tuple[Any, float]
 
 
 class FilledSFTTrainer(SFTTrainer):
-    """Differs from SFTTrainer in how an epoch ends on several processes: where rows are too few for the last batches,
-    accelerate repeats the first ones, so that these would count twice; here rows without a loss take their place."""
+    """SFTTrainer that fills the last batches of an epoch by rows without a loss: on several processes accelerate
+    repeats the first rows, which would count twice."""
 
     def get_train_dataloader(self) -> Any:
         if self.args.world_size == 1 or self.args.train_sampling_strategy == "batch_rebalance":
@@ -123,7 +123,7 @@ class FilledSFTTrainer(SFTTrainer):
 
 
 class Filling(torch.utils.data.Dataset[Any]):
-    """The rows of a data set; row FILLER is its first one without a loss."""
+    """Rows of a data set; row FILLER is its first one without a loss."""
 
     def __init__(self, rows: Any) -> None:
         self.rows = rows
@@ -137,7 +137,7 @@ class Filling(torch.utils.data.Dataset[Any]):
 
 
 class FilledBatches(BatchSampler):
-    """The batches of another sampler, all full and as many as a multiple of `world`, by FILLER."""
+    """Batches of another sampler, all full and in a multiple of `world`, by FILLER."""
 
     def __init__(self, batches: Any, world: int) -> None:
         self.batches, self.world = batches, world
@@ -157,9 +157,9 @@ FILLER = -1
 
 
 class TokenizedDPOTrainer(DPOTrainer):
-    """Differs from DPOTrainer in that a data set of `pair_ids` is not tokenized again, in that IPO's log-ratios
-    may be those of whole sequences (`args.ipo_reduction` sum), and in that under FSDP2 in bf16 the reference computes
-    as the policy does: without that the log-ratios of equal weights are not 0."""
+    """DPOTrainer for `pair_ids`, which are not tokenized again. IPO's log-ratios may be those of whole sequences
+    (`args.ipo_reduction` sum), and under FSDP2 in bf16 the reference computes as the policy does: otherwise the
+    log-ratios of equal weights are not 0."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -167,7 +167,7 @@ class TokenizedDPOTrainer(DPOTrainer):
             self.ref_model.forward = self.accelerator.autocast()(self.ref_model.forward)
 
     def create_accelerator_and_postprocess(self) -> None:
-        """The reference is cut up in the constructor, before the engine is bound to the trainer."""
+        """Bind the engine early: the constructor shards the reference before the trainer exists."""
         super().create_accelerator_and_postprocess()
         plugin = getattr(self.accelerator.state, "fsdp_plugin", None)
         if plugin is not None:
@@ -179,7 +179,7 @@ class TokenizedDPOTrainer(DPOTrainer):
         return super()._prepare_dataset(dataset, processing_class, args, dataset_name)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any], return_outputs: bool) -> Any:
-        """With `ipo_reduction` sum: TRL's passes, logs and all, and the loss on the log-probs that they gave."""
+        """Compute TRL's passes and logs; with `ipo_reduction` sum, the loss on their log-probs."""
         if getattr(self.args, "ipo_reduction", "mean") == "mean":
             return super()._compute_loss(model, inputs, return_outputs)
         seen: list[torch.Tensor] = []  # of the policy, then the reference: (2B, T) log-probs, 0 outside completions
@@ -247,7 +247,7 @@ def run(
 
 
 def longest(args: Any, model: Any) -> int | None:
-    """Most tokens of a row: max_length, and the positions that the model has."""
+    """Return the largest number of tokens of a row: max_length, within the model's positions."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return min((limit for limit in (args.max_length, positions) if limit), default=None)
 
@@ -265,7 +265,7 @@ def _ids(tokenizer: Any, row: Any) -> dict[str, list[int]]:
 def measure(
     model: Any, tokenizer: Any, script: WarmStartArguments, args: Any, problems: Sequence[Any], processes: Processes
 ) -> dict[str, Any]:
-    """The role's figures with private randomness; {} if evaluation is off. The processes share the work out and all
+    """Return the role's figures with private random numbers; {} if evaluation is off. The processes share the work and
     return the same."""
     if script.eval_problems == 0:
         return {}
@@ -286,13 +286,14 @@ def measure(
 def measure_prover(
     model: Any, tokenizer: Any, problems: Sequence[Any], domain: Any, n: int, **how: Any
 ) -> dict[str, Any]:
-    """pass@k of `n` answers to each problem, for k = 1, 2, 4, ... up to 32. how: as evaluate_prover takes it."""
+    """Return pass@k of `n` answers to each problem, for k = 1, 2, 4, ... up to 32. how:
+    arguments of evaluate_prover."""
     ks = tuple(k for k in (1, 2, 4, 8, 16, 32) if k <= n)
     return {"prover": evaluate_prover(model, tokenizer, problems, domain, n, ks, **how).to_dict()}
 
 
 def asking(script: WarmStartArguments, problems: Sequence[Any]) -> Any:
-    """The domain, asking for proposals as the demonstrations did: with 64 of `problems` at most as their targets."""
+    """Return the domain with the demonstrations' requests for proposals: with at most 64 of `problems` as targets."""
     if getattr(script, "helping", False):
         return Asking(script.played, [{"target": problem} for problem in problems[:64]])
     if getattr(script, "variants", False):
@@ -302,7 +303,7 @@ def asking(script: WarmStartArguments, problems: Sequence[Any]) -> Any:
 
 
 class Asking:
-    """A domain whose proposals are asked for with `asks`, in turn."""
+    """Domain whose requests for proposals are `asks`, in turn."""
 
     def __init__(self, domain: Any, asks: Sequence[dict[str, Any]]) -> None:
         self._domain, self.asks = domain, asks
@@ -312,7 +313,7 @@ class Asking:
 
 
 class MetricsFile(TrainerCallback):
-    """One line of metrics.jsonl per log, as in a joint run."""
+    """Callback that writes one line of metrics.jsonl per log, as in a joint run."""
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if state.is_world_process_zero and logs:

@@ -1,4 +1,4 @@
-"""Whole weights where an engine would cut a model up, or has cut it up."""
+"""Whole weights of models that an engine shards."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +12,14 @@ from ..policies.build import load_pretrained
 
 
 def load_whole(path: str, kwargs: Mapping[str, Any]) -> Any:
-    """A causal language model with all of its weights on each process, an adapter merged into its base. Once a launch
-    with ZeRO-3 has settings for a trainer, transformers would cut a model up while it reads it."""
+    """Load a causal language model with all weights on each process, an adapter merged into its base. After a launch
+    with ZeRO-3 has settings for a trainer, transformers would shard a model while reading it."""
     unset_hf_deepspeed_config()
     return load_pretrained(path, kwargs)
 
 
 def with_weights(model: Any, state: Mapping[str, torch.Tensor]) -> Any:
-    """A model of the kind of `model`, which an engine has cut up, that holds the tensors of `state`, to be saved."""
+    """Return a model of the architecture of the sharded `model` with the tensors of `state`, to be saved."""
     unset_hf_deepspeed_config()
     adapted = isinstance(model, PeftModel)
     base = model.get_base_model() if adapted else model

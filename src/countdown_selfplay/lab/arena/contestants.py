@@ -38,8 +38,8 @@ MAY_SET |= {
 }
 MAY_SET |= {"optim", "optim_args", "weight_decay", "adam_beta1", "adam_beta2", "adam_epsilon"}
 MAY_SET |= {"lr_scheduler_type", "lr_scheduler_kwargs"}
-"""What a contestant may set beside the settings of its roles: who proposes what, how that is paid, and how a step
-learns from it. All else, what is measured and how, is the track's."""
+"""Settings of a contestant besides those of its roles: proposer, rewards, and updates. All others, evaluation
+included, are the track's."""
 _LEARNS = {*FIELDS} - {"model", "weights", "temperature", "top_p", "top_k", "max_completion_length", "stop", "each"}
 """Of the prover, and of all roles at once."""
 
@@ -68,7 +68,7 @@ class Contestant:
     says: str
     """One sentence."""
     on: Mapping[str, Mapping[str, Any] | str]
-    """Track -> what it changes in the track's settings, or a sentence that says why it does not play there."""
+    """Track -> its changes of the track's settings, or a sentence on why it does not play there."""
     against: Sequence[str] = CONTROLS
     """Those that it is compared with, beside the best control."""
 
@@ -159,7 +159,7 @@ class _Everywhere(dict[str, Any]):
 
 
 def table(names: Sequence[str], tracks: Sequence[Track]) -> list[list[str]]:
-    """Contestant x track: what is played, and what does not apply, with its reason."""
+    """Return contestant x track: whether it plays, or the reason why not."""
     rows = [["contestant", "kind", *(track.name for track in tracks)]]
     for name in names:
         one = contestants()[name]

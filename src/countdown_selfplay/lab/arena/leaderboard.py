@@ -122,8 +122,8 @@ def predicted(values: Sequence[float], n: int) -> tuple[float, float]:
 
 
 def disagreement(row: Row, replay: Row) -> str:
-    """The sentence that says in what a replay differs from a row; "" if it agrees: neither was reached by all seeds,
-    or the mean of the replay lies in the prediction interval of the row."""
+    """Return a sentence on how a replay differs from a row; "" if it agrees: neither was reached by all seeds, or the
+    mean of the replay is in the prediction interval of the row."""
     before, after = row["answers"], replay["answers"]
     cap = f"{row['goal']['rounds']:,} rounds"
     words = [_words(one) for one in (before, after)]

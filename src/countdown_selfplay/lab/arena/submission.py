@@ -58,8 +58,8 @@ class Submissions:
         return True
 
     def verify(self, word: str) -> str | None:
-        """Replay a row with other seeds, and so on other problems. The sentence that says in what it differs, "" if it
-        agrees; None if a job is not finished. The row keeps the verdict."""
+        """Replay a row with other seeds and thus other problems. Return a sentence on the difference, "" if it agrees;
+        None if a job is not finished. The row keeps the verdict."""
         name = word.partition("=")[0]
         path = self.row(name)
         if not path.exists():

@@ -1,1 +1,1 @@
-"""Proposers for measuring: oracles that know what a problem would teach, and bandits over rungs."""
+"""Reference proposers: oracles that know the learning value of problems, and bandits over rungs."""

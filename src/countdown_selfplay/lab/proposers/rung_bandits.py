@@ -52,8 +52,8 @@ class RungArms(Rungs):
         return [int(self.pulled[self._pull_of(slot)]) for slot in range(count)]
 
     def _arms(self, rungs: Sequence[int]) -> Arms:
-        """Made when the rungs are known; a resumed run may have others, and keeps what it knows of those that are
-        left."""
+        """Return the arms, made when the rungs are known; a resumed run may have others, and keeps the state
+        of common ones."""
         if self.heard is None:
             self.heard = Arms([str(rung) for rung in rungs], self.discount, self.window)
             if self.loaded is not None:

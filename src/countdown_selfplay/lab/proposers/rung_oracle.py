@@ -1,4 +1,4 @@
-"""An oracle over rungs: it knows what a proposer would have to find out, and is what one may be measured against."""
+"""Oracle over rungs: a reference with information that proposers must estimate."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,7 +63,7 @@ class OracleRungs(Rungs):
         self.gains = {} if gains is None else read_gains(gains)
         self.rates: dict[int, float] = {}
         self.probed = 0  # answers, in this round
-        self.known_now: dict[int, float] = {}  # what the choice of this round was made by
+        self.known_now: dict[int, float] = {}  # basis of this round's choice
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
         self.probed = 0
@@ -74,7 +74,7 @@ class OracleRungs(Rungs):
         return super().propose(round, anchors)
 
     def _measure(self, round: Round, rungs: Sequence[int]) -> None:
-        """The solve rate of each rung; of one without a problem it is unknown, and it is not played."""
+        """Return the solve rate of each rung; one without a problem is unknown and not played."""
         provers = round.players("prover")
         samples = round.group(provers[0]) if self.samples is None else self.samples
         made = [
@@ -128,7 +128,8 @@ class OracleRungs(Rungs):
 
 
 def read_gains(gains: Mapping[Any, Any] | str) -> dict[int, dict[int, float]]:
-    """The table, or that of the JSON file at this path, with numbers for its keys; DataError for anything else."""
+    """Return the table, or that of the JSON file at this path, with numbers for its keys. Raises DataError
+    for anything else."""
     cure = "`gains` of oracle_rungs wants a table {round: {rung: gain}}"
     table = json_file(Path(gains), cure) if isinstance(gains, str) else gains
     try:

@@ -1,4 +1,4 @@
-"""An oracle of steps: what a conjecturer of self-guided self-play would have to write, read off known derivations."""
+"""Oracle of steps: the ideal proposals of self-guided self-play, from known derivations."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

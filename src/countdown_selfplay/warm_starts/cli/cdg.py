@@ -71,7 +71,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
 
 
 def _refuse_model_options(model: Any) -> None:
-    """ConfigError for options of the model that the iterated way has no use for."""
+    """Raise ConfigError for model options that the iterated way does not use."""
     plain = ModelConfig()
     for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
         value = vars(model)[name]
@@ -117,7 +117,7 @@ def game_of(script: IteratedArguments) -> Any:
 def dry_run(
     script: IteratedArguments, settings: IteratedSettings, model: Any, launch: dict[str, str] | None = None
 ) -> None:
-    """Settings, samples, steps and memory; no model and no data set is loaded."""
+    """Print settings, samples, steps and memory, without loading a model or a data set."""
     from ...cli.launch import planned
     from ...evaluation.model import place_of
     from ...planning.dry_run import print_warm_start
@@ -149,7 +149,7 @@ def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) ->
 
 
 def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:
-    """Those of the data set, each once, or made by the domain."""
+    """Return the data set's distinct problems, or the domain's."""
     from ...data.files import checked_problems, load_problem_rows
 
     if script.dataset_name is not None:
@@ -169,7 +169,7 @@ def measure(
     settings: IteratedSettings,
     processes: Processes = ALONE,
 ) -> Any:
-    """A prover's figures on held-out problems, sampled as `eval_preset` says."""
+    """Return a prover's figures on held-out problems, sampled under `eval_preset`."""
     from ...evaluation.setting import preset
     from ..iterated.driver import tokenizer_of
     from ..training import measure_prover

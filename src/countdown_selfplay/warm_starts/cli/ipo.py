@@ -47,7 +47,8 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
 
 
 def given_pairs(script: IPOArguments, evaluated: set[str]) -> Kept[PreferencePair] | None:
-    """The pairs of a data set of preferences; None if `dataset_name` has none. DataError if nothing is left."""
+    """Return the pairs of a data set of preferences; None if `dataset_name` has none. Raises DataError if
+    nothing is left."""
     if script.dataset_name is None or script.samples_file is not None:
         return None
     rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
@@ -62,8 +63,8 @@ def given_pairs(script: IPOArguments, evaluated: set[str]) -> Kept[PreferencePai
 
 
 def pairs_of(samples: Kept[ScoredSample], script: IPOArguments, seed: int) -> Kept[PreferencePair]:
-    """Prover: a right over a wrong answer to the same problem. Conjecturer: a proposal with reward above 0 over one
-    with less, asked for in the same words."""
+    """Return pairs. Prover: a right over a wrong answer to the same problem. Conjecturer: a proposal with reward above
+    0 over one with less, for the same request."""
     if script.role == "prover":
         pairs = make_preference_pairs(samples.rows, pairs_per_group=script.pairs_per_group, seed=seed)
     else:

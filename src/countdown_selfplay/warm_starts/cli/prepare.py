@@ -21,7 +21,7 @@ from ...errors import ConfigError, RunFolderError
 
 @dataclass(frozen=True)
 class Start:
-    """folder: the one that recipes name. holds: the files that it must have. make: fills it."""
+    """folder: named by recipes. holds: required files. make: fills the folder."""
 
     folder: Path
     what: str
@@ -30,12 +30,12 @@ class Start:
 
     @property
     def ready(self) -> bool:
-        """Whether nothing is missing."""
+        """Return whether all files exist."""
         return all((self.folder / name).exists() for name in self.holds)
 
 
 def start_of(command: str, recipe: str) -> Start:
-    """The start of the recipe. ConfigError for a recipe that starts from another place."""
+    """Return the start of the recipe. Raises ConfigError for a recipe with another start."""
     from .. import starts
 
     text = written(recipe)
@@ -59,13 +59,14 @@ def start_of(command: str, recipe: str) -> Start:
 
 
 def written(recipe: str) -> str:
-    """The texts of a recipe and those that it begins with. UnknownNameError; ConfigError for a circle."""
+    """Return the texts of a recipe and those that it extends. Raises UnknownNameError, and ConfigError
+    for a circle."""
     known = recipes("cdg") if recipe in recipes("cdg") else recipes()
     return "\n".join(path.read_text(encoding="utf-8") for path, _ in chain(recipe, known, settings_in))
 
 
 def prepare(command: str, argv: list[str]) -> int:
-    """Fill the folder, or say that it is there; 0."""
+    """Fill the folder, or report that it is ready; return 0."""
     parser = OneLineParser(prog=f"countdown-selfplay {command}", add_help=False, allow_abbrev=False)
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--recipe", default=TRAINERS[command].recipe)
@@ -88,7 +89,7 @@ def prepare(command: str, argv: list[str]) -> int:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """RunFolderError if another process fills the folder."""
+    """Raise RunFolderError if another process fills the folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.with_name(f".{folder.name}.lock")
     try:

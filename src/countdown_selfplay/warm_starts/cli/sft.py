@@ -22,7 +22,7 @@ from ..planning import warm_start_lines
 from ..readers import clean_demonstrations
 
 PLANNED = 512
-"""Problems of which a dry run makes the demonstrations."""
+"""Problems for whose demonstrations a dry run counts tokens."""
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         check_starts(model.model_name_or_path, script.dataset_name)
     held_out = held_out_problems(script, script.played)
     asked, made = script.demonstrations, copy(script)
-    if script.dry_run and script.dataset_name is None:  # a few, to see what they are
+    if script.dry_run and script.dataset_name is None:  # a few, as a sample
         made.demonstrations = min(asked, PLANNED)
     kept = demonstrations(made, args.seed, {script.played.key(problem) for problem in held_out})
     if script.dry_run:
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
 
 
 def demonstrations(script: SFTArguments, seed: int, evaluated: set[str]) -> Kept[dict[str, Any]]:
-    """The rows to train on, checked; DataError if nothing is left."""
+    """Return the verified rows to train on. Raises DataError if nothing is left."""
     rows: Iterable[Mapping[str, Any]]
     if script.dataset_name is None:
         n, each = script.demonstrations, script.demonstrations_per_problem

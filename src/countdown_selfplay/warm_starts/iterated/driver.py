@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 SETTINGS, LOG = "iterated.json", "iterations.jsonl"
 IMITATION = "imitation"
-"""The model that iteration 0 leaves, and its name in the log."""
+"""Name of iteration 0's model and of its phase in the log."""
 _MOST = 120  # characters of a value that an error shows
 
 
@@ -79,11 +79,11 @@ class IteratedSelfPlay:
         metrics = for_players(game.metrics, {kind: [kind] for kind in settings.kinds})
         self.legibility = Legibility(metrics, rounds=1)  # a chunk holds as many texts as many rounds
         self.processes: Processes = ALONE  # until they meet
-        self.engine: VLLMPlay | None = None  # what samples, where the models do not
+        self.engine: VLLMPlay | None = None  # samples, if the models do not
 
     def meet(self) -> Processes:
-        """The launch's processes; ConfigError for an engine that is not on, before anything is played, and where they
-        cannot share the roles' steps out."""
+        """Return the launch's processes. Raises ConfigError, before any play, for an inactive engine, and if they
+        cannot share the roles' steps."""
         args = trainer_settings(self.settings, self.folder)  # which starts their group
         accelerator = Accelerator(deepspeed_plugin=args.deepspeed_plugin)
         choose_engine(args).bind(accelerator, None, args.max_grad_norm)
@@ -95,7 +95,7 @@ class IteratedSelfPlay:
         return self.processes
 
     def run(self, tell: Callable[[dict[str, Any]], object] = lambda line: None) -> list[dict[str, Any]]:
-        """Play the missing phases; the log's lines, which `tell` gets one by one as they are written."""
+        """Play the missing phases; return the log's lines, which `tell` receives as they are written."""
         self.tell = tell
         self.meet()
         with run_lock(str(self.folder)):
@@ -111,7 +111,7 @@ class IteratedSelfPlay:
             return self.processes.together(self.log)
 
     def _begin(self) -> set[tuple[Any, ...]]:
-        """Check the folder and tell of the phases that it has; (iteration, phase, role) of each."""
+        """Check the folder and report its finished phases; return (iteration, phase, role) of each."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._check_settings()
         discard_lines(self.folder / LOG, 1 << 62, "iteration")  # only a last line that a kill cut off
@@ -120,7 +120,7 @@ class IteratedSelfPlay:
         return {(line["iteration"], line["phase"], line.get("role")) for line in self.log()}
 
     def begun(self) -> bool:
-        """Whether anything was played or trained in the folder with its settings."""
+        """Return whether a phase with these settings is finished in the folder."""
         played = any(self.folder.glob("iteration-[1-9]*/*.parquet"))
         return (self.folder / SETTINGS).exists() and (played or bool(self.log()))
 
@@ -128,8 +128,8 @@ class IteratedSelfPlay:
         return read_phases(self.folder / LOG)
 
     def weights(self, role: str, iteration: int) -> str:
-        """The model that plays a role in an iteration: the last one that an iteration before it left, or the initial
-        one. DataError if the log tells of a model that is not there."""
+        """Return the model that plays a role in an iteration: the last one of an earlier iteration, or the initial
+        one. Raises DataError if a logged model is absent."""
         left = [line["iteration"] for line in self.log() if line.get("role") == role and line["rows"]]
         earlier = [t for t in left if t < iteration]
         if not earlier:
@@ -137,7 +137,7 @@ class IteratedSelfPlay:
         return self._there(self._folder(earlier[-1]) / role)
 
     def _start(self, role: str) -> str:
-        """The model from which a role is trained in every iteration."""
+        """Return the model from which a role is trained in every iteration."""
         return self._there(self._folder(0) / IMITATION) if self.settings.imitate else self.initial[role]
 
     def _there(self, model: Path) -> str:
@@ -149,7 +149,7 @@ class IteratedSelfPlay:
         return str(model)
 
     def _imitate(self, other: Path) -> None:
-        """Iteration 0: one model for all roles, trained on the samples that another run chose."""
+        """Train iteration 0: one model for all roles, on the samples that another run chose."""
         settings, folder = self.settings, self._folder(0)
         data = folder / f"{IMITATION}.parquet"
 
@@ -175,7 +175,7 @@ class IteratedSelfPlay:
         return self.folder / f"iteration-{iteration}"
 
     def _check_settings(self) -> None:
-        """RunFolderError if the folder was begun with others."""
+        """Raise RunFolderError if the folder has other settings."""
         keys = [self.domain.key(problem) for problem in self.problems]
         game = {"name": type(self.game).__name__, **self.game.to_dict()}
         parts = {"game": game, "domain": self.domain.to_dict(), "models": self.initial, "problems": keys}
@@ -197,7 +197,7 @@ class IteratedSelfPlay:
             write_atomically(path, json.dumps(now, indent=1) + "\n")
 
     def _collect(self, iteration: int) -> None:
-        """Play all chunks that are not there yet."""
+        """Play all chunks that are absent."""
         size, processes = self.settings.chunk, self.processes
         chunks = [self.problems[i : i + size] for i in range(0, len(self.problems), size)]
 
@@ -227,8 +227,8 @@ class IteratedSelfPlay:
     def _play_chunk(
         self, iteration: int, chunk: int, problems: list[Any], spread: Spread, weights: dict[str, str]
     ) -> list[select.Row]:
-        """A row per sample of every turn. Samples that the token budget cut are left out: trained on, they would teach
-        not to end. A row of a turn holds its problem's columns, from which the domain reads it."""
+        """Return a row per sample of every turn, without truncated ones, which would teach the model not to end. A row
+        holds its problem's columns, from which the domain reads it."""
         round: Any = CollectingRound(
             self.domain, spread.roster, chunk, (self.settings.seed, iteration), draw=spread.draw
         )
@@ -250,7 +250,7 @@ class IteratedSelfPlay:
         return rows
 
     def _relative(self, path: str) -> str:
-        """A model of this run by its place in the folder, which may move."""
+        """Return a model of this run by its path in the folder, which may move."""
         return str(Path(path).relative_to(self.folder)) if Path(path).is_relative_to(self.folder) else path
 
     def _roster(self, weights: Mapping[str, str]) -> dict[str, Player]:
@@ -303,7 +303,7 @@ class IteratedSelfPlay:
         return retrain(start, tokenizer, rows, training, self.settings, iteration, folder, self.processes)
 
     def _chosen(self, iteration: int, role: str) -> list[select.Row]:
-        """The samples of an iteration's play, or pairs of them, that a role may be trained on."""
+        """Return the samples of an iteration's play, or pairs of them, for the training of a role."""
         settings, training = self.settings, self.settings.kinds[role]
         chunks = range(-(-len(self.problems) // settings.chunk))
         rows = (row for c in chunks for row in select.read(self._played(iteration, c)))
@@ -316,15 +316,15 @@ class IteratedSelfPlay:
         return select.chosen(rows, role, training)
 
     def _say(self, iteration: int, phase: str, **more: Any) -> None:
-        """A line of the log, by the main process."""
+        """Write a line of the log, by the main process."""
         if self.processes.main:
             append_lines(self.folder / LOG, [line := {"iteration": iteration, "phase": phase, **more}])
             self.tell(line)
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> list[str]:
-    """ "name: old, now new" of every setting that differs, such as role_training.prover.epochs. `max_steps` may have
-    values for more iterations than it had; those of the iterations up to `begun` must be the old ones."""
+    """Describe every setting that differs as "name: old, now new", such as role_training.prover.epochs. `max_steps`
+    may have values for more iterations; those of the iterations up to `begun` must be equal."""
     old, new = flat(then), flat(now)
     found = []
     for name in dict.fromkeys([*new, *old]):
@@ -346,7 +346,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> 
 
 
 def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Mappings within mappings as one, by names with dots."""
+    """Flatten mappings within mappings, with dotted names."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         found |= flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
@@ -361,7 +361,7 @@ def _short(value: Any) -> str:
 
 
 def tokenizer_of(path: str, settings: IteratedSettings, domain: Any, problems: Sequence[Any]) -> Any:
-    """The tokenizer of the model at `path` as the run renders its prompts with it, questions to critics included."""
+    """Return the tokenizer of the model at `path`, prepared for the run's prompts, questions to critics included."""
     tokenizer: Any = load_tokenizer(path, False)
     other = settings.chat_template_path
     if other is not None:

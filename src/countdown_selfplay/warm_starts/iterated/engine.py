@@ -29,8 +29,8 @@ _LAUNCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def joint_settings(settings: IteratedSettings, processes: Processes = ALONE) -> JointSelfPlayConfig:
-    """The fields of the sampler as the joint trainer's samplers read them; ConfigError for those that the chosen
-    backend would not read, and for a backend that cannot run on these processes."""
+    """Return the sampler's fields for the joint trainer's samplers. Raises ConfigError for fields that the chosen
+    backend does not read, and for a backend that cannot run on these processes."""
     given: dict[str, Any] = {field.name: getattr(settings, field.name) for field in fields(EngineFields)}
     place: dict[str, Any] = {"seed": settings.seed, "use_cpu": settings.use_cpu, "bf16": False, "report_to": "none"}
     args = JointSelfPlayConfig(output_dir=settings.output_dir, **place, **given)
@@ -47,7 +47,7 @@ def joint_settings(settings: IteratedSettings, processes: Processes = ALONE) -> 
 
 
 def check_engine(settings: IteratedSettings, processes: Processes) -> None:
-    """`joint_settings`, for its errors, once it is known where the run plays."""
+    """Raise the errors of `joint_settings` once the place of the run is known."""
     joint_settings(settings, processes)
     if settings.generation_backend == "vllm_server" and processes.device.type != "cuda":
         raise ConfigError(
@@ -58,10 +58,10 @@ def check_engine(settings: IteratedSettings, processes: Processes) -> None:
 
 
 class VLLMPlay:
-    """One engine, kept through the run. The models stand beside it to be pushed from (`home`), when a role's turn
-    comes whose weights it does not hold. Sampled from the same distribution as by `generate`: same prompts, ends,
-    stops, temperature, top-p and top-k. The texts are others, and depend on the number of processes: what an engine
-    draws depends on what it has in a batch."""
+    """Engine for all iterations of a run. Models are kept in `home` and pushed when a role's turn needs weights that
+    the engine lacks. Prompts, ends, stops, temperature, top-p and top-k are those of `generate`, so that the
+    distribution is the same; the texts differ, and depend on the number of processes, because an engine's draws depend
+    on its batch."""
 
     def __init__(self, settings: IteratedSettings, processes: Processes) -> None:
         self.settings, self.processes = settings, processes
@@ -72,9 +72,10 @@ class VLLMPlay:
         self.seed = 0
 
     def roster(self, players: Mapping[str, Player], weights: Mapping[str, str]) -> dict[str, Player]:
-        """The players of an iteration, who sample through the engine. weights: role -> the model's path or id."""
+        """Return the players of an iteration, which sample through the engine. weights: role -> the model's
+        path or id."""
         first = {path: role for role, path in reversed([*weights.items()])}
-        names = {role: first[path] for role, path in weights.items()}  # what is loaded once is pushed once
+        names = {role: first[path] for role, path in weights.items()}  # loaded and pushed once
         policies = FullPolicies({name: players[name].model for name in set(names.values())}, names, starts={})
         policies.version = repr(sorted(weights.items()))
         if self.sampler is None:
@@ -99,7 +100,7 @@ class VLLMPlay:
     def draw(
         self, role: str, player: Player, prompts: list[Any], n: int, seed: int, stops: list[str] | None
     ) -> list[list[Completion]]:
-        """`n` completions per prompt: prompts x n. All processes call, each samples its part."""
+        """Sample `n` completions per prompt: prompts x n. All processes call, each samples its part."""
         if not prompts:
             return []
         tokenizer, processes = player.tokenizer, self.processes
@@ -119,7 +120,7 @@ class VLLMPlay:
 
 @dataclass(kw_only=True)
 class EnginePlayer(Player):
-    """A player whose completions an engine makes."""
+    """Player whose completions an engine samples."""
 
     engine: VLLMPlay
 

@@ -1,4 +1,4 @@
-"""The settings of what samples in iterated play: the joint trainer's fields, by the same names."""
+"""Settings of the sampler in iterated play: the joint trainer's fields, by the same names."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -69,7 +69,7 @@ def retrain(
 
 
 def trainer_settings(settings: IteratedSettings, folder: Path, **how: Any) -> Any:
-    """TRL's config of a training; of pairs if `how` has a `beta`. ConfigError for what it refuses."""
+    """Return TRL's config of a training; of pairs if `how` has a `beta`. Raises ConfigError for refused values."""
     kind: Any = DPOSettings if "beta" in how else SFTSettings
     quiet = dict(save_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True)
     names = ("max_length", "gradient_checkpointing", "bf16", "use_cpu", "seed")
@@ -83,14 +83,14 @@ def trainer_settings(settings: IteratedSettings, folder: Path, **how: Any) -> An
 
 
 def shares(size: int, settings: IteratedSettings, processes: Processes) -> tuple[int, int]:
-    """Of an optimizer step of `size` rows: rows of a forward pass on each process, and passes."""
+    """Split an optimizer step of `size` rows: return rows of a forward pass on each process, and passes."""
     each = size // processes.world
     on_device = min(each, settings.per_device_train_batch_size)
     return on_device, each // on_device
 
 
 def check_sizes(settings: IteratedSettings, processes: Processes) -> None:
-    """ConfigError unless the processes can share every role's steps out evenly."""
+    """Raise ConfigError unless the processes can share every role's steps evenly."""
     for kind, role in settings.kinds.items():
         for size in role.batch_size:
             each = size // processes.world
@@ -104,7 +104,7 @@ def check_sizes(settings: IteratedSettings, processes: Processes) -> None:
 
 
 def token_ids(tokenizer: Any, row: Row, settings: IteratedSettings) -> dict[str, list[int]]:
-    """Ids of a sample or of a pair. Steps have no end token: after them the answer goes on."""
+    """Return the ids of a sample or of a pair. Steps have no end token: the answer continues after them."""
     prompt = prompt_of(row)
     if "rejected" not in row:
         ids = demonstration_ids(tokenizer, prompt, row["completion"])
@@ -117,8 +117,8 @@ def token_ids(tokenizer: Any, row: Row, settings: IteratedSettings) -> dict[str,
 
 
 def with_first_turns(tokenizer: Any, prompt: Any, ids: dict[str, list[int]]) -> dict[str, list[int]]:
-    """The same with the assistant's turns of the prompt in the loss too. ConfigError for a prompt that is not a chat,
-    and for a template that writes a turn otherwise once others follow."""
+    """Return the same with the assistant's turns of the prompt in the loss too. Raises ConfigError for a prompt that
+    is not a chat, and for a template that renders a turn differently before others."""
     if isinstance(prompt, str):
         raise ConfigError("`mask_first_turn` (False) needs prompts that are chats; set it to true.")
     labels = list(ids["labels"])

@@ -31,10 +31,10 @@ PAIR_COLUMNS = (*COLUMNS, "before", "rejected")
 
 
 def pooled(rows: Iterable[Row], role: str) -> Iterator[Row]:
-    """The role's samples, each once, with the mean reward of all its copies: those with its prompt and with its text,
-    or with the part of it that was shown. A critique's prompt holds question and solution, so that a copy is another
-    sample of one (question, solution, critique), and the mean is the share of all revisions of it (appendix B). A
-    problem is played in one chunk; more than that is not held."""
+    """Return the role's distinct samples with the mean reward of all their copies: those with its prompt and with its
+    text, or with the part that was shown. A critique's prompt holds question and solution, so that a copy is another
+    sample of one (question, solution, critique), and the mean is the share of all its revisions (appendix B). A
+    problem is played in one chunk; only one chunk is held in memory."""
     for _, chunk in groupby(rows, key=lambda row: (row["iteration"], row["chunk"])):
         copies: dict[tuple[str, ...], list[Row]] = {}
         for row in chunk:
@@ -45,7 +45,7 @@ def pooled(rows: Iterable[Row], role: str) -> Iterator[Row]:
 
 
 def chosen(rows: Iterable[Row], role: str, training: RoleTraining) -> list[Row]:
-    """The role's samples, each once, that pass its threshold and labels, without loops."""
+    """Return the role's distinct samples that pass its threshold and labels, without loops."""
     return [
         row
         for row in pooled(rows, role)
@@ -63,8 +63,8 @@ def _identity(row: Row) -> tuple[Any, ...]:
 
 
 def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[Row]:
-    """At most `balance` rows of each label, and of none more than of the rarest that there is (a label without any
-    rows cuts nothing); drawn at random from `key`, in their old order."""
+    """Return at most `balance` rows of each label, and of none more than of the rarest (a label without rows has no
+    effect); drawn at random from `key`, in their old order."""
     if training.balance is None:
         return list(rows)
     counts = Counter(row["label"] for row in rows)
@@ -79,10 +79,10 @@ def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[
 
 
 def preferred(rows: Iterable[Row], role: str, training: RoleTraining, *key: object) -> list[Row]:
-    """One pair for each prompt that has both, a success and a failure, drawn at random from `key` (appendix B:
-    one of each per question, solution and critique, which a prompt holds). The success's row with the failure's text
-    as `rejected`. Samples are those of `pooled`, so that a critique is a success or a failure by all of its copies; a
-    text that was both all the same, by another label, is neither."""
+    """Return one pair for each prompt with a success and a failure, drawn at random from `key` (appendix B: one of
+    each per question, solution and critique, which a prompt holds): the success's row with the failure's text as
+    `rejected`. Samples are those of `pooled`, so that a critique is a success or a failure by all of its copies; a
+    text that was both, by another label, is neither."""
     sides: dict[tuple[str, str], set[bool]] = defaultdict(set)
     found: dict[tuple[str, str], Row] = {}
     for row in pooled(rows, role):
@@ -100,9 +100,9 @@ def preferred(rows: Iterable[Row], role: str, training: RoleTraining, *key: obje
 def stepwise(
     rows: Iterable[Row], training: RoleTraining, domain: Any, problems: Mapping[str, Any], *key: object
 ) -> list[Row]:
-    """One pair for each question with a wrong answer whose right steps some right answer has too (Lai et al. 2024):
-    after these steps the right answer's next one over the first wrong one. The domain says which that is. The right
-    answer's row, with `before` (the steps that both have), `completion` and `rejected` (one step each)."""
+    """Return one pair for each question with a wrong answer whose right steps a right answer shares (Lai et al. 2024):
+    after these steps the right answer's next one over the first wrong one, by the domain. The right answer's row, with
+    `before` (the shared steps), `completion` and `rejected` (one step each)."""
     answers: dict[str, dict[bool, list[Row]]] = defaultdict(lambda: {True: [], False: []})
     for row in rows:
         kept, failed = (one(row["reward"], row["label"]) for one in (training.keeps, training.fails))
@@ -121,7 +121,8 @@ def stepwise(
 def _step_pairs(
     domain: Any, problems: Mapping[str, Any], wrong: list[Row], right: list[Row]
 ) -> list[tuple[str, str, str, Row]]:
-    """(steps before, right step, wrong step, the right answer's row) of the first wrong answer that has such pairs."""
+    """Return (steps before, right step, wrong step, the right answer's row) of the first wrong answer
+    with such pairs."""
     for row in wrong:
         cut = domain.critique.cut_at_mistake(problems[row["problem"]], row["completion"])
         if cut is not None:
@@ -134,7 +135,7 @@ def _step_pairs(
 
 
 def to_imitate(folder: Path, roles: Iterable[str], most: int, seed: int) -> list[Row]:
-    """The training set of a run's first iteration, at most `most` rows drawn at random from `seed`."""
+    """Return the training set of a run's first iteration, at most `most` rows drawn at random from `seed`."""
     first, cure = folder / "iteration-1", "name the folder of a run that has trained all of these roles once"
     rows = [row for role in roles for row in read(first / f"{role}.parquet", cure=cure)]
     if not rows:
@@ -148,7 +149,7 @@ def to_imitate(folder: Path, roles: Iterable[str], most: int, seed: int) -> list
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
-    """A parquet file, whole or not at all."""
+    """Write a parquet file atomically."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -156,19 +157,19 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     columns = PAIR_COLUMNS if rows and "rejected" in rows[0] else COLUMNS
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
     new = path.with_name(f".{path.name}.new")
-    whole = ({"shown": None, **row} for row in rows)  # of a sample that is shown as it is nothing need be said
+    whole = ({"shown": None, **row} for row in rows)  # a sample that is shown as it is needs no entry
     pq.write_table(pa.Table.from_pylist([{name: row[name] for name in columns} for row in whole], schema), new)
     new.replace(path)
 
 
 def read(path: Path, columns: Sequence[str] | None = None, cure: str = PUT_BACK) -> list[Row]:
-    """The rows of a file that `write` wrote, or some of their columns; DataError, which ends with `cure`, if it is not
-    there or damaged."""
+    """Return the rows of a file that `write` wrote, or some of their columns. Raises DataError, which ends with
+    `cure`, if it is absent or damaged."""
     if not path.is_file():
         raise DataError(f"'{path}' is not there; {cure}.")
     return parquet_rows(path, columns, cure)
 
 
 def prompt_of(row: Row) -> Any:
-    """The prompt as it was asked: a text or chat messages."""
+    """Return the original prompt: a text or chat messages."""
     return json.loads(row["prompt"])

@@ -79,17 +79,17 @@ class RoleTraining:
                 raise ConfigError(f"`{name}` ({shown!r}) must be {described(hints[name])}.")
 
     def keeps(self, reward: float, label: str) -> bool:
-        """Whether a sample is trained on."""
+        """Return whether a sample is trained on."""
         if self.labels is not None and label not in self.labels:
             return False
         return reward >= self.threshold if self.inclusive else reward > self.threshold
 
     def loops(self, text: str) -> bool:
-        """Whether a sample is left out for its repetitions."""
+        """Return whether a sample is left out for its repetitions."""
         return self.drop_loops and is_loop(text)
 
     def fails(self, reward: float, label: str) -> bool:
-        """Whether a sample is the worse one of a pair."""
+        """Return whether a sample is the worse one of a pair."""
         return not self.keeps(reward, label) if self.failures is None else label in self.failures
 
 
@@ -97,9 +97,9 @@ FAILURES = ("wrong", "misled", "unclear", "not_corrected")
 
 
 def paper_roles(algorithm: str = "rest") -> dict[str, RoleTraining]:
-    """The Critic-Discernment Game's, as in the paper, which balances the prover's data alone. Its sampling
-    (temperature .95, top-p .95, top-k 5, 4,096 tokens; appendix A) is that of IteratedSettings. DPO: learning rate
-    1e-6 and 64 pairs a step (appendix B)."""
+    """Return the paper's roles of the Critic-Discernment Game, of which only the prover's data are balanced. Its
+    sampling (temperature .95, top-p .95, top-k 5, 4,096 tokens; appendix A) is that of IteratedSettings. DPO: learning
+    rate 1e-6 and 64 pairs per step (appendix B)."""
     roles = {
         "prover": RoleTraining(4, 0.5, labels=("right", "resisted", "corrected"), failures=FAILURES, balance=10_000),
         "helpful": RoleTraining(8, 0.5, drop_loops=False, accumulate=False, epochs=2.0),
@@ -112,8 +112,8 @@ def paper_roles(algorithm: str = "rest") -> dict[str, RoleTraining]:
 
 
 def answers_alone(kinds: Mapping[str, RoleTraining]) -> dict[str, RoleTraining]:
-    """The prover of a baseline that knows first answers only; it may have as many rows of its one label as the game's
-    has of all of its labels."""
+    """Return the prover of a baseline with first answers only; its single label may have as many rows as all
+    of the game's."""
     prover = kinds["prover"]
     balance = None if prover.balance is None else prover.balance * len(prover.labels or (1,))
     return {"prover": replace(prover, labels=("right",), failures=("wrong",), balance=balance)}
@@ -121,7 +121,7 @@ def answers_alone(kinds: Mapping[str, RoleTraining]) -> dict[str, RoleTraining]:
 
 @dataclass
 class IteratedSettings(EngineFields):
-    """An iterated run; one is a command's options too."""
+    """Settings of an iterated run, and options of its command."""
 
     output_dir: str = option("iterated-selfplay", "The folder of the run.")
     role_training: dict | str | None = option(
@@ -201,13 +201,12 @@ class IteratedSettings(EngineFields):
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """The arguments of `sample_completions`."""
+        """Return the arguments of `sample_completions`."""
         names = ("temperature", "top_p", "top_k")
         return {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, with which a resumed run is compared. Its folder, the number of iterations and where and by what
-        it is computed may change."""
+        """Return plain JSON, which a resume compares. Folder, number of iterations, and hardware may change."""
         found = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
         engine = [field.name for field in fields(EngineFields)]
         for name in ("output_dir", "iterations", "use_cpu", "gradient_checkpointing", *engine):
@@ -216,13 +215,13 @@ class IteratedSettings(EngineFields):
 
 
 def of_iteration(values: Sequence[Any], iteration: int) -> Any:
-    """The value of iteration 1, 2, ...; the last one for all that follow."""
+    """Return the value of iteration 1, 2, ...; the last one for all later ones."""
     return values[min(iteration, len(values)) - 1]
 
 
 def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
-    """ConfigError unless the settings are for this game and domain: each of the game's roles plays or is left out, and
-    those that it cannot do without play."""
+    """Raise ConfigError unless the settings fit this game and domain: each of the game's roles plays
+    or is optional."""
     from ...training.checkpoints import check_state
 
     kinds, algorithm, roles = settings.kinds, settings.algorithm, list(game.roles)
@@ -275,7 +274,7 @@ def check_settings(settings: IteratedSettings, game: Any, domain: Any) -> None:
 
 
 def _kinds(given: Mapping[str, Any] | str | None, algorithm: str) -> dict[str, RoleTraining]:
-    """`role_training` as objects; ConfigError for anything but a mapping of known settings."""
+    """Return `role_training` as objects. Raises ConfigError for anything but a mapping of known settings."""
     try:
         roles = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
@@ -306,7 +305,7 @@ def _role(kind: str, given: Any, usual: RoleTraining) -> RoleTraining:
 
 
 def _number(value: Any) -> Any:
-    """A text of a number as that number; all else as it is."""
+    """Convert a text of a number to that number; return other values."""
     for kind in (int, float) if isinstance(value, str) else ():
         with suppress(ValueError):
             return kind(value)
@@ -314,8 +313,8 @@ def _number(value: Any) -> Any:
 
 
 def plan(settings: IteratedSettings, game: Any, problems: int) -> list[str]:
-    """Lines: samples of an iteration if all answers are criticised by the critic that says most, and how each role is
-    trained."""
+    """Return lines on the samples of an iteration if all answers get the more frequent type of critic, and on the
+    training of each role."""
     answers = settings.kinds["prover"].num_generations if "prover" in settings.kinds else 0
     critics = {kind: role.num_generations for kind, role in settings.kinds.items() if kind != "prover"}
     critiques = answers * max(critics.values(), default=0)
@@ -355,7 +354,7 @@ def _row(kind: str, role: RoleTraining, iteration: int) -> tuple[str, ...]:
 
 
 def samples_of(folder: Path) -> int:
-    """Texts that an iterated run sampled and that its token limit did not cut; DataError if it sampled none."""
+    """Return the untruncated texts that an iterated run sampled. Raises DataError if there are none."""
     lines = read_phases(folder / "iterations.jsonl")
     found = sum(line["samples"] for line in lines if line["phase"] == "play")
     if not found:
@@ -364,8 +363,8 @@ def samples_of(folder: Path) -> int:
 
 
 def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int) -> dict[str, RoleTraining]:
-    """The roles with the steps (`max_steps`) that the iterated run in `folder` took, 0 where a role kept its weights;
-    ConfigError unless it finished as many iterations with these roles."""
+    """Return the roles with the steps (`max_steps`) that the iterated run in `folder` took, 0 where a role kept its
+    weights. Raises ConfigError unless it finished as many iterations with these roles."""
     if not folder.is_dir():
         raise ConfigError(f"There is no run folder '{folder}'; `budget_of` takes the output_dir of an iterated run.")
     lines = read_phases(folder / "iterations.jsonl")

@@ -1,4 +1,4 @@
-"""Play on several processes: the main one plays the game and asks, all of them generate."""
+"""Play on several processes: the main one plays the game, all of them generate."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,14 +21,15 @@ class Spread:
     def draw(
         self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None
     ) -> list[list[Completion]]:
-        """`n` completions per prompt; on the main process, inside `led`."""
+        """Sample `n` completions per prompt; on the main process, inside `led`."""
         asked = role, prompts, n, seed, stops
         self.processes.together(lambda: asked)
         return self.roster[role].draw(*asked, self.processes)
 
     @contextmanager
     def led(self) -> Iterator[None]:
-        """Around the play of the main process: afterwards the others leave `serve`, with its error if it has one."""
+        """Play on the main process inside the block; afterwards the others leave `serve`, with its error if
+        it has one."""
         try:
             yield
         except Exception as error:
@@ -44,7 +45,7 @@ class Spread:
         self.processes.together(over)
 
     def serve(self) -> None:
-        """On the other processes: generate until the main one has played."""
+        """Generate, on the other processes, until the main one has played."""
         while (asked := self._asked()) is not None:
             role, prompts, n, seed, stops = asked
             self.roster[role].draw(role, prompts, n, seed, stops, self.processes)
