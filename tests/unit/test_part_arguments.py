@@ -94,7 +94,7 @@ def test_parts_are_printed_with_type_range_default_and_help(capsys):
     assert said.startswith("targets\n    Policies whose requests are for steps")
     assert "  batch: a whole number of at least 1 or null (default null)\n      targets of a round, every" in said
     print_parts("domain", "countdown")  # strings under fields
-    assert "  value_high: a whole number (default 99)\n      Greatest result of a move.\n" in capsys.readouterr().out
+    assert "  value_high: a whole number (default 99)\n      Largest result of a move.\n" in capsys.readouterr().out
     for kind in KINDS:
         print_parts(kind)
     assert "\nuniform_rungs\n" in capsys.readouterr().out

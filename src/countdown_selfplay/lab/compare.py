@@ -70,15 +70,15 @@ def load_arms(words: Sequence[str]) -> list[Arm]:
     """Load one arm per word: a file of `eval` (.jsonl or .json), a run folder (its evaluation.json after training;
     `RUN:before` for before), or `name=PATH,PATH` with one path or pattern per training seed. Raises DataError for an
     absent, invalid or repeated path, and for two arms with one name."""
-    found = [(name, [load_result(path) for path in paths]) for name, paths in map(split_arm, words)]
-    names = [name or _short(results[0].path) for name, results in found]
+    arms = [(name, [load_result(path) for path in paths]) for name, paths in map(split_arm, words)]
+    names = [name or _short(results[0].path) for name, results in arms]
     if len(set(names)) < len(names):
-        folders = (Path(results[0].path).resolve().parent.name for _, results in found)
-        names = [named or f"{folder}/{name}" for (named, _), folder, name in zip(found, folders, names, strict=True)]
+        folders = (Path(results[0].path).resolve().parent.name for _, results in arms)
+        names = [named or f"{folder}/{name}" for (named, _), folder, name in zip(arms, folders, names, strict=True)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(f"Two arms are called '{twice[0]}'; give each a name, as in `new={twice[0]}`.")
-    return [Arm(name, results) for name, (_, results) in zip(names, found, strict=True)]
+    return [Arm(name, results) for name, (_, results) in zip(names, arms, strict=True)]
 
 
 def check_settings(arms: Sequence[Arm]) -> str | None:
@@ -88,8 +88,8 @@ def check_settings(arms: Sequence[Arm]) -> str | None:
     for i, result in enumerate(results):
         for other in results[:i]:
             silent = {name for name in LATER if name not in result.setting or name not in other.setting}
-            first, own = ({n: v for n, v in one.setting.items() if n not in silent} for one in (other, result))
-            differing = first_difference(first, own)
+            first, ours = ({n: v for n, v in one.setting.items() if n not in silent} for one in (other, result))
+            differing = first_difference(first, ours)
             if differing is not None:
                 name, before, now = differing
                 return f"'{result.path}' was made with {name} {now!r} and '{other.path}' with {before!r}"
@@ -145,11 +145,11 @@ def write_counts(path: Path, arms: Sequence[Arm]) -> None:
 
 def read_counts(path: Path) -> list[Arm]:
     """Return the arms of a file that `write_counts` wrote."""
-    with json_shape(path, "the right answers of each arm", "write it again with `write_counts`") as found:
-        keys, setting = found["problems"], found["setting"]
+    with json_shape(path, "the right answers of each arm", "write it again with `write_counts`") as content:
+        keys, setting = content["problems"], content["setting"]
         return [
             Arm(name, [Result(f"{path}:{name}", keys, one["correct"], one["n"], setting) for one in rows])
-            for name, rows in found["arms"].items()
+            for name, rows in content["arms"].items()
         ]
 
 
@@ -176,11 +176,15 @@ def load_result(path: str) -> Result:
 
 def _from_summary(path: str, place: Path, when: str) -> Result:
     cure = "make one with `countdown-selfplay eval --output x.jsonl`"
-    with json_shape(place, "a prover's right answers by the keys of its problems", cure) as found:
-        found = found[when]["prover"] if "after" in found else found
-        keys, correct, n = [str(key) for key in found["keys"]], [int(c) for c in found["correct"]], int(found["n"])
-        setting = _setting(found["setting"])
-        cut, dtype = float(found.get("truncated_rate") or 0.0), found["setting"].get("dtype")
+    with json_shape(place, "a prover's right answers by the keys of its problems", cure) as content:
+        content = content[when]["prover"] if "after" in content else content
+        keys, correct, n = (
+            [str(key) for key in content["keys"]],
+            [int(c) for c in content["correct"]],
+            int(content["n"]),
+        )
+        setting = _setting(content["setting"])
+        cut, dtype = float(content.get("truncated_rate") or 0.0), content["setting"].get("dtype")
     if len(keys) != len(correct) or not keys:
         raise DataError(f"'{path}' has {len(keys)} problem keys and {len(correct)} counts; evaluate the model again.")
     return Result(path, _numbered(keys), correct, n, setting, cut, dtype)
@@ -189,10 +193,10 @@ def _from_summary(path: str, place: Path, when: str) -> Result:
 def _setting(raw: dict[str, Any]) -> dict[str, Any]:
     domain = raw.get("domain") or {}
     named = {**raw, **{name: domain[name] for name in ("prover_prompt", "rules") if name in domain}}
-    found = {name: _OFF.get(name) if named.get(name) is None else named[name] for name in SETTING}
-    found = {name: value for name, value in found.items() if value is not None or name not in LATER}
+    setting = {name: _OFF.get(name) if named.get(name) is None else named[name] for name in SETTING}
+    setting = {name: value for name, value in setting.items() if value is not None or name not in LATER}
     # Countdown's ranges and its other prompt do not change how an answer is judged.
-    return found if "prover_prompt" in domain else {**found, "domain": domain}
+    return setting if "prover_prompt" in domain else {**setting, "domain": domain}
 
 
 def _numbered(keys: Sequence[str]) -> list[str]:
@@ -327,22 +331,22 @@ def compare_arms(
     differences = []
     for (name, k, means), p, p_holm in zip(drawn, p_values, holm(p_values), strict=True):
         value_P = passed[name, k].mean(0) - passed[arms[0].name, k].mean(0)
-        own, every = (
+        interval, every = (
             Interval(float(value_P.mean()), *ends(value_P, means, level, CHANGE)) for level in (LEVEL, strict)
         )
-        differences.append(Difference(name, k, own, every, p, p_holm))
+        differences.append(Difference(name, k, interval, every, p, p_holm))
     seeds = {arm.name: len(arm.results) for arm in arms}
     return Comparison(list(seeds), list(ks), values, differences, problems, seeds, resamples)
 
 
-def rows_of(found: Comparison) -> list[tuple[str, ...]]:
-    head = ["arm", "pass@k", found.arms[0], "arm's", "difference", "95% interval"]
-    head += [f"Bonferroni ({len(found.differences)})", "p", "p (Holm)"]
+def rows_of(comparison: Comparison) -> list[tuple[str, ...]]:
+    head = ["arm", "pass@k", comparison.arms[0], "arm's", "difference", "95% interval"]
+    head += [f"Bonferroni ({len(comparison.differences)})", "p", "p (Holm)"]
     rows = [tuple(head)]
-    for d in found.differences:
-        cells = [d.arm, str(d.k), *(f"{found.values[arm, d.k].value:.4f}" for arm in (found.arms[0], d.arm))]
+    for d in comparison.differences:
+        cells = [d.arm, str(d.k), *(f"{comparison.values[arm, d.k].value:.4f}" for arm in (comparison.arms[0], d.arm))]
         cells += [f"{d.percentile.difference:+.4f}", _ends(d.percentile)]
-        cells += [_ends(d.bonferroni), _p(d.p, found.resamples), _p(d.p_holm, found.resamples)]
+        cells += [_ends(d.bonferroni), _p(d.p, comparison.resamples), _p(d.p_holm, comparison.resamples)]
         rows.append(tuple(cells))
     return rows
 
@@ -353,10 +357,10 @@ def markdown(rows: Sequence[tuple[str, ...]], notes: Sequence[str]) -> str:
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], "", *(f"- {note}" for note in notes)]) + "\n"
 
 
-def latex(found: Comparison) -> str:
+def latex(comparison: Comparison) -> str:
     """Format a `tabular` for the package booktabs; the notes are comments above it."""
-    head, *rows = [[cell.translate(_LATEX).replace("–", "--") for cell in row] for row in rows_of(found)]
-    lines = [f"% {note}" for note in found.notes()]
+    head, *rows = [[cell.translate(_LATEX).replace("–", "--") for cell in row] for row in rows_of(comparison)]
+    lines = [f"% {note}" for note in comparison.notes()]
     lines += [rf"\begin{{tabular}}{{lr{'l' * (len(head) - 2)}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
     for i, row in enumerate(rows):
         if i and rows[i - 1][0] != row[0]:
@@ -365,17 +369,17 @@ def latex(found: Comparison) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
-def figure(found: Comparison) -> "Figure":
+def figure(comparison: Comparison) -> "Figure":
     """Plot pass@k of every arm against k (logarithmic), with unpaired 95% intervals: arms with overlapping ones
     may still differ."""
     from .report.pictures import Curve, line_chart
 
     curves = []
-    for arm in found.arms:
-        values = [found.values[arm, k] for k in found.ks]
+    for arm in comparison.arms:
+        values = [comparison.values[arm, k] for k in comparison.ks]
         y, low, high = (np.array([getattr(v, name) for v in values]) for name in ("value", "low", "high"))
-        curves.append(Curve(arm, np.array(found.ks), y, low=low, high=high))
-    return line_chart("pass@k with 95% intervals", curves, y_range=(0, 1), x_label="k", x_ticks=found.ks)
+        curves.append(Curve(arm, np.array(comparison.ks), y, low=low, high=high))
+    return line_chart("pass@k with 95% intervals", curves, y_range=(0, 1), x_label="k", x_ticks=comparison.ks)
 
 
 def _ends(interval: Interval) -> str:

@@ -111,17 +111,17 @@ def _first_solved(place: Path) -> tuple[tuple[str, ...], np.ndarray, int]:
     of the record."""
     cure = "delete it to fit the rates of metrics.jsonl alone"
     with json_shape(place, "in which round each problem was solved", cure) as record:
-        found = sorted(record["first_solved"].items())
-        rounds = np.array([math.inf if round_ is None else float(round_) for _, round_ in found])
-        return tuple(key for key, _ in found), rounds, int(record["rounds"])
+        entries = sorted(record["first_solved"].items())
+        rounds = np.array([math.inf if round_ is None else float(round_) for _, round_ in entries])
+        return tuple(key for key, _ in entries), rounds, int(record["rounds"])
 
 
 def texts_per_round(run: Path) -> int:
     """Return the answers and proposals of a round of the default game."""
     with json_shape(
         run / "run.json", "how many texts a round samples", "name a column, as in --compute step"
-    ) as found:
-        config = found["config"]
+    ) as recorded:
+        config = recorded["config"]
         provers, writers = (config.get(f"{kind}_players") for kind in ("prover", "conjecturer"))
         answers = config["problems_per_round"] * (config.get("prover_num_generations") or config["num_generations"])
         each = answers * (1 if provers is None else provers)
@@ -133,9 +133,9 @@ def _default_rate(columns: list[str], place: Path) -> str:
     if "rate" in columns:
         return "rate"
     for ending in (CUMULATIVE, "eval_pass@1"):
-        found = [name for name in columns if name.endswith(ending)]
-        if found:
-            return found[0]
+        rates = [name for name in columns if name.endswith(ending)]
+        if rates:
+            return rates[0]
     raise DataError(f"'{place}' has no column 'rate', cumulative_solve_rate or eval_pass@1; name one with --rate.")
 
 
@@ -315,13 +315,13 @@ def residual_draws(
     correlated = count > 2 and squares > 0 and lag / squares > 2 / count**0.5
     block = max(1, round(count ** (1 / 3))) if correlated else 1
     residual = d * (count / max(count - 3, 1)) ** 0.5
-    found = []
+    asymptotes = []
     for _ in range(resamples):
         starts = rng.integers(count, size=-(-count // block))
         places = ((starts[:, None] + np.arange(block)) % count).ravel()[:count]
         start = float(np.clip(fit.initial + residual[rng.integers(count)], 0, 1))
-        found.append(fit_again(x_N, np.clip(fit(x_N) + residual[places], 0, 1), start).asymptote)
-    draws = np.array([value for value in found if value is not None])
+        asymptotes.append(fit_again(x_N, np.clip(fit(x_N) + residual[places], 0, 1), start).asymptote)
+    draws = np.array([value for value in asymptotes if value is not None])
     center = fit.asymptote or 0.0
     return np.asarray(center + (draws - center) * (float(t_quantile(0.975, count - 3)) / Z_95))
 
@@ -329,12 +329,12 @@ def residual_draws(
 def fits_without_tails(points: Points) -> dict[float, ScalingFit]:
     """Return share of each run's removed last points -> fit to the rest; {} if a run has one point."""
     parts = points.series()
-    found: dict[float, ScalingFit] = {}
+    fits: dict[float, ScalingFit] = {}
     for share in TAILS if min(len(x) for x, _ in parts) > 1 else ():
         cut = [(x[: len(x) - round(share * len(x))], y[: len(x) - round(share * len(x))]) for x, y in parts]
         x_cut, y_cut = (np.concatenate(part) for part in zip(*cut, strict=True))
-        found[share] = points.fit(x_cut, y_cut)
-    return found
+        fits[share] = points.fit(x_cut, y_cut)
+    return fits
 
 
 def fits_on_halves(points: Points, seed: int = 0, count: int = SUBSETS) -> list[ScalingFit]:
@@ -342,5 +342,5 @@ def fits_on_halves(points: Points, seed: int = 0, count: int = SUBSETS) -> list[
     rng = np.random.default_rng([seed, 1])
     x_N, y_N = points.pooled()
     halves = [rng.permutation(len(x_N))[: -(-len(x_N) // 2)] for _ in range(count)]
-    found = [points.fit(x_N[half], y_N[half]) for half in halves]
-    return [fit for fit in found if fit.converged]
+    fits = [points.fit(x_N[half], y_N[half]) for half in halves]
+    return [fit for fit in fits if fit.converged]

@@ -110,15 +110,15 @@ def fit_scaling_curve(
         return failed(f"The best fit lies on a bound ({on_bound}): the data do not show where the curve bends.")
     residual = y - initial - gain * _share(x, log_mid, slope)
     rms = float(np.sqrt((residual**2).mean()))
-    found = ScalingFit(initial + gain, float(np.exp(log_mid)), slope, initial, True, residual=rms)
-    slopes_N3 = jacobian(found, x)
+    fit = ScalingFit(initial + gain, float(np.exp(log_mid)), slope, initial, True, residual=rms)
+    slopes_N3 = jacobian(fit, x)
     curvature = slopes_N3.T @ slopes_N3
     error = float("inf")  # of the asymptote, from the curvature at the optimum (Gauss-Newton)
     if np.linalg.cond(curvature) <= 1e12:
         error = float(np.sqrt(np.linalg.inv(curvature)[0, 0] * ((residual**2).sum() / max(len(x) - 3, 1))))
     if not error <= _LARGEST_ERROR:
         return failed(f"The asymptote has a standard error of {error:.2g}: the data do not determine it.")
-    return replace(found, error=error)
+    return replace(fit, error=error)
 
 
 def _share(x: np.ndarray, log_mid: float, slope: float) -> np.ndarray:

@@ -191,7 +191,7 @@ class Tiers(Policies):
         rungs = [self.names.index(value) for value in start]
         self.tracker = TierTracker(rungs, len(names) - 1, low, high, window, hysteresis)
         self.tier_N: list[int] = []  # of each proposal of the round
-        self.found: dict[str, float] = {}  # the round's metrics
+        self.values: dict[str, float] = {}  # the round's metrics
 
     @property
     def count(self) -> int:
@@ -252,7 +252,7 @@ class Tiers(Policies):
         players = round.players("conjecturer")
         proposals = super().propose(round, anchors)
         self.tier_N = [players.index(str(p.by)) for p in proposals]
-        self.found = _of_texts(proposals)
+        self.values = _of_texts(proposals)
         seen = frozenset(round.domain.key(p.problem) for p in proposals if p.problem is not None) | round.held_out
         bases = round.domain.asks or [{}]
         for tier in range(self.count):
@@ -262,7 +262,7 @@ class Tiers(Policies):
             missing = max(self.min_valid - len(valid), 0)
             made = supplement(round.domain, request, missing, round.seed("supplement", tier), seen)
             seen |= {round.domain.key(problem) for problem in made}
-            self.found[f"tier_{tier}_supplement"] = len(made)
+            self.values[f"tier_{tier}_supplement"] = len(made)
             proposals += [Proposal(problem, request=request) for problem in made]
             self.tier_N += [tier] * len(made)
         return proposals
@@ -275,18 +275,18 @@ class Tiers(Policies):
         self.tracker.observe(rates)
         everything = sorted({i for indices in places for i in indices})
         if everything:
-            self.found["mean_prover_pass_rate"] = float(np.mean([rate_P[i] for i in everything]))
+            self.values["mean_prover_pass_rate"] = float(np.mean([rate_P[i] for i in everything]))
         for tier, rate in enumerate(rates):
             rung = self.tracker.rungs[tier]
-            self.found[f"tier_{tier}_rung"] = rung
+            self.values[f"tier_{tier}_rung"] = rung
             if "operands" in self.ladder[rung]:
-                self.found[f"tier_{tier}_operand_count"] = self.ladder[rung]["operands"]
+                self.values[f"tier_{tier}_operand_count"] = self.ladder[rung]["operands"]
             if rate is not None:
-                self.found[f"prover_pass_rate_tier_{tier}"] = rate
+                self.values[f"prover_pass_rate_tier_{tier}"] = rate
         return super().learn(round, outcome)
 
     def logged(self) -> dict[str, float]:
-        return dict(self.found)
+        return dict(self.values)
 
     def files(self) -> dict[str, Any]:
         """Return the files of a checkpoint and of exported players, for people and for `start`."""

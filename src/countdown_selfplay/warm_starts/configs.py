@@ -56,8 +56,8 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
     def sampling(self) -> dict[str, Any]:
         """The arguments of `sample_completions`."""
         names = ("temperature", "top_p", "top_k")
-        found = {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
-        return found | {"chat_template_kwargs": json_object("chat_template_kwargs", self.chat_template_kwargs)}
+        given = {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
+        return given | {"chat_template_kwargs": json_object("chat_template_kwargs", self.chat_template_kwargs)}
 
 
 @dataclass

@@ -148,17 +148,17 @@ def _rows(
     near, wrong = mistakes
     shuffled = Problem(tuple(draw.sample(problem.numbers, len(problem.numbers))), problem.target)
     rows = [domain.prove_row(shuffled) | {"completion": draw.choice(solutions)}]
-    for asked in (*["critique"] * critiques, "revision", "check"):
+    for kind in (*["critique"] * critiques, "revision", "check"):
         right = draw.random() < RIGHT
         answer = draw.choice(solutions if right else near if draw.random() < NEAR_SHARE else wrong)
-        if asked == "check":
+        if kind == "check":
             after = answer if right else draw.choice(solutions)
             rows.append(domain.critique.recheck_row(shuffled, answer) | {"completion": after})
             continue
         mistake = first_mistake(shuffled, answer, domain.rules)
-        if mistake is None or (asked == "revision" and draw.random() >= rightly):
+        if mistake is None or (kind == "revision" and draw.random() >= rightly):
             mistake = draw.choice(steps_of(answer))
-        if asked == "critique":
+        if kind == "critique":
             rows.append(domain.critique.critique_row(shuffled, answer) | {"completion": mistake.text})
         else:
             after = REJECT if right else draw.choice(solutions)

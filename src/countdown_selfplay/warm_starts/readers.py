@@ -61,9 +61,9 @@ def clean_demonstrations(
         except DataError as error:
             where = str(error) if str(error).startswith("row ") else f"row {index}: {error}"
             raise DataError(f"{source}, {where}") from None
-        own = {"prompt": row["prompt"], "completion": row["completion"]}
+        pair = {"prompt": row["prompt"], "completion": row["completion"]}
         reason = HELD_OUT if is_held_out(domain, problem, evaluated) else None
-        kept.add({**domain.prove_row(problem), **own}, reason)
+        kept.add({**domain.prove_row(problem), **pair}, reason)
         if reason is None:
             answers.append((text, problem))
     if keep_wrong:
@@ -87,8 +87,8 @@ def _right(answers: Sequence[tuple[str, Any]], role: str, domain: Any) -> list[b
     if domain.undrawn is not None:
         problems = [domain.undrawn(problem) for problem in problems]
     return [
-        one is not None and domain.key(one) == domain.key(asked) and found.reason == "ok"
-        for one, asked, found in zip(proposed, problems, checked_alone(domain, problems), strict=True)
+        one is not None and domain.key(one) == domain.key(parsed) and check.reason == "ok"
+        for one, parsed, check in zip(proposed, problems, checked_alone(domain, problems), strict=True)
     ]
 
 
@@ -140,9 +140,9 @@ def read_preferences(
                 raise DataError(
                     f"row {index}: `chosen` equals `rejected` ({chosen[:40]!r}) and prefers nothing; leave it out."
                 )
-            asked = "prompt" if row.get("prompt") is not None else "query"
-            own = any(row.get(name) is not None for name in ("numbers", "nums", "ground_truth"))
-            problem = domain.problem(row if own else _asked_in(row, asked, index, domain), index)
+            column = "prompt" if row.get("prompt") is not None else "query"
+            has_columns = any(row.get(name) is not None for name in ("numbers", "nums", "ground_truth"))
+            problem = domain.problem(row if has_columns else _asked_in(row, column, index, domain), index)
         except DataError as error:
             raise DataError(f"{source}, {error}") from None
         pair = PreferencePair(domain.key(problem), domain.prove_row(problem)["prompt"], chosen, rejected, 1.0)
@@ -226,7 +226,7 @@ def sample_answers(
     prompts = [domain.prove_row(problem)["prompt"] for problem in problems]
     rows = sample_completions(model, tokenizer, prompts, n, stop_strings=domain.stop_strings("prover"), **sampling)
     whole = [[c.text for c in row if not c.truncated] for row in rows]
-    found = [
+    samples = [
         ScoredSample(domain.key(problem), prompt, text, float(verdict.correct))
         for problem, prompt, texts, verdicts in zip(
             problems, prompts, whole, verdicts_of(domain, whole, problems), strict=True
@@ -234,7 +234,7 @@ def sample_answers(
         for text, verdict in zip(texts, verdicts, strict=True)
     ]
     drawn = n * len(problems)
-    return Kept(found, drawn, +Counter({UNFINISHED: drawn - len(found)}))
+    return Kept(samples, drawn, +Counter({UNFINISHED: drawn - len(samples)}))
 
 
 def sample_proposals(
@@ -258,7 +258,7 @@ def sample_proposals(
     problems = {c.text: domain.parse([c.text])[0].problem for row in rows for c in row}
     distinct = {domain.key(p): p for p in problems.values() if p is not None}
     checked = checked_alone(domain, list(distinct.values()))
-    playable = [p for p, found in zip(distinct.values(), checked, strict=True) if found.reason == "ok"]
+    playable = [p for p, check in zip(distinct.values(), checked, strict=True) if check.reason == "ok"]
     played = [problem for problem in playable if not is_held_out(domain, problem, evaluated)]
     rates = np.zeros(0)
     if played:
@@ -290,17 +290,17 @@ def scored_samples(
     rank, processes = args.process_index, args.world_size
     how = {**script.sampling, "batch_size": max(args.per_device_eval_batch_size, script.samples_per_problem)}
     if script.role == "conjecturer":
-        found: list[Any] = [None]
+        result: list[Any] = [None]
         if rank == 0:
             prover = model if script.prover_model_name_or_path is None else _prover(script, options, model.device)
             n, reward, seed = script.proposals, script.conjecturer_reward, seed_from("ipo", args.seed)
-            found[0] = sample_proposals(model, tokenizer, prover, script.played, n, reward, seed, evaluated, **how)
+            result[0] = sample_proposals(model, tokenizer, prover, script.played, n, reward, seed, evaluated, **how)
         if processes > 1:
-            broadcast_object_list(found)
-        return found[0]
-    own = problems_to_sample(script, args.seed, evaluated).rows[rank::processes]
+            broadcast_object_list(result)
+        return result[0]
+    problems = problems_to_sample(script, args.seed, evaluated).rows[rank::processes]
     seed = seed_from("ipo", args.seed, rank)
-    part = sample_answers(model, tokenizer, own, script.played, script.samples_per_problem, seed=seed, **how)
+    part = sample_answers(model, tokenizer, problems, script.played, script.samples_per_problem, seed=seed, **how)
     parts = gather_object([part]) if processes > 1 else [part]
     samples = [sample for one in parts for sample in one.rows]
     return Kept(samples, sum(one.read for one in parts), sum((one.left_out for one in parts), Counter()))

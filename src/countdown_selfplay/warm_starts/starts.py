@@ -100,8 +100,8 @@ def _log(job: Job) -> Path:
 def _finish(job: Job, code: int) -> None:
     log = _log(job)
     if code:
-        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        raise ConfigError(f"The warm start '{job.folder}' failed: {said[-1] if said else f'exit code {code}'}")
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        raise ConfigError(f"The warm start '{job.folder}' failed: {lines[-1] if lines else f'exit code {code}'}")
     shutil.rmtree(job.folder, ignore_errors=True)
     job.begun.rename(job.folder)
     log.unlink()
@@ -164,8 +164,8 @@ def half_rows(problems: int, domain: CountdownDomain) -> tuple[list[dict[str, An
 def pool_job(folder: Path, rows: Sequence[dict[str, Any]], **options: Any) -> Job:
     """Return the job of a player of a pool, trained on `rows`; its role is the first word of the folder's name."""
     role, data = folder.name.split("_")[0], write_rows(folder.with_suffix(".jsonl"), rows)
-    own = {"role": role, "dataset_name": data, "operands": FOUR.operands, "number_high": FOUR.number_high}
-    return Job(folder, options={**own, "eval_problems": 0, **options})
+    settings = {"role": role, "dataset_name": data, "operands": FOUR.operands, "number_high": FOUR.number_high}
+    return Job(folder, options={**settings, "eval_problems": 0, **options})
 
 
 def pool_start(root: Path = POOL, problems: int = POOL_PROBLEMS, proposals: int = POOL_PROPOSALS) -> None:
@@ -192,30 +192,30 @@ def sgs_start(
     `most` times in `attempts`; existing ones are kept. `quick`: half the prover's demonstrations. Raises ConfigError
     if the folder was made in another way; DataError if the targets are not hard."""
     usual = {"attempts": ATTEMPTS, "most": MOST}
-    asked, said = {"quick": quick, "targets": targets, "attempts": attempts, "most": most}, root / "made.json"
-    there = usual | json_file(said) if said.exists() else asked
-    if there != asked:
-        told, wanted = (
+    settings, record = {"quick": quick, "targets": targets, "attempts": attempts, "most": most}, root / "made.json"
+    there = usual | json_file(record) if record.exists() else settings
+    if there != settings:
+        recorded, wanted = (
             f"{m['targets']} targets solved at most {m['most']} times in {m['attempts']}, "
             f"{'with' if m['quick'] else 'without'} --quick"
-            for m in (there, asked)
+            for m in (there, settings)
         )
         raise ConfigError(
-            f"'{root}' was made for {told}, and this call is for {wanted}: move it away, or call as then."
+            f"'{root}' was made for {recorded}, and this call is for {wanted}: move it away, or call as then."
         )
     root.mkdir(parents=True, exist_ok=True)
-    write_atomically(said, json.dumps(asked) + "\n")
+    write_atomically(record, json.dumps(settings) + "\n")
     few = {"eval_problems": 64, "eval_proposals": 256}
     fewer = {"demonstrations": 6144} if quick else {}
     missing = [role for role in roles if not made(root / role)]
     if missing:
         fine_tune([Job(root / r, f"tiny/sft_sgs_{r}", {**few, **(fewer if r == "prover" else {})}) for r in missing])
     if not (root / "targets.jsonl").exists():
-        _hard_targets(root, targets, attempts, most, asked, say)
+        _hard_targets(root, targets, attempts, most, settings, say)
 
 
 def _hard_targets(
-    root: Path, targets: int, attempts: int, most: int, asked: dict[str, Any], say: Callable[[str], None]
+    root: Path, targets: int, attempts: int, most: int, settings: dict[str, Any], say: Callable[[str], None]
 ) -> None:
     from ..evaluation.hard import AttemptFile, hard_problems
     from ..statistics.pass_at_k import pass_at_k_array
@@ -224,14 +224,14 @@ def _hard_targets(
     args = JointSelfPlayConfig.from_recipe("tiny/sgs", use_cpu=True)
     domain = domain_from(args)
     domain = replace(domain, spec=replace(domain.spec, operands=(4,)))
-    file = AttemptFile(root / "targets.attempts", asked)  # file from which an interrupted search continues
+    file = AttemptFile(root / "targets.attempts", settings)  # file from which an interrupted search continues
     how: dict[str, Any] = {"attempts": attempts, "most": most, "say": say}
     how["max_new_tokens"] = args.max_completion_length
-    found = hard_problems(*load_tiny_model(root / "prover"), domain, targets, file=file, **how)
-    at_8 = float(pass_at_k_array(found.fresh, attempts, ATTEMPTS).mean())
+    hard = hard_problems(*load_tiny_model(root / "prover"), domain, targets, file=file, **how)
+    at_8 = float(pass_at_k_array(hard.fresh, attempts, ATTEMPTS).mean())
     if at_8 >= SGS_EASIEST:
         raise DataError(f"The solver solves {at_8:.0%} of the targets in {ATTEMPTS} attempts; train it for less long.")
-    rows = [{"nums": list(p.numbers), "target": p.target} for p in found.problems]
+    rows = [{"nums": list(p.numbers), "target": p.target} for p in hard.problems]
     write_rows(root / "targets.jsonl", rows)
     file.path.unlink(missing_ok=True)
-    say(found.told() + ("." if attempts == ATTEMPTS else f"; {ATTEMPTS} of these solve {at_8:.1%}."))
+    say(hard.told() + ("." if attempts == ATTEMPTS else f"; {ATTEMPTS} of these solve {at_8:.1%}."))

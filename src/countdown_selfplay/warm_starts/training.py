@@ -212,16 +212,16 @@ def run(
     data, what, source = data_of(model, tokenizer)
     tokenizer = ready(tokenizer, map(_prompt, data.rows), script.chat_template_kwargs)
     chat = not isinstance(_prompt(data.rows[0]), str)
-    found = drop_long([_ids(tokenizer, row) for row in data.rows], longest(args, model))
-    kept = Kept(found.rows, data.read, data.left_out + found.left_out).insist(what)
-    said = f"{kept.sentence(what)}, {source}"
+    kept_rows = drop_long([_ids(tokenizer, row) for row in data.rows], longest(args, model))
+    kept = Kept(kept_rows.rows, data.read, data.left_out + kept_rows.left_out).insist(what)
+    sentence = f"{kept.sentence(what)}, {source}"
     if method == "ipo":
-        said = f"{len(kept.rows)} pairs of {kept.read} {what} {source}; {what} left out: {kept.reasons}"
+        sentence = f"{len(kept.rows)} pairs of {kept.read} {what} {source}; {what} left out: {kept.reasons}"
     processes = processes_of(args.distributed_state)
     path, folder = resolve_model(options.model_name_or_path), Path(args.output_dir)
     with run_lock(args.output_dir):
         if processes.main:
-            print(said, flush=True)
+            print(sentence, flush=True)
         before = measure(model, tokenizer, script, args, held_out, processes)
         trainer = trainer_of(kept.rows, model, tokenizer, args, peft_config)
         del model
@@ -230,7 +230,7 @@ def run(
             if args.resume_from_checkpoint is None:
                 (folder / "metrics.jsonl").unlink(missing_ok=True)
             # run.json: the setting in which `countdown-selfplay eval` then scores the model
-            more = {"method": method, "start": path, "data": [said]}
+            more = {"method": method, "start": path, "data": [sentence]}
             write_description(args, {**args.to_dict(), **vars(script)}, script.played, **more)
         processes.wait()
         trained, _ = train(trainer, tokenizer, chat)
@@ -241,7 +241,7 @@ def run(
             table = before_after_table(write_evaluation(folder, before, after)) if before else ""
             if table:
                 print(table)
-            _write_card(script, trainer, path, method, said, table)
+            _write_card(script, trainer, path, method, sentence, table)
             print(f"Model: {args.output_dir}")
         processes.wait()
 
@@ -278,8 +278,8 @@ def measure(
             return {"guide": evaluate_guide(model, tokenizer, problems, script.played, **how)}
         if script.role == "conjecturer":
             domain = asking(script, problems)
-            found = evaluate_conjecturer(model, tokenizer, domain, script.eval_proposals, **how)
-            return {"conjecturer": found.to_dict()}
+            evaluation = evaluate_conjecturer(model, tokenizer, domain, script.eval_proposals, **how)
+            return {"conjecturer": evaluation.to_dict()}
         return measure_prover(model, tokenizer, problems, script.played, script.eval_samples, **how)
 
 
@@ -327,11 +327,11 @@ def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str
     rows |= {"beta": args.beta} if method == "ipo" else {}
     name = {"sft": "SFTTrainer", "ipo": "DPOTrainer (loss ipo)"}[method]
     heat = script.evaluated_as["temperature"]
-    said = f"Data: {data}. Problems on the domain's held-out side, and those it was evaluated on, were not trained on."
+    note = f"Data: {data}. Problems on the domain's held-out side, and those it was evaluated on, were not trained on."
     text = card(
         f"countdown-selfplay {script.role}, warm-started with {method}",
         f"Trained with countdown-selfplay {__version__} on TRL's {name}, {trainer.state.global_step} optimizer steps.",
-        rows, script.played.to_dict(), (method,), base=path, place=args.output_dir, said=said,
+        rows, script.played.to_dict(), (method,), base=path, place=args.output_dir, said=note,
         results=f"Measured at temperature {heat:g}:\n\n```\n{table}\n```" if table else "",
         command=command_line(sys.argv), prompt=example_prompt(script.played, script.role), sampling=script.sampling,
     )  # fmt: skip

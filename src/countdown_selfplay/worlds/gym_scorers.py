@@ -77,7 +77,7 @@ def polynomial_of(text: str) -> Polynomial | None:
     """Parse a sum of products of numbers, fractions and powers of letters; None for any other text, such as a
     function, or a product of sums."""
     text, at = _PRODUCT.sub(r"\1", _SPACE.sub("", " ".join(text.split()))), 0
-    found: defaultdict[tuple[tuple[str, int], ...], Fraction] = defaultdict(Fraction)
+    terms: defaultdict[tuple[tuple[str, int], ...], Fraction] = defaultdict(Fraction)
     while at < len(text):
         term = _TERM.match(text, at)
         if term is None or (at and not term[1]):
@@ -93,18 +93,18 @@ def polynomial_of(text: str) -> Polynomial | None:
             if not divisor:
                 return None
             coefficient /= divisor
-        found[tuple(sorted((one, power) for one, power in powers.items() if power))] += coefficient
-    return {monomial: number for monomial, number in found.items() if number} if text else None
+        terms[tuple(sorted((one, power) for one, power in powers.items() if power))] += coefficient
+    return {monomial: number for monomial, number in terms.items() if number} if text else None
 
 
 def _derivative(polynomial: Polynomial, variable: str) -> Polynomial:
-    found: Polynomial = {}
+    derivative: Polynomial = {}
     for monomial, number in polynomial.items():
         powers = dict(monomial)
         if power := powers.get(variable, 0):
             powers[variable] -= 1
-            found[tuple(sorted((one, n) for one, n in powers.items() if n))] = number * power
-    return found
+            derivative[tuple(sorted((one, n) for one, n in powers.items() if n))] = number * power
+    return derivative
 
 
 def _polynomial(derived: bool) -> Scorer:
@@ -113,12 +113,12 @@ def _polynomial(derived: bool) -> Scorer:
 
     def score(answer: str, entry: Entry) -> float:
         meta = entry["metadata"]
-        found = polynomial_of(answer)
-        if found is None:
+        polynomial = polynomial_of(answer)
+        if polynomial is None:
             return 0.0
         if derived:
-            return float(_derivative(found, meta["variable"]) == polynomial_of(meta["integrand"]))
-        return float(found == polynomial_of(entry["answer"]))
+            return float(_derivative(polynomial, meta["variable"]) == polynomial_of(meta["integrand"]))
+        return float(polynomial == polynomial_of(entry["answer"]))
 
     return score
 
@@ -172,13 +172,13 @@ def score(task: str, dataset: Any, entry: Entry, answer: str) -> float:
     the text alone: an action that Python audits (PEP 578: to compile, execute, import, open, start a process) ends the
     process with the score 0."""
     global _watched
-    right, said = str(entry["answer"]), answer.strip()
-    if len(said) > LONGER * len(right) + MORE:
+    right, text = str(entry["answer"]), answer.strip()
+    if len(text) > LONGER * len(right) + MORE:
         return 0.0
-    if (_NO_NUMBER.search(said) and not _NO_NUMBER.search(right)) or (said.strip("\"'") and not right.strip()):
+    if (_NO_NUMBER.search(text) and not _NO_NUMBER.search(right)) or (text.strip("\"'") and not right.strip()):
         return 0.0
     if task in OURS:
-        return OURS[task](said, entry)
+        return OURS[task](text, entry)
     if task == "number_sorting":  # its scorer evaluates a right answer that is not JSON
         entry = {**entry, "answer": right.replace("'", '"')}
     try:

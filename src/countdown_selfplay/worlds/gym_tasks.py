@@ -45,23 +45,23 @@ class Task:
 
     def written(self, levels: Sequence[int]) -> str:
         """Format a proposal: "chain_sum: num_terms=3, num_digits=1"."""
-        own = ", ".join(f"{name}={level}" for name, level in zip(self.settings, levels, strict=True))
-        return f"{self.name}: {own}".rstrip()
+        levels_text = ", ".join(f"{name}={level}" for name, level in zip(self.settings, levels, strict=True))
+        return f"{self.name}: {levels_text}".rstrip()
 
 
 @lru_cache(maxsize=1)
 def table() -> dict[str, Any]:
     """Return the measured table: "reasoning_gym", its version, and "tasks"."""
-    found: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
-    return found
+    tasks: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
+    return tasks
 
 
 def tasks_of(names: str | Sequence[str], levels: Mapping[str, Any] | None) -> tuple[Task, ...]:
     """Return the tasks of a mixture. Raises ConfigError for one that is not playable, and for unknown levels."""
-    asked = [names] if isinstance(names, str) else list(names)
+    requested = [names] if isinstance(names, str) else list(names)
     check_installed()
-    of_task = _levels_by_task(asked, levels or {})
-    return tuple(_task(name, of_task.get(name, {})) for name in asked)
+    of_task = _levels_by_task(requested, levels or {})
+    return tuple(_task(name, of_task.get(name, {})) for name in requested)
 
 
 def check_installed() -> None:
@@ -150,12 +150,12 @@ def _levels_by_task(names: Sequence[str], levels: Mapping[str, Any]) -> dict[str
 
 def read_proposal(text: str) -> tuple[str, dict[str, int]] | None:
     """Return the task and the levels in a proposal, None for any other text."""
-    found = _PROPOSAL.fullmatch(text.strip())
-    if found is None:
+    match = _PROPOSAL.fullmatch(text.strip())
+    if match is None:
         return None
-    pairs = [one.split("=") for one in found[2].split(", ")] if found[2] else []
+    pairs = [one.split("=") for one in match[2].split(", ")] if match[2] else []
     levels = {name: int(level) for name, level in pairs if level == str(int(level))}
-    return (found[1], levels) if len(levels) == len(pairs) else None
+    return (match[1], levels) if len(levels) == len(pairs) else None
 
 
 @lru_cache(maxsize=64)

@@ -102,8 +102,8 @@ def _measured(task: str, levels: list[int], seed: int) -> dict[str, Any]:
     made = time.process_time()
     score = _scored(task, dataset, entry, str(entry["answer"]), seed)
     scored = time.process_time()
-    found = {"question": entry["question"], "answer": entry["answer"], "score": score}
-    return found | {"make_ms": 1000 * (made - begin), "score_ms": 1000 * (scored - made)}
+    measured = {"question": entry["question"], "answer": entry["answer"], "score": score}
+    return measured | {"make_ms": 1000 * (made - begin), "score_ms": 1000 * (scored - made)}
 
 
 def _reset(seed: int) -> None:

@@ -65,50 +65,50 @@ class FactorizedLevels(Rungs):
         self.known(domain)
         self._open(domain.settings)
         generator, kinds = np.random.default_rng(round.seed("levels")), list(domain.settings)
-        self.actions, asked = [], []
+        self.actions, requests = [], []
         for _ in range(self.count(round)):
             place = {KIND: self._drawn(KIND, generator)}
             kind = kinds[place[KIND]]
             place |= {name: self._drawn(name, generator) for name in _of(kind, domain.settings)}
             self.actions.append(place)
             levels = [self.lowest[name] + at for name, at in place.items() if name != KIND]
-            asked.append(domain.at_levels(kind, levels))
-        found = domain.drawn(asked, round.seed("problems"), round.held_out)
-        self.slot_of = [slot for slot, problem in enumerate(found) if problem is not None]
-        rungs = {slot: domain.rung(found[slot]) for slot in self.slot_of}
+            requests.append(domain.at_levels(kind, levels))
+        drawn = domain.drawn(requests, round.seed("problems"), round.held_out)
+        self.slot_of = [slot for slot, problem in enumerate(drawn) if problem is not None]
+        rungs = {slot: domain.rung(drawn[slot]) for slot in self.slot_of}
         self.played = {"proposer/rung_mean": float(np.mean(list(rungs.values())))} if rungs else {}
-        return [Proposal(found[slot], request={"rung": rungs[slot]}) for slot in self.slot_of]
+        return [Proposal(drawn[slot], request={"rung": rungs[slot]}) for slot in self.slot_of]
 
-    def hear(self, found: Sequence[Heard], answers: int) -> None:
-        if not found:
+    def hear(self, heard: Sequence[Heard], answers: int) -> None:
+        if not heard:
             return
-        reward_V = Learnability()(np.array([one.rate for one in found]))
+        reward_V = Learnability()(np.array([one.rate for one in heard]))
         base = float(reward_V.mean()) if self.mean is None else self.mean
         for name, logits_L in self.logits.items():
-            own = [i for i, one in enumerate(found) if name in self.actions[one.slot]]
-            if not own:
+            indices = [i for i, one in enumerate(heard) if name in self.actions[one.slot]]
+            if not indices:
                 continue
             q_L = _softmax(logits_L)
-            drew_OL = np.eye(len(q_L))[[self.actions[found[i].slot][name] for i in own]]
-            policy_L = ((reward_V[own] - base)[:, None] * (drew_OL - q_L)).mean(0)
+            drew_OL = np.eye(len(q_L))[[self.actions[heard[i].slot][name] for i in indices]]
+            policy_L = ((reward_V[indices] - base)[:, None] * (drew_OL - q_L)).mean(0)
             entropy_L = -q_L * (np.log(q_L) - (q_L * np.log(q_L)).sum())
             self.logits[name] = logits_L + self.learning_rate * (policy_L + self.entropy * entropy_L)
         keep = 0.0 if self.mean is None else self.baseline
         self.mean = keep * base + (1 - keep) * float(reward_V.mean())
 
     def logged(self) -> dict[str, float]:
-        found = dict(self.played)
+        values = dict(self.played)
         for name, logits_L in self.logits.items():
             if name != KIND and len(logits_L) > 1:
                 expected = float((_softmax(logits_L) * np.arange(len(logits_L))).sum())
-                found[f"proposer/level_{name}"] = self.lowest[name] + expected
-        return found
+                values[f"proposer/level_{name}"] = self.lowest[name] + expected
+        return values
 
     def _open(self, settings: Mapping[str, Mapping[str, tuple[int, int]]]) -> None:
         """Initialise logits of new distributions, and of those of another size."""
         sizes = {KIND: len(settings)}
-        for kind, own in settings.items():
-            for name, (low, high) in own.items():
+        for kind, ranges in settings.items():
+            for name, (low, high) in ranges.items():
                 sizes[f"{kind}.{name}"], self.lowest[f"{kind}.{name}"] = high - low + 1, low
         known = {name: logits for name, logits in self.logits.items() if sizes.get(name) == len(logits)}
         self.logits = {name: known.get(name, np.zeros(size)) for name, size in sizes.items()}

@@ -117,17 +117,17 @@ def values_of(gold: str, answer: str) -> tuple[str, str] | None:
     if plain(gold) == plain(answer):
         return gold, gold
     wanted = reading(gold)
-    found = reading(answer, wanted.unit)
-    if _GAP.search(wanted.text) or _GAP.search(found.text):
+    parts = reading(answer, wanted.unit)
+    if _GAP.search(wanted.text) or _GAP.search(parts.text):
         return None
-    if found.unit != wanted.unit and found.unit and (wanted.unit or found.unit == "%"):
+    if parts.unit != wanted.unit and parts.unit and (wanted.unit or parts.unit == "%"):
         return None
-    if wanted.relations == found.relations:
-        return wanted.text, found.text
+    if wanted.relations == parts.relations:
+        return wanted.text, parts.text
     if not wanted.relations:
-        return (wanted.text, found.value) if found.assigned else None
-    if not found.relations and (wanted.assigned or set(wanted.relations) <= {"<", "\\le "}):
-        return wanted.value, found.text
+        return (wanted.text, parts.value) if parts.assigned else None
+    if not parts.relations and (wanted.assigned or set(wanted.relations) <= {"<", "\\le "}):
+        return wanted.value, parts.text
     return None
 
 
@@ -148,8 +148,8 @@ def reading(answer: str, known: str = "") -> Reading:
 
 def _value(part: str) -> str:
     """Return the right side of an assignment, else the part."""
-    found = _ASSIGNED.fullmatch(part)
-    return part if found is None or _relations(found["value"]) else found["value"]
+    match = _ASSIGNED.fullmatch(part)
+    return part if match is None or _relations(match["value"]) else match["value"]
 
 
 def _relations(text: str) -> tuple[str, ...]:
@@ -179,13 +179,13 @@ def _unit(text: str, known: str) -> tuple[str, str]:
     if signs:
         return without, "%"
     for pattern in (_WORDS, _BARE_WORDS, _DEGREES):
-        for found in pattern.finditer(text):
-            body = text[: found.start()].rstrip()
-            if found.end() != len(text) or not re.search(r"[0-9A-Za-z)}\]]$", body):
+        for match in pattern.finditer(text):
+            body = text[: match.start()].rstrip()
+            if match.end() != len(text) or not re.search(r"[0-9A-Za-z)}\]]$", body):
                 continue
             if pattern is _DEGREES:
                 return (text, "") if re.search(r"\\(?:sin|cos|tan|cot|sec|csc)", body) else (body, "degree")
-            unit, sure = _named(found["words"], found["power"])
+            unit, sure = _named(match["words"], match["power"])
             if unit and (pattern is _WORDS or sure or unit == known):
                 return body, unit
     return text, ""
@@ -193,9 +193,9 @@ def _unit(text: str, known: str) -> tuple[str, str]:
 
 def _named(words: str, power: str | None) -> tuple[str, bool]:
     """Return a unit in one spelling ("": none), and whether the table has it, with two letters or more."""
-    said = re.sub(r"(?<![a-z])per(?![a-z])", "/", words.lower().replace(".", "").replace("mph", "miles/hour"))
+    spelled = re.sub(r"(?<![a-z])per(?![a-z])", "/", words.lower().replace(".", "").replace("mph", "miles/hour"))
     names, known = [], True
-    for word in re.findall(r"[a-z']+|/", said):
+    for word in re.findall(r"[a-z']+|/", spelled):
         if word in _FACTORS:
             return "", False
         if word in _POWERS:

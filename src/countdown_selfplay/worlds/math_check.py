@@ -36,9 +36,9 @@ _WHOLE = LatexExtractionConfig(
 def check(texts: list[str]) -> bool:
     """Return for [gold, answer] whether their values are equal, for [gold] whether it is read as more than a text."""
     if len(texts) == 1:
-        return any(not isinstance(found, str) for found in _parsed(texts[0]))
-    wanted, found = _parsed(texts[0]), _parsed(texts[1])
-    return bool(wanted and found and verify(list(wanted), list(found), timeout_seconds=None))
+        return any(not isinstance(parsed, str) for parsed in _parsed(texts[0]))
+    wanted, parsed = _parsed(texts[0]), _parsed(texts[1])
+    return bool(wanted and parsed and verify(list(wanted), list(parsed), timeout_seconds=None))
 
 
 @lru_cache(maxsize=1024)

@@ -109,28 +109,28 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
 
     def verify(self, texts: Sequence[str], problems: Sequence[Question]) -> list[MathVerdict]:
         """Return the verdicts; equal texts are compared here, the others in the pool, each pair once."""
-        found = [read_answer(text) for text in texts]
+        verdicts = [read_answer(text) for text in texts]
         pairs = {
             i: pair
             for i, problem in enumerate(problems)
-            if found[i].reason is Reason.WRONG and (pair := values_of(problem.answer, str(found[i].answer)))
+            if verdicts[i].reason is Reason.WRONG and (pair := values_of(problem.answer, str(verdicts[i].answer)))
         }
-        asked = list(dict.fromkeys(pair for pair in pairs.values() if pair[0] != pair[1]))
-        said = dict(zip(asked, self._checked([list(pair) for pair in asked]), strict=True))
+        unequal = list(dict.fromkeys(pair for pair in pairs.values() if pair[0] != pair[1]))
+        equal = dict(zip(unequal, self._checked([list(pair) for pair in unequal]), strict=True))
         for i, pair in pairs.items():
-            one = said.get(pair, True)
+            one = equal.get(pair, True)
             if isinstance(one, Unchecked):
-                found[i] = replace(found[i], reason=Reason(one.reason))
+                verdicts[i] = replace(verdicts[i], reason=Reason(one.reason))
             elif one:
-                found[i] = replace(found[i], reason=Reason.CORRECT)
-        return found
+                verdicts[i] = replace(verdicts[i], reason=Reason.CORRECT)
+        return verdicts
 
     def unreadable(self, problems: Sequence[Question]) -> list[int]:
         """Return the indices of problems whose answer math-verify cannot read: only the same text is right there."""
-        asked = list(dict.fromkeys(p.answer for p in problems if not _SIMPLE.fullmatch(plain(p.answer))))
-        said = dict(zip(asked, self._checked([[reading(answer).text] for answer in asked]), strict=True))
+        texts = list(dict.fromkeys(p.answer for p in problems if not _SIMPLE.fullmatch(plain(p.answer))))
+        readable = dict(zip(texts, self._checked([[reading(answer).text] for answer in texts]), strict=True))
         known = (True, Unchecked(Reason.BATCH_TIMED_OUT))  # unknown for these
-        return [i for i, problem in enumerate(problems) if said.get(problem.answer, True) not in known]
+        return [i for i, problem in enumerate(problems) if readable.get(problem.answer, True) not in known]
 
     def _checked(self, items: Sequence[list[str]]) -> list[Any]:
         """Return the results of math_check.check, from the pool."""
@@ -197,14 +197,14 @@ class MathQA(Pooled, BaseDomain[Question], Critique):
 def question_prompt(question: str) -> list[paper.Message]:
     """Render figure 5, with the dollar signs, the headings' #### and the line break before "Where" of
     the authors' data."""
-    asked = (
+    body = (
         "Solve the following math problem efficiently and clearly:\n"
         "Regardless of the approach, always conclude with: Therefore, the final answer is: $\\boxed{answer}$. "
         "I hope it is correct.\n"
         "Where [answer] is just the final number or expression that solves the problem.\n"
         f"Here is the question you need to answer:\n#### Question: {question}"
     )
-    return [{"role": "user", "content": asked}]
+    return [{"role": "user", "content": body}]
 
 
 def read_answer(text: str) -> MathVerdict:

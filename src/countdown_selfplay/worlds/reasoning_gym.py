@@ -200,15 +200,15 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         """Draw at most n problems, distinct by their questions; seeds from `low` on. Levels without a problem are left
         out. Raises an error for one that exceeds the deadline, because another process might be faster."""
         generator, exclude = Random(seed_from("reasoning_gym", seed, low)), frozenset(exclude)
-        found: dict[str, GymProblem] = {}
+        drawn: dict[str, GymProblem] = {}
         failed = Unchecked("error", "equal to another one")
         for _ in range(TRIES):
-            chosen = [choose(generator) for _ in range(n - len(found))]
+            chosen = [choose(generator) for _ in range(n - len(drawn))]
             wanted = [GymProblem(task, levels, low + generator.randrange(HELD_OUT)) for task, levels in chosen]
             for problem, made in zip(wanted, self._made(wanted), strict=True):
                 if isinstance(made, GymProblem):
                     if (key := self.key(made)) not in exclude:
-                        found.setdefault(key, made)
+                        drawn.setdefault(key, made)
                     continue
                 if made.reason != "error":
                     raise DataError(
@@ -216,28 +216,28 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
                         f"times the `deadline` of {self.deadline:g} s); give the task lower `levels`, or a longer one."
                     )
                 failed = made
-        if n and not found:
+        if n and not drawn:
             raise DataError(
                 f"None of {n} problems of {', '.join(self._tasks)} is made; the last one: {_said(failed)}; give other "
                 "`levels`."
             )
-        return list(found.values())
+        return list(drawn.values())
 
     def _made(self, problems: Sequence[GymProblem]) -> list[GymProblem | Unchecked]:
         """Return the problems with their texts, made in the pool."""
-        asked = [problem for problem in dict.fromkeys(problems) if problem not in self._texts]
-        items = [["make", problem.task, problem.levels, problem.seed] for problem in asked]
-        said = self.checked(items, MAKING * self.deadline)
-        found: dict[GymProblem, GymProblem | Unchecked] = {p: self._texts[p] for p in problems if p in self._texts}
+        missing = [problem for problem in dict.fromkeys(problems) if problem not in self._texts]
+        items = [["make", problem.task, problem.levels, problem.seed] for problem in missing]
+        results = self.checked(items, MAKING * self.deadline)
+        known: dict[GymProblem, GymProblem | Unchecked] = {p: self._texts[p] for p in problems if p in self._texts}
         if len(self._texts) > KEPT:
             self._texts.clear()
-        for problem, one in zip(asked, said, strict=True):
+        for problem, one in zip(missing, results, strict=True):
             if isinstance(one, Unchecked):
-                found[problem] = one
+                known[problem] = one
                 continue
             made = GymProblem(problem.task, problem.levels, problem.seed, one[0], str(one[1]))
-            found[problem] = self._texts[problem] = made
-        return [found[problem] for problem in problems]
+            known[problem] = self._texts[problem] = made
+        return [known[problem] for problem in problems]
 
     # Answers
 
@@ -247,19 +247,19 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
             "text": f"{ASKED}\n\n{problem.question}\n",
             "bare": f"{problem.question}\n",
         }
-        own = {"task": problem.task, "levels": list(problem.levels), "seed": problem.seed}
-        return {"prompt": prompts[self.prompt], **own}
+        fields = {"task": problem.task, "levels": list(problem.levels), "seed": problem.seed}
+        return {"prompt": prompts[self.prompt], **fields}
 
     def verify(self, texts: Iterable[object], problems: Sequence[GymProblem]) -> list[GymVerdict]:
         """Return the verdicts; each distinct answer to a problem is scored once, in the pool."""
         answers = [self._answer(str(text)) for text in texts]
-        asked = {
+        unscored = {
             (problem, answer): None
             for problem, answer in zip(problems, answers, strict=True)
             if answer is not None and len(answer) <= MAX_ANSWER
         }
-        said = self.checked([["score", p.task, p.levels, p.seed, answer] for p, answer in asked])
-        scores = dict(zip(asked, said, strict=True))
+        marks = self.checked([["score", p.task, p.levels, p.seed, answer] for p, answer in unscored])
+        scores = dict(zip(unscored, marks, strict=True))
         return [_judged(answer, scores.get((p, answer or ""))) for p, answer in zip(problems, answers, strict=True)]
 
     def _answer(self, text: str) -> str | None:
@@ -275,8 +275,13 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
 
     def to_dict(self) -> dict[str, Any]:
         levels = {task.name: {name: [low, high] for name, low, high in task.ranges} for task in self._mixture}
-        own = {"tasks": [task.name for task in self._mixture], "levels": levels, "prompt": self.prompt}
-        return {"domain": "reasoning_gym", "reasoning_gym": table()["reasoning_gym"], "deadline": self.deadline, **own}
+        settings = {"tasks": [task.name for task in self._mixture], "levels": levels, "prompt": self.prompt}
+        return {
+            "domain": "reasoning_gym",
+            "reasoning_gym": table()["reasoning_gym"],
+            "deadline": self.deadline,
+            **settings,
+        }
 
     # Proposals
 
@@ -289,9 +294,9 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return {task.name: {name: (low, high) for name, low, high in task.ranges} for task in self._mixture}
 
     def propose_row(self, task: str) -> dict[str, Any]:
-        asked = self._tasks[task]
-        ranges = "; ".join(f"{name} from {low} to {high}" for name, low, high in asked.ranges)
-        example = asked.written([low for _, low, _ in asked.ranges])
+        chosen = self._tasks[task]
+        ranges = "; ".join(f"{name} from {low} to {high}" for name, low, high in chosen.ranges)
+        example = chosen.written([low for _, low, _ in chosen.ranges])
         text = (
             f"You set exercises of the task {task} for a student. Choose how hard the next one is by a level of each "
             f"of its settings: {ranges}. Higher levels are harder. Write one line of this form and nothing else:\n"
@@ -305,27 +310,27 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
         return [self._read(str(text)) for text in texts]
 
     def _read(self, text: str) -> Read:
-        found = read_proposal(text) if len(text) < 1000 else None
-        if found is None:
+        proposal = read_proposal(text) if len(text) < 1000 else None
+        if proposal is None:
             return Read(None, "unreadable")
-        task = self._tasks.get(found[0])
+        task = self._tasks.get(proposal[0])
         if task is None:
             return Read(None, "unknown_task")
-        if tuple(found[1]) != task.settings:
+        if tuple(proposal[1]) != task.settings:
             return Read(None, "other_settings")
-        return Read(GymProblem(task.name, tuple(found[1].values())))
+        return Read(GymProblem(task.name, tuple(proposal[1].values())))
 
     def check(
-        self, problems: Sequence[GymProblem], asked: Sequence[Mapping[str, Any] | None] | None = None
+        self, problems: Sequence[GymProblem], requests: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
         """Check that levels are in range, and of the requested task. `drawn` finds those without a problem."""
-        found = []
-        for problem, ask in zip(problems, asked or [None] * len(problems), strict=True):
+        checks = []
+        for problem, ask in zip(problems, requests or [None] * len(problems), strict=True):
             inside = self._tasks[problem.task].admits(problem.levels)
             wanted = (ask or {}).get("task", problem.task)
             reason = "not_as_asked" if wanted != problem.task else "ok"
-            found.append(Checked(reason if inside else "out_of_range", {"in_range": inside}))
-        return found
+            checks.append(Checked(reason if inside else "out_of_range", {"in_range": inside}))
+        return checks
 
     def at_levels(self, kind: str, levels: Sequence[int]) -> GymProblem:
         return GymProblem(kind, tuple(levels))
@@ -336,26 +341,26 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
     def drawn(self, problems: Sequence[GymProblem], seed: int, exclude: Iterable[str] = ()) -> list[GymProblem | None]:
         """Return for each proposal a problem of its levels, all distinct, or None."""
         generator, taken = Random(seed_from("drawn", seed)), set(exclude)
-        found: list[GymProblem | None] = [None] * len(problems)
+        results: list[GymProblem | None] = [None] * len(problems)
         for _ in range(TRIES):
-            left = [i for i, one in enumerate(found) if one is None]
+            left = [i for i, one in enumerate(results) if one is None]
             wanted = [GymProblem(problems[i].task, problems[i].levels, generator.randrange(HELD_OUT)) for i in left]
             for i, made in zip(left, self._made(wanted), strict=True):
                 if isinstance(made, GymProblem) and (key := self.key(made)) not in taken:
                     taken.add(key)
-                    found[i] = made
-        return found
+                    results[i] = made
+        return results
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_texts": {}}
 
 
-def _judged(answer: str | None, said: Any) -> GymVerdict:
-    if answer is None or said is None:
+def _judged(answer: str | None, scored: Any) -> GymVerdict:
+    if answer is None or scored is None:
         return GymVerdict(Reason.NO_ANSWER if answer is None else Reason.TOO_LONG)
-    if isinstance(said, Unchecked):
-        return GymVerdict(Reason(said.reason), answer=answer, unchecked=True)
-    return GymVerdict(Reason.CORRECT if said == 1 else Reason.WRONG, said, answer)
+    if isinstance(scored, Unchecked):
+        return GymVerdict(Reason(scored.reason), answer=answer, unchecked=True)
+    return GymVerdict(Reason.CORRECT if scored == 1 else Reason.WRONG, scored, answer)
 
 
 def _written(problem: GymProblem) -> str:
@@ -363,14 +368,14 @@ def _written(problem: GymProblem) -> str:
 
 
 def _outside(task: Task, levels: Sequence[int]) -> str:
-    found = [
+    faults = [
         f"{name} {level} (0 is the lowest level)"
         if level < 0
         else f"{name} is {level}, and it goes from {low} to {high}"
         for level, (name, low, high) in zip(levels, task.ranges, strict=True)
         if not low <= level <= high
     ]
-    return "; ".join(found)
+    return "; ".join(faults)
 
 
 def _said(failed: Unchecked) -> str:

@@ -154,25 +154,25 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
     def verify(self, texts: Sequence[str], problems: Sequence[VerifiersTask]) -> list[TaskVerdict]:
         """Return the taskset's rewards, from the pool, of each distinct pair of task and answer."""
         pairs = [(problem.data, str(text)) for text, problem in zip(texts, problems, strict=True)]
-        asked = list(dict.fromkeys(pairs))
+        distinct = list(dict.fromkeys(pairs))
         loaded = [self.taskset, self._config]
-        found = self.checked([[*loaded, *pair] for pair in asked], first=loaded)
-        raised = [one.detail for one in found if isinstance(one, Unchecked) and one.detail]
+        scores = self.checked([[*loaded, *pair] for pair in distinct], first=loaded)
+        raised = [one.detail for one in scores if isinstance(one, Unchecked) and one.detail]
         if raised and not self._warned:
             self._warned = True
-            said = "Scoring by the taskset '%s' raised on %d of %d answers, which count as not right; the first: %s"
-            logger.warning(said, self.taskset, len(raised), len(asked), raised[0])
-        verdict_of = {pair: self._verdict(one) for pair, one in zip(asked, found, strict=True)}
+            message = "Scoring by the taskset '%s' raised on %d of %d answers, which count as not right; the first: %s"
+            logger.warning(message, self.taskset, len(raised), len(distinct), raised[0])
+        verdict_of = {pair: self._verdict(one) for pair, one in zip(distinct, scores, strict=True)}
         return [verdict_of[pair] for pair in pairs]
 
-    def _verdict(self, said: Any) -> TaskVerdict:
-        if isinstance(said, Unchecked):
-            return TaskVerdict(Reason(said.reason))
-        if not math.isfinite(said["reward"]):
+    def _verdict(self, scored: Any) -> TaskVerdict:
+        if isinstance(scored, Unchecked):
+            return TaskVerdict(Reason(scored.reason))
+        if not math.isfinite(scored["reward"]):
             return TaskVerdict(Reason.ERROR)
-        reward = said["reward"]
+        reward = scored["reward"]
         reason = Reason.CORRECT if reward >= self.right - _ROUNDING else Reason.PARTIAL if reward > 0 else Reason.WRONG
-        return TaskVerdict(reason, reward, said["rewards"], said["metrics"])
+        return TaskVerdict(reason, reward, scored["rewards"], scored["metrics"])
 
     def stop_strings(self, role: str) -> list[str] | None:
         return None
@@ -212,7 +212,7 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
     def longest(self) -> VerifiersTask:
         return max(self._tasks.values(), key=lambda task: sum(len(content) for _, content in task.messages))
 
-    def check(self, problems: Sequence[VerifiersTask], asked: Sequence[Any]) -> list[Checked]:
+    def check(self, problems: Sequence[VerifiersTask], requests: Sequence[Any]) -> list[Checked]:
         """Accept every task that is not held out."""
         return [Checked("held_out" if self.is_held_out(problem) else "ok") for problem in problems]
 
@@ -224,8 +224,8 @@ class VerifiersTasks(Pooled, BaseDomain[VerifiersTask]):
         return self._rung_of[problem.id]
 
     def _random_of_rung(self, n: int, rung: int, seed: int, exclude: frozenset[str]) -> list[VerifiersTask]:
-        own = [task for task in self._ordered(self._tasks.keys() - self._outside) if self._rung(task) == rung]
-        return self._drawn(own, n, seed, exclude)
+        tasks = [task for task in self._ordered(self._tasks.keys() - self._outside) if self._rung(task) == rung]
+        return self._drawn(tasks, n, seed, exclude)
 
     def _held_out_of(self, n: int, rung: int) -> list[VerifiersTask]:
         return [task for task in self._ordered(self._outside) if self._rung(task) == rung][:n]
@@ -287,18 +287,18 @@ def _loaded(name: str, config: str, most: int | None) -> list[tuple[VerifiersTas
             f"The taskset '{name}' cannot be played: {why}; this domain plays one question and one answer, scored "
             "without a sandbox."
         )
-    found = []
+    listed = []
     for task in tasks:
         messages = tuple((one["role"], one["content"]) for one in theirs.messages_of(task.data))
         problem = VerifiersTask(theirs.identity(task), messages, task.data.model_dump_json())
-        found.append((problem, theirs.own_fields(task)))
-    return found
+        listed.append((problem, theirs.own_fields(task)))
+    return listed
 
 
 def _first_line(error: Exception) -> str:
     """Return the line of pydantic's message on the first field."""
-    if hasattr(error, "errors") and (found := error.errors()):
-        return f"{'.'.join(map(str, found[0]['loc']))}: {found[0]['msg']}"
+    if hasattr(error, "errors") and (errors := error.errors()):
+        return f"{'.'.join(map(str, errors[0]['loc']))}: {errors[0]['msg']}"
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 

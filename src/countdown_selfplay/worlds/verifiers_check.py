@@ -76,8 +76,8 @@ def _of_rewards(task: Any) -> str:
 
 
 def _needs_runtime(function: Any) -> bool:
-    found = inspect.signature(function).parameters.get("runtime")
-    return found is not None and found.default is inspect.Parameter.empty
+    parameter = inspect.signature(function).parameters.get("runtime")
+    return parameter is not None and parameter.default is inspect.Parameter.empty
 
 
 def _of_task(task: Any, kind: Any) -> str:
@@ -102,11 +102,11 @@ def _of_task(task: Any, kind: Any) -> str:
 def messages_of(data: Any) -> list[dict[str, Any]]:
     """Return the prompt as a chat, its system prompt first; content that is not text is unchanged."""
     if isinstance(data.prompt, str):
-        found = [{"role": "user", "content": data.prompt}]
+        messages = [{"role": "user", "content": data.prompt}]
     else:
-        found = [{"role": one.role, "content": _content(one.content)} for one in data.prompt]
+        messages = [{"role": one.role, "content": _content(one.content)} for one in data.prompt]
     system = data.system_prompt
-    return found if system is None else [{"role": "system", "content": system}, *found]
+    return messages if system is None else [{"role": "system", "content": system}, *messages]
 
 
 def _content(content: Any) -> Any:
@@ -131,9 +131,9 @@ def identity(task: Any) -> str:
 def check(item: list[Any]) -> dict[str, Any]:
     """Load [taskset, configuration]; return for [taskset, configuration, data of a task, answer] {"reward": the
     weighted sum, "rewards": each by name, "metrics": each by name}."""
-    name, config, *asked = item
+    name, config, *rest = item
     taskset = taskset_of(name, config)
-    return scored(_task(name, config, asked[0]), asked[1]) if asked else {"taskset": type(taskset).__name__}
+    return scored(_task(name, config, rest[0]), rest[1]) if rest else {"taskset": type(taskset).__name__}
 
 
 @lru_cache(maxsize=1024)

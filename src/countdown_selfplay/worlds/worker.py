@@ -24,12 +24,12 @@ def main(task: str, megabytes: int, first: str) -> None:
     while not last and (line := sys.stdin.readline()):
         number, item = json.loads(line)
         try:
-            said = [number, function(item)]
+            reply = [number, function(item)]
         except SystemExit as end:
-            said, last = [number, end.code, ""], True
+            reply, last = [number, end.code, ""], True
         except Exception as error:  # any error of the checker is a verdict on the text, not the end of the worker
-            said = [number, None, f"{type(error).__name__}: {error}"[:200]]
-        print(json.dumps(said), file=answers, flush=True)
+            reply = [number, None, f"{type(error).__name__}: {error}"[:200]]
+        print(json.dumps(reply), file=answers, flush=True)
 
 
 def _limit_memory(megabytes: int) -> None:

@@ -119,9 +119,9 @@ class Workers:
                 "workers, or a shorter deadline for an answer, check more.",
                 *(len(items) - len(results), len(items), seconds),
             )
-        found = [results.get(number, Unchecked("batch_timed_out")) for number in range(len(items))]
-        self.counts.update(one.reason if isinstance(one, Unchecked) else "checked" for one in found)
-        return found
+        ordered = [results.get(number, Unchecked("batch_timed_out")) for number in range(len(items))]
+        self.counts.update(one.reason if isinstance(one, Unchecked) else "checked" for one in ordered)
+        return ordered
 
     def _fill(self, items: int) -> None:
         """Start the missing workers, after the pause that follows a failed start."""
@@ -160,12 +160,12 @@ class Workers:
         worker.read += os.read(worker.process.stdout.fileno(), 1 << 16)
         *lines, worker.read = worker.read.split(b"\n")
         for line in lines:
-            said = json.loads(line)
-            if said == "ready":
+            reply = json.loads(line)
+            if reply == "ready":
                 worker.ready, self._failed_starts = True, 0
                 self.counts["ready"] += 1
                 continue
-            number, result, *error = said
+            number, result, *error = reply
             if worker.item == number and error != [""]:  # else it ends, and takes no other
                 worker.item = None
             results.setdefault(number, Unchecked("error", error[0]) if any(error) else result)

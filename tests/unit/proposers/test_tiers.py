@@ -69,7 +69,7 @@ def test_unsolvable_proposals_may_be_played_and_copies_of_the_example_are_counte
     proposer = tiers(min_valid=0)
     proposals = proposer.propose(a_round(texts, chat), [])
     assert proposals[1].problem == Problem((2, 3, 4), 9)
-    assert proposer.found["copied_example_rate"] == 2 / 8
+    assert proposer.values["copied_example_rate"] == 2 / 8
     assert isinstance(proposals[0], Proposal) and proposals[0].reason == "copied_example"
 
 

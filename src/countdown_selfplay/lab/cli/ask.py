@@ -104,8 +104,8 @@ def check_model(name: str) -> None:
 
 def models_in(folder: Path, below: str) -> list[Path]:
     """Return the folders with weights of Transformers or PEFT, up to a depth below `folder`."""
-    found = [path.parent for kind in ("config", "adapter_config") for path in folder.glob(f"{below}{kind}.json")]
-    return sorted(set(found))
+    folders = [path.parent for kind in ("config", "adapter_config") for path in folder.glob(f"{below}{kind}.json")]
+    return sorted(set(folders))
 
 
 def asked_problem(options: argparse.Namespace, domain: CountdownDomain) -> Problem | None:
@@ -142,9 +142,9 @@ def answers(
     rows: list[tuple[str, ...]] = [("", "answer", "verdict")]
     for i, (text, verdict) in enumerate(zip(texts, verdicts, strict=True), start=1):
         value = getattr(verdict, "value", None)
-        said = str(verdict.reason) + ("" if verdict.correct or value is None else f" ({value})")
+        word = str(verdict.reason) + ("" if verdict.correct or value is None else f" ({value})")
         lines = text.splitlines() if options.answers == "moves" and text.strip() else [one_line(text)]
-        rows += [(str(i) if k == 0 else "", line, said if k == len(lines) - 1 else "") for k, line in enumerate(lines)]
+        rows += [(str(i) if k == 0 else "", line, word if k == len(lines) - 1 else "") for k, line in enumerate(lines)]
     right = sum(bool(verdict.correct) for verdict in verdicts)
     return [aligned(rows), "", f"{right} of {options.n} right. Exact solver: {word_of(problem, domain)}."]
 
@@ -164,13 +164,13 @@ def proposals(
 
     each = -(-n // len(asks))
     drawn = sample_completions(model, tokenizer, prompts, each, **sampling)
-    asked = [ask for column in zip(*([ask] * each for ask in asks), strict=True) for ask in column][:n]
+    requests = [ask for column in zip(*([ask] * each for ask in asks), strict=True) for ask in column][:n]
     texts = [one.text for column in zip(*drawn, strict=True) for one in column][:n]
     rows: list[tuple[str, ...]] = [("", "proposal", "gate", "exact solver")]
-    for i, (text, found) in enumerate(zip(texts, examine(domain, texts, asked), strict=True), start=1):
-        held_out = found.reason == "ok" and domain.is_held_out(found.problem)
-        solver = "-" if found.problem is None else word_of(found.problem, domain)
-        rows.append((str(i), one_line(text), "held_out" if held_out else found.reason, solver))
+    for i, (text, proposal) in enumerate(zip(texts, examine(domain, texts, requests), strict=True), start=1):
+        held_out = proposal.reason == "ok" and domain.is_held_out(proposal.problem)
+        solver = "-" if proposal.problem is None else word_of(proposal.problem, domain)
+        rows.append((str(i), one_line(text), "held_out" if held_out else proposal.reason, solver))
     return [aligned(rows)]
 
 

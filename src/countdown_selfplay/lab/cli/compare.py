@@ -30,21 +30,21 @@ def main(argv: list[str]) -> int:
             f"{differing}; evaluate both alike, or pass --allow_different_settings to compare them all the same."
         )
     arms = comparing.aligned_arms(arms, options.common, "pass --common to compare on the common ones only")
-    found = comparing.compare_arms(arms, options.ks, options.resamples, options.seed)
-    remarks = [*found.notes(), *comparing.unknown_settings(arms), *warnings(arms)]
+    comparison = comparing.compare_arms(arms, options.ks, options.resamples, options.seed)
+    remarks = [*comparison.notes(), *comparing.unknown_settings(arms), *warnings(arms)]
     if differing is not None:
         remarks.append(f"Different settings are compared: {differing}.")
-    print(aligned(comparing.rows_of(found)))
+    print(aligned(comparing.rows_of(comparison)))
     for line in remarks:
         print(line)
     if options.output is not None:
         from ..report.pictures import svg
 
         texts = {
-            "comparison.md": comparing.markdown(comparing.rows_of(found), remarks),
-            "comparison.tex": comparing.latex(found),
-            "comparison.svg": svg(comparing.figure(found)),
-            "comparison.json": json.dumps({**found.to_dict(), "notes": remarks}, indent=1) + "\n",
+            "comparison.md": comparing.markdown(comparing.rows_of(comparison), remarks),
+            "comparison.tex": comparing.latex(comparison),
+            "comparison.svg": svg(comparing.figure(comparison)),
+            "comparison.json": json.dumps({**comparison.to_dict(), "notes": remarks}, indent=1) + "\n",
         }
         write_output(options.output, {options.output / name: text for name, text in texts.items()})
     return 0

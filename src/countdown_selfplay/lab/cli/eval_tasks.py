@@ -27,8 +27,8 @@ Result = dict[str, Any]
 def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
     add = parser.add_argument_group("tasks of the Critic-Discernment Game (docs/critic_game.md)").add_argument
     file: dict[str, Any] = {"type": file_name, "metavar": "FILE"}
-    asked = "the solutions whose steps are asked about; made by this model if the file is not there"
-    add("--step_set", help=f"error_detection: {asked}", **file)
+    steps_help = "the solutions whose steps are asked about; made by this model if the file is not there"
+    add("--step_set", help=f"error_detection: {steps_help}", **file)
     add("--items", type=positive, help=f"error_detection: wrong steps, and right ones ({detection.COUNT})")
     data = "write data for sft instead, from problems of the training side"
     add("--training_data", help=f"self_correction: {data}", **file)
@@ -43,13 +43,13 @@ def add_task_options(parser: argparse.ArgumentParser, positive: Callable[[str], 
 
 def check_task(options: argparse.Namespace) -> None:
     """Raise ConfigError for options that the task does not read, and for missing ones."""
-    own = {
+    readers = {
         "error_detection": ("step_set", "items"),
         "self_correction": ("training_data", "add", "each"),
         "win_rates": ("iterations", "critiques", "revisions"),
         "solve": ("greedy",),
     }
-    for task, names in own.items():
+    for task, names in readers.items():
         for name in names:
             if vars(options)[name] and options.task != task:
                 raise ConfigError(f"`--{name}` belongs to `--task {task}`, and the task is '{options.task}'.")
@@ -76,9 +76,9 @@ def run_task(options: argparse.Namespace, setting: Setting) -> Result:
     started = time.perf_counter()
     task = {"error_detection": _detection, "self_correction": _correction, "win_rates": _meetings}[options.task]
     with ProgressLine(options.task, "texts of a turn", enabled=not options.disable_tqdm) as bar:
-        found, table = task(options, setting, bar)
+        result, table = task(options, setting, bar)
     print(table)
-    return {**found, "seconds": round(time.perf_counter() - started, 3)}
+    return {**result, "seconds": round(time.perf_counter() - started, 3)}
 
 
 def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
@@ -95,18 +95,19 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
         items = detection.drawn_items(detection.read_solutions(path, domain), count, options.seed)
         policy, described = _policy(options, setting, bar, [one.problem for one in items[:1]])
     else:
-        asked, n = problem_set(options, domain), options.samples or detection.SAMPLES
-        policy, described = _policy(options, setting, bar, asked.problems)
-        solutions = detection.eligible_solutions(policy, domain, asked.problems, n, options.seed)
-        made = {**asked.to_dict(domain), "samples": n}
+        chosen, n = problem_set(options, domain), options.samples or detection.SAMPLES
+        policy, described = _policy(options, setting, bar, chosen.problems)
+        solutions = detection.eligible_solutions(policy, domain, chosen.problems, n, options.seed)
+        made = {**chosen.to_dict(domain), "samples": n}
         right = sum(one.right for one in solutions)
         if exact:  # before the file is written, because the next call would read it
             items = detection.drawn_items(solutions, count, options.seed)
         elif right in (0, len(solutions)):
             raise DataError(
-                f"`--step_set` needs right and wrong solutions, and of {n} solutions to each of {len(asked.problems)} "
-                f"problems {right} right and {len(solutions) - right} wrong ones belong to problems that more than "
-                "half of them solve; nothing was written. Take more or easier problems, or a model that solves them."
+                f"`--step_set` needs right and wrong solutions, and of {n} solutions to each of "
+                f"{len(chosen.problems)} problems {right} right and {len(solutions) - right} wrong ones belong to "
+                "problems that more than half of them solve; nothing was written. Take more or easier problems, or a "
+                "model that solves them."
             )
         if path is not None:
             detection.write_solutions(path, solutions, domain)
@@ -118,26 +119,26 @@ def _detection(options: argparse.Namespace, setting: Setting, bar: ProgressLine)
             )
     result = detection.error_detection(policy, domain, items, options.seed)
     names = {"f1": "F1, wrong steps", "f1_right": "F1, right steps", "accuracy": "accuracy"}
-    said = (
+    message = (
         f"{result['wrong']} wrong and {result['items'] - result['wrong']} right steps of {len(set(result['keys']))} "
         f"problems; unreadable judgements: {result['unreadable']}; greedy"
     )
-    return {**result, "setting": described | made}, _table(options.task, names, result) + f"\n{said}"
+    return {**result, "setting": described | made}, _table(options.task, names, result) + f"\n{message}"
 
 
 def _correction(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
     """Run the test, or write the data of the supervised stage."""
     if options.training_data is not None:
         return write_training_data(options, setting, lambda problems: _policy(options, setting, bar, problems)[0])
-    asked, n = problem_set(options, setting.domain), options.samples or 1
-    policy, described = _policy(options, setting, bar, asked.problems)
-    result = self_correction(policy, setting.domain, asked.problems, n, options.seed)
+    chosen, n = problem_set(options, setting.domain), options.samples or 1
+    policy, described = _policy(options, setting, bar, chosen.problems)
+    result = self_correction(policy, setting.domain, chosen.problems, n, options.seed)
     names = {"before": "accuracy before", "after": "accuracy after"}
     names |= {"right_to_wrong": "right -> wrong", "wrong_to_right": "wrong -> right", "change": "change"}
     shown = {**result, "change": {"value": result["change"]["difference"], **result["change"]}}
-    said = f"{len(asked.problems)} problems x {n} answers, checked greedily; {result['counts']}"
-    setting_of_test = described | {**asked.to_dict(setting.domain), "n": n}
-    return {**result, "setting": setting_of_test}, _table(options.task, names, shown) + f"\n{said}"
+    message = f"{len(chosen.problems)} problems x {n} answers, checked greedily; {result['counts']}"
+    setting_of_test = described | {**chosen.to_dict(setting.domain), "n": n}
+    return {**result, "setting": setting_of_test}, _table(options.task, names, shown) + f"\n{message}"
 
 
 def write_training_data(
@@ -157,12 +158,12 @@ def write_training_data(
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in [*rows, *added]), encoding="utf-8")
-    said = (
+    message = (
         f"Wrote {path}: {len(rows)} rows, half of them kept and half corrected (there were {counts['kept']} and "
         f"{counts['corrected']}), and {len(added)} added ones; train with `sft --dataset_name {path} --keep_wrong "
         "true`"
     )
-    return {"counts": counts, "rows": len(rows), "added": len(added), "problems": len(problems)}, said
+    return {"counts": counts, "rows": len(rows), "added": len(added), "problems": len(problems)}, message
 
 
 def training_problems(options: argparse.Namespace, domain: Any) -> list[Any]:
@@ -187,7 +188,7 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
 
     known = {domain.key(problem): problem for problem in problems}
     by_key = None if domain.mutations is None else domain.mutations.problem_of_key
-    found = []
+    added = []
     rows = select.read(path, cure="pass an iteration's prover.parquet")
     if any("rejected" in row or row.get("role") != "prover" for row in rows):
         raise DataError(
@@ -201,9 +202,9 @@ def added_rows(path: Path, domain: Any, problems: list[Any]) -> list[dict[str, A
                 f"'{path}' holds the problem '{row['problem'][:60]}', which --problems does not; pass the file that "
                 "its run played."
             )
-        asked = {**domain.prove_row(problem), "prompt": select.prompt_of(row)}
-        found.append(asked | {"completion": row["completion"], "label": row["label"]})
-    return found
+        rendered = {**domain.prove_row(problem), "prompt": select.prompt_of(row)}
+        added.append(rendered | {"completion": row["completion"], "label": row["label"]})
+    return added
 
 
 def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) -> tuple[Result, str]:
@@ -211,7 +212,7 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
     from ..critics.win_rates import Meetings, named_iterations
 
     iterations = named_iterations(options.iterations or [options.model])
-    asked, place = problem_set(options, setting.domain), place_of(options.device)
+    problems, place = problem_set(options, setting.domain), place_of(options.device)
     generations, revisions = (options.samples or 4, *(options.critiques or (8, 4))), options.revisions or 4
     counts = dict(zip(("prover", "helpful", "misleading"), generations, strict=True))
     game = GAMES.make("critic_discernment", {"revisions": revisions, "samples_per_log": 0})
@@ -219,17 +220,17 @@ def _meetings(options: argparse.Namespace, setting: Setting, bar: ProgressLine) 
     # Each role uses the domain's stop strings.
     sampling = {name: value for name, value in setting.sampling.items() if name != "stop_strings"}
     sampling["batch_size"] = options.batch_size or 256
-    prompts, given = prompts_of(setting, asked.problems), sampling["chat_template_kwargs"]
+    prompts, given = prompts_of(setting, problems.problems), sampling["chat_template_kwargs"]
     load = partial(load_model, place=place, prompts=prompts, chat_template_kwargs=given)
     meetings = Meetings(iterations, setting.domain, load, {**sampling, "progress": bar}, counts, options.seed)
-    result = win_rates(names, names, meetings, game, asked.problems, options.seed)
+    result = win_rates(names, names, meetings, game, problems.problems, options.seed)
     tables = []
     for rate in RATES:
         shown = [(name, *map(_percent, row)) for name, row in zip(names, matrix_of(result, rate), strict=True)]
         tables.append(aligned([(f"{rate}: prover", *(f"critics {name}" for name in names)), *shown]))
     described = {
         "iterations": {one.name: dict(one.models) for one in iterations}, "counts": counts,
-        "revisions": revisions, **_sampled(options, setting, place), **asked.to_dict(setting.domain),
+        "revisions": revisions, **_sampled(options, setting, place), **problems.to_dict(setting.domain),
     }  # fmt: skip
     return {**result, "setting": described}, "\n\n".join(tables)
 

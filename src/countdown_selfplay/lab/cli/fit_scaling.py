@@ -34,27 +34,27 @@ exit codes: 0 all fits converged, 1 a fit failed, 2 wrong input"""
 
 def main(argv: list[str]) -> int:
     options = parse(argv)
-    found, compute, rate = fitted(options)
-    lines = [f"{rate} against {compute}; points below {options.drop_below:g} are left out", *remarks(found)]
-    print(aligned(rows_of(found)))
+    fits, compute, rate = fitted(options)
+    lines = [f"{rate} against {compute}; points below {options.drop_below:g} are left out", *remarks(fits)]
+    print(aligned(rows_of(fits)))
     print("\n".join(lines))
     if options.output is not None:
         result = {"compute": compute, "rate": rate, "drop_below": options.drop_below}
-        result["fits"] = [one.to_dict() for one in found]
-        texts = {"scaling.md": markdown(rows_of(found), lines), "scaling.json": json.dumps(result, indent=1) + "\n"}
-        if any((curve.compute > 0).any() for one in found for curve in one.curves):
+        result["fits"] = [one.to_dict() for one in fits]
+        texts = {"scaling.md": markdown(rows_of(fits), lines), "scaling.json": json.dumps(result, indent=1) + "\n"}
+        if any((curve.compute > 0).any() for one in fits for curve in one.curves):
             from ..report.pictures import svg
 
-            texts["scaling.svg"] = svg(chart(found, compute, rate))
+            texts["scaling.svg"] = svg(chart(fits, compute, rate))
         write_output(options.output, {options.output / name: text for name, text in texts.items()})
-    return 0 if all(one.fit.converged for one in found) else 1
+    return 0 if all(one.fit.converged for one in fits) else 1
 
 
 def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
     """Return the fit of each arm, and the columns of compute and rate."""
     if math.isnan(options.drop_below):
         raise ConfigError("`--drop_below` (nan) must be a number.")
-    found, axes = [], set()
+    fits, axes = [], set()
     for name, paths in named_arms(options.arms):
         runs = []
         for path in paths:
@@ -63,11 +63,11 @@ def fitted(options: argparse.Namespace) -> tuple[list[ScalingArm], str, str]:
             axes.add((compute, rate))
         if len(axes) > 1:
             raise DataError(f"The arms have different columns ({sorted(axes)}); name them with --compute and --rate.")
-        found.append(fit_arm(name, runs, options.drop_below, options.resamples, options.seed))
+        fits.append(fit_arm(name, runs, options.drop_below, options.resamples, options.seed))
         if options.recenter:
             again = fit_arm(f"{name}{RECENTRED}", runs, options.drop_below, options.resamples, options.seed, True)
-            found.append(again)
-    return found, *next(iter(axes))
+            fits.append(again)
+    return fits, *next(iter(axes))
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -97,9 +97,9 @@ def named_arms(words: Sequence[str]) -> list[tuple[str, list[str]]]:
     return arms
 
 
-def rows_of(found: Sequence[ScalingArm]) -> list[tuple[str, ...]]:
+def rows_of(fits: Sequence[ScalingArm]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("arm", "points", "asymptote", "95% interval", "over", "C_mid", "B", "R0")]
-    for one in found:
+    for one in fits:
         points, fit = str(sum(len(curve.compute) for curve in one.curves)), one.fit
         if fit.asymptote is None or fit.c_mid is None or fit.slope is None:
             rows.append((one.name, points, "failed", *("–",) * (len(rows[0]) - 3)))
@@ -111,9 +111,9 @@ def rows_of(found: Sequence[ScalingArm]) -> list[tuple[str, ...]]:
     return rows
 
 
-def remarks(found: Sequence[ScalingArm]) -> list[str]:
-    lines = [f"{one.name}: the fit failed. {one.fit.reason}" for one in found if not one.fit.converged]
-    for one in found:
+def remarks(fits: Sequence[ScalingArm]) -> list[str]:
+    lines = [f"{one.name}: the fit failed. {one.fit.reason}" for one in fits if not one.fit.converged]
+    for one in fits:
         if one.fit.converged and one.interval is None and one.failed == 0:
             lines.append(f"{one.name}: {one.over}.")
         if one.fit.converged and one.failed > 0:
@@ -122,14 +122,14 @@ def remarks(found: Sequence[ScalingArm]) -> list[str]:
     return lines
 
 
-def chart(found: Sequence[ScalingArm], compute: str, rate: str) -> "Figure":
+def chart(fits: Sequence[ScalingArm], compute: str, rate: str) -> "Figure":
     from ..report.pictures import Curve, line_chart
 
-    found = [one for one in found if not one.name.endswith(RECENTRED)]  # its compute begins elsewhere
-    positive = [c for one in found for curve in one.curves for c in curve.compute.tolist() if c > 0]
+    fits = [one for one in fits if not one.name.endswith(RECENTRED)]  # its compute begins elsewhere
+    positive = [c for one in fits for curve in one.curves for c in curve.compute.tolist() if c > 0]
     low, high = min(positive), max(positive)
     x, curves = np.geomspace(low, high, 120), []
-    for one in found:
+    for one in fits:
         points = [point for curve in one.curves for point in zip(curve.compute, curve.rate, strict=True)]
         shown = [(float(c), float(r)) for c, r in points if c > 0]
         shown = shown[:: max(1, len(shown) // 200)]

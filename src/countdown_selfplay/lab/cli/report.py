@@ -53,16 +53,16 @@ def watch(
     logged round is waited for. `pause`: sleeps so many seconds."""
     from ..report import write_report
 
-    said, before = False, None
+    reported, before = False, None
     try:
         while waiting := [run for run in runs if _has_begun(run)]:
-            if not said:
+            if not reported:
                 print(
                     f"Waiting for the first round of {', '.join(map(str, waiting))}; Ctrl-C ends the watch", flush=True
                 )
-            said = True
+            reported = True
             pause(every)
-        said = False
+        reported = False
         while True:
             logs = [run / name for run in runs for name in ("metrics.jsonl", "evaluation.json")]
             now = [path.stat().st_mtime_ns if path.exists() else 0 for path in logs]
@@ -70,13 +70,13 @@ def watch(
                 try:
                     write_report(runs, output, yardsticks, reload=max(1, round(every)))
                 except DataError:  # an incomplete line; a fault before the first page is raised
-                    if not said:
+                    if not reported:
                         raise
                 else:
                     before = now
-                if not said:
+                if not reported:
                     print(f"{output}; Ctrl-C ends the watch", flush=True)
-                said = True
+                reported = True
             pause(every)
     except KeyboardInterrupt:
         with suppress(DataError):  # Ctrl-C in mid-line: the last whole page stays
@@ -86,8 +86,8 @@ def watch(
 
 def _has_begun(run: Path) -> bool:
     """Return whether a run exists that has not logged a round."""
-    found = any((run / name).exists() for name in (".lock", "run.json"))
-    return found and not any((run / name).exists() for name in ("metrics.jsonl", "iterated.json"))
+    begun = any((run / name).exists() for name in (".lock", "run.json"))
+    return begun and not any((run / name).exists() for name in ("metrics.jsonl", "iterated.json"))
 
 
 def seconds(word: str) -> float:

@@ -54,7 +54,7 @@ def eligible_solutions(
     rows = [domain.prove_row(problem) for problem in problems]
     drawn = policy(rows, samples, seed_from("solutions", seed), False)
     label = domain.critique.first_wrong
-    found = []
+    solutions = []
     judged = verdicts_of(domain, [[reply.text for reply in replies] for replies in drawn], problems)
     for problem, replies, verdicts in zip(problems, drawn, judged, strict=True):
         if 2 * sum(verdict.correct for verdict in verdicts) <= samples:
@@ -64,8 +64,8 @@ def eligible_solutions(
             steps = tuple(domain.critique.steps(problem, text))
             if steps:
                 place = None if right or label is None else label(problem, text)
-                found.append(Solution(problem, text, steps, right, None if place is None else place + 1))
-    return found
+                solutions.append(Solution(problem, text, steps, right, None if place is None else place + 1))
+    return solutions
 
 
 def drawn_items(solutions: Sequence[Solution], count: int = COUNT, seed: int = 0) -> list[StepItem]:
@@ -83,9 +83,9 @@ def drawn_items(solutions: Sequence[Solution], count: int = COUNT, seed: int = 0
             f"ones with a known first wrong step ({unlabelled} without) of problems that a majority of solutions "
             "solves; take more problems, or label more solutions."
         )
-    asked = [(one, int(one.first_wrong or 0)) for one in draw.sample(wrong, room)]
-    asked += [(one, draw.randint(1, len(one.steps))) for one in draw.sample(right, room)]
-    return [StepItem(one.problem, one.text, number, one.steps[number - 1], not one.right) for one, number in asked]
+    items = [(one, int(one.first_wrong or 0)) for one in draw.sample(wrong, room)]
+    items += [(one, draw.randint(1, len(one.steps))) for one in draw.sample(right, room)]
+    return [StepItem(one.problem, one.text, number, one.steps[number - 1], not one.right) for one, number in items]
 
 
 def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> None:
@@ -105,14 +105,14 @@ def write_solutions(path: Path, solutions: Sequence[Solution], domain: Any) -> N
 def read_solutions(path: Path, domain: Any) -> list[Solution]:
     """Read a labelled file of `write_solutions`. Raises DataError, which names line and column. Absent steps
     are split again."""
-    found = []
+    solutions = []
     for number, row in json_lines(path, "pass a file of solutions"):
         where = f"'{path}', line {number}"
         try:
-            found.append(_solution(row, domain))
+            solutions.append(_solution(row, domain))
         except DataError as error:
             raise DataError(f"{where}: {str(error).removeprefix('row 0, ')}") from None
-    return found
+    return solutions
 
 
 def _solution(row: Mapping[str, Any], domain: Any) -> Solution:
@@ -154,8 +154,8 @@ def detection_figures(
 
     def f1(of: bool) -> dict[str, float] | None:
         both = [(pair == (of, of), float(pair.count(of))) for pair in pairs]
-        found = ratio_interval([2.0 * hit for hit, _ in both], [count for _, count in both], keys, seed=seed)
-        return None if found is None else found.to_dict()
+        score = ratio_interval([2.0 * hit for hit, _ in both], [count for _, count in both], keys, seed=seed)
+        return None if score is None else score.to_dict()
 
     accuracy = ratio_interval([float(a == b) for a, b in pairs], [1.0] * len(pairs), keys, seed=seed)
     return {

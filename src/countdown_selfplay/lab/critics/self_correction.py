@@ -31,9 +31,9 @@ def rechecks(
     ]
     again = [domain.critique.recheck_row(problems[place], reply.text) for place, reply in first]
     second = [reply for (reply,) in policy(again, 1, seed_from("rechecks", seed), greedy)]
-    asked = [problems[place] for place, _ in first]
-    was = domain.verify([reply.text for _, reply in first], asked)
-    now = domain.verify([reply.text for reply in second], asked)
+    repeated = [problems[place] for place, _ in first]
+    was = domain.verify([reply.text for _, reply in first], repeated)
+    now = domain.verify([reply.text for reply in second], repeated)
     return [
         Recheck(place, reply, checked, a.correct, a.correct if _no_answer(b) else b.correct, b.correct)
         for (place, reply), checked, a, b in zip(first, second, was, now, strict=True)
@@ -50,13 +50,13 @@ def self_correction(policy: Policy, domain: Any, problems: Sequence[Any], n: int
     right_to_wrong: share of right answers that are spoiled; wrong_to_right: share of wrong ones that are corrected;
     None without such an answer. before, after: accuracy of the first and of the checked answers; change: after -
     before, paired (the column "self correction" of the paper's table 3, there in points)."""
-    found = rechecks(policy, domain, problems, n, seed)
+    checks = rechecks(policy, domain, problems, n, seed)
     return correction_figures(
-        [one.was_right for one in found],
-        [one.is_right for one in found],
-        [domain.key(problems[one.problem]) for one in found],
+        [one.was_right for one in checks],
+        [one.is_right for one in checks],
+        [domain.key(problems[one.problem]) for one in checks],
         seed,
-    ) | {"truncated_rate": sum(one.second.truncated for one in found) / len(found)}
+    ) | {"truncated_rate": sum(one.second.truncated for one in checks) / len(checks)}
 
 
 def correction_figures(
@@ -73,7 +73,7 @@ def correction_figures(
     }
     estimates = {name: ratio_interval(part, whole, keys, seed=seed) for name, (part, whole) in rates.items()}
     return {
-        **{name: None if found is None else found.to_dict() for name, found in estimates.items()},
+        **{name: None if value is None else value.to_dict() for name, value in estimates.items()},
         "change": change_interval([b - a for a, b in pairs], keys, seed=seed).to_dict(),
         "answers": len(was),
         "counts": {f"{a}_to_{b}": pairs.count((x, y)) for a, x in names for b, y in names},

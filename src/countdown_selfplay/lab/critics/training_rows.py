@@ -21,14 +21,14 @@ def self_correction_rows(
     answers to each problem are checked again, sampled; `kept`: a right answer was repeated, `corrected`: a wrong one
     was corrected. Equal numbers of both, at most `each`, are drawn at random. Truncated, looping and repeated texts
     are left out. Raises DataError without a row of one type."""
-    found: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"kept": {}, "corrected": {}}
+    by_label: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"kept": {}, "corrected": {}}
     for one in rechecks(policy, domain, problems, samples, seed, greedy=False):
-        said = one.second
-        if one.says_right and not said.truncated and not one.first.truncated and not is_loop(said.text):
+        second = one.second
+        if one.says_right and not second.truncated and not one.first.truncated and not is_loop(second.text):
             label, problem = "kept" if one.was_right else "corrected", problems[one.problem]
-            row = domain.critique.recheck_row(problem, one.first.text) | {"completion": said.text, "label": label}
-            found[label].setdefault((str(row["prompt"]), said.text), row)
-    counts = {label: len(rows) for label, rows in found.items()}
+            row = domain.critique.recheck_row(problem, one.first.text) | {"completion": second.text, "label": label}
+            by_label[label].setdefault((str(row["prompt"]), second.text), row)
+    counts = {label: len(rows) for label, rows in by_label.items()}
     room = min(each, *counts.values())
     if not room:
         raise DataError(
@@ -37,6 +37,6 @@ def self_correction_rows(
             "follow the prompt."
         )
     rows = []
-    for label, own in found.items():
-        rows += random.Random(seed_from("self correction", seed, label)).sample(list(own.values()), room)
+    for label, rows_of_label in by_label.items():
+        rows += random.Random(seed_from("self correction", seed, label)).sample(list(rows_of_label.values()), room)
     return rows, counts

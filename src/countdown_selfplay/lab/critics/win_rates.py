@@ -48,15 +48,15 @@ def win_rates(
 
 def played_outcomes(game: Any, round: Any, problems: Sequence[Any]) -> list[tuple[str, str]]:
     """Return (key of the problem, outcome) of every revision of one round."""
-    found = []
+    outcomes = []
     for turn in game.play(round, problems).turns:
-        said, labels = turn.rollout, turn.labels or []
+        rollout, labels = turn.rollout, turn.labels or []
         if not set(labels) & {*OF_WRONG, *OF_RIGHT}:
             continue
         domain = round.domain
-        keys = [domain.key(domain.problem(row, i)) for i, row in enumerate(said.rows)]
-        found += [(keys[i // said.n], label) for i, label in enumerate(labels)]
-    return found
+        keys = [domain.key(domain.problem(row, i)) for i, row in enumerate(rollout.rows)]
+        outcomes += [(keys[i // rollout.n], label) for i, label in enumerate(labels)]
+    return outcomes
 
 
 def cell_figures(outcomes: Sequence[tuple[str, str]], seed: int = 0) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def cell_figures(outcomes: Sequence[tuple[str, str]], seed: int = 0) -> dict[str
     figures: dict[str, Any] = {}
     for name, (won, of) in RATES.items():
         parts = [float(outcome in won) for _, outcome in outcomes]
-        found = ratio_interval(parts, [float(outcome in of) for _, outcome in outcomes], keys, seed=seed)
-        figures[name] = None if found is None else found.to_dict()
+        interval = ratio_interval(parts, [float(outcome in of) for _, outcome in outcomes], keys, seed=seed)
+        figures[name] = None if interval is None else interval.to_dict()
     return {**figures, "outcomes": dict(sorted(Counter(outcome for _, outcome in outcomes).items()))}
 
 
@@ -104,43 +104,43 @@ def iterations_of(folder: Path) -> list[Iteration]:
         imitation = folder / "iteration-0" / "imitation"  # the initial weights of all roles of a base model
         if imitation.is_dir():
             models = dict.fromkeys(models, str(imitation))
-        found = [Iteration("start", dict(models))]
+        iterations = [Iteration("start", dict(models))]
         log = read_phases(folder / "iterations.jsonl")
         ended = {(line["iteration"], line["role"]) for line in log if line["phase"] == "train"}
         for number, place in numbered_folders(folder, "iteration"):
             if number and all((number, role) in ended for role in models):
                 models |= _models(place)
-                found.append(Iteration(str(number), dict(models)))
-        return found
-    found = [Iteration(place.name, _models(place)) for place in checkpoint_folders(folder)]
+                iterations.append(Iteration(str(number), dict(models)))
+        return iterations
+    iterations = [Iteration(place.name, _models(place)) for place in checkpoint_folders(folder)]
     if _models(folder):
-        found.append(Iteration("end", _models(folder)))
-    found = [one for one in found if one.models]
-    if not found:
+        iterations.append(Iteration("end", _models(folder)))
+    iterations = [one for one in iterations if one.models]
+    if not iterations:
         raise DataError(
             f"'{folder}' holds no players: neither iterated.json and iteration-<t>/<role>, nor checkpoint-<n>/<role> "
             f"or <role> folders, with a role of {', '.join(ROLES)}."
         )
-    return found
+    return iterations
 
 
 def named_iterations(words: Sequence[str]) -> list[Iteration]:
     """Read words: a run folder, or `name=FOLDER` with a folder of role folders. Raises DataError for one without a
     prover or a critic, and for two of one name."""
-    found: list[Iteration] = []
+    iterations: list[Iteration] = []
     for word in words:
         name, _, path = word.rpartition("=")
-        found += [Iteration(name, _models(Path(path)))] if name else iterations_of(Path(path))
-    for one in found:
+        iterations += [Iteration(name, _models(Path(path)))] if name else iterations_of(Path(path))
+    for one in iterations:
         if "prover" not in one.models or len(one.models) < 2:
             raise DataError(
                 f"'{one.name}' has {', '.join(one.models) or 'no role folder'}; win rates need a prover and a critic "
                 f"({', '.join(ROLES)})."
             )
-    names = [one.name for one in found]
+    names = [one.name for one in iterations]
     if len(set(names)) < len(names):
         raise DataError(f"Two iterations are called '{max(names, key=names.count)}'; write name=FOLDER for each.")
-    return found
+    return iterations
 
 
 def _models(folder: Path) -> dict[str, str]:

@@ -38,7 +38,7 @@ class Gate:
 
 def mean_pass(counts: Counts, n: int, k: int) -> dict[int, float]:
     """Return pass@k of each rung."""
-    return {rung: float(pass_at_k_array(own, n, k).mean()) for rung, own in counts.items()}
+    return {rung: float(pass_at_k_array(counts_R, n, k).mean()) for rung, counts_R in counts.items()}
 
 
 def support(counts: Counts, n: int, lowest_needs: float = 0.3) -> Gate:
@@ -47,11 +47,13 @@ def support(counts: Counts, n: int, lowest_needs: float = 0.3) -> Gate:
     solved = mean_pass(counts, n, n)
     low, high = min(solved), max(solved)
     passed = solved[low] >= lowest_needs and solved[high] == 0
-    found = (
+    sentence = (
         f"pass@{n} of the start is {solved[low]:.2f} on rung {low} (at least {lowest_needs:g} is needed) and "
         f"{solved[high]:.2f} on rung {high} (0 is needed)"
     )
-    return Gate(1, "zero support at the top, known atoms at the bottom", passed, found, {f"pass@{n}": _keyed(solved)})
+    return Gate(
+        1, "zero support at the top, known atoms at the bottom", passed, sentence, {f"pass@{n}": _keyed(solved)}
+    )
 
 
 def mixed_chance(n: int, group: int) -> np.ndarray:
@@ -76,26 +78,26 @@ def frontier(
     after a run, is at least `moves`, and above the 95% quantile of 2,000 random swaps of each problem's two counts,
     because a distance is non-negative and counts also differ by chance."""
     chance = mixed_chance(n, group)
-    mixed = [{rung: chance[list(own)] for rung, own in counts.items()} for counts in (before, after)]
-    found = [{rung: float(own.mean()) for rung, own in one.items()} for one in mixed]
-    shares = [float(np.mean(list(own.values()))) for own in found]
-    moved = float(_moved(*(np.array(list(own.values())) for own in found)))
+    mixed = [{rung: chance[list(counts_R)] for rung, counts_R in counts.items()} for counts in (before, after)]
+    by_rung = [{rung: float(counts_R.mean()) for rung, counts_R in one.items()} for one in mixed]
+    shares = [float(np.mean(list(counts_R.values()))) for counts_R in by_rung]
+    moved = float(_moved(*(np.array(list(counts_R.values())) for counts_R in by_rung)))
     by_chance = _moved_by_chance(mixed[0], mixed[1])
     passed = 0 < shares[0] < thin and moved >= moves and moved > by_chance
-    said = (
+    sentence = (
         f"{shares[0]:.1%} of uniform problems are the frontier of the start (more than 0 and less than {thin:.0%} is "
         f"needed), and after {after_what} {shares[1]:.1%}, {moved:.2f} of which lies on other rungs (at least "
         f"{moves:g} is needed, and more than {by_chance:.2f}, which chance gives)"
     )
-    figures = {"before": _keyed(found[0]), "after": _keyed(found[1]), "share": shares, "moved": moved}
-    return Gate(2, "a thin frontier that moves", passed, said, {**figures, "moved_by_chance": by_chance})
+    figures = {"before": _keyed(by_rung[0]), "after": _keyed(by_rung[1]), "share": shares, "moved": moved}
+    return Gate(2, "a thin frontier that moves", passed, sentence, {**figures, "moved_by_chance": by_chance})
 
 
 def _moved(before_R: np.ndarray, after_R: np.ndarray) -> np.ndarray:
     """Return the total variation distance of the shares by rung, the last axis: 0 of two that are all 0, 1
     where one is."""
     sums = before_R.sum(-1, keepdims=True), after_R.sum(-1, keepdims=True)
-    parts = [own / np.where(total > 0, total, 1) for own, total in zip((before_R, after_R), sums, strict=True)]
+    parts = [part / np.where(total > 0, total, 1) for part, total in zip((before_R, after_R), sums, strict=True)]
     both = (sums[0] > 0).astype(int) + (sums[1] > 0).astype(int)
     return np.where(both[..., 0] == 1, 1.0, np.abs(parts[0] - parts[1]).sum(-1) / 2)
 
@@ -109,7 +111,7 @@ def _moved_by_chance(before: Mapping[int, np.ndarray], after: Mapping[int, np.nd
         coin = generator.integers(2, size=(times, len(a)), dtype=bool)
         swapped[0].append(np.where(coin, b, a).mean(1))
         swapped[1].append(np.where(coin, a, b).mean(1))
-    return float(np.quantile(_moved(*(np.stack(own, -1) for own in swapped)), 0.95))
+    return float(np.quantile(_moved(*(np.stack(values, -1) for values in swapped)), 0.95))
 
 
 def frontier_rung(counts: Counts, n: int, group: int, above: int = 3, enough: float = 0.1) -> int | None:
@@ -139,11 +141,11 @@ def transfer(before: Counts, after: Counts, rung: int | None, n: int, k: int, ri
         why = "the third rung rises too, so the hard ones need no curriculum"
     elif rose[near]:
         why = "the gain reaches the next rung and not the third"
-    found = (
+    sentence = (
         f"trained on rung {rung} alone, pass@{k} changes by {', '.join(changes)}: {why} (a rise is {rises:g} or more)"
     )
     figures = {str(one): [gain.difference, gain.low, gain.high] for one, gain in gains.items()}
-    return Gate(3, name, rose[near] and not rose[far], found, {"trained_on": rung, f"pass@{k}": figures})
+    return Gate(3, name, rose[near] and not rose[far], sentence, {"trained_on": rung, f"pass@{k}": figures})
 
 
 def head_room(
@@ -162,7 +164,7 @@ def head_room(
     ahead = stratified(groups, bounds=CHANGE)
     passed = ahead.value >= margin and ahead.low > 0
     undecided = not passed and ahead.high >= margin
-    found = (
+    sentence = (
         f"at equal answers the oracle ({oracle}) ends at a mean pass@1 of {scores[oracle]:.3f} over the rungs "
         f"{rungs_text(rungs)}, the best control ({best}) at {scores[best]:.3f}: {ahead.value:+.3f} [{ahead.low:.3f}, "
         f"{ahead.high:.3f}] (at least {margin:g} is needed, and an interval above 0)"
@@ -170,7 +172,7 @@ def head_room(
     means = {arm: {str(j): _score(counts, rungs, n, j) for j in dict.fromkeys((1, k))} for arm, counts in arms.items()}
     figures = {"oracle": oracle, "best_control": best, "rungs": rungs, "mean_pass_at": means}
     figures["ahead"] = [ahead.value, ahead.low, ahead.high]
-    return Gate(4, "head-room", passed, found, figures, undecided)
+    return Gate(4, "head-room", passed, sentence, figures, undecided)
 
 
 def verdict(gates: Sequence[Gate]) -> str:
@@ -185,8 +187,8 @@ def verdict(gates: Sequence[Gate]) -> str:
         )
     if len(gates) == 4:
         return "A curriculum can pay in this setting: all four gates are open."
-    asked = rungs_text([gate.number for gate in gates])
-    return f"Nothing measured here speaks against a curriculum: all gates that were measured ({asked}) are open."
+    numbers = rungs_text([gate.number for gate in gates])
+    return f"Nothing measured here speaks against a curriculum: all gates that were measured ({numbers}) are open."
 
 
 def _score(counts: Counts, rungs: Sequence[int], n: int, k: int) -> float:

@@ -23,57 +23,57 @@ CONTROLS: dict[str, dict[str, Any]] = {"uniform": ONE_RUNG, "frozen": {"conjectu
 
 
 def measure_gates(
-    asked: HeadroomArguments, runs: Runs, say: Callable[[str], None] = print
+    how: HeadroomArguments, runs: Runs, say: Callable[[str], None] = print
 ) -> tuple[list[Gate], dict[str, Any]]:
     """Measure the gates; return them and the contents of headroom.json, which is written after each gate. All
     processes call it. Raises ConfigError before any run if settings and domain do not fit each other."""
-    check(asked, runs)
+    check(how, runs)
     gates: list[Gate] = []
-    found: dict[str, Any] = {"verdict": "", "seed": runs.seed, "rounds": runs.rounds, "problems": asked.gate_problems}
-    found["cpu_seconds"] = spent = {}
+    report: dict[str, Any] = {"verdict": "", "seed": runs.seed, "rounds": runs.rounds, "problems": how.gate_problems}
+    report["cpu_seconds"] = spent = {}
     since = time.process_time()
 
     def judged(gate: Gate) -> None:
         nonlocal since
         gates.append(gate)
         spent[str(gate.number)], since = round(time.process_time() - since, 1), time.process_time()
-        found.update(verdict=verdict(gates), gates=[one.to_dict() for one in gates])
-        runs.processes.together(lambda: write_findings(runs.folder, found))
+        report.update(verdict=verdict(gates), gates=[one.to_dict() for one in gates])
+        runs.processes.together(lambda: write_findings(runs.folder, report))
         if runs.processes.main:
             say(f"Gate {gate.number}, {gate.name}: {gate.word}. {gate.found}.")
 
-    n = asked.gate_samples
+    n = how.gate_samples
     tuning = Measured(runs.tuning, n, seed_from(runs.seed, "headroom"))
-    if set(asked.gates) - {4}:
+    if set(how.gates) - {4}:
         (start,), _ = runs.play("start", ONE_RUNG, [tuning], rounds=0)
-    if 1 in asked.gates:
-        judged(support(start, n, asked.gate_support))
-    if {2, 3} & set(asked.gates):
+    if 1 in how.gates:
+        judged(support(start, n, how.gate_support))
+    if {2, 3} & set(how.gates):
         rung = frontier_rung(start, n, runs.group, above=min(3, len(runs.rungs) - 1))
-        after, said = start, "no run, which had nothing to learn from,"
+        after, text = start, "no run, which had nothing to learn from,"
         if rung is not None:
             ((after,), _) = runs.play("one_rung", {**ONE_RUNG, "proposer_kwargs": {"rungs": [rung]}}, [tuning])
-            said = f"{runs.rounds} rounds on rung {rung}"
-        if 2 in asked.gates:
-            judged(frontier(start, after, n, runs.group, asked.gate_thin, asked.gate_moves, said))
-        if 3 in asked.gates:
-            judged(transfer(start, after, rung, n, asked.gate_k, asked.gate_rises))
-    if 4 in asked.gates:
-        gate, found["gains"] = _head_room(asked, runs)
+            text = f"{runs.rounds} rounds on rung {rung}"
+        if 2 in how.gates:
+            judged(frontier(start, after, n, runs.group, how.gate_thin, how.gate_moves, text))
+        if 3 in how.gates:
+            judged(transfer(start, after, rung, n, how.gate_k, how.gate_rises))
+    if 4 in how.gates:
+        gate, report["gains"] = _head_room(how, runs)
         judged(gate)
     if runs.processes.main:
-        say(found["verdict"])
-    return gates, found
+        say(report["verdict"])
+    return gates, report
 
 
-def check(asked: HeadroomArguments, runs: Runs) -> None:
+def check(how: HeadroomArguments, runs: Runs) -> None:
     """Raise ConfigError for fewer answers than a group has, and for gate 3 without three rungs above another."""
-    if asked.gate_samples < runs.group:
+    if how.gate_samples < runs.group:
         raise ConfigError(
-            f"`gate_samples` ({asked.gate_samples}) must be at least the answers of a group, prover_num_generations "
+            f"`gate_samples` ({how.gate_samples}) must be at least the answers of a group, prover_num_generations "
             f"({runs.group}); raise it."
         )
-    if 3 in asked.gates and len(runs.rungs) < 4:
+    if 3 in how.gates and len(runs.rungs) < 4:
         raise ConfigError(
             f"Gate 3 compares a rung with the first and the third above it, and this domain has {len(runs.rungs)} "
             f"({', '.join(map(str, runs.rungs))}); widen it (Countdown: --operands), or leave the gate out (--gates "
@@ -81,44 +81,44 @@ def check(asked: HeadroomArguments, runs: Runs) -> None:
         )
 
 
-def _head_room(asked: HeadroomArguments, runs: Runs) -> tuple[Gate, Any]:
-    k, n = asked.gate_k, max(asked.gate_k, ANSWERS)
+def _head_room(how: HeadroomArguments, runs: Runs) -> tuple[Gate, Any]:
+    k, n = how.gate_k, max(how.gate_k, ANSWERS)
     seed = seed_from(runs.seed, "headroom")
     measured = [Measured(runs.held_out, n, seed), Measured(runs.tuning, n, seed)]
     arms: dict[str, Any] = {"uniform": runs.play("uniform", CONTROLS["uniform"], measured[:1])[0][0]}
     if runs.trained_conjecturer:
         arms["frozen"] = runs.play("frozen", CONTROLS["frozen"], measured[:1])[0][0]
         arms["trained"] = runs.play("trained", {}, measured[:1])[0][0]
-    oracles, gains = play_oracles(runs, measured, asked.gate_stage, asked.gate_probe, -(-asked.gate_samples // 2))
+    oracles, gains = play_oracles(runs, measured, how.gate_stage, how.gate_probe, -(-how.gate_samples // 2))
     tuned = {name: sum(list(mean_pass(tuning, n, 1).values())[1:]) for name, (_, tuning) in oracles.items()}
     arms |= {name: held_out for name, (held_out, _) in oracles.items()}
     best = max(tuned, key=lambda name: tuned[name])
     controls = [arm for arm in CONTROLS if arm in arms]
-    return head_room(arms, controls, best, n, k, asked.gate_margin), gains
+    return head_room(arms, controls, best, n, k, how.gate_margin), gains
 
 
-def write_findings(folder: Path, found: dict[str, Any]) -> None:
+def write_findings(folder: Path, report: dict[str, Any]) -> None:
     """Write headroom.json, its picture headroom.svg, and gains.json if an oracle was searched for."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "headroom.svg", gates_svg(found))
-    write_atomically(folder / "headroom.json", json.dumps(found, indent=1) + "\n")
-    if "gains" in found:
-        write_atomically(folder / "gains.json", json.dumps(found["gains"], indent=1) + "\n")
+    write_atomically(folder / "headroom.svg", gates_svg(report))
+    write_atomically(folder / "headroom.json", json.dumps(report, indent=1) + "\n")
+    if "gains" in report:
+        write_atomically(folder / "gains.json", json.dumps(report["gains"], indent=1) + "\n")
 
 
 _NAMES = {1: "support", 2: "frontier", 3: "transfer", 4: "head-room"}
 
 
-def gate_panels(found: dict[str, Any]) -> list[pictures.Bars]:
+def gate_panels(report: dict[str, Any]) -> list[pictures.Bars]:
     return [
         pictures.Bars(f"{gate['number']} {_NAMES[gate['number']]}: {gate['word']}", *_bars(gate))
-        for gate in found["gates"]
+        for gate in report["gates"]
         if gate["figures"]
     ]
 
 
-def gates_svg(found: dict[str, Any]) -> str:
-    return pictures.svg(pictures.bar_grid(gate_panels(found)))
+def gates_svg(report: dict[str, Any]) -> str:
+    return pictures.svg(pictures.bar_grid(gate_panels(report)))
 
 
 def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:
@@ -130,9 +130,9 @@ def _bars(gate: dict[str, Any]) -> tuple[Any, ...]:
         before, after = figures["before"], figures["after"]
         return [*before], [("at the frontier before", [*before.values()]), ("after", [*after.values()])], "rung"
     if number == 3:
-        ((what, gains),) = [(name, own) for name, own in figures.items() if name != "trained_on"]
+        ((what, gains),) = [(name, gains_R) for name, gains_R in figures.items() if name != "trained_on"]
         changes = [(f"change of {what}", [gain[0] for gain in gains.values()])]
         return [*gains], changes, "rung", [gain[1:] for gain in gains.values()]
     scores = figures["mean_pass_at"]
-    heights = [(f"mean pass@{k}", [own[k] for own in scores.values()]) for k in next(iter(scores.values()))]
+    heights = [(f"mean pass@{k}", [gains_R[k] for gains_R in scores.values()]) for k in next(iter(scores.values()))]
     return [arm.removeprefix("oracle_") for arm in scores], heights, "arm"

@@ -45,28 +45,28 @@ def search(runs: Runs, measured: Sequence[Measured], stage: int, probe: int, n: 
     while True:
         tried = candidates(before, n, runs.group)
         near = runs.rungs[1 : runs.rungs.index(tried[-1]) + 1 + ABOVE]  # the lowest is no part of gate 4's score
-        asked = Measured({rung: runs.tuning[rung] for rung in near}, n, seed)
+        target = Measured({rung: runs.tuning[rung] for rung in near}, n, seed)
         gains[at] = {tried[0]: 0.0} if len(tried) == 1 else {}  # without a choice nothing is measured
         for rung in tried if len(tried) > 1 else ():
             alone = ALONE | {"proposer": "uniform_rungs", "proposer_kwargs": {"rungs": [rung]}}
-            (after,), _ = runs.play(f"probe_{at}_{rung}", alone, [asked], start=checkpoint, rounds=at + probe)
+            (after,), _ = runs.play(f"probe_{at}_{rung}", alone, [target], start=checkpoint, rounds=at + probe)
             gains[at][rung] = gain(before, after, n)
             runs.drop(f"probe_{at}_{rung}")
-        table = {str(when): {str(rung): one for rung, one in own.items()} for when, own in gains.items()}
+        table = {str(when): {str(rung): one for rung, one in gains_of.items()} for when, gains_of in gains.items()}
         chosen = ALONE | {"proposer": "oracle_rungs", "proposer_kwargs": {"gains": table}}
         at = min(at + stage, runs.rounds)
         ends = at == runs.rounds
         of = measured if ends else [Measured(runs.tuning, n, seed)]
-        found, checkpoint = runs.play(name, chosen, of, start=checkpoint, rounds=at, keep=True)
+        solved, checkpoint = runs.play(name, chosen, of, start=checkpoint, rounds=at, keep=True)
         if ends:
-            return found, gains
-        (before,) = found
+            return solved, gains
+        (before,) = solved
 
 
 def candidates(counts: Counts, n: int, group: int) -> list[int]:
     """Return the rungs, ascending, with most problems at the frontier, at most CANDIDATES; the lowest without any."""
     chance = mixed_chance(n, group)
-    shares = {rung: float(chance[list(own)].mean()) for rung, own in counts.items()}
+    shares = {rung: float(chance[list(counts_R)].mean()) for rung, counts_R in counts.items()}
     best = sorted((rung for rung in shares if shares[rung] > 0), key=lambda rung: (-shares[rung], rung))
     return sorted(best[:CANDIDATES]) or [min(counts)]
 

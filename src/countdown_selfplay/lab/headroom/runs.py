@@ -72,12 +72,12 @@ class Runs:
         self.trained_conjecturer = "conjecturer" in config.trained_roles
         self.seed = int(config.seed)
         self.group = config.all_roles[next(iter(config.players_of("prover")))].num_generations
-        own = self.domain.held_out_of_rung
+        held_out_of = self.domain.held_out_of_rung
         made = self.domain.random_of_rung
         self.held_out: dict[int, list[Any]] = {
             rung: made(problems, rung, HELD_OUT_SEED, frozenset())
-            if own is None
-            else own(max(problems, HELD_OUT_EACH), rung)
+            if held_out_of is None
+            else held_out_of(max(problems, HELD_OUT_EACH), rung)
             for rung in self.rungs
         }
         kept = frozenset(self.domain.key(problem) for one in self.held_out.values() for problem in one)
@@ -99,7 +99,7 @@ class Runs:
         config, arguments = self.options({**fixed, **changes})
         callbacks = [*arguments.pop("callbacks", []), *([stop] if stop is not None else [])]
         kept = [*self.tuning.values(), *self.held_out.values()]
-        rows = Dataset.from_list([self.domain.prove_row(problem) for own in kept for problem in own])
+        rows = Dataset.from_list([self.domain.prove_row(problem) for problems in kept for problem in problems])
         return JointConjecturerProverTrainer(
             args=config, domain=domain_from(config), eval_dataset=rows, callbacks=callbacks, **arguments
         )
@@ -134,8 +134,10 @@ class Runs:
     def drop(self, name: str) -> None:
         self.processes.together(lambda: shutil.rmtree(self.folder / name, ignore_errors=True))
 
-    def _solved(self, trainer: JointConjecturerProverTrainer, asked: Measured) -> Counts:
+    def _solved(self, trainer: JointConjecturerProverTrainer, measured: Measured) -> Counts:
         """Return the right answers, of n each, to each problem by rung; of several provers those of the first."""
-        flat = [problem for own in asked.problems.values() for problem in own]
-        found = iter(next(iter(trainer.evaluator.provers(flat, asked.n, (1,), seed=asked.seed).values())).correct)
-        return {rung: [next(found) for _ in own] for rung, own in asked.problems.items()}
+        flat = [problem for members in measured.problems.values() for problem in members]
+        correct = iter(
+            next(iter(trainer.evaluator.provers(flat, measured.n, (1,), seed=measured.seed).values())).correct
+        )
+        return {rung: [next(correct) for _ in members] for rung, members in measured.problems.items()}

@@ -67,20 +67,24 @@ def _name(names: Sequence[str]) -> str:
     return f"{common or names[0]} ({len(names)} seeds)"
 
 
-def verdict_of_arms(found: Comparison | str | None) -> Judgement | None:
+def verdict_of_arms(comparison: Comparison | str | None) -> Judgement | None:
     """Describe which arms differ from the first one in pass@1, by the intervals that cover all differences. `found`:
     the comparison, or a sentence on why there is none."""
-    if found is None or isinstance(found, str):
-        return None if found is None else Judgement("not compared", found)
-    k = found.ks[0]
-    own = [d for d in found.differences if d.k == k]
-    told = [(d.arm, d.bonferroni) for d in own if sign(d.bonferroni)]
-    said = [
+    if comparison is None or isinstance(comparison, str):
+        return None if comparison is None else Judgement("not compared", comparison)
+    k = comparison.ks[0]
+    differences = [d for d in comparison.differences if d.k == k]
+    intervals = [(d.arm, d.bonferroni) for d in differences if sign(d.bonferroni)]
+    parts = [
         f"{arm} {'above' if sign(d) > 0 else 'below'} by {abs(d.difference):.3f} [{d.low:+.3f}, {d.high:+.3f}]"
-        for arm, d in told
+        for arm, d in intervals
     ]
-    rest = len(own) - len(told)
+    rest = len(differences) - len(intervals)
     if rest:
-        said.append(f"no difference shown for {rest} of {len(own)} arms" if len(own) > 1 else "no difference shown")
-    words = f"pass@{k} after training, against {found.arms[0]} on {found.problems} common problems"
-    return Judgement("compared", f"{words}: {'; '.join(said)}.")
+        parts.append(
+            f"no difference shown for {rest} of {len(differences)} arms"
+            if len(differences) > 1
+            else "no difference shown"
+        )
+    words = f"pass@{k} after training, against {comparison.arms[0]} on {comparison.problems} common problems"
+    return Judgement("compared", f"{words}: {'; '.join(parts)}.")

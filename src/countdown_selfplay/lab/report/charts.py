@@ -34,22 +34,22 @@ class Chart:
 
 def declared_in(runs: Sequence[Run]) -> dict[str, Metric]:
     """Return the declarations of all logged metrics, of several runs the first one's."""
-    found: dict[str, Metric] = {}
+    declared: dict[str, Metric] = {}
     for run in reversed(runs):
-        found = run.declared | {name: metric for name, metric in found.items() if name not in run.declared}
-    return found
+        declared = run.declared | {name: metric for name, metric in declared.items() if name not in run.declared}
+    return declared
 
 
 def charts_of(runs: Sequence[Run]) -> list[Chart]:
     """Return a chart for each title of a panel, in the order of the declarations."""
-    found: dict[str, Chart] = {}
+    charts: dict[str, Chart] = {}
     for name, metric in declared_in(runs).items():
         panel = metric.panel
         if panel is not None and panel.title:
-            before = found.get(panel.title, Chart(panel.title, (), panel.view, panel.section))
+            before = charts.get(panel.title, Chart(panel.title, (), panel.view, panel.section))
             metrics = (*before.metrics, (name, panel.label or name))
-            found[panel.title] = Chart(panel.title, metrics, before.view, before.section)
-    return list(found.values())
+            charts[panel.title] = Chart(panel.title, metrics, before.view, before.section)
+    return list(charts.values())
 
 
 def is_quiet(metrics: Iterable[tuple[str, str]], runs: Sequence[Run]) -> bool:
@@ -61,7 +61,7 @@ def figures(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
     """Return a curve per metric of one run. Of several a chart per metric with a curve per run; those that
     differ only in the seed are one curve with a band, and a chart of many metrics, such as one for each operand
     count, is not drawn."""
-    found: dict[str, Figure] = {}
+    drawn: dict[str, Figure] = {}
     single, lines = len(runs) == 1, [_LINES[metric] for metric, _ in chart.metrics if metric in _LINES]
     shown = [pair for pair in chart.metrics if pair[0] not in lines]
     groups = [(chart.title, chart.metrics)] if single else []
@@ -81,8 +81,8 @@ def figures(chart: Chart, runs: Sequence[Run]) -> dict[str, Figure]:
         bands = {target_band(run) for run in runs} if _CONJECTURED in names else set()
         band = bands.pop() if len(bands) == 1 else None  # runs with different targets share no band
         marks = runs[0].starved if single and names & {_CONJECTURED, _SLOTS} else []
-        found |= lines_of(title, curves, y_range=chart.view, band=band, marks=marks)
-    return found
+        drawn |= lines_of(title, curves, y_range=chart.view, band=band, marks=marks)
+    return drawn
 
 
 def lines_of(title: str, curves: Sequence[Curve], **options: Any) -> dict[str, Figure]:

@@ -41,12 +41,12 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     """Return the whole document. Equal runs give equal text, independent of time and machine; texts of runs and models
     are escaped by the template. `charts`: section -> name -> SVG. `reload`: seconds between two loads by a browser."""
     arms = arms_of(runs)
-    (found, said), several = tables.compared(arms), len(runs) > 1
+    (other, note), several = tables.compared(arms), len(runs) > 1
     result = {
         "Before and after": tables.results(runs),
         "With and without the conjecturer": tables.against_control(runs),
         "Over training seeds": tables.gains(arms),
-        "Comparison": tables.comparison(found, said),
+        "Comparison": tables.comparison(other, note),
     }
     shown = {
         "Settings that differ": tables.differences(runs) if several else None,
@@ -57,7 +57,7 @@ def page(runs: Sequence[Run], charts: Mapping[str, Mapping[str, str]], reload: i
     lead, charts = _lead(charts)
     names = " and ".join(run.name for run in runs) if len(runs) < 3 else f"{len(runs)} runs"
     return template("page.html.j2").render(
-        title=f"Self-play: {names}", heads=[_head(run) for run in runs], verdict=verdict_of_arms(found), result=result,
+        title=f"Self-play: {names}", heads=[_head(run) for run in runs], verdict=verdict_of_arms(other), result=result,
         lead=lead, tables=shown, charts=charts,
         quiet=[chart.title for chart in charts_of(runs) if is_quiet(chart.metrics, runs)],
         curves=f"Running means; a gap has no value. {band_text(arms)}" if several else window_text(runs[0]),
@@ -90,9 +90,9 @@ def _lead(
 ) -> tuple[tuple[str, str] | None, dict[str, dict[str, str]]]:
     """Return name and text of the picture beside the result, and the charts without it; None if none of
     LEADS is drawn."""
-    every = [(section, name) for section, found in charts.items() for name in found]
+    every = [(section, name) for section, named in charts.items() for name in named]
     first = next((pair for wanted in LEADS for pair in every if pair[1].startswith(wanted)), None)
-    rest = {s: {n: svg for n, svg in found.items() if (s, n) != first} for s, found in charts.items()}
+    rest = {s: {n: svg for n, svg in named.items() if (s, n) != first} for s, named in charts.items()}
     return None if first is None else (first[1], charts[first[0]][first[1]]), rest
 
 
@@ -121,14 +121,14 @@ def _head(run: Run) -> dict[str, Any]:
 
 def examples(run: Run) -> dict[str, list[dict[str, Any]]]:
     """Return cards of samples.jsonl under their headings, a heading for each player; {} if it is absent or empty."""
-    found, order = {}, {kind: i for i, kind in enumerate(HEADINGS)}
+    headed, order = {}, {kind: i for i, kind in enumerate(HEADINGS)}
     rows = [row for row in run.samples if row.get("reason") not in OUTCOMES]
     players = {str(row.get("role")): str(row.get("role")).partition("/")[0] for row in rows}
     for player, kind in sorted(players.items(), key=lambda one: (order.get(one[1], len(order)), one[0])):
         heading = HEADINGS.get(kind, f"Texts of {kind}") + (f" of {player}" if "/" in player else "")
-        found[heading] = strata([row for row in rows if str(row.get("role")) == player])
-    found["Transcripts"] = transcripts(run)
-    return {heading: cards for heading, cards in found.items() if cards}
+        headed[heading] = strata([row for row in rows if str(row.get("role")) == player])
+    headed["Transcripts"] = transcripts(run)
+    return {heading: cards for heading, cards in headed.items() if cards}
 
 
 def strata(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -142,9 +142,9 @@ def strata(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         labels.setdefault(max(i for reward, i in rewarded if reward == middle), ["typical reward"])
     reasons = [str(row.get("reason") or "no reason") for row in rows]
     for reason, count in [pair for pair in Counter(reasons).most_common() if pair[0] not in GOOD][:_REASONS]:
-        latest = max(i for i, own in enumerate(reasons) if own == reason)
+        latest = max(i for i, one in enumerate(reasons) if one == reason)
         labels.setdefault(latest, []).append(f"{reason}: {count} of {len(rows)} logged")
-    return [{**_card(rows[i]), "stratum": "; ".join(own)} for i, own in labels.items()]
+    return [{**_card(rows[i]), "stratum": "; ".join(one)} for i, one in labels.items()]
 
 
 def transcripts(run: Run) -> list[dict[str, Any]]:

@@ -35,39 +35,39 @@ _RUNG = re.compile(r"(?:eval_pass@1|round)/rung_(-?\d+)(?:_proposed|_played)?")
 
 def drawn(runs: Sequence[Run], yardsticks: Mapping[str, float] | None = None) -> dict[str, dict[str, Figure]]:
     """Draw every chart of one run, or of several in comparison, by section and title, in the order of SECTIONS."""
-    found: dict[str, dict[str, Figure]] = {"Curriculum": {}, "Prover": {}}
+    charts: dict[str, dict[str, Figure]] = {"Curriculum": {}, "Prover": {}}
     for chart in charts_of(runs):
-        found.setdefault(chart.section, {}).update(figures(chart, runs))
+        charts.setdefault(chart.section, {}).update(figures(chart, runs))
     added = [(section, draw(runs), before) for section, draw, before in PANELS]
-    for section, own, before in (*added, ("Targets", target_figures(runs, yardsticks), True)):
-        declared = found.get(section, {})
-        if own:
-            found[section] = {**own, **declared} if before else {**declared, **own}
+    for section, more, before in (*added, ("Targets", target_figures(runs, yardsticks), True)):
+        declared = charts.get(section, {})
+        if more:
+            charts[section] = {**more, **declared} if before else {**declared, **more}
     order = {section: i for i, section in enumerate(SECTIONS)}
-    return {name: found[name] for name in sorted(found, key=lambda one: order.get(one, order[""]))}
+    return {name: charts[name] for name in sorted(charts, key=lambda one: order.get(one, order[""]))}
 
 
 def hints(runs: Sequence[Run]) -> dict[str, str]:
     """Return title of a chart -> the definitions of its metrics."""
-    found: dict[str, str] = {}
+    hint_of: dict[str, str] = {}
     for chart in charts_of(runs):
         texts = [definition(metric, runs) for metric, _ in chart.metrics]
-        found |= {f"{chart.title}: {pair[1]}": text for pair, text in zip(chart.metrics, texts, strict=True)}
-        found[chart.title] = "\n".join(texts)
+        hint_of |= {f"{chart.title}: {pair[1]}": text for pair, text in zip(chart.metrics, texts, strict=True)}
+        hint_of[chart.title] = "\n".join(texts)
     shown = {RELIABILITY: "proposer/rate_at_", SOLVED: "targets/solve_rate", BEFORE: "targets/presolve_"}
     for name in declared_in(runs):
-        found |= {title: definition(name, runs) for title, start in shown.items() if name.startswith(start)}
-    return found
+        hint_of |= {title: definition(name, runs) for title, start in shown.items() if name.startswith(start)}
+    return hint_of
 
 
 def rung_maps(runs: Sequence[Run]) -> dict[str, Figure]:
-    found = {}
+    maps = {}
     for run in runs:
         if (data := rung_data(run)) is not None:
             title = MEASURED if data.measured else PLAYED
             title = title if len(runs) == 1 else f"{title}: {run.name}"
-            found[title] = rung_map(title, data)
-    return found
+            maps[title] = rung_map(title, data)
+    return maps
 
 
 class RungMap(NamedTuple):
@@ -143,7 +143,7 @@ def _groups(count: int, most: int) -> np.ndarray:
 def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
     """Plot rounds across, solve rate upwards, share of the round's problems as shade; many rounds are grouped, and
     those with another number of bins than the last one are left out."""
-    found = {}
+    maps = {}
     for run in runs if len(runs) <= _MAPS else ():
         bins = len(run.histograms[max(run.histograms)]) if run.histograms else 1
         counts = [row if len(row := run.histograms.get(step, [])) == bins else [0] * bins for step in run.steps]
@@ -156,8 +156,8 @@ def solve_rate_maps(runs: Sequence[Run]) -> dict[str, Figure]:
         title = "Solve rates of conjectured problems" if len(runs) == 1 else f"Solve rates: {run.name}"
         rounds, edges = np.array(run.steps), (np.arange(bins + 1) - 0.5) / (bins - 1)
         legend = shade_words(shares_CB, "of the problems", "0%", "no problem played")
-        found[title] = cells(title, [*rounds[groups], rounds[-1] + 1], edges, shares_CB.T, legend, most=None)
-    return found
+        maps[title] = cells(title, [*rounds[groups], rounds[-1] + 1], edges, shares_CB.T, legend, most=None)
+    return maps
 
 
 def solve_counts(correct: Sequence[int], n: int) -> tuple[np.ndarray, str]:
@@ -201,7 +201,7 @@ def reliability(runs: Sequence[Run]) -> dict[str, Figure]:
 def matrices(runs: Sequence[Run]) -> dict[str, Figure]:
     """Plot provers of all iterations against critics of all iterations (Wang et al., figure 4), of
     runs with win_rates.json."""
-    found: dict[str, Figure] = {}
+    drawn: dict[str, Figure] = {}
     for run in runs:
         raw = read_object(run.path / "win_rates.json", "the win rates of `eval --task win_rates`", checked_matrices)
         for rate, words in MATRICES.items() if raw else ():
@@ -209,11 +209,11 @@ def matrices(runs: Sequence[Run]) -> dict[str, Figure]:
             if np.isfinite(values).any():
                 title = words if len(runs) == 1 else f"{words}, {run.name}"
                 edges = [np.arange(size + 1) for size in values.shape]
-                found[title] = cells(
+                drawn[title] = cells(
                     title, edges[1], edges[0], values, (), labels=("critics of iteration", "prover of iteration"),
                     names=(raw["critics"], raw["provers"]), inverted=True, written=True,
                 )  # fmt: skip
-    return found
+    return drawn
 
 
 PANELS: tuple[tuple[str, Callable[[Sequence[Run]], dict[str, Figure]], bool], ...] = (

@@ -135,9 +135,9 @@ def cells(
 
 def shade_words(values: np.ndarray, most: str, none: str, missing: str) -> list[tuple[str, str]]:
     """Return the legend of shares: the palest, the deepest and the grey shade."""
-    found = [("figure.facecolor", none)]
-    found += [("C0", f"{np.nanmax(values):.0%} {most}")] if np.isfinite(values).any() else []
-    return [*found, *([("grid.color", missing)] if np.isnan(values).any() else [])]
+    legend = [("figure.facecolor", none)]
+    legend += [("C0", f"{np.nanmax(values):.0%} {most}")] if np.isfinite(values).any() else []
+    return [*legend, *([("grid.color", missing)] if np.isnan(values).any() else [])]
 
 
 def _color(name: str) -> str:

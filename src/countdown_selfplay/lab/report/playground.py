@@ -101,15 +101,15 @@ def rounds_of(run: Run) -> list[tuple[int, list[dict[str, Any]]]]:
             f"'{run.path}' holds no samples to step through (no samples.jsonl, or an empty one): it was played with "
             "samples_per_log 0, or has logged no round yet; play it with --samples_per_log 1000, which logs all."
         )
-    found: dict[int, list[dict[str, Any]]] = {}
+    by_step: dict[int, list[dict[str, Any]]] = {}
     for number, row in enumerate(run.samples, start=1):
         if fault := lacking(row, {"step": int, "role": str}):
             raise DataError(
                 f"'{run.path / 'samples.jsonl'}', sample {number}: {fault}; it is damaged, or of a format that no "
                 "release wrote: put the file back as the run wrote it, or play the run again."
             )
-        found.setdefault(row["step"], []).append(row)
-    return sorted(found.items())
+        by_step.setdefault(row["step"], []).append(row)
+    return sorted(by_step.items())
 
 
 def round_data(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> dict[str, Any]:
@@ -142,22 +142,22 @@ def _problem(key: str, rows: Sequence[Mapping[str, Any]], proposals: Iterable[Ma
 
 def _groups(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Group cards: first answers, critiques, revisions, texts of other roles."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         kind = kind_of(row)
         title = REVISIONS if row.get("reason") in OUTCOMES else HEADINGS.get(kind, f"Texts of {kind}")
-        found.setdefault(title, []).append(_card(row))
+        groups.setdefault(title, []).append(_card(row))
     order = {title: i for i, title in enumerate([*HEADINGS.values(), REVISIONS])}
-    titles = sorted(found, key=lambda title: order.get(title, len(order)))
-    return [{"title": _label(title), **_shared(found[title])} for title in titles]
+    titles = sorted(groups, key=lambda title: order.get(title, len(order)))
+    return [{"title": _label(title), **_shared(groups[title])} for title in titles]
 
 
 def _shared(cards: list[dict[str, Any]]) -> dict[str, Any]:
     """Return cards with their common prompt once."""
     prompts = {card["prompt"] for card in cards}
     shared = prompts.pop() if len(prompts) == 1 else ""
-    own = [{name: value for name, value in card.items() if name != "prompt" or not shared} for card in cards]
-    return {"prompt": shared, "cards": merged(own)}
+    rest = [{name: value for name, value in card.items() if name != "prompt" or not shared} for card in cards]
+    return {"prompt": shared, "cards": merged(rest)}
 
 
 def _card(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,10 +182,10 @@ def _pay(row: Mapping[str, Any]) -> dict[str, float]:
 
 def merged(cards: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Merge equal cards into one with their `count`."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    equal: dict[str, list[dict[str, Any]]] = {}
     for card in cards:
-        found.setdefault(json.dumps(card, sort_keys=True), []).append(card)
-    return [{**same[0], **({"count": len(same)} if len(same) > 1 else {})} for same in found.values()]
+        equal.setdefault(json.dumps(card, sort_keys=True), []).append(card)
+    return [{**same[0], **({"count": len(same)} if len(same) > 1 else {})} for same in equal.values()]
 
 
 def _told(row: Mapping[str, float]) -> dict[str, float]:
@@ -224,11 +224,11 @@ def evenly(sizes: Sequence[int], most: int) -> list[int]:
 
 def _small(step: int, rows: Sequence[Mapping[str, Any]], run: Run) -> str:
     """Return a round as JSON of at most OF_A_ROUND bytes, with fewer samples if necessary."""
-    found, count = round_data(step, rows, run), len(rows)
-    while len(text := _json(found)) > OF_A_ROUND and count > 1:
+    data, count = round_data(step, rows, run), len(rows)
+    while len(text := _json(data)) > OF_A_ROUND and count > 1:
         count = max(1, min(count - 1, count * OF_A_ROUND // len(text)))
-        found = round_data(step, [rows[i * len(rows) // count] for i in range(count)], run)
-        found["cut"] = [count, len(rows)]
+        data = round_data(step, [rows[i * len(rows) // count] for i in range(count)], run)
+        data["cut"] = [count, len(rows)]
     return text
 
 

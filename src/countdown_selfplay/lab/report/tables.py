@@ -71,8 +71,8 @@ def windows(runs: Sequence[Run]) -> Table | None:
         return None
 
     def cells(name: str) -> list[Any]:
-        found = [zip(*(ends(run, name, width) for run in arm.runs), strict=True) for arm in arms]
-        return [_shown(values) for sides in found for values in sides]
+        pairs = [zip(*(ends(run, name, width) for run in arm.runs), strict=True) for arm in arms]
+        return [_shown(values) for sides in pairs for values in sides]
 
     head = [f"rounds 1 to {width}" if width > 1 else "round 1", f"last {width}"] * len(arms)
     rows, titles = labelled(runs, names, cells), [arm.name for arm in arms] if len(arms) > 1 else []
@@ -107,8 +107,8 @@ def filtering(runs: Sequence[Run]) -> Table | None:
         refreshes = [len(run.series("proposer/raw")) for run in runs]
         totals = [sum(value for _, value in run.series(name)) for run in runs]  # a share that is not logged is 0
         form = ".4g" if name in ("proposer/raw", "proposer/selected") else ".1%"
-        found = [format(total / n, form) if n else None for total, n in zip(totals, refreshes, strict=True)]
-        return found if any(totals) else []
+        texts = [format(total / n, form) if n else None for total, n in zip(totals, refreshes, strict=True)]
+        return texts if any(totals) else []
 
     rows = labelled(runs, filter(FILTERS.fullmatch, declared_in(runs)), cells)
     return Table(["", *(run.name for run in runs)], rows, "Means over the refreshes.") if rows else None
@@ -142,10 +142,10 @@ def results(runs: Sequence[Run]) -> Table | None:
 
 
 def _result_note(evaluated: Sequence[dict[str, Any]]) -> str:
-    sizes = {(found["after"]["problems"], found["after"]["n"]) for found in evaluated}
+    sizes = {(evaluation["after"]["problems"], evaluation["after"]["n"]) for evaluation in evaluated}
     parts = [f"{problems} held-out problems, {n} answers each" for problems, n in sorted(sizes, key=str) if n]
     note = f"{'; '.join(parts) + '. ' if parts else ''}In brackets 95% intervals, paired for differences of pass@k. "
-    cut = max(found[when]["truncated_rate"] or 0 for found in evaluated for when in ("before", "after"))
+    cut = max(evaluation[when]["truncated_rate"] or 0 for evaluation in evaluated for when in ("before", "after"))
     if cut > 0.01:
         note += f"Up to {cut:.1%} of the answers were cut at the token limit and count as wrong."
     return note
@@ -170,11 +170,11 @@ def health(runs: Sequence[Run]) -> Table | None:
     and Ståblein, table 4), with its healthy range and whether the run was in it."""
 
     def cells(name: str) -> list[Any]:
-        ranges, found = list[str](), list[Any]()
+        ranges, cells_of = list[str](), list[Any]()
         for run in runs:
             values = [value for _, value in run.series(name)]
             if not values:
-                found += [None, None, None]
+                cells_of += [None, None, None]
                 continue
             shown: Any = f"{round(mean(run, name) or 0.0, 3):.4g}"
             bounds = healthy_of(run, run.declared[name])
@@ -182,8 +182,8 @@ def health(runs: Sequence[Run]) -> Table | None:
                 ranges.append(range_text(bounds))
                 shown = {"text": shown, "tick": beyond(run, run.declared[name]) is None}
             positive = sum(value > 0 for value in values) / len(run.rounds)
-            found += [shown, f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
-        return [{"text": " or ".join(dict.fromkeys(ranges))}, *found]
+            cells_of += [shown, f"{round(max(values), 3):.4g}", f"{positive:.0%}"]
+        return [{"text": " or ".join(dict.fromkeys(ranges))}, *cells_of]
 
     rows = labelled(runs, [metric.name for metric in _judged(runs)], cells)
     head = ["", "healthy", *["mean", "max", "rounds > 0"] * len(runs)]
@@ -199,9 +199,9 @@ def health(runs: Sequence[Run]) -> Table | None:
 
 def _judged(runs: Sequence[Run]) -> list[Metric]:
     """Return the rows of the health table: those of the game first, then the trainer's."""
-    found = {one.name: one for run in runs for one in run.declared.values() if one.name in run.names}
+    metrics = {one.name: one for run in runs for one in run.declared.values() if one.name in run.names}
     frame = {metric.name.replace("{role}", "") for metric in FRAME_METRICS}
-    rows = [one for one in found.values() if one.subject or one.word or one.healthy != UNBOUNDED]
+    rows = [one for one in metrics.values() if one.subject or one.word or one.healthy != UNBOUNDED]
     return sorted(rows, key=lambda one: any(one.name.endswith(end) for end in frame))
 
 
@@ -216,12 +216,12 @@ def definition(metric: str, runs: Sequence[Run]) -> str:
 
 def setting(run: Run) -> dict[str, str]:
     """Return the main settings that the run reads."""
-    own = {name: run.config.get(name) for name in SETTING if _acts(run, name)}
-    shared = {name: run.config.get(re.sub("^(prover|conjecturer)_", "", name)) for name in own}
-    both = {name: shared[name] if value is None else value for name, value in own.items()}
-    found = {name: plain(value) for name, value in both.items() if value is not None}
+    shown = {name: run.config.get(name) for name in SETTING if _acts(run, name)}
+    shared = {name: run.config.get(re.sub("^(prover|conjecturer)_", "", name)) for name in shown}
+    both = {name: shared[name] if value is None else value for name, value in shown.items()}
+    texts = {name: plain(value) for name, value in both.items() if value is not None}
     device = run.environment.get("device")
-    return found if device is None else {**found, "device": f"{device} x {run.environment.get('processes', 1)}"}
+    return texts if device is None else {**texts, "device": f"{device} x {run.environment.get('processes', 1)}"}
 
 
 def _acts(run: Run, field: str) -> bool:
@@ -282,22 +282,22 @@ def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
         return str(error), ""
     sizes = [len(result.keys) for arm in loaded for result in arm.results]
     common = len(aligned[0].results[0].keys)
-    said = f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
-    said = "" if set(sizes) == {common} else f"{said}{common} that all have in common."
-    return compare_arms(aligned, resamples=_RESAMPLES), " ".join([said, *unknown_settings(loaded)]).strip()
+    note = f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
+    note = "" if set(sizes) == {common} else f"{note}{common} that all have in common."
+    return compare_arms(aligned, resamples=_RESAMPLES), " ".join([note, *unknown_settings(loaded)]).strip()
 
 
-def comparison(found: Comparison | str | None, said: str = "") -> Table | None:
+def comparison(result: Comparison | str | None, note: str = "") -> Table | None:
     """Return the table of `compared`."""
-    if not isinstance(found, Comparison):
-        return None if found is None else Table([], [], found)
+    if not isinstance(result, Comparison):
+        return None if result is None else Table([], [], result)
     rows = []
-    for d in found.differences:
-        first, own = found.values[found.arms[0], d.k], found.values[d.arm, d.k]
+    for d in result.differences:
+        first, value = result.values[result.arms[0], d.k], result.values[d.arm, d.k]
         wide = f"[{d.bonferroni.low:+.3f}, {d.bonferroni.high:+.3f}]"
-        rows.append([f"{d.arm} pass@{d.k}", first, own, d.percentile, wide, f"{d.p_holm:.3f}"])
-    head = ["", found.arms[0], "arm's", "difference", f"Bonferroni ({len(rows)})", "p (Holm)"]
-    return Table(head, rows, " ".join(filter(None, (said, *found.notes()))))
+        rows.append([f"{d.arm} pass@{d.k}", first, value, d.percentile, wide, f"{d.p_holm:.3f}"])
+    head = ["", result.arms[0], "arm's", "difference", f"Bonferroni ({len(rows)})", "p (Holm)"]
+    return Table(head, rows, " ".join(filter(None, (note, *result.notes()))))
 
 
 def gains(arms: Sequence[RunArm]) -> Table | None:
@@ -318,7 +318,7 @@ def gains(arms: Sequence[RunArm]) -> Table | None:
 def _over_seeds(known: Sequence[Interval]) -> Interval:
     """Return the mean of single seeds' gains with its interval; for equal gains the combined
     intervals over problems."""
-    found = over_seeds([one.difference for one in known])
-    if found.high - found.low > _ALIKE:
-        return Interval(found.value, found.low, found.high)
-    return Interval(found.value, min(one.low for one in known), max(one.high for one in known))
+    interval = over_seeds([one.difference for one in known])
+    if interval.high - interval.low > _ALIKE:
+        return Interval(interval.value, interval.low, interval.high)
+    return Interval(interval.value, min(one.low for one in known), max(one.high for one in known))

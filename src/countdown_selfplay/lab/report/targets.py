@@ -37,8 +37,8 @@ def target_figures(runs: Sequence[Run], yardsticks: Mapping[str, float] | None =
     runs = [run for run in runs if len(solved_by(run)[0])]
     if not runs:
         return {}
-    found = _cumulative(runs, yardsticks or {}) | _before_solved(runs) | stories(runs) | fit_checks(runs)
-    return found | beyond_baseline(runs) | composition(runs[0])
+    figures = _cumulative(runs, yardsticks or {}) | _before_solved(runs) | stories(runs) | fit_checks(runs)
+    return figures | beyond_baseline(runs) | composition(runs[0])
 
 
 def _cumulative(runs: Sequence[Run], yardsticks: Mapping[str, float]) -> dict[str, Figure]:
@@ -120,8 +120,8 @@ def beyond_baseline(runs: Sequence[Run]) -> dict[str, Figure]:
         return {}
     curves = []
     for arm in arms_of([run for run in runs if known[id(run)]]):
-        own = [(run, known[id(run)]) for run in arm.runs]
-        curves.append(over_generations(arm.name, [_solved_of(run, first, hard) for run, first in own]))
+        solved = [(run, known[id(run)]) for run in arm.runs]
+        curves.append(over_generations(arm.name, [_solved_of(run, first, hard) for run, first in solved]))
     title = f"Of the {len(hard)} targets that the baseline never solved"
     return lines_of(title, curves, y_range=(0.0,), x_label="generations")
 
@@ -137,22 +137,22 @@ def _solved_of(run: Run, first: Mapping[str, int | None], keys: set[str]) -> Ser
 def stories(runs: Sequence[Run]) -> dict[str, Figure]:
     """Plot figure 5, left: a row for each of the targets solved last, a cell for each earlier round in which it was
     played, green if its synthetic problem was trainable."""
-    found: dict[str, Figure] = {}
+    drawn: dict[str, Figure] = {}
     for run in runs:
-        told = read_object(run.path / STORIES, "how targets were solved", _stories)
-        rows = list(told.values())[-LAST_SOLVED:]
+        history = read_object(run.path / STORIES, "how targets were solved", _stories)
+        rows = list(history.values())[-LAST_SOLVED:]
         if any("1" in row for row in rows):  # without a conjecturer that sees the target there are none
             title = f"The {len(rows)} targets solved last" + (f": {run.name}" if len(runs) > 1 else "")
             marks = np.full((len(rows), max(map(len, rows))), np.nan)
             for cells_X, row in zip(marks, rows, strict=True):
                 cells_X[: len(row)] = [float(mark) for mark in row]
             x_edges, y_edges = (np.arange(size + 1) + 0.5 for size in marks.T.shape)
-            found[title] = cells(
+            drawn[title] = cells(
                 title, x_edges, y_edges, marks, [("C6", "no suitable problem"), ("C2", "suitable for training")],
                 labels=("time that it was played before it was solved", ""), colors=("C6", "C2"), missing="none",
                 inverted=True,
             )  # fmt: skip
-    return found
+    return drawn
 
 
 def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
@@ -160,7 +160,7 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
     random halves, of which the lowest and the highest asymptote are drawn. {} if an arm's curve cannot be fitted. As
     in the paper the fits are re-centred: generations and R0 begin when a run has attempted every target (the paper
     leaves out its first 100,000 generations). Of many points every n-th is fitted, about POINTS of them."""
-    found: dict[str, Figure] = {}
+    drawn: dict[str, Figure] = {}
     for arm in arms_of(runs):
         cut = [(solved_by(run), after_first_pass(run)) for run in arm.runs]
         known = [(x[at:] - x[at], y[at:]) for (x, y), at in cut if len(x)]
@@ -178,16 +178,16 @@ def fit_checks(runs: Sequence[Run]) -> dict[str, Figure]:
             if fit.converged:
                 curves.append(Curve(f"without the last {share:.0%}: {fit.asymptote:.3f}", x, fit(x)))
         title = f"Fits without the end of the run{name}"
-        found |= lines_of(title, curves, y_range=(0.0,), x_label=SINCE)
+        drawn |= lines_of(title, curves, y_range=(0.0,), x_label=SINCE)
         halves = sorted(fits_on_halves(points), key=lambda fit: fit.asymptote or 0.0)
         if len(halves) > 1:
             values = np.array([fit.asymptote for fit in halves], dtype=float)
-            said = f"{values.mean():.3f} ± {values.std(ddof=1):.3f} over {len(halves)} halves"
+            spread = f"{values.mean():.3f} ± {values.std(ddof=1):.3f} over {len(halves)} halves"
             ends = [(f"highest: {values[-1]:.3f}", halves[-1]), (f"lowest: {values[0]:.3f}", halves[0])]
-            curves = [Curve(said, x, whole(x), dots=dots), *(Curve(label, x, fit(x)) for label, fit in ends)]
+            curves = [Curve(spread, x, whole(x), dots=dots), *(Curve(label, x, fit(x)) for label, fit in ends)]
             title = f"Fits to halves of the points{name}"
-            found |= lines_of(title, curves, y_range=(0.0,), x_label=SINCE)
-    return found
+            drawn |= lines_of(title, curves, y_range=(0.0,), x_label=SINCE)
+    return drawn
 
 
 def composition(run: Run) -> dict[str, Figure]:
@@ -207,7 +207,7 @@ def composition(run: Run) -> dict[str, Figure]:
     kinds["none of them"] = ~np.any(list(kinds.values()), axis=0)
     levels = {"1": (1, 1), "2": (2, 2), "3 to 4": (3, 4), "5 to 8": (5, 8), "9 or more": (9, np.inf)}
     counts = {word: (columns["solutions"] >= a) & (columns["solutions"] <= b) for word, (a, b) in levels.items()}
-    found: dict[str, Figure] = {}
+    drawn: dict[str, Figure] = {}
     for title, groups, label in (
         ("What the targets need", kinds, "every solution needs"),
         ("How many solutions the targets have", counts, "inequivalent solutions"),
@@ -216,11 +216,11 @@ def composition(run: Run) -> dict[str, Figure]:
             ("targets", [float(of.sum()) for of in groups.values()]),
             ("solved", [float((solved_P & of).sum()) for of in groups.values()]),
         ]
-        found[title] = bar_chart(Bars(title, list(groups), bars, label))
-    return found
+        drawn[title] = bar_chart(Bars(title, list(groups), bars, label))
+    return drawn
 
 
-def _stories(found: Mapping[str, Any]) -> dict[str, str]:
+def _stories(content: Mapping[str, Any]) -> dict[str, str]:
     """Return target -> marks of those that were not solved at once, by the round in which they were solved."""
-    solved = sorted(found.get("solved", []), key=lambda story: story[1])
+    solved = sorted(content.get("solved", []), key=lambda story: story[1])
     return {str(key): str(marks) for key, _, marks in solved if marks}

@@ -180,5 +180,5 @@ def measure(
     kind = "float32" if processes.device.type == "cpu" else "auto"
     tokenizer = tokenizer_of(path, settings, domain, held_out)
     model = load_whole(path, {"dtype": kind}).to(processes.device).eval()
-    own = {"batch_size": size, "processes": processes, "chat_template_kwargs": settings.chat_template_kwargs, **how}
-    return measure_prover(model, tokenizer, held_out, domain, n, **own)
+    how = {"batch_size": size, "processes": processes, "chat_template_kwargs": settings.chat_template_kwargs, **how}
+    return measure_prover(model, tokenizer, held_out, domain, n, **how)

@@ -40,22 +40,22 @@ def start_of(command: str, recipe: str) -> Start:
 
     text = written(recipe)
     if command == "cdg":
-        found = Start(starts.CDG, "weights that know the game", ("config.json",), starts.cdg_start)
+        start = Start(starts.CDG, "weights that know the game", ("config.json",), starts.cdg_start)
     elif command == "pool":
         models = ("prover_a/config.json", "conjecturer/config.json")
-        found = Start(starts.POOL, "a prover and a conjecturer of two to four numbers", models, starts.pool_start)
+        start = Start(starts.POOL, "a prover and a conjecturer of two to four numbers", models, starts.pool_start)
     else:
         named = re.findall(rf"model: {starts.SGS}/(\w+)", text)  # conjecturer_model, or of a guide
         roles = tuple(dict.fromkeys([*starts.SGS_ROLES, *named]))
         holds = (*(f"{role}/config.json" for role in roles), "targets.jsonl")
         what, make = f"{', '.join(roles)} and hard targets", partial(starts.sgs_start, roles=roles)
-        found = Start(starts.SGS, what, holds, make)
-    if str(found.folder) not in text:
+        start = Start(starts.SGS, what, holds, make)
+    if str(start.folder) not in text:
         raise ConfigError(
-            f"`--prepare` fills '{found.folder}', and recipe '{recipe}' does not start from there; leave --recipe "
+            f"`--prepare` fills '{start.folder}', and recipe '{recipe}' does not start from there; leave --recipe "
             f"out, or name one of the embedded model, such as {TRAINERS[command].recipe}."
         )
-    return found
+    return start
 
 
 def written(recipe: str) -> str:

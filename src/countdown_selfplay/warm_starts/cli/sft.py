@@ -32,17 +32,17 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         check_run(args)
         check_starts(model.model_name_or_path, script.dataset_name)
     held_out = held_out_problems(script, script.played)
-    asked, made = script.demonstrations, copy(script)
+    count, made = script.demonstrations, copy(script)
     if script.dry_run and script.dataset_name is None:  # a few, as a sample
-        made.demonstrations = min(asked, PLANNED)
+        made.demonstrations = min(count, PLANNED)
     kept = demonstrations(made, args.seed, {script.played.key(problem) for problem in held_out})
     if script.dry_run:
-        planned, rows, said = launch_of(args), len(kept.rows), kept.sentence("demonstrations")
-        if made.demonstrations < asked:
-            rows = rows * asked // made.demonstrations
-            said = f"about {rows} demonstrations; of the first {made.demonstrations} problems of {asked}: {said}"
+        planned, rows, note = launch_of(args), len(kept.rows), kept.sentence("demonstrations")
+        if made.demonstrations < count:
+            rows = rows * count // made.demonstrations
+            note = f"about {rows} demonstrations; of the first {made.demonstrations} problems of {count}: {note}"
         planned = planned if launch is None else planned_for(launch)
-        lines = batches(args, said, rows, planned.processes)
+        lines = batches(args, note, rows, planned.processes)
         print_warm_start(script, args, model, [*lines, *warm_start_lines(args, model, planned)])
         check_starts(model.model_name_or_path, script.dataset_name)
         return 0

@@ -233,8 +233,8 @@ class IteratedSelfPlay:
             self.domain, spread.roster, chunk, (self.settings.seed, iteration), draw=spread.draw
         )
         result = self.game.play(round, problems)
-        if said := self.legibility.observe(1, result.metrics):
-            logger.warning(said)
+        if warning := self.legibility.observe(1, result.metrics):
+            logger.warning(warning)
         rows = []
         for number, turn in enumerate(result.turns):
             samples = turn.rollout
@@ -242,10 +242,10 @@ class IteratedSelfPlay:
             rewards = torch.as_tensor(turn.rewards_B).tolist()
             for i, text in enumerate(samples.texts):
                 if not round.truncated[id(samples)][i]:
-                    asked = samples.rows[i // samples.n]
-                    row = {"role": samples.role, "turn": number, "prompt": json.dumps(asked["prompt"])}
+                    request = samples.rows[i // samples.n]
+                    row = {"role": samples.role, "turn": number, "prompt": json.dumps(request["prompt"])}
                     row |= {"completion": text, "shown": shown[i], "reward": rewards[i], "label": labels[i] or ""}
-                    row |= {"problem": self.domain.key(self.domain.problem(asked, i)), "iteration": iteration}
+                    row |= {"problem": self.domain.key(self.domain.problem(request, i)), "iteration": iteration}
                     rows.append(row | {"chunk": chunk, "weights": self._relative(weights[samples.role])})
         return rows
 
@@ -259,14 +259,14 @@ class IteratedSelfPlay:
         how = {"dtype": "float32" if place.type == "cpu" else "bfloat16"}
         sampling = {**self.settings.sampling, "batch_size": self.settings.per_device_eval_batch_size}
         loaded: dict[str, tuple[Any, Any]] = {}  # roles that begin alike share one copy
-        found = {}
+        roster = {}
         for role, training in self.settings.kinds.items():
             path = weights[role]
             if path not in loaded:
                 tokenizer = tokenizer_of(path, self.settings, self.domain, self.problems)
                 loaded[path] = load_whole(path, how).to(home).eval(), tokenizer
-            found[role] = Player(*loaded[path], training.num_generations, sampling)
-        return found if self.engine is None else self.engine.roster(found, weights)
+            roster[role] = Player(*loaded[path], training.num_generations, sampling)
+        return roster if self.engine is None else self.engine.roster(roster, weights)
 
     def _played(self, iteration: int, chunk: int) -> Path:
         return self._folder(iteration) / f"played-{chunk:05d}.parquet"
@@ -326,7 +326,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> 
     """Describe every setting that differs as "name: old, now new", such as role_training.prover.epochs. `max_steps`
     may have values for more iterations; those of the iterations up to `begun` must be equal."""
     old, new = flat(then), flat(now)
-    found = []
+    changes = []
     for name in dict.fromkeys([*new, *old]):
         before, after = old.get(name), new.get(name)
         if before == after:
@@ -341,16 +341,16 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> 
                 pairs = enumerate(zip(before, after, strict=False))
                 place = next((i for i, (one, other) in pairs if one != other), None)
                 text += "" if place is None else f", different from number {place + 1} on"
-        found.append(text)
-    return found
+        changes.append(text)
+    return changes
 
 
 def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Flatten mappings within mappings, with dotted names."""
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for name, value in settings.items():
-        found |= flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
-    return found
+        flattened |= flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+    return flattened
 
 
 def _short(value: Any) -> str:
@@ -369,8 +369,8 @@ def tokenizer_of(path: str, settings: IteratedSettings, domain: Any, problems: S
             tokenizer.chat_template = AutoTokenizer.from_pretrained(other).chat_template
         except (OSError, ValueError) as error:
             first = str(error).splitlines()[0]
-            said = f"`chat_template_path` ({other}) must name a model with a tokenizer: {first}"
-            raise ConfigError(said) from None
+            message = f"`chat_template_path` ({other}) must name a model with a tokenizer: {first}"
+            raise ConfigError(message) from None
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     rows = [{"prover": domain.prove_row(problem)} for problem in problems[:1]]

@@ -86,8 +86,8 @@ class VLLMPlay:
     def _started(self, policies: FullPolicies, tokenizer: Any, weights: Mapping[str, str]) -> Any:
         args = joint_settings(self.settings, self.processes)
         how = self.settings.sampling
-        asked = {"max_completion_length": how.pop("max_new_tokens"), **how}
-        roles = {role: replace(args.role("prover"), role=role, **asked) for role in weights}
+        settings = {"max_completion_length": how.pop("max_new_tokens"), **how}
+        roles = {role: replace(args.role("prover"), role=role, **settings) for role in weights}
         turns = Turns(
             args, roles, policies, self.processes, tokenizer, self.ends, lambda role: self.stops,
             lambda: ("iterated", self.seed), lambda name, value: None,
@@ -111,10 +111,10 @@ class VLLMPlay:
         ids += ids[-1:] * (-count % processes.world)
         self.sampler.begin(role, 0)
         with private_generator(processes.device, "iterated", seed, processes.rank):  # a server's seeds are drawn here
-            found = self.sampler.generate(role, processes.share(ids), None, n)[1]
+            texts = self.sampler.generate(role, processes.share(ids), None, n)[1]
         how = {**self.settings.sampling, "stop_strings": stops}
         config = GenerationConfig(**generation_settings(how, ends, tokenizer.pad_token_id))
-        every = decoded(tokenizer, processes.gather(found)[:count], config)
+        every = decoded(tokenizer, processes.gather(texts)[:count], config)
         return [every[i : i + n] for i in range(0, len(every), n)]
 
 

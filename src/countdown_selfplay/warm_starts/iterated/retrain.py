@@ -36,9 +36,9 @@ def retrain(
     new = folder.with_name(f".{folder.name}.new")
     processes.together(lambda: shutil.rmtree(new, ignore_errors=True))
     size = of_iteration(training.batch_size, iteration)
-    found = drop_long([token_ids(tokenizer, row, settings) for row in rows], settings.max_length)
-    long = found.left_out[TOO_LONG]
-    if not found.rows:
+    kept = drop_long([token_ids(tokenizer, row, settings) for row in rows], settings.max_length)
+    long = kept.left_out[TOO_LONG]
+    if not kept.rows:
         return {"rows": 0, "too_long": long, "note": "all rows are too long: the role keeps its weights"}
     on_device, accumulated = shares(size, settings, processes)
     how: dict[str, Any] = dict(
@@ -49,7 +49,7 @@ def retrain(
     how |= {"beta": settings.beta} if "rejected" in rows[0] else {}
     args = trainer_settings(settings, new, **how)
     model = load_whole(start, {"dtype": "float32"}).to(args.device)
-    trainer = trainer_of(found.rows, model, tokenizer, args)
+    trainer = trainer_of(kept.rows, model, tokenizer, args)
     del model
     trainer.remove_callback(PrinterCallback)
     _, loss = train(trainer, tokenizer)
@@ -65,7 +65,7 @@ def retrain(
         new.rename(folder)
 
     processes.together(rename)
-    return {"rows": len(found.rows), "too_long": long, "steps": steps, "loss": loss}
+    return {"rows": len(kept.rows), "too_long": long, "steps": steps, "loss": loss}
 
 
 def trainer_settings(settings: IteratedSettings, folder: Path, **how: Any) -> Any:
@@ -73,9 +73,9 @@ def trainer_settings(settings: IteratedSettings, folder: Path, **how: Any) -> An
     kind: Any = DPOSettings if "beta" in how else SFTSettings
     quiet = dict(save_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True)
     names = ("max_length", "gradient_checkpointing", "bf16", "use_cpu", "seed")
-    own = {name: getattr(settings, name) for name in names}
+    shared = {name: getattr(settings, name) for name in names}
     try:
-        return kind(output_dir=str(folder), **own, **quiet, **how)
+        return kind(output_dir=str(folder), **shared, **quiet, **how)
     except ConfigError:
         raise
     except ValueError as error:

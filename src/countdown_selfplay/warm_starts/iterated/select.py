@@ -73,8 +73,8 @@ def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[
     for i, row in enumerate(rows):
         places.setdefault(row["label"], []).append(i)
     kept: list[int] = []
-    for label, own in sorted(places.items()):
-        kept += random.Random(seed_from(*key, label)).sample(own, min(room, len(own)))
+    for label, members in sorted(places.items()):
+        kept += random.Random(seed_from(*key, label)).sample(members, min(room, len(members)))
     return [rows[i] for i in sorted(kept)]
 
 
@@ -84,17 +84,17 @@ def preferred(rows: Iterable[Row], role: str, training: RoleTraining, *key: obje
     `rejected`. Samples are those of `pooled`, so that a critique is a success or a failure by all of its copies; a
     text that was both, by another label, is neither."""
     sides: dict[tuple[str, str], set[bool]] = defaultdict(set)
-    found: dict[tuple[str, str], Row] = {}
+    pair_of: dict[tuple[str, str], Row] = {}
     for row in pooled(rows, role):
         kept, failed = (one(row["reward"], row["label"]) for one in (training.keeps, training.fails))
         if failed or (kept and not training.loops(row["completion"])):
             place = row["prompt"], row["completion"]
             sides[place].add(kept)
-            found.setdefault(place, row)
-    clear = [place for place in found if len(sides[place]) == 1]
+            pair_of.setdefault(place, row)
+    clear = [place for place in pair_of if len(sides[place]) == 1]
     samples = [ScoredSample(prompt, prompt, text, float(min(sides[prompt, text]))) for prompt, text in clear]
     pairs = make_preference_pairs(samples, pairs_per_group=1, seed=seed_from(*key))
-    return [{**found[pair.group, pair.chosen], "before": "", "rejected": pair.rejected} for pair in pairs]
+    return [{**pair_of[pair.group, pair.chosen], "before": "", "rejected": pair.rejected} for pair in pairs]
 
 
 def stepwise(
@@ -108,14 +108,14 @@ def stepwise(
         kept, failed = (one(row["reward"], row["label"]) for one in (training.keeps, training.fails))
         if row["role"] == "prover" and (kept or failed):
             answers[row["prompt"]][kept].append(row)
-    found = []
+    stepped = []
     for prompt, sides in answers.items():
         lot = random.Random(seed_from(*key, prompt))
         pairs = _step_pairs(domain, problems, lot.sample(sides[False], len(sides[False])), sides[True])
         if pairs:
             before, step, wrong, row = lot.choice(pairs)
-            found.append({**row, "before": before, "completion": step, "rejected": wrong})
-    return found
+            stepped.append({**row, "before": before, "completion": step, "rejected": wrong})
+    return stepped
 
 
 def _step_pairs(

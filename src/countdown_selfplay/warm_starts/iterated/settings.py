@@ -207,11 +207,11 @@ class IteratedSettings(EngineFields):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON, which a resume compares. Folder, number of iterations, and hardware may change."""
-        found = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
+        settings = {**asdict(self), "role_training": {kind: asdict(role) for kind, role in self.kinds.items()}}
         engine = [field.name for field in fields(EngineFields)]
         for name in ("output_dir", "iterations", "use_cpu", "gradient_checkpointing", *engine):
-            del found[name]
-        return found
+            del settings[name]
+        return settings
 
 
 def of_iteration(values: Sequence[Any], iteration: int) -> Any:
@@ -356,10 +356,10 @@ def _row(kind: str, role: RoleTraining, iteration: int) -> tuple[str, ...]:
 def samples_of(folder: Path) -> int:
     """Return the untruncated texts that an iterated run sampled. Raises DataError if there are none."""
     lines = read_phases(folder / "iterations.jsonl")
-    found = sum(line["samples"] for line in lines if line["phase"] == "play")
-    if not found:
+    sampled = sum(line["samples"] for line in lines if line["phase"] == "play")
+    if not sampled:
         raise DataError(f"'{folder}' holds no iteration that was played, so it is no budget; play that run first.")
-    return int(found)
+    return int(sampled)
 
 
 def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int) -> dict[str, RoleTraining]:
@@ -369,13 +369,13 @@ def with_budget(kinds: Mapping[str, RoleTraining], folder: Path, iterations: int
         raise ConfigError(f"There is no run folder '{folder}'; `budget_of` takes the output_dir of an iterated run.")
     lines = read_phases(folder / "iterations.jsonl")
     steps = {(line["iteration"], line["role"]): line.get("steps", 0) for line in lines if line["phase"] == "train"}
-    found = {}
+    budgets = {}
     for kind, training in kinds.items():
-        own: list[Any] = [steps.get((t, kind)) for t in range(1, iterations + 1)]
-        if None in own:
+        took: list[Any] = [steps.get((t, kind)) for t in range(1, iterations + 1)]
+        if None in took:
             raise ConfigError(
-                f"`budget_of` ({folder}) tells of no training of the {kind} in iteration {own.index(None) + 1}; name "
+                f"`budget_of` ({folder}) tells of no training of the {kind} in iteration {took.index(None) + 1}; name "
                 f"a run that trained it in all of {iterations}, or set `role_training.{kind}.max_steps`."
             )
-        found[kind] = replace(training, max_steps=tuple(own))
-    return found
+        budgets[kind] = replace(training, max_steps=tuple(took))
+    return budgets

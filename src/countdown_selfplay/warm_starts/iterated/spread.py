@@ -22,9 +22,9 @@ class Spread:
         self, role: str, prompts: list[Any], n: int, seed: int, stops: list[str] | None
     ) -> list[list[Completion]]:
         """Sample `n` completions per prompt; on the main process, inside `led`."""
-        asked = role, prompts, n, seed, stops
-        self.processes.together(lambda: asked)
-        return self.roster[role].draw(*asked, self.processes)
+        request = role, prompts, n, seed, stops
+        self.processes.together(lambda: request)
+        return self.roster[role].draw(*request, self.processes)
 
     @contextmanager
     def led(self) -> Iterator[None]:
@@ -46,8 +46,8 @@ class Spread:
 
     def serve(self) -> None:
         """Generate, on the other processes, until the main one has played."""
-        while (asked := self._asked()) is not None:
-            role, prompts, n, seed, stops = asked
+        while (request := self._asked()) is not None:
+            role, prompts, n, seed, stops = request
             self.roster[role].draw(role, prompts, n, seed, stops, self.processes)
 
     def _asked(self) -> Any:

@@ -63,10 +63,10 @@ class Verdict:
 
 def check(text: object, theorem: Formula) -> Verdict:
     """Return whether a text proves the theorem, as a Verdict. Never raises."""
-    found = conclusion(text)
-    if found.conclusion is None or is_instance(theorem, found.conclusion):
-        return found
-    return Verdict(Reason.OTHER_THEOREM, found.conclusion, found.steps)
+    verdict = conclusion(text)
+    if verdict.conclusion is None or is_instance(theorem, verdict.conclusion):
+        return verdict
+    return Verdict(Reason.OTHER_THEOREM, verdict.conclusion, verdict.steps)
 
 
 def conclusion(text: object) -> Verdict:
@@ -187,9 +187,9 @@ def _build(root: int, nodes: list[Node], leader: list[int], builder: Builder, ma
 
 
 def _axiom(text: str) -> Formula:
-    found = read(text).problem
-    assert found is not None
-    return found
+    axiom = read(text).problem
+    assert axiom is not None
+    return axiom
 
 
 AXIOMS = {sign: _axiom(text) for sign, text in AXIOM_TEXTS.items()}

@@ -60,13 +60,13 @@ class DetachmentDomain(BaseDomain[Formula]):
             )
 
     def problem(self, row: Mapping[str, Any], index: int = 0) -> Formula:
-        found = read(row.get("theorem"))
-        if found.problem is None:
+        given = read(row.get("theorem"))
+        if given.problem is None:
             raise DataError(
-                f"row {index}, column 'theorem': {str(row.get('theorem'))[:60]!r} is not a formula ({found.reason}); "
+                f"row {index}, column 'theorem': {str(row.get('theorem'))[:60]!r} is not a formula ({given.reason}); "
                 "write one in Polish notation, such as CpCqp."
             )
-        return found.problem
+        return given.problem
 
     def key(self, problem: Formula) -> str:
         """Return Polish notation with its variables in the order p, q, r, ..."""
@@ -87,23 +87,23 @@ class DetachmentDomain(BaseDomain[Formula]):
 
     def _written(self, text: object) -> str:
         """Return the content of a completion: all of it, in a chat its last answer between tags."""
-        said = completion_text(text) or ""
-        return said if self.prompt == "compact" else (tagged_answers(said) or [""])[-1]
+        content = completion_text(text) or ""
+        return content if self.prompt == "compact" else (tagged_answers(content) or [""])[-1]
 
     def check(
-        self, problems: Sequence[Formula], asked: Sequence[Mapping[str, Any] | None] | None = None
+        self, problems: Sequence[Formula], requests: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
         """Check size, provability (by truth table, because the axioms are complete), and that the theorem is not held
         out: an instance of a held-out theorem has another key and the same proof."""
-        found = []
+        checks = []
         for problem in problems:
             inside = self.outside(problem) is None
             provable = inside and is_tautology(problem) is True
             reason = "unsolvable" if inside else "out_of_range"
             if provable:
                 reason = "held_out" if self.is_held_out(problem) else "ok"
-            found.append(Checked(reason, {"in_range": inside, "solvable": provable}))
-        return found
+            checks.append(Checked(reason, {"in_range": inside, "solvable": provable}))
+        return checks
 
     def outside(self, problem: Formula) -> str | None:
         if problem.symbols > self.symbols:
@@ -118,8 +118,8 @@ class DetachmentDomain(BaseDomain[Formula]):
 
     def rung(self, problem: Formula) -> int:
         """Return the length of its shortest proof; `longest_proof` + 2 if it is longer."""
-        found = simplest(problem, self.longest_proof)
-        return self.longest_proof + 2 if found is None else len(found[1])
+        proof = simplest(problem, self.longest_proof)
+        return self.longest_proof + 2 if proof is None else len(proof[1])
 
     def is_held_out(self, problem: Formula) -> bool:
         return of_held_out_side(problem) or related_to_held_out(problem)
@@ -141,18 +141,18 @@ class DetachmentDomain(BaseDomain[Formula]):
         """Return at most n theorems of one side, taken from the rungs in turn."""
         excluded, of_rung = frozenset(exclude), []
         for rung in rungs:
-            own = [f for f in _playable(self, rung) if str(f) not in excluded]
-            own = [f for f in own if (f in held_out_theorems() if held_out else not of_held_out_side(f))]
-            random.Random(f"detachment|{seed}|{rung}").shuffle(own)
-            of_rung.append(own)
+            left = [f for f in _playable(self, rung) if str(f) not in excluded]
+            left = [f for f in left if (f in held_out_theorems() if held_out else not of_held_out_side(f))]
+            random.Random(f"detachment|{seed}|{rung}").shuffle(left)
+            of_rung.append(left)
         return [f for f in chain.from_iterable(zip_longest(*of_rung)) if f is not None][:n]
 
     @cached_property
     def longest(self) -> Formula:
         negations = "N" * ((self.symbols - 3) // 2)
-        found = read(f"C{negations}p{negations}p").problem
-        assert found is not None
-        return found
+        theorem = read(f"C{negations}p{negations}p").problem
+        assert theorem is not None
+        return theorem
 
     @property
     def helping(self) -> DetachmentHelping:
@@ -178,8 +178,8 @@ class DetachmentDomain(BaseDomain[Formula]):
 def of_held_out_side(problem: Formula) -> bool:
     """Return whether a theorem is held out, by a hash of the most general theorem that its shortest proof concludes,
     or of itself without a short proof."""
-    found = simplest(problem, LONGEST)
-    return heldout_key(f"detachment{problem if found is None else found[0]}")
+    proof = simplest(problem, LONGEST)
+    return heldout_key(f"detachment{problem if proof is None else proof[0]}")
 
 
 @cache

@@ -115,15 +115,15 @@ class Builder:
 
 def is_instance(formula: Formula, general: Formula) -> bool:
     """Return whether substituting formulas for the variables of `general` makes `formula`. Linear in the two lists."""
-    found: dict[int, int] = {}
+    substitution: dict[int, int] = {}
     todo = [(len(general.nodes) - 1, len(formula.nodes) - 1)]
     while todo:
         mine, other = todo.pop()
-        if mine in found:
-            if found[mine] != other:
+        if mine in substitution:
+            if substitution[mine] != other:
                 return False
             continue
-        found[mine] = other
+        substitution[mine] = other
         (left, right), (other_left, other_right) = general.nodes[mine], formula.nodes[other]
         if left < 0:
             continue

@@ -51,10 +51,10 @@ def _relevance(target: Formula, lemma: Formula) -> int:
         return 4
     if any(is_instance(target, made) for first in _one_step(lemma, 1) for made in _one_step(first, 1)):
         return 4
-    own, parts = _parts(lemma), _parts(target)
-    if is_instance(lemma, target) or lemma in parts or target in own:
+    lemma_parts, parts = _parts(lemma), _parts(target)
+    if is_instance(lemma, target) or lemma in parts or target in lemma_parts:
         return 3
-    return 2 if any(part.symbols >= SHARED for part in own & parts) else 1
+    return 2 if any(part.symbols >= SHARED for part in lemma_parts & parts) else 1
 
 
 def _one_step(lemma: Formula, longest: int) -> Iterator[Formula]:

@@ -32,8 +32,8 @@ def prove(theorem: Formula, style: str) -> Row:
     text = str(theorem)
     if style == "compact":
         return {"prompt": f"{text}:", "theorem": text}
-    asked = f"{_NOTATION} {_PROOFS}\nWrite a proof of {text} between answer tags: <answer>DD211</answer>"
-    return {"prompt": _chat(asked), "theorem": text}
+    question = f"{_NOTATION} {_PROOFS}\nWrite a proof of {text} between answer tags: <answer>DD211</answer>"
+    return {"prompt": _chat(question), "theorem": text}
 
 
 def propose(target: Formula | None, style: str, symbols: int) -> Row:
@@ -41,17 +41,17 @@ def propose(target: Formula | None, style: str, symbols: int) -> Row:
     if style == "compact":
         return {"prompt": "?" if target is None else f"{target}?"}
     wanted = _THEOREM.format(symbols=symbols)
-    asked = f"{_NOTATION} {_PROOFS}\n"
+    question = f"{_NOTATION} {_PROOFS}\n"
     if target is None:
-        asked += f"Please write a theorem. {wanted}"
+        question += f"Please write a theorem. {wanted}"
     else:
-        asked += (
+        question += (
             f"Here is a theorem: {target}\nPlease write a lemma or a related theorem that is useful for proving the "
             f"above theorem. {wanted} {_HELPFUL}"
         )
     return {
         "prompt": _chat(
-            f"{asked}\nWrite the formula alone, without a proof, between answer tags: <answer>Cpp</answer>"
+            f"{question}\nWrite the formula alone, without a proof, between answer tags: <answer>Cpp</answer>"
         )
     }
 

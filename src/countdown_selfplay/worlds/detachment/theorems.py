@@ -22,15 +22,15 @@ def most_general(length: int) -> dict[Formula, str]:
     """Return the new theorems of this length, with the first of their shortest proofs; {} for an even length."""
     if length == 1:
         return {formula: sign for sign, formula in AXIOMS.items()}
-    found: dict[Formula, str] = {}
+    theorems: dict[Formula, str] = {}
     shorter = [most_general(n) for n in range(1, length, 2)]
     for first in range(1, length - 1, 2) if length % 2 else ():
         for major, proof in most_general(first).items():
             for minor, other in most_general(length - 1 - first).items():
                 made = detach(major, minor)
-                if made is not None and made not in found and not any(made in level for level in shorter):
-                    found[made] = f"D{proof}{other}"
-    return found
+                if made is not None and made not in theorems and not any(made in level for level in shorter):
+                    theorems[made] = f"D{proof}{other}"
+    return theorems
 
 
 @cache
@@ -43,14 +43,14 @@ def hardest_at(length: int) -> dict[Formula, str]:
 def simplest(theorem: Formula, longest: int = LONGEST) -> tuple[Formula, str] | None:
     """Return a most general theorem of which `theorem` is an instance, with a shortest proof; None if no proof of at
     most `longest` symbols proves it."""
-    found = (matches(_tree(length), theorem) for length in range(1, longest + 1, 2))
-    return next(chain.from_iterable(found), None)
+    matching = (matches(_tree(length), theorem) for length in range(1, longest + 1, 2))
+    return next(chain.from_iterable(matching), None)
 
 
 def shortest_proof(theorem: Formula, longest: int = LONGEST) -> str | None:
     """Return a shortest proof of a theorem, None if it has more than `longest` symbols."""
-    found = simplest(theorem, longest)
-    return None if found is None else found[1]
+    proof = simplest(theorem, longest)
+    return None if proof is None else proof[1]
 
 
 _END = "end"
