@@ -1,4 +1,4 @@
-"""Findings of a report: the verdict in one line, limited to what the intervals show, and health faults with their
+"""Findings of a report: the verdict in one line, limited to the intervals' evidence, and health faults with their
 remedies: metrics outside the declared ranges (docs/metrics.md), lost coverage, rollbacks. They are at the top of the
 report and above a run's table on the terminal."""
 

@@ -30,7 +30,7 @@ def plain_role(role: str) -> str:
 class PolicySet(ABC):
     """Roles mapped to weights inside one module, so that there is one optimizer, one engine and one checkpoint.
 
-    `module` is what the Trainer trains and saves. `weights_of` maps a role (a player) to the name of its
+    `module` is trained and saved by the Trainer. `weights_of` maps a role (a player) to the name of its
     weights; several may share a name. `frozen`: names of weights that stay as passed: sampled, but not trained,
     saved or exported."""
 

@@ -19,7 +19,7 @@ from ..options import Range, check_options, json_object, option
 
 @dataclass
 class WarmStartArguments(EvaluationArguments, CountdownFields):
-    """The role, its problems and its evaluation. Fields that JointSelfPlayConfig has too mean the same as there."""
+    """Role, problems and evaluation. Fields of JointSelfPlayConfig have the same meaning."""
 
     recipe: str | None = option(None, "A named setting, such as tiny/sft or tiny/ipo.")
     role: Literal["prover", "conjecturer", "guide"] = option(
@@ -44,17 +44,17 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
 
     @property
     def played(self) -> Any:
-        """The domain that these fields describe."""
+        """Return the domain of these fields."""
         return domain_from(self)
 
     @property
     def evaluated_as(self) -> dict[str, Any]:
-        """`sampling` of an evaluation: that of `eval_preset` for a prover."""
+        """Return the `sampling` of an evaluation: that of `eval_preset` for a prover."""
         return preset(self.eval_preset if self.role == "prover" else TRAINING, self.sampling)
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """The arguments of `sample_completions`."""
+        """Return the arguments of `sample_completions`."""
         names = ("temperature", "top_p", "top_k")
         given = {n: getattr(self, n) for n in names} | {"max_new_tokens": self.max_completion_length}
         return given | {"chat_template_kwargs": json_object("chat_template_kwargs", self.chat_template_kwargs)}
@@ -112,7 +112,7 @@ class SFTArguments(WarmStartArguments):
 
     @property
     def schema(self) -> str | None:
-        """The schema of the demonstrations that are made; None: the role's usual one."""
+        """Return the schema of generated demonstrations; None: the role's usual one."""
         made = "helping" if self.helping else "variant" if self.variants else None
         return made if self.distractors else f"{made or 'reviewed'}_steps"
 
@@ -152,7 +152,7 @@ class IPOArguments(WarmStartArguments):
 
 
 class _Settled(Settled):
-    """The part of the configs below: numbers and reporters are checked, settings refused that nothing would read."""
+    """Common part of the configs below: checks numbers and reporters, and refuses settings without effect."""
 
     def __post_init__(self) -> None:
         check_numbers(self)
@@ -161,7 +161,7 @@ class _Settled(Settled):
         super().__post_init__()  # type: ignore[misc]  # TRL's
 
     def refuse(self, unread: dict[str, str]) -> None:
-        """ConfigError for a setting that differs from its default and would not be read; after `__post_init__`."""
+        """Raise ConfigError for a setting without effect that differs from its default; after `__post_init__`."""
         args: Any = self
         unread = {**unread, "eval_strategy": "the model is measured before and after training"}
         for name, why in unread.items():
@@ -180,7 +180,7 @@ _TOKENS = "the rows are turned into token ids before TRL sees them, with the los
 
 @dataclass(repr=False)  # TrainingArguments' own repr hides tokens
 class SFTSettings(_Settled, SFTConfig):
-    """Differs from SFTConfig in that bf16 follows the device; the loss is always on the completion."""
+    """SFTConfig whose bf16 follows the device and whose loss is always on the completion."""
 
     output_dir: str = option("sft", "The folder of the run and of the model.")
 
@@ -194,17 +194,17 @@ class SFTSettings(_Settled, SFTConfig):
 
 @dataclass(repr=False)
 class DPOSettings(_Settled, DPOConfig):
-    """Differs from DPOConfig in that bf16 follows the device."""
+    """DPOConfig whose bf16 follows the device."""
 
 
 @dataclass(repr=False)
 class IPOSettings(DPOSettings):
-    """Differs from DPOSettings in that the loss is IPO's (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2. h is
-    the difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per
-    token of its completion, as TRL has it (IPO's authors told TRL's that they averaged). sum: those of whole
-    sequences, as Allen and Ståblein write it (section 3.1); the margin that is aimed at, 1 / (2 beta), is one of sums.
-    Neither Allen and Ståblein nor Task Difficulty and Diversity states its beta or learning rate: the defaults are
-    TRL's, beta 0.1 and learning rate 1e-6 (the code of Allen and Ståblein: sums, 0.1, 5e-6)."""
+    """DPOSettings with the loss of IPO (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2, where h is the
+    difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per token of
+    its completion, as in TRL (IPO's authors told TRL's that they averaged). sum: those of whole sequences, as in Allen
+    and Ståblein (section 3.1); the target margin, 1 / (2 beta), is one of sums. Neither Allen and Ståblein nor Task
+    Difficulty and Diversity states its beta or learning rate: the defaults are TRL's, beta 0.1 and learning rate 1e-6
+    (the code of Allen and Ståblein: sums, 0.1, 5e-6)."""
 
     output_dir: str = option("ipo", "The folder of the run and of the model.")
     loss_type: list[str] = option(factory=lambda: ["ipo"], help="Always ipo.")

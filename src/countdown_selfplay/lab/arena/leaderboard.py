@@ -1,5 +1,5 @@
-"""The leaderboard: answers of the prover until problems of one rung are solved at the goal's rate. Rows, the rule by
-which a replay agrees with one, and the table. Loads no torch, plays nothing (`submission.py` does)."""
+"""Leaderboard: answers of the prover until problems of one rung are solved at the goal's rate. Rows, the rule by which
+a replay agrees with one, and the table. Loads no torch; `submission.py` runs the jobs."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,15 +20,15 @@ from .tracks import Goal, Track
 
 Row = dict[str, Any]
 BASELINE = "plain"
-"""The contestant of row 0, which the others are read against."""
+"""Contestant of row 0, the reference of the others."""
 FIELDS = {"contestant": str, "title": str, "seeds": list, "changes": dict, "machine": dict}
 FIELDS |= dict.fromkeys(("answers", "cpu_seconds", "settings", "facts", "goal", "start"), dict)
 CURE = "remove it, and submit again"
 
 
 def arrived(points: Sequence[Mapping[str, Any]], rate: float) -> Row | None:
-    """Answers, CPU seconds and round at which the rate was reached: on the straight line between the first measuring
-    point that has it and the one before. None if no point has it."""
+    """Return answers, CPU seconds and round at which the rate was reached, interpolated linearly between the first
+    measuring point that has it and the one before. None if no point has it."""
     last = next((i for i, point in enumerate(points) if point["rate"] >= rate), None)
     if last is None:
         return None
@@ -41,8 +41,8 @@ def arrived(points: Sequence[Mapping[str, Any]], rate: float) -> Row | None:
 
 
 def row_of(jobs: Sequence[Row], contestant: Contestant, track: Track) -> Row:
-    """Figures of a submission. The value and the interval (Student's t over seeds) are None unless all seeds arrived;
-    the CPU seconds of a seed that did not are those of its whole run."""
+    """Return the figures of a submission. The value and the interval (Student's t over seeds) are None unless all
+    seeds arrived; the CPU seconds of a seed that did not are those of its whole run."""
     assert track.goal is not None
     ends = [job["arrived"] or job["points"][-1] for job in jobs]
     each = [job["arrived"]["answers"] if job["arrived"] else None for job in jobs]
@@ -58,7 +58,7 @@ def row_of(jobs: Sequence[Row], contestant: Contestant, track: Track) -> Row:
 
 
 def rules(contestant: Contestant, track: Track) -> Row:
-    """All that a replay has in common with its submission, as plain data."""
+    """Return the facts that a replay shares with its submission, as plain data."""
     assert track.goal is not None
     settings = contestant.settings(track)
     start = settings["model_name_or_path"]
@@ -80,7 +80,7 @@ def _summary(values: Sequence[float | None]) -> Row:
 
 
 def goal_of(track: Track) -> Goal:
-    """ConfigError for a track without a leaderboard."""
+    """Return the goal of a track. Raises ConfigError for a track without a leaderboard."""
     if track.goal is None:
         raise ConfigError(
             f"The track {track.name} has no `goal`, so it has no leaderboard; play on ladder, or give the track one."
@@ -89,7 +89,7 @@ def goal_of(track: Track) -> Goal:
 
 
 def check_table(folder: Path, now: Row) -> None:
-    """ConfigError for a row of another start, track or goal than one that is to stand beside it."""
+    """Raise ConfigError for a row of another start, track or goal than the table's."""
     for row in read_rows(folder):
         theirs, ours = ({part: of[part] for part in ("start", "facts", "goal")} for of in (row, now))
         one = first_difference(theirs, ours)
@@ -102,7 +102,7 @@ def check_table(folder: Path, now: Row) -> None:
 
 
 def check_rules(row: Row, now: Row, where: str) -> None:
-    """ConfigError that names the first difference of the settings, the track, the goal or the start."""
+    """Raise ConfigError that names the first difference of the settings, the track, the goal or the start."""
     for part in ("start", "facts", "goal", "settings"):
         one = first_difference(row[part], now[part], part)
         if one is not None:
@@ -114,7 +114,7 @@ def check_rules(row: Row, now: Row, where: str) -> None:
 
 
 def predicted(values: Sequence[float], n: int) -> tuple[float, float]:
-    """Ends of the 95% interval in which the mean of n further seeds lies, by Student's t: mean -+ t(.975, m - 1) s
+    """Return the 95% prediction interval of the mean of n further seeds, by Student's t: mean -+ t(.975, m - 1) s
     sqrt(1 / m + 1 / n) for m values of standard deviation s."""
     m, mean = len(values), float(np.mean(values))
     half = float(t_quantile(0.975, m - 1)) * float(np.std(values, ddof=1)) * (1 / m + 1 / n) ** 0.5
@@ -141,7 +141,7 @@ def disagreement(row: Row, replay: Row) -> str:
 
 
 def _words(answers: Row) -> str:
-    """15,360 answers (15,000 / 15,360 / 15,720)"""
+    """Format 15,360 answers (15,000 / 15,360 / 15,720)."""
     each = " / ".join("not reached" if one is None else f"{one:,.0f}" for one in answers["each"])
     many = "more answers than its cap has" if answers["value"] is None else f"{answers['value']:,.0f} answers"
     return f"{many} ({each})"
@@ -154,7 +154,7 @@ def read_row(path: Path) -> Row:
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """The baseline, then those that arrived by their answers, then those that did not by name."""
+    """Return the baseline, then the arrived ones by their answers, then the others by name."""
     rows = [read_row(path) for path in sorted(folder.glob("*.json"))]
 
     def place(row: Row) -> tuple[bool, bool, float, str]:
@@ -165,7 +165,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def table(rows: Iterable[Row]) -> list[list[str]]:
-    """The cells of the leaderboard, its head first. The baseline is row 0."""
+    """Return the cells of the leaderboard, its head first. The baseline is row 0."""
     head = ["", "contestant", "answers", "95%", "each seed", "CPU seconds", "replayed", "machine", "version", "date"]
     found, number = [head], 0
     for row in rows:
@@ -191,7 +191,7 @@ def table(rows: Iterable[Row]) -> list[list[str]]:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table, and under it the command of each row."""
+    """Format the table, and under it the command of each row."""
     if not rows:
         return "Nothing has been submitted yet."
     head, *cells = [f"| {' | '.join(row)} |" for row in table(rows)]

@@ -1,4 +1,4 @@
-"""Plays the jobs that have no file yet: one process each, as many at a time as there are workers."""
+"""Scheduler of the jobs without a file: one process each, as many at a time as there are workers."""
 
 import json
 import os
@@ -19,18 +19,17 @@ from filelock import FileLock, Timeout
 from ...data.run_files import write_atomically
 
 Part = Literal["", "tuning", "leaderboard"]
-"""The problems that a job is measured on: held-out, tuning, or withheld ones. Jobs of each lie in another folder."""
+"""Problems of a job's evaluation: held-out, tuning, or withheld ones. Jobs of each have a separate folder."""
 FAILED = ".failed.json"
-"""Ends the name of the file of a job that failed. It is played again when `again` is asked for."""
+"""Suffix of the file of a failed job, which is repeated with `again`."""
 
 ENDED = {128 + number for number in (signal.SIGINT, signal.SIGTERM)}
-"""Exit codes of a job that a signal ended. It has not failed."""
+"""Exit codes of a job that a signal ended, which is not a failure."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the files of an arena lie: <folder>/<part>/<track>/<contestant>-<seed>.json, and runs that are not
-    finished."""
+    """Files of an arena: <folder>/<part>/<track>/<contestant>-<seed>.json, and unfinished runs."""
 
     folder: Path
     part: Part = ""
@@ -42,13 +41,13 @@ class Place:
         return self.file(track, contestant, seed).with_suffix(FAILED)
 
     def run(self, track: str, contestant: str, seed: int) -> Path:
-        """The run's folder, of the job that is being played or was interrupted."""
+        """Return the folder of the run of a current or interrupted job."""
         return self.folder / "runs" / f"{track}-{self.part and f'{self.part}-'}{contestant}-{seed}"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """track, contestant: as the command line names them; the names in files are `names`."""
+    """track, contestant: as on the command line; the names in files are `names`."""
 
     track: str
     contestant: str
@@ -61,7 +60,7 @@ class Asked:
 
 @dataclass(eq=False)
 class Schedule:
-    """jobs: in the order in which they are begun. A job that another process plays at the time is left to it."""
+    """jobs: in the order of their start. A job that another process is running is skipped."""
 
     place: Place
     jobs: Sequence[Asked]
@@ -79,8 +78,8 @@ class Schedule:
         return self.place.file(*names).exists() or (not self.again and self.place.failed(*names).exists())
 
     def play(self) -> None:
-        """All of them. Ctrl-C ends the running ones, which go on from their checkpoints in the next call."""
-        for job in self.jobs:  # the run of a job that was ended between its file and the end of its folder
+        """Run all jobs. Ctrl-C ends the running ones, which the next call resumes from their checkpoints."""
+        for job in self.jobs:  # the run of a job that ended between writing its file and removing its folder
             if self.place.file(*job.names).exists():
                 shutil.rmtree(self.place.run(*job.names), ignore_errors=True)
         waiting, lock = iter(self.open()), threading.Lock()
@@ -113,7 +112,7 @@ class Schedule:
                 raise
 
     def _one(self, job: Asked) -> str:
-        """Play it in a process; its line of the log. Empty where another process has it."""
+        """Run a job in a process; return its line of the log, empty if another process has it."""
         names = job.names
         run = self.place.run(*names)
         run.parent.mkdir(parents=True, exist_ok=True)

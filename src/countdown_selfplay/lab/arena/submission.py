@@ -1,4 +1,4 @@
-"""Submissions to the leaderboard, and their replays: jobs with seeds that are drawn, then a row."""
+"""Submissions to the leaderboard, and their replays: jobs with drawn seeds, then a row."""
 
 import json
 import random
@@ -21,13 +21,13 @@ from .schedule import Asked, Place, Schedule
 from .tracks import Track
 
 FOLDER = "leaderboard"
-"""Under the arena's folder: <contestant>.json for each row; jobs, and the seeds of those that are being played, lie
-in folders below it."""
+"""Folder below the arena's: <contestant>.json for each row; jobs, and the seeds of running ones, are in
+folders below it."""
 
 
 @dataclass(eq=False)
 class Submissions:
-    """folder: of the arena. track_word: the track as the command line names it. again: play failed jobs once more."""
+    """folder: of the arena. track_word: the track as on the command line. again: repeat failed jobs."""
 
     folder: Path
     track: Track
@@ -40,7 +40,7 @@ class Submissions:
         return self.folder / FOLDER / f"{name}.json"
 
     def submit(self, word: str, command: str) -> bool:
-        """Play a contestant and write its row; whether all its jobs are finished."""
+        """Run a contestant and write its row; return whether all its jobs are finished."""
         one = self.checked(entrant(word))
         path = self.row(one.name)
         if path.exists():
@@ -90,8 +90,8 @@ class Submissions:
     def jobs(
         self, one: Contestant, word: str, what: str, but: list[int] | None = None
     ) -> tuple[list[dict[str, Any]] | None, Path]:
-        """The files of the jobs, None unless all are finished, and the file of their seeds, which are drawn once and
-        kept until then. but: seeds that are not drawn."""
+        """Return the files of the jobs, None unless all are finished, and the file of their seeds, which are drawn
+        once. but: seeds that are excluded."""
         drawn = self.folder / FOLDER / "drawn" / f"{one.name}.{what}.json"
         now = rules(one, self.track)
         if not drawn.exists():
@@ -128,7 +128,7 @@ def write(path: Path, text: str) -> None:
 
 
 def commit() -> str:
-    """The commit of the checkout that this module lies in, marked where files have changed since; "" elsewhere."""
+    """Return the commit of this module's checkout, marked if files have changed since; "" elsewhere."""
     here = Path(__file__)
 
     def git(*words: str) -> str:

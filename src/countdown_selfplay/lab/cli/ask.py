@@ -24,7 +24,7 @@ examples: countdown-selfplay ask --model runs/tiny-joint/prover 3 5 7 --target 2
 Prompts, answer rules and sampling are those of the run whose run.json lies beside the model, or the embedded model's.
 Each answer comes with the verifier's verdict. Each proposal comes with the reason of its admission or refusal, and
 with a solution of the exact solver up to six numbers. To a conjecturer of self-guided self-play the numbers and the
-target are what its problems are to help with."""
+target are the problems with which its problems help."""
 
 _LONGEST = 100  # characters of a text in the table
 

@@ -1,5 +1,5 @@
-"""UCB and Thompson sampling over the rungs of a domain: a pull plays some problems of a rung, and earns how much there
-was to learn from them."""
+"""UCB and Thompson sampling over the rungs of a domain: a pull plays problems of a rung, and its reward is how
+informative they were."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,14 +13,15 @@ from ...registry import Amount, Count, Share
 from ...rewards.learnability import Learnability
 
 FORGETTING = 0.99
-"""The discount where neither is given: some 100 pulls count, for the frontier moves."""
+"""Default discount: some 100 pulls count, because the frontier moves."""
 
 
 class RungArms(Rungs):
-    """Differs from Rungs in that arms are the rungs: a round is `pulls` pulls (at most one a slot), each of an equal
-    part of the slots. A pull's reward is the mean 4p(1 - p) of its problems, in [0, 1]; one of which no problem was
-    played earns nothing and does not count. discount, window: how rewards are forgotten (Arms); None and 0: a discount
-    of .99."""
+    """Rungs as the arms of a bandit: a round is `pulls` pulls (at most one per slot), each of an equal part of
+    the slots. A pull's reward is the mean 4p(1 - p) of its problems, in [0, 1]; one without a played problem
+    does not count.
+
+    discount, window: forgetting of rewards (Arms); None and 0: a discount of .99."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class RungArms(Rungs):
         self.slots = 0
 
     def pull(self, heard: Arms, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
-        """The arm to pull. waiting: pulls of this round whose rewards are not known yet."""
+        """Return the arm to pull. waiting: pulls of this round with unknown rewards."""
         raise NotImplementedError
 
     def choose(self, round: Round, rungs: Sequence[int], count: int) -> Sequence[int]:
@@ -84,7 +85,7 @@ class RungArms(Rungs):
 
 
 class UCBRungs(RungArms):
-    """Differs from RungArms in how it chooses: the highest upper confidence bound (Arms.ucb)."""
+    """RungArms by the highest upper confidence bound (Arms.ucb)."""
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class UCBRungs(RungArms):
 
 
 class ThompsonRungs(RungArms):
-    """Differs from RungArms in how it chooses: the highest draw from the posteriors of the means (Arms.thompson)."""
+    """RungArms by the highest draw from the posteriors of the means (Arms.thompson)."""
 
     def pull(self, heard: Arms, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:
         return heard.thompson(generator)

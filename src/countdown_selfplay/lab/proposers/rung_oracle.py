@@ -17,7 +17,7 @@ from ...proposers.symbolic.difficulty import measured_rates
 from ...registry import Count, Share
 
 PLAYED = 2
-"""Rungs that an oracle plays at a time."""
+"""Number of rungs that an oracle plays at a time."""
 
 ORACLE = (
     *RUNGS,
@@ -31,13 +31,13 @@ ORACLE = (
 
 
 class OracleRungs(Rungs):
-    """Differs from Rungs in that it plays two rungs alone, each as often as the other.
+    """Rungs that plays the two best rungs alone, in equal parts.
 
-    kind="gain": those of the most measured gain per answer. gains: {round: {rung: gain}}, or the path of a JSON file
-    that holds it, made by short training probes apart from the run; what counts is the latest round at or before this
-    one. kind="half": those whose solve rate is nearest one half (of equally near ones the lower), measured every
-    `every` rounds, beginning with the first played, on `probe` new problems of each rung with `samples` answers (None:
-    the prover's num_generations) that are trained on by nobody."""
+    kind: "gain": the rungs with the most measured gain per answer; "half": those whose solve rate is nearest one half
+    (ties: the lower). gains: {round: {rung: gain}}, or the path of a JSON file with it, from short separate training
+    probes; the latest round at or before the current one applies. every: rounds between measurements of "half",
+    beginning with the first. probe: new problems per rung of a measurement, excluded from training. samples: answers
+    to each (None: the prover's num_generations)."""
 
     metrics = ORACLE
 

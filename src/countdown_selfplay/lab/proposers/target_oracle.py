@@ -19,26 +19,23 @@ CURE = 'a derivation has the form {"numbers": [3, 4, 5], "target": 7, "moves": [
 
 
 class OracleTargets(Targets):
-    """Differs from Targets in that nobody writes the problem beside an unsolved target: it is a later state of a known
-    derivation of that target, an exact step. Countdown in moves.
+    """Targets with an exact step for each unsolved target: a later state of a known derivation. Countdown in moves. A
+    reference and not a competitor, because it knows the derivations. State: that of Targets, and how many steps of
+    each target were solved.
 
-    derivations: path of a file of JSON Lines with the `numbers`, the `target` and the `moves` of each target; those of
-    other problems are left alone. rate: a target's step is played until it was solved at this rate in a round, and
-    then the one before it in the derivation, which has one number more. The first is the last state in range (three
-    numbers on the ladder). States that are held out, or are targets of the set, are left out. fill: as that of
-    Targets.
-
-    Its state: that of Targets, and how many steps of each target were solved. A reference and no rival: it is told the
-    derivations."""
+    derivations: path of a file of JSON Lines with the `numbers`, the `target` and the `moves` of each target; other
+    problems are ignored. rate: solve rate in a round after which a target's step is replaced by the one before it in
+    the derivation, which has one number more. The first is the last state in range (three numbers on the ladder).
+    States that are held out, or are targets of the set, are left out. fill: as in Targets."""
 
     def __init__(self, derivations: str, batch: Count | None = None, rate: Share = 0.5, fill: bool = False) -> None:
         super().__init__(batch, fill=fill)
         self.derivations, self.rate = derivations, rate
-        self.steps: dict[str, list[Any]] = {}  # of each target, the last state first
+        self.steps: dict[str, list[Any]] = {}  # states of each target, the last first
         self.solved_steps: dict[str, int] = {}
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """ConfigError for a conjecturer, which would never be asked, and for another game."""
+        """Raise ConfigError for a conjecturer, which would be unused, and for another game."""
         if players.get("conjecturer"):
             raise ConfigError(
                 "`proposer` (oracle_targets) takes its steps from derivations, and the conjecturer would write none; "
@@ -54,7 +51,7 @@ class OracleTargets(Targets):
         return 1
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:
-        """The step of each unsolved target of the round."""
+        """Return the step of each unsolved target of the round."""
         unsolved = [key for key in self.chosen if key not in self.solved and self.steps[key]]
         return [Proposal(self._step(key), request={"target": self.problems[key]}) for key in unsolved]
 
@@ -96,8 +93,8 @@ class OracleTargets(Targets):
 
 
 def read_derivations(path: str, domain: CountdownDomain) -> dict[str, list[Problem]]:
-    """By key of its problem, the later states of each derivation in a file, the last first; DataError for one that
-    does not solve its problem."""
+    """Return by problem key the later states of each derivation in a file, the last first. Raises DataError for one
+    that does not solve its problem."""
     found = {}
     for number, row in json_lines(Path(path), CURE):
         problem, moves = problem_from_row(row, number), row.get("moves")

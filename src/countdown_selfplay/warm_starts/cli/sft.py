@@ -26,7 +26,7 @@ PLANNED = 512
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """`launch`: options of a launch that a dry run is to plan for."""
+    """Run the command. `launch`: options of a launch for which a dry run plans."""
     script, args, model = parse_options("sft", sys.argv[1:] if argv is None else argv)
     if not script.dry_run:
         check_run(args)

@@ -1,7 +1,7 @@
 """The rubric of SGS 2026, appendix E.3, for lemmas of condensed detachment, by exact rules instead of a model's word.
 
 The paper's reviewer is asked how useful a lemma is for a theorem, whether premises are redundant, and how complex its
-conclusion is. What the three numbers mean here:
+conclusion is. The three numbers are defined here:
 
 relevance: 5 the target is an instance of the lemma (a proof of the lemma proves it), or one detachment with an axiom
 or with the lemma itself makes the target of it; 4 one detachment with a theorem of a proof of 3 or 5 signs, or two
