@@ -155,7 +155,7 @@ class RoundBatches(Sampler[list[int]]):
     def __init__(
         self, rows: int, problems: int, processes: int, rounds_done: Callable[[], int], seed: int | None = None
     ) -> None:
-        """`rows`: total number; `problems`: per round. seed None: in the order of the data set."""
+        """Set up the batches. `rows`: total number; `problems`: per round. seed None: in the order of the data set."""
         self.rows, self.batch_size, self.processes = rows, problems, processes
         self.rounds_done, self.seed = rounds_done, seed
 

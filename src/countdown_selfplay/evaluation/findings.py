@@ -213,7 +213,7 @@ def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> floa
 
 @dataclass(frozen=True)
 class Judgement:
-    """`word`: better, worse, mixed, no change shown, or undecided. `text`: the numbers for it."""
+    """Verdict on a run. `word`: better, worse, mixed, no change shown, or undecided. `text`: the numbers for it."""
 
     word: str
     text: str

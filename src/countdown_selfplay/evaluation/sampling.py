@@ -33,7 +33,7 @@ class Sampling(Asked, total=False):
 
 
 class Completion(NamedTuple):
-    """text: up to the end token. tokens: generated before it. truncated: whether the token budget cut it."""
+    """Sampled text up to the end token, with its number of tokens. truncated: whether the token budget cut it."""
 
     text: str
     tokens: int

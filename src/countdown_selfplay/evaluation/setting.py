@@ -64,7 +64,8 @@ _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "m
 
 @dataclass(frozen=True)
 class Setting:
-    """source: description of the settings' origin. sampling: values for all names of asking.DEFAULTS."""
+    """Setting of an evaluation. source: description of its origin. sampling: values for all
+    names of asking.DEFAULTS."""
 
     source: str
     domain: Any
@@ -203,7 +204,7 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """name: origin. strata: a label per problem, None without the column."""
+    """Problems of an evaluation. name: origin. strata: a label per problem, None without the column."""
 
     name: str
     problems: list[Any]

@@ -90,8 +90,8 @@ class ProposeAndSolve(BaseGame):
         guide: Guide | None = None,
         settings: Settings | None = None,
     ) -> None:
-        """proposer: default is the conjecturer's policies, if the run has a conjecturer. reward: `(solve_rate_P, ctx)
-        -> reward_P`, or a name in CONJECTURER_REWARDS."""
+        """Build the game. proposer: default is the conjecturer's policies, if the run has a conjecturer. reward:
+        `(solve_rate_P, ctx) -> reward_P`, or a name in CONJECTURER_REWARDS."""
         self.proposer: Proposer | None = proposer
         self.reward = make_conjecturer_reward(reward) if isinstance(reward, str) else reward
         self.pays_progress = needs_progress(self.reward)

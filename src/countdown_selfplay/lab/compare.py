@@ -241,8 +241,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """arms: names, the baseline first. values: (arm, k) -> pass@k with a 95% interval. differences: by arm and k.
-    problems: number of compared ones; seeds: training seeds per arm; resamples: number of draws."""
+    """Comparison of arms. arms: names, the baseline first. values: (arm, k) -> pass@k with a 95% interval.
+    differences: by arm and k. problems: number of compared ones; seeds: training seeds per arm; resamples:
+    number of draws."""
 
     arms: list[str]
     ks: list[int]

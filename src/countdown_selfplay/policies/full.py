@@ -28,7 +28,7 @@ class PolicyModule(PreTrainedModel):
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
 
     def __init__(self, policies: Mapping[str, PreTrainedModel], active: str, unsaved: Iterable[str] = ()) -> None:
-        """`unsaved`: constant keys of the state dict that checkpoints leave out."""
+        """Combine the policies. `unsaved`: constant keys of the state dict that checkpoints leave out."""
         config = copy.deepcopy(policies[active].config)
         super().__init__(config)
         self.policies = nn.ModuleDict(dict(policies))
@@ -134,7 +134,7 @@ class FullPolicies(PolicySet):
         starts: Mapping[str, object],
         frozen: frozenset[str] = frozenset(),
     ) -> None:
-        """`models`: name -> model. `starts`: name -> identifier of its initial weights."""
+        """Build the set. `models`: name -> model. `starts`: name -> identifier of its initial weights."""
         self.weights_of, self.starts, self.frozen = weights_of, starts, frozen
         for name in frozen:
             models[name].requires_grad_(False)

@@ -51,7 +51,7 @@ class LoraPolicies(PolicySet):
         frozen: frozenset[str] = frozenset(),
         named: bool = True,
     ) -> None:
-        """`named`: whether a folder or hub id, which is the base's name, has the base's weights."""
+        """Build the set. `named`: whether a folder or hub id, the base's name, has the base's weights."""
         self.weights_of, self.frozen, self.named = weights_of, frozen, named
         first, *others = self.weight_names
         self._now = first
@@ -159,7 +159,7 @@ class SeveralBases(PolicySet):
         weights_of: dict[str, str],
         frozen: frozenset[str],
     ) -> None:
-        """`bare`: name of frozen weights -> base without adapters."""
+        """Build the set. `bare`: name of frozen weights -> base without adapters."""
         self.weights_of, self.frozen, self.bare = weights_of, frozen, bare
         self.parts = {name: part for part in adapted for name in dict.fromkeys(part.weights_of.values())}
         self.keys = {id(part): f"base_{i}" for i, part in enumerate(adapted)}

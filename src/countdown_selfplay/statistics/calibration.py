@@ -1,4 +1,4 @@
-"""How good estimated probabilities are: Brier score, AUC, and the reliability of each bin. NumPy only."""
+"""Calibration of estimated probabilities: Brier score, AUC, and the reliability of each bin. Needs only NumPy."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ BINS = 10
 
 
 def brier(p_N: np.ndarray, rate_N: np.ndarray) -> float:
-    """Mean squared error against the single answers of N problems, of which a share `rate` was right (each problem
-    counts alike): (p - rate)^2 + rate (1 - rate). 0 is perfect; 0.25 is p = 1/2 everywhere."""
+    """Return the mean squared error against the single answers of N problems, of which a share `rate` was right (equal
+    weights): (p - rate)^2 + rate (1 - rate). 0 is perfect; 0.25 is p = 1/2 everywhere."""
     return float(np.mean((p_N - rate_N) ** 2 + rate_N * (1 - rate_N)))
 
 
 def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
-    """Chance that a right answer is to a problem with a higher p than a wrong answer; equal p count a half. None if
-    there is no right one or no wrong one."""
+    """Return the probability that a right answer belongs to a problem with a higher p than a wrong answer; ties count
+    a half. None without right or wrong answers."""
     _, place_N = np.unique(p_N, return_inverse=True)
     right, wrong = np.bincount(place_N, rate_N), np.bincount(place_N, 1 - rate_N)
     if not right.sum() or not wrong.sum():
@@ -25,12 +25,12 @@ def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
 
 
 def reliability(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> list[tuple[int, float, float]]:
-    """(problems, mean p, mean rate) of each tenth of p that has problems."""
+    """Return (problems, mean p, mean rate) of each tenth of p with problems."""
     place_N = np.minimum((p_N * bins).astype(int), bins - 1)
     bins_N = [place_N == b for b in range(bins)]
     return [(int(at.sum()), float(p_N[at].mean()), float(rate_N[at].mean())) for at in bins_N if at.any()]
 
 
 def calibration_error(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> float:
-    """Mean |mean p - mean rate| over the bins, weighted by their problems. 0 is calibrated."""
+    """Return the mean |mean p - mean rate| over the bins, weighted by their problems. 0 is calibrated."""
     return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N, bins)) / max(len(p_N), 1)

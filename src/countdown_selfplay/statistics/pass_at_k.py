@@ -14,10 +14,8 @@ from ..errors import ConfigError, DataError
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """1 - C(n-c, k) / C(n, k) for n answers of which c are correct (Chen et al. 2021, eq. 1), correctly rounded.
-
-    DataError unless 0 <= c <= n; ConfigError unless 1 <= k <= n.
-    """
+    """Return 1 - C(n-c, k) / C(n, k) for n answers of which c are correct (Chen et al. 2021, eq. 1), correctly
+    rounded. Raises DataError unless 0 <= c <= n; ConfigError unless 1 <= k <= n."""
     _check_k(n, k)
     if not 0 <= c <= n:
         raise DataError(f"{c} correct answers out of {n} are not possible; counts must lie between 0 and n = {n}.")
@@ -56,13 +54,11 @@ def _check_k(n: int, k: int) -> None:
 def majority_at_k(
     answers: Sequence[Sequence[Hashable | None]], correct: Sequence[Sequence[bool]], k: int
 ) -> np.ndarray:
-    """Chance per problem that the majority answer of k of its n samples is correct, shape (problems,), float64.
-
-    `answers`: the answer of each sample (a value, an expression), None for no answer, which has no vote; `correct`:
-    whether it is right. The k samples are drawn without replacement, and all C(n, k) ways are counted exactly. A tie
-    counts by its share of right answers; without a vote it is 0. Wang et al. report majority@8 and @32. ConfigError
-    unless 1 <= k <= n; DataError if the lists do not match or one answer is called both right and wrong.
-    """
+    """Return the probability per problem that the majority answer of k of its n samples is correct, shape (problems,),
+    float64. `answers`: the answer of each sample (a value, an expression), None for no vote; `correct`: whether it is
+    right. The k samples are drawn without replacement, and all C(n, k) ways are counted exactly. A tie counts by its
+    share of right answers; without a vote it is 0. Wang et al. report majority@8 and @32. Raises ConfigError unless 1
+    <= k <= n; DataError if the lists do not match or one answer is called both right and wrong."""
     if len(answers) != len(correct) or not answers:
         raise DataError(
             f"majority_at_k() needs answers and verdicts of the same problems, got {len(answers)} and {len(correct)}."
@@ -88,9 +84,9 @@ def _one(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int, pr
 
 @lru_cache(maxsize=1 << 14)
 def _exact(good: tuple[int, ...], bad: tuple[int, ...], blank: int, k: int) -> float:
-    """`good`, `bad`: samples per right and per wrong answer; `blank`: samples without a vote. Over the right answers
-    and the votes m that one may get: ways in which no other answer gets more, each divided by the number of answers
-    that get m."""
+    """Sum, over the right answers and the numbers m of their votes, the ways in which no other answer gets more, each
+    divided by the number of answers with m. `good`, `bad`: samples per right and per wrong answer; `blank`: samples
+    without a vote."""
     n = sum(good) + sum(bad) + blank
     total = Fraction(0)
     for i, count in enumerate(good):

@@ -67,7 +67,7 @@ class Book:
     that the logs after a resume equal those of an uninterrupted run."""
 
     def __init__(self, trl: GRPOTrainer, roles: Iterable[str], processes: Processes) -> None:
-        """`trl`: trainer whose loop counters are read (_trl.LOSS_SINCE_LOG)."""
+        """Start with no metrics. `trl`: trainer whose loop counters are read (_trl.LOSS_SINCE_LOG)."""
         self.trl: Any = trl
         self.processes = processes
         self.rounds: list[dict[str, Any]] = []

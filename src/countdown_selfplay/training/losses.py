@@ -26,7 +26,7 @@ class RoleLoss:
     """Loss of a role, normalised by its own counts, so that the mix of roles does not scale its updates."""
 
     def __init__(self, objective: Objective, settings: Role, most_moves: int = 1) -> None:
-        """`most_moves`: largest number of moves of an answer, 1 without moves."""
+        """Set up the loss. `most_moves`: largest number of moves of an answer, 1 without moves."""
         self.objective, self.settings, self.most_moves = objective, settings, most_moves
         self.counts = self.measured = Counts()
         step, low, high = settings.entropy_coef_delta, settings.entropy_coef_min, settings.entropy_coef_max

@@ -28,8 +28,8 @@ class PlayedRound:
     def __init__(
         self, rows: list[Row], rollouts: Rollouts, frame: Frame, held_out: frozenset[str], data: Dataset
     ) -> None:
-        """`rows`: anchors of all processes, whose extra columns the reward functions receive. `held_out`: keys of the
-        evaluation's problems. `data`: the run's problems."""
+        """Begin a round. `rows`: anchors of all processes, whose extra columns the reward functions receive.
+        `held_out`: keys of the evaluation's problems. `data`: the run's problems."""
         self.sampler, self.frame, self.held_out, self.data = rollouts, frame, held_out, data
         turns = rollouts.turns
         self.args, self.roles, self.domain, self.index = turns.args, turns.roles, rollouts.domain, frame.rounds

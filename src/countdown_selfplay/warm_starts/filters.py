@@ -19,7 +19,7 @@ UNFINISHED = "cut off"
 
 @dataclass
 class Kept(Generic[T]):
-    """rows: those to train on. read: how many there were. left_out: reason -> how many were not taken."""
+    """Filtered rows. read: number of rows before filtering. left_out: reason -> number of rows."""
 
     rows: list[T] = field(default_factory=list)
     read: int = 0
@@ -96,7 +96,7 @@ class ScoredSample:
 
 @dataclass(frozen=True)
 class PreferencePair:
-    """`chosen` scored strictly higher than `rejected`; both answer `prompt`."""
+    """Pair of texts for one `prompt`, of which `chosen` has a strictly higher score than `rejected`."""
 
     group: str
     prompt: Any

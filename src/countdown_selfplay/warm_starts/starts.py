@@ -31,7 +31,8 @@ _LOOK = 2.0  # seconds between two looks at how far the runs are
 
 @dataclass(frozen=True)
 class Job:
-    """folder: of the finished model. recipe: of `sft`. options: overrides, by the names of its flags."""
+    """Training of a start. folder: of the finished model. recipe: of `sft`. options: overrides, by the names
+    of its flags."""
 
     folder: Path
     recipe: str = "tiny/sft"

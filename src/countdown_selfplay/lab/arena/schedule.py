@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Asked:
-    """track, contestant: as on the command line; the names in files are `names`."""
+    """Request for one job. track, contestant: as on the command line; the names in files are `names`."""
 
     track: str
     contestant: str
@@ -60,7 +60,7 @@ class Asked:
 
 @dataclass(eq=False)
 class Schedule:
-    """jobs: in the order of their start. A job that another process is running is skipped."""
+    """Queue of jobs, in the order of their start. A job that another process is running is skipped."""
 
     place: Place
     jobs: Sequence[Asked]

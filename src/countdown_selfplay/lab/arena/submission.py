@@ -27,7 +27,8 @@ folders below it."""
 
 @dataclass(eq=False)
 class Submissions:
-    """folder: of the arena. track_word: the track as on the command line. again: repeat failed jobs."""
+    """Submissions of an arena. folder: the arena's. track_word: the track as on the command line. again:
+    repeat failed jobs."""
 
     folder: Path
     track: Track

@@ -88,7 +88,7 @@ def matrix_of(result: Mapping[str, Any], rate: str) -> list[list[float | None]]:
 
 @dataclass(frozen=True)
 class Iteration:
-    """name: "start", "1", ... or the caller's; models: role -> folder or id."""
+    """Models of one iteration. name: "start", "1", ... or the caller's; models: role -> folder or id."""
 
     name: str
     models: Mapping[str, str]
@@ -149,8 +149,8 @@ def _models(folder: Path) -> dict[str, str]:
 
 @dataclass
 class Meetings:
-    """`round_of` of win_rates for models on disk. load: path -> (model, tokenizer); the models of the last meeting are
-    kept, so that a row of the matrix loads its prover once."""
+    """Implementation of `round_of` of win_rates for models on disk. load: path -> (model, tokenizer); the models of
+    the last meeting are kept, so that a row of the matrix loads its prover once."""
 
     iterations: Sequence[Iteration]
     domain: Any

@@ -18,8 +18,8 @@ Counts = Mapping[int, Sequence[int]]
 
 @dataclass(frozen=True)
 class Gate:
-    """number: 1 to 4. open: whether the condition holds. found: the measurement and the required value. figures: JSON
-    values. undecided: not open, and too few problems to call it shut."""
+    """Result of a gate. number: 1 to 4. open: whether the condition holds. found: the measurement and the required
+    value. figures: JSON values. undecided: not open, and too few problems to call it shut."""
 
     number: int
     name: str

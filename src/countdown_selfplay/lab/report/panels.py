@@ -71,8 +71,8 @@ def rung_maps(runs: Sequence[Run]) -> dict[str, Figure]:
 
 
 class RungMap(NamedTuple):
-    """rungs: ascending, the rows. starts: beginning of each column, in rounds; end: that of the last one's end.
-    rates_CR: share solved by column and rung, NaN if unknown; measured: on held-out problems, in the run's
+    """Data of a map of rungs. rungs: ascending, the rows. starts: beginning of each column, in rounds; end: end of the
+    last one. rates_CR: share solved by column and rung, NaN if unknown; measured: on held-out problems, in the run's
     evaluations, between which columns meet half-way. marks: rounds with discs; shares_MR: shares of each rung among
     the proposals of the rounds around a mark, a row of 0 without any."""
 

@@ -17,7 +17,7 @@ Rule = Literal["top_k", "hard_band", "soft_penalty", "sampled"]
 
 
 class Selected(NamedTuple):
-    """chosen: at most k rows, the best first. verdicts: (N) admitted, too_hard, too_easy or low_diversity."""
+    """Selection. chosen: at most k rows, best first. verdicts: (N) admitted, too_hard, too_easy or low_diversity."""
 
     chosen: np.ndarray
     verdicts: list[str]

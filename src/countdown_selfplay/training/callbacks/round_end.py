@@ -184,7 +184,7 @@ class GuardCallback(TrainerCallback):
     def __init__(
         self, guard: CollapseGuard, alone: ConjecturerGuard | None, book: Book, store: Store, save: Callable[[], None]
     ) -> None:
-        """`alone`: guard under guard_scope=conjecturer. `save`: writes a checkpoint."""
+        """Set the guards. `alone`: guard under guard_scope=conjecturer. `save`: writes a checkpoint."""
         self.guard, self.alone, self.book, self.store, self.save = guard, alone, book, store, save
         self.legibility = Legibility(guard.metrics)
 

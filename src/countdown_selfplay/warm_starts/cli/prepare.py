@@ -21,7 +21,7 @@ from ...errors import ConfigError, RunFolderError
 
 @dataclass(frozen=True)
 class Start:
-    """folder: named by recipes. holds: required files. make: fills the folder."""
+    """Start of a recipe. folder: named by recipes. holds: required files. make: fills the folder."""
 
     folder: Path
     what: str
