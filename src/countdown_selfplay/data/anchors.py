@@ -183,7 +183,8 @@ class RowBatch(list[dict[str, Any]]):
         return self
 
     def __contains__(self, item: object) -> bool:
-        """Return False: the Trainer searches a batch for a column of labels, and no row is compared with its name."""
+        """Return False for a text: the Trainer searches a batch for a column of labels, and rows are not compared
+        with its name."""
         return not isinstance(item, str) and super().__contains__(item)
 
 

@@ -139,8 +139,8 @@ class Training:
             raise
 
     def _already_done(self, folder: Path, step: int, rounds: int) -> TrainOutput:
-        """Return whether the run is finished, after loading its weights and state. The stock Trainer checks after a
-        step only, and would play one round more at each resume."""
+        """Load weights and state of a finished run, for which the stock Trainer, which checks after a step only, would
+        play one more round. Raises CheckpointError under engines other than ddp."""
         message = f"{folder} is at round {step} and the run ends at round {rounds}"
         if self.store.engine.name != "ddp":
             raise CheckpointError(

@@ -167,7 +167,7 @@ class TokenizedDPOTrainer(DPOTrainer):
             self.ref_model.forward = self.accelerator.autocast()(self.ref_model.forward)
 
     def create_accelerator_and_postprocess(self) -> None:
-        """Bind the engine early: the constructor shards the reference before the trainer exists."""
+        """Set float32 outputs under FSDP2, before the constructor shards the reference."""
         super().create_accelerator_and_postprocess()
         plugin = getattr(self.accelerator.state, "fsdp_plugin", None)
         if plugin is not None:

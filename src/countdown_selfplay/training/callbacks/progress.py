@@ -151,7 +151,7 @@ def words_text(shown: Iterable[tuple[str, str]], logs: Mapping[str, Any]) -> str
 
 
 def number_text(value: float) -> str:
-    """Format a count above 1 without decimals, and a share with them."""
+    """Format a count above 1 with three digits, and a share with two decimals."""
     return f"{value:.3g}" if value > 1 else f"{value:.2f}"
 
 
