@@ -26,6 +26,10 @@ from .book import Book
 from .learners import Learner
 
 
+SHORT = 64
+"""Columns of completions up to which reference passes keep their padding: nothing is gained without it."""
+
+
 @contextmanager
 def sampling_as(engine: Engine, role: str) -> Iterator[None]:
     """Inside the block the module's forward and generate are those of `role`, in the precision of the loss (accelerate
@@ -194,15 +198,27 @@ class Rollouts:
 
     @torch.no_grad()
     def log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(B, T) of completions under `model`, without a graph."""
+        """(B, T) of completions under `model`, without a graph. Of more than SHORT columns, rows of like length share a
+        pass, as in the update, without the padding that only longer ones need, for which 0 is returned."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
-        args, length = self.turns.args, tensors["completion_ids"].size(1)
+        args, length, width = self.turns.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
         size = args.per_device_train_batch_size
-        if args.max_tokens_per_micro_batch:
-            size = min(size, max(args.max_tokens_per_micro_batch // ids.size(1), 1))
-        logps, *_ = self.trl._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
-        return logps
+        if args.max_tokens_per_micro_batch:  # as many passes on all processes
+            size = min(size, max(args.max_tokens_per_micro_batch // max(self.turns.processes.gather([ids.size(1)])), 1))
+        asked, said = [width] * len(ids), [length] * len(ids)
+        if length > SHORT:
+            asked, said = torch.stack([tensors[f"{part}_mask"].sum(1) for part in ("prompt", "completion")]).tolist()
+        order = list(range(len(ids)))
+        if not self.engine.policies.shares_prompts:
+            order.sort(key=lambda row: said[row], reverse=True)
+        found = []
+        for rows in (order[start : start + size] for start in range(0, len(order), size)):
+            first, last = width - max(asked[row] for row in rows), width + max(1, *(said[row] for row in rows))
+            own = ids[rows, first:last], mask[rows, first:last], last - width
+            logps, *_ = self.trl._get_per_token_logps_and_entropies(model, *own)
+            found.append(torch.nn.functional.pad(logps, (0, width + length - last)))
+        return torch.cat(found)[torch.tensor(order, device=ids.device).argsort()]
 
 
 def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, fill: int) -> None:
