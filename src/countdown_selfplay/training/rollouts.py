@@ -38,6 +38,16 @@ def sampling_as(engine: Engine, role: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def in_float32(engine: Engine) -> Iterator[None]:
+    """Inside the block the module's passes are outside of autocast, which accelerate puts on its forward too."""
+    module, accelerator = engine.policies.module, engine.accelerator
+    plain = {"forward": module._original_forward} if accelerator.native_amp else {}
+    outside = torch.autocast(accelerator.device.type, enabled=False)
+    with _trl.swapped(accelerator, {"native_amp": False}), _trl.swapped(module, plain), outside:
+        yield
+
+
 @dataclass(eq=False)
 class Rollouts:
     """Samples and scores the turns of all players."""
