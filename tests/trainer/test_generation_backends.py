@@ -176,6 +176,20 @@ def test_grpo_takes_trls_truncated_weight_and_keeps_its_own_ratio_at_one():
     assert grad[0].tolist() == pytest.approx([-0.25] * 3) and grad[1].tolist() == pytest.approx([0.125, 0.125, 0.0])
 
 
+def test_in_a_round_of_one_step_a_weight_per_token_may_take_the_place_of_a_sequences():
+    """-(1/2)(1 * -3 - 1 * -2) = 1/2 as without an engine; gradients times the weights 1.5 1 1 and 1 1/2."""
+    how = dict(sampler_correction_mode="token_truncate", sampler_correction_max=1.5)
+    value, grad, sums = corrected("rloo", ROWS, OFF, **how)
+    assert value == pytest.approx(0.5) and sums["importance_clamped"].item() == 0
+    assert grad[0].tolist() == pytest.approx([-0.75, -0.5, -0.5])
+    assert grad[1].tolist() == pytest.approx([0.5, 0.25, 0.0])
+    modes = []
+    for changes in ({}, {"bf16": False}, {"steps_per_round": 2}, {"vllm_importance_sampling_mode": "sequence_truncate"}):
+        args = make_config("unused", **{"bf16": True, "generation_backend": "vllm", **changes})
+        modes.append(args.role("prover").sampler_correction_mode)
+    assert modes == ["token_truncate", "sequence_mask", "sequence_mask", "sequence_truncate"]
+
+
 def test_without_the_correction_the_samplers_log_probs_are_not_read():
     for objective in ("grpo", "rloo"):
         _, off, _ = corrected(objective, ROWS, OFF, sampler_correction=False)
