@@ -155,6 +155,19 @@ def check_lengths(role: str, longest: int, completion: int, context: int | None)
         )
 
 
+def check_woken(first: dict[str, float], found: Mapping[str, float]) -> None:
+    """GenerationError if the engine scores a role's samples otherwise than in the first round that it woke up for,
+    kept in `first`: some versions of vLLM come back from a sleep with other weights under adapters (vLLM #53888)."""
+    for name, now in found.items():
+        if name.endswith("/sampler_logp_difference"):
+            before = first.setdefault(name, now)
+            if now > max(10 * min(before, 0.05), 0.2):  # nats a token; 0.05 is much for bf16
+                raise GenerationError(
+                    f"After a sleep vLLM samples with other weights than the trainer's: `{name}` is {now:.3g} nats a "
+                    f"token ({before:.3g} in the first round); unset vllm_enable_sleep_mode, or take another vLLM."
+                )
+
+
 def adapter_rank(policies: PolicySet) -> int:
     """The largest rank among the adapters, rounded up to one that vLLM knows. ConfigError if vLLM would skip a part
     of an adapter."""
