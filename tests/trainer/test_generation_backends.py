@@ -194,7 +194,8 @@ def test_in_a_round_of_one_step_a_weight_per_token_may_take_the_place_of_a_seque
     assert grad[0].tolist() == pytest.approx([-0.75, -0.5, -0.5])
     assert grad[1].tolist() == pytest.approx([0.5, 0.25, 0.0])
     modes = []
-    for changes in ({}, {"bf16": False}, {"steps_per_round": 2}, {"vllm_importance_sampling_mode": "sequence_truncate"}):
+    given = {"vllm_importance_sampling_mode": "sequence_truncate"}
+    for changes in ({}, {"bf16": False}, {"steps_per_round": 2}, given):
         args = make_config("unused", **{"bf16": True, "generation_backend": "vllm", **changes})
         modes.append(args.role("prover").sampler_correction_mode)
     assert modes == ["token_truncate", "sequence_mask", "sequence_mask", "sequence_truncate"]

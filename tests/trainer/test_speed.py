@@ -121,7 +121,8 @@ def test_reference_passes_of_long_completions_leave_padding_out_and_change_no_lo
     trainer.policies.shares_prompts = shared
     g, said, asked = torch.Generator().manual_seed(1), torch.tensor([66, 1, 30, 0, 40]), torch.tensor([5, 9, 7, 7, 6])
     tensors = {
-        "prompt_ids": torch.randint(3, 90, (5, 9), generator=g), "completion_ids": torch.randint(3, 90, (5, 66), generator=g),
+        "prompt_ids": torch.randint(3, 90, (5, 9), generator=g),
+        "completion_ids": torch.randint(3, 90, (5, 66), generator=g),
         "prompt_mask": (torch.arange(9) >= 9 - asked[:, None]).long(),
         "completion_mask": (torch.arange(66) < said[:, None]).long(),
     }  # fmt: skip
@@ -139,6 +140,7 @@ def test_reference_passes_of_long_completions_leave_padding_out_and_change_no_lo
             trainer.rollouts.log_probs(model, {name: value[row : row + 1] for name, value in tensors.items()})[0]
             for row in range(5)
         ]
-    passes = [(2, 9 + 66, 66), (2, 7 + 30, 30), (1, 6 + 40, 40)] if shared else [(2, 6 + 66, 66), (2, 9 + 30, 30), (1, 8, 1)]
-    assert widths[:3] == passes and found.shape == (5, 66)
+    sorted_ = [(2, 6 + 66, 66), (2, 9 + 30, 30), (1, 8, 1)]
+    assert widths[:3] == ([(2, 9 + 66, 66), (2, 7 + 30, 30), (1, 6 + 40, 40)] if shared else sorted_)
+    assert found.shape == (5, 66)
     torch.testing.assert_close(found * mask, torch.stack(alone) * mask, rtol=0, atol=1e-5)

@@ -187,8 +187,8 @@ class SelfPlaySettings(
 
     @property
     def correction_mode(self) -> str:
-        """`vllm_importance_sampling_mode`. Its default becomes token_truncate where a round is one step under an engine
-        in bf16: the weight of a sequence is then rounding alone, which its length multiplies."""
+        """`vllm_importance_sampling_mode`. Its default becomes token_truncate where a round is one step under bf16:
+        the weight of a sequence is then an engine's rounding alone, which its length multiplies."""
         mode: str = self.vllm_importance_sampling_mode
         noise = self.bf16 and self.generation_backend != "generate" and self.steps_per_round == 1
         return "token_truncate" if noise and mode == type(self).vllm_importance_sampling_mode else mode

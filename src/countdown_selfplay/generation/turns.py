@@ -7,6 +7,7 @@ import time
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import torch
 from peft import LoraConfig
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .. import _trl
 from ..asking import sampling_of
@@ -41,6 +43,8 @@ class VLLMSampler(Sampler):
                 "roles' models differ; use generation_backend=generate, or policy_sharing='full'."
             )
         self.adapters = isinstance(turns.policies, LoraPolicies)
+        self.asked: Mapping[str, Any] | None = None
+        """How an evaluation asks; None: as the roles sample."""
         self._held: dict[str, tuple[str, object]] = {}  # place -> name and fingerprint of its weights
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
@@ -50,6 +54,12 @@ class VLLMSampler(Sampler):
         if self.pushed:
             self.turns.record(f"time/push_{role}", time.perf_counter() - start)
         return _trl.vllm_overrides(SimpleNamespace(generate=partial(self.generate, role)), step)
+
+    def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
+        if self.turns.processes.in_step or self.turns.args.vllm_tensor_parallel_size > 1:
+            return super().as_model(role, how)  # what is cut up is not whole outside of a turn, nor are batches alike
+        self.push(self.turns.policies.weights_of[role], role)
+        return AsModel(self, role, how)
 
     @abstractmethod
     def push(self, name: str, role: str) -> bool:
@@ -94,7 +104,7 @@ class VLLMSampler(Sampler):
     def sampling_settings(self, role: str) -> dict[str, Any]:
         """SamplingParams of the role, by vLLM's names."""
         turns = self.turns
-        how = sampling_of(turns.args, turns.roles[role], turns.stops(role))
+        how = self.asked or sampling_of(turns.args, turns.roles[role], turns.stops(role))
         names = ("temperature", "top_p", "top_k", "repetition_penalty", "min_p")
         found = {name: how[name] for name in names}
         found |= {"max_tokens": how["max_new_tokens"], "stop_token_ids": list(turns.ends)}
@@ -103,6 +113,29 @@ class VLLMSampler(Sampler):
         found |= {"min_tokens": more["min_new_tokens"]} if "min_new_tokens" in more else {}
         bias = dict.fromkeys(more.get("suppress_tokens", ()), BARRED)
         return found | ({"logit_bias": bias} if bias else {})
+
+
+class AsModel:
+    """An engine in the place of the model that an evaluation asks; all but `generate` is the trained module's. What is
+    drawn depends on torch's generator, which an evaluation seeds for each batch."""
+
+    def __init__(self, sampler: VLLMSampler, role: str, how: Mapping[str, Any]) -> None:
+        self.sampler, self.role, self.how = sampler, role, how
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sampler.turns.policies.module, name)
+
+    def generate(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, generation_config: Any, **_: Any
+    ) -> torch.Tensor:
+        prompts = [row[kept].tolist() for row, kept in zip(input_ids, attention_mask.bool(), strict=True)]
+        key = "evaluation", int(torch.randint(2**31, ()))
+        turns = replace(self.sampler.turns, key=lambda: key)
+        with _trl.swapped(self.sampler, {"turns": turns, "asked": self.how}):
+            found = self.sampler.generate(self.role, prompts, None, 1)[1]
+        rows = [torch.tensor(ids, dtype=torch.long) for ids in found]
+        answers = pad_sequence(rows, True, generation_config.pad_token_id)
+        return torch.cat([input_ids, answers.to(input_ids.device)], 1)
 
 
 def require_vllm(args: Any) -> None:

@@ -105,7 +105,8 @@ class PolicyModule(PreTrainedModel):
 
 def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: Any) -> torch.Tensor:
     """`model.generate`, which insists on being handed the tokenizer when the config has stop strings, and which would
-    read a prompt once per completion; more rows than `call_rows` of the config take several calls. Positional-only: a caller may pass `tokenizer=` on to generate itself."""
+    read a prompt once per completion; more rows than `call_rows` of the config take several calls. Positional-only: a
+    caller may pass `tokenizer=` on to generate itself."""
     config, ids = kwargs.get("generation_config"), kwargs.get("input_ids")
     rows = getattr(config, "call_rows", None)
     if rows and len(ids) > rows:  # the cache of keys and values is one call's

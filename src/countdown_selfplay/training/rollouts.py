@@ -25,7 +25,6 @@ from ..random_state import private_generator
 from .book import Book
 from .learners import Learner
 
-
 SHORT = 64
 """Columns of completions up to which reference passes keep their padding: nothing is gained without it."""
 
@@ -208,14 +207,15 @@ class Rollouts:
 
     @torch.no_grad()
     def log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(B, T) of completions under `model`, without a graph. Of more than SHORT columns, rows of like length share a
-        pass, as in the update, without the padding that only longer ones need, for which 0 is returned."""
+        """(B, T) of completions under `model`, without a graph. Beyond SHORT columns rows of like length share a pass,
+        as in the update, without the padding that only longer ones need, for which 0 is returned."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         args, length, width = self.turns.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
         size = args.per_device_train_batch_size
         if args.max_tokens_per_micro_batch:  # as many passes on all processes
-            size = min(size, max(args.max_tokens_per_micro_batch // max(self.turns.processes.gather([ids.size(1)])), 1))
+            widest = max(self.turns.processes.gather([ids.size(1)]))
+            size = min(size, max(args.max_tokens_per_micro_batch // widest, 1))
         asked, said = [width] * len(ids), [length] * len(ids)
         if length > SHORT:
             asked, said = torch.stack([tensors[f"{part}_mask"].sum(1) for part in ("prompt", "completion")]).tolist()
