@@ -128,16 +128,14 @@ def test_rows_are_run_until_a_look_finds_their_end_and_no_token_behind_it_is_kep
     read = model.model.register_forward_pre_hook
     read(lambda _, __, kwargs: rows.append(len(kwargs["input_ids"])), with_kwargs=True)
     torch.manual_seed(0)
-    found = model.generate(
-        **without_idle_rows(model, asked(ids, mask, eos_token_id=end, pad_token_id=end, **settings))
-    )
+    given = asked(ids, mask, eos_token_id=end, pad_token_id=end, **settings)
+    found = model.generate(**without_idle_rows(model, given))
     lengths = [row.index(end) + 1 if end in row else len(row) for row in found[:, ids.size(1) :].tolist()]
     sizes = [12]
     for step in range(1, len(rows)):
         size = -(-sum(length > step for length in lengths) // block) * block
         sizes.append(size if step % every == 0 and size <= sizes[-1] * (1 - spared) else sizes[-1])
     assert rows == [3, *sizes[1:]] and max(lengths) == found.size(1) - ids.size(1)
-    assert len(set(lengths)) > 1 or not settings.get("do_sample", True)
 
 
 @pytest.mark.parametrize("repeats", [1, 4])
