@@ -45,7 +45,7 @@ def test_the_engine_of_the_rounds_answers_an_evaluation_as_the_evaluation_asks(b
     evaluator, engine = trainer.evaluator, Engine(trainer.sampler.turns)
     evaluator.sampler = engine
     found = evaluator.provers(generate_problems(5, TINY_SPEC), 2, (1,), batch_size=4)["prover"]
-    assert engine.pushed == ["prover"] and [count for count, *_ in engine.calls] == [4, 4, 2]
+    assert engine.pushed == ["prover"] * 3 and [count for count, *_ in engine.calls] == [4, 4, 2]
     asked = engine.calls[0][1]
     assert (asked["temperature"], asked["top_k"], asked["max_tokens"], "stop" in asked) == (0.6, 20, 2048, False)
     evaluator.provers(generate_problems(5, TINY_SPEC), 2, (1,), batch_size=4)

@@ -58,7 +58,6 @@ class VLLMSampler(Sampler):
     def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
         if self.turns.processes.in_step or self.turns.args.vllm_tensor_parallel_size > 1:
             return super().as_model(role, how)  # what is cut up is not whole outside of a turn, nor are batches alike
-        self.push(self.turns.policies.weights_of[role], role)
         return AsModel(self, role, how)
 
     @abstractmethod
@@ -132,6 +131,7 @@ class AsModel:
         key = "evaluation", int(torch.randint(2**31, ()))
         turns = replace(self.sampler.turns, key=lambda: key)
         with _trl.swapped(self.sampler, {"turns": turns, "asked": self.how}):
+            self.sampler.push(turns.policies.weights_of[self.role], self.role)  # it may sleep since the last batch
             found = self.sampler.generate(self.role, prompts, None, 1)[1]
         rows = [torch.tensor(ids, dtype=torch.long) for ids in found]
         answers = pad_sequence(rows, True, generation_config.pad_token_id)

@@ -112,7 +112,10 @@ class Evaluator:
             sampling = sampling_of(self.args, settings, self.turns.stops(role))
             if settings.kind == self.args.solver.kind:  # proposals are sampled as in training
                 sampling = preset(self.args.eval_preset, sampling)
-            yield self.sampler.as_model(role, sampling), {**sampling, "processes": self.processes, "progress": bar}
+            asked = self.engine.policies.module
+            if self.processes.world == 1 or not in_moves(self.domain):  # else each plays as many moves as it needs
+                asked = self.sampler.as_model(role, sampling)
+            yield asked, {**sampling, "processes": self.processes, "progress": bar}
 
     def provers(
         self,
