@@ -233,11 +233,14 @@ def trl_defaults(args: Any) -> Iterator[None]:
         yield
 
 
-def sampling_overrides(plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any]) -> dict[str, Any]:
+def sampling_overrides(
+    plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any], rows: int
+) -> dict[str, Any]:
     """Return the attributes of the trainer with a role's values while that role samples, as {attribute: value}.
-    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: the role's settings."""
+    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: the role's settings. `rows`:
+    greatest number of rows of a call of `generate`, an attribute of its config."""
     kwargs = {**plain, **generation_settings(sampling, ends, plain["pad_token_id"])}
-    config = GenerationConfig(**kwargs, disable_compile=True)
+    config = GenerationConfig(**kwargs, disable_compile=True, call_rows=rows)
     return {"generation_kwargs": kwargs, "generation_config": config}
 
 

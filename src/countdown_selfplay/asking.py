@@ -71,7 +71,7 @@ _FIELD_OF = {  # arguments of generation that follow from fields -> those
     "cache_implementation": "cache_implementation",
 }
 UNDER_VLLM = ("min_new_tokens", "suppress_tokens")
-"""Entries with other names in vLLM, so that evaluations (by `generate`) and rollouts have one distribution."""
+"""Entries with other names in vLLM: evaluations by `generate` and rollouts then have one distribution."""
 
 
 def _processor(name: str, value: Any) -> None:

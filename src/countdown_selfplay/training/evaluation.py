@@ -18,7 +18,7 @@ from ..evaluation.sampling import sample_texts
 from ..evaluation.setting import preset
 from ..evaluation.summary import pass_by_rung, powers_of_two
 from ..evaluation.terminal import ProgressLine
-from ..generation.base import Turns
+from ..generation.base import Sampler
 from ..random_state import seed_from
 from ..statistics.pass_at_k import pass_at_k
 from .rollouts import sampling_as
@@ -34,7 +34,7 @@ class Evaluator:
     """Measures players with private random numbers. All processes call all methods, which split the work and return
     the same results: one process alone could exceed the others' time limit."""
 
-    turns: Turns
+    sampler: Sampler
     engine: Engine
     domain: Any
     answers: int
@@ -43,6 +43,7 @@ class Evaluator:
     """Whether the provers have passed the test of the format."""
 
     def __post_init__(self) -> None:
+        self.turns = self.sampler.turns
         self.args, self.processes = self.turns.args, self.turns.processes
 
     def held_out_side(self) -> list[Any]:
@@ -104,15 +105,19 @@ class Evaluator:
         return result
 
     @contextmanager
-    def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[dict[str, Any]]:
-        """Generate as `role` inside the block; yield sampling settings and processes. `label`: of the bar."""
+    def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Generate as `role` inside the block; yield the model that samples (an engine's where one samples the
+        rounds), and sampling settings and processes. `label`: of the bar."""
         settings, main = self.turns.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
             sampling = sampling_of(self.args, settings, self.turns.stops(role))
             if settings.kind == self.args.solver.kind:  # proposals are sampled as in training
                 sampling = preset(self.args.eval_preset, sampling)
-            yield {**sampling, "processes": self.processes, "progress": bar}
+            asked = self.engine.policies.module
+            if self.processes.world == 1 or not in_moves(self.domain):  # else each plays as many moves as it needs
+                asked = self.sampler.as_model(role, sampling)
+            yield asked, {**sampling, "processes": self.processes, "progress": bar}
 
     def provers(
         self,
@@ -125,25 +130,21 @@ class Evaluator:
     ) -> dict[str, ProverEvaluation]:
         """Sample `n` answers of each prover to each problem, under `eval_preset`; return them by name. Seeds differ by
         prover, because equal provers would give equal answers. `batch_size`: None for at least `n`."""
-        module, tokenizer, evaluations = self.engine.policies.module, self.turns.tokenizer, {}
+        tokenizer, evaluations = self.turns.tokenizer, {}
         size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
             player_seed = seed_from(seed, one) if i else seed
-            with self.acting_as(one, None if label is None else f"{one} {label}".strip(), "answers") as how:
+            with self.acting_as(one, None if label is None else f"{one} {label}".strip(), "answers") as (model, how):
                 evaluations[one] = evaluate_prover(
-                    module, tokenizer, problems, self.domain, n, ks, batch_size=size, seed=player_seed, **how
+                    model, tokenizer, problems, self.domain, n, ks, batch_size=size, seed=player_seed, **how
                 )
         return evaluations
 
     def proposals(self, n: int, player: str = "conjecturer") -> dict[str, Any]:
         """Return rates of `n` proposals, and the provers' mean solve rate on the unique playable ones."""
-        module, tokenizer, size = (
-            self.engine.policies.module,
-            self.turns.tokenizer,
-            self.args.per_device_eval_batch_size,
-        )
-        with self.acting_as(player, player, "proposals") as how:
-            evaluation = evaluate_conjecturer(module, tokenizer, self.domain, n=n, batch_size=size, **how)
+        tokenizer, size = self.turns.tokenizer, self.args.per_device_eval_batch_size
+        with self.acting_as(player, player, "proposals") as (model, how):
+            evaluation = evaluate_conjecturer(model, tokenizer, self.domain, n=n, batch_size=size, **how)
         result = evaluation.to_dict()
         playable = list({self.domain.key(p): p for p in evaluation.problems}.values())[:SOLVE_RATE_PROBLEMS]
         if playable:
@@ -177,11 +178,8 @@ class Evaluator:
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
         """Sample `each` first moves per problem, side by side; return all of them on every process."""
-        module, tokenizer, size = (
-            self.engine.policies.module,
-            self.turns.tokenizer,
-            self.args.per_device_eval_batch_size,
-        )
+        module, tokenizer = self.engine.policies.module, self.turns.tokenizer
+        size = self.args.per_device_eval_batch_size
         how = sampling_of(self.args, self.turns.roles[player], self.turns.stops(player))
         how |= {"processes": self.processes, "seed": seed_from(self.args.seed, "probe", player), "batch_size": size}
         prompts = [self.domain.prove_row(problem)["prompt"] for problem in problems]

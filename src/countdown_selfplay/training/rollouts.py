@@ -24,12 +24,25 @@ from ..random_state import private_generator
 from .book import Book
 from .learners import Learner
 
+SHORT = 64
+"""Columns of completions up to which reference passes keep their padding: nothing is gained without it."""
+
 
 @contextmanager
 def sampling_as(engine: Engine, role: str) -> Iterator[None]:
     """Run the module's forward and generate as `role` inside the block, with its sampling distribution and the
     precision of the loss: accelerate applies autocast to forward, but not to generate."""
     with engine.policies.active(role), neutral_generation(engine.policies.module), engine.accelerator.autocast():
+        yield
+
+
+@contextmanager
+def in_float32(engine: Engine) -> Iterator[None]:
+    """Inside the block the module's passes are outside of autocast, which accelerate puts on its forward too."""
+    module, accelerator = engine.policies.module, engine.accelerator
+    plain = {"forward": module._original_forward} if accelerator.native_amp else {}
+    outside = torch.autocast(accelerator.device.type, enabled=False)
+    with _trl.swapped(accelerator, {"native_amp": False}), _trl.swapped(module, plain), outside:
         yield
 
 
@@ -61,9 +74,11 @@ class Rollouts:
         completions per prompt. `judged`: problems that verify each completion."""
         trl, turns = self.trl, self.turns
         sampling = sampling_of(turns.args, turns.roles[role], turns.stops(role))
+        most = turns.args.generation_rows
+        rows = most - most % n if n < most else most  # rows of a prompt share its reading
         swapped = {
             "num_generations": n,
-            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling),
+            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling, rows),
             **self.sampler.begin(role, trl.state.global_step),
             "_metrics": self.book.collected[role],
             "_logs": _trl.empty_logs(),
@@ -195,15 +210,30 @@ class Rollouts:
 
     @torch.no_grad()
     def log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return log-probs of completions under `model`, (B, T), without a graph."""
+        """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns, rows are sorted
+        by length and trimmed, as in the update; the padding cut off gets 0."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
-        args, length = self.turns.args, tensors["completion_ids"].size(1)
+        args, length, width = self.turns.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
         size = args.per_device_train_batch_size
-        if args.max_tokens_per_micro_batch:
-            size = min(size, max(args.max_tokens_per_micro_batch // ids.size(1), 1))
-        logps, *_ = self.trl._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
-        return logps
+        if args.max_tokens_per_micro_batch:  # as many passes on all processes
+            widest = max(self.turns.processes.gather([ids.size(1)]))
+            size = min(size, max(args.max_tokens_per_micro_batch // widest, 1))
+        prompts, lengths = [width] * len(ids), [length] * len(ids)
+        if length > SHORT:
+            prompts, lengths = torch.stack(
+                [tensors[f"{part}_mask"].sum(1) for part in ("prompt", "completion")]
+            ).tolist()
+        order = list(range(len(ids)))
+        if not self.engine.policies.shares_prompts:
+            order.sort(key=lambda row: lengths[row], reverse=True)
+        parts = []
+        for rows in (order[start : start + size] for start in range(0, len(order), size)):
+            first, last = width - max(prompts[row] for row in rows), width + max(1, *(lengths[row] for row in rows))
+            trimmed = ids[rows, first:last], mask[rows, first:last], last - width
+            logps, *_ = self.trl._get_per_token_logps_and_entropies(model, *trimmed)
+            parts.append(torch.nn.functional.pad(logps, (0, width + length - last)))
+        return torch.cat(parts)[torch.tensor(order, device=ids.device).argsort()]
 
 
 def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, fill: int) -> None:

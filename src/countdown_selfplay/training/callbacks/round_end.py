@@ -19,6 +19,7 @@ from ...config import Role
 from ...curriculum import CollapseGuard, ConjecturerGuard, Trip
 from ...curriculum.guard import Legibility
 from ...distributed.processes import Processes
+from ...generation.turns import check_woken
 from ...policies.optimization import bare, use_settings
 from ..book import Book, averaged_rounds
 from ..exports import Exports
@@ -37,6 +38,7 @@ class RoundEnd(TrainerCallback):
         self.roles, self.book, self.store = roles, book, store
         self.configured_groups: list[dict[str, Any]] = []
         """Configured settings of the optimizer's groups, which a checkpoint's would replace."""
+        self.woken: dict[str, float] = {}
         self.steps: list[dict[str, Any]] = []  # metrics of the round's optimizer steps
 
     def on_train_begin(
@@ -70,6 +72,8 @@ class RoundEnd(TrainerCallback):
         """Add the means over the round's optimizer steps to its metrics, and log the last round."""
         self.optimizer_steps.finish()
         averages, self.steps = averaged_rounds(self.steps), []
+        if args.policy_sharing == "lora" and args.vllm_enable_sleep_mode:
+            check_woken(self.woken, averages)
         for role, learner in self.learners.items():
             coefficient = learner.loss.entropy
             if f"{role}/entropy" in averages:  # absent: not measured
