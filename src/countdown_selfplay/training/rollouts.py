@@ -210,8 +210,8 @@ class Rollouts:
 
     @torch.no_grad()
     def log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-        """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns, rows are sorted
-        by length and trimmed, as in the update; the padding cut off gets 0."""
+        """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns, rows are
+        sorted by length and trimmed, as in the update; the padding cut off gets 0."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         args, length, width = self.turns.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
