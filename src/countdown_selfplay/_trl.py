@@ -233,14 +233,16 @@ def trl_defaults(args: Any) -> Iterator[None]:
         yield
 
 
-def sampling_overrides(plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any]) -> dict[str, Any]:
+def sampling_overrides(
+    plain: dict[str, Any], ends: list[int], sampling: Mapping[str, Any], rows: int
+) -> dict[str, Any]:
     """The attributes of the trainer that must hold a role's values while that role samples.
 
-    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: how the role is asked.
-    Returned as {attribute: value}; the caller swaps them in and back.
+    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: how the role is asked. `rows`: most
+    of one call of `generate` (policies/full.py), which are an attribute of its config. Returned as {attribute: value}; the caller swaps them in and back.
     """
     kwargs = {**plain, **generation_settings(sampling, ends, plain["pad_token_id"])}
-    config = GenerationConfig(**kwargs, disable_compile=True)
+    config = GenerationConfig(**kwargs, disable_compile=True, call_rows=rows)
     return {"generation_kwargs": kwargs, "generation_config": config}
 
 

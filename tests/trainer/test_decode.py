@@ -125,6 +125,44 @@ def test_rows_are_run_as_often_as_they_have_tokens():
     assert rows == [3, *(sum(length > step for length in lengths) for step in range(1, max(lengths)))]
 
 
+def test_a_device_is_asked_every_16_tokens_which_rows_have_ended():
+    cuda = torch.device("cuda")
+    assert decode.pace(cuda, 1024, 512) == (16, 64, 0.25)  # sizes 512, 384, 320, ..., 64
+    assert decode.pace(cuda, 24, 6) == (3, 1, 0.25)  # of a short turn an eighth
+    assert decode.pace(torch.device("cpu"), 1024, 512) == (1, 1, 0.0)
+
+
+@pytest.mark.parametrize("settings", [{}, dict(do_sample=False)])
+def test_tokens_behind_an_end_are_dropped_where_a_device_is_asked_seldom(settings, monkeypatch):
+    """Of 12 rows, looked at after every third token, in batches of a multiple of 2 that spare a quarter at least."""
+    model, (ids, mask, end) = tiny(), questions(4)
+    monkeypatch.setattr(decode, "pace", lambda *_: (3, 2, 0.25))
+    for seed in range(4):
+        plain, ours = both(model, asked(ids, mask, eos_token_id=end, **settings), seed)
+        assert torch.equal(plain, ours)
+    steps = []
+    given = asked(ids, mask, eos_token_id=end, pad_token_id=end, **settings)
+    found = model.generate(**decode._shortened(model, given, 100, lambda step: steps.append(len(step[0]))))
+    lengths = [row.index(end) + 1 if end in row else len(row) for row in found[:, ids.size(1) :].tolist()]
+    sizes = [12]
+    for step in range(1, len(steps)):
+        going = sum(length > step for length in lengths)
+        size = -(-going // 2) * 2
+        sizes.append(size if step % 3 == 0 and size <= sizes[-1] * 3 / 4 else sizes[-1])
+    assert steps == sizes and max(lengths) == found.size(1) - ids.size(1)
+
+
+def test_scores_that_are_not_finite_are_an_error_at_the_next_look(monkeypatch):
+    model, (ids, mask) = tiny(), prompts([5, 5], 4)
+    monkeypatch.setattr(decode, "pace", lambda *_: (3, 2, 0.25))
+    seen = []
+    given = decode._shortened(model, asked(ids, mask), 100, seen.append)
+    torch.nn.init.constant_(model.model.norm.weight, float("nan"))
+    with pytest.raises(GenerationError, match="not finite"):
+        model.generate(**given)
+    assert len(seen) == 3
+
+
 @pytest.mark.parametrize("repeats", [1, 4])
 @pytest.mark.parametrize("rest", [[5, 5], [3, 7, 1], [1, 1]])
 def test_a_beginning_that_all_prompts_share_is_read_once(rest, repeats):

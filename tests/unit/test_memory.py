@@ -91,7 +91,8 @@ def said_of(launch=None, model=None, what=1, **changes):
     args = joint_config(
         output_dir="unused", use_cpu=True, bf16=False, report_to="none",
         **{"problems_per_round": 2, "num_generations": 4, "proposals_per_round": 4, "operands": [3],
-           "prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 30, **changes},
+           "prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 30,
+           "per_device_eval_batch_size": 1, "num_generations_eval": 1, **changes},
     )  # fmt: skip
     table = memory_of(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH), launch or Launch())
     cells = (re.split(r"\s{2,}", line, maxsplit=2) for line in table.splitlines()[2:-2])
@@ -100,7 +101,7 @@ def said_of(launch=None, model=None, what=1, **changes):
 
 def cached(**how):
     """GiB of the KV cache of a large round."""
-    return float(said_of(what=0, problems_per_round=800, **how)["KV cache (sampling)"])
+    return float(said_of(what=0, problems_per_round=800, generation_rows=3200, **how)["KV cache (sampling)"])
 
 
 def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
@@ -124,6 +125,9 @@ def test_a_joint_run_counts_its_policies_frozen_copies_bases_and_texts():
     assert found.startswith("prover: 24 texts of ") and said_of()["KV cache (sampling)"] == found.replace("24", "8")
     four = said_of(problems_per_round=6, launch=Launch("ddp", 4))["KV cache (sampling)"]
     assert four == found.replace("24", "8")  # 6 problems on 4 processes: 2 on one of them
+    assert said_of(problems_per_round=6, generation_rows=10)["KV cache (sampling)"] == found.replace("24", "10")
+    evaluated = said_of(problems_per_round=6, per_device_eval_batch_size=64)["KV cache (sampling)"]
+    assert evaluated == found.replace("prover: 24", "evaluation: 64")
     assert "KV cache (sampling)" not in said_of(generation_backend="vllm")
 
 

@@ -252,6 +252,12 @@ class GenerationFields:
         "What samples completions. generate: the trained model itself. vllm: one vLLM engine for all roles in the "
         "training process. vllm_server: one vLLM server for all roles, or one per role.",
     )
+    generation_rows: int = option(
+        1024,
+        "Most rows that one call of generate samples, whole groups of a prompt's as far as they fit; a larger turn "
+        "takes several, one cache of keys and values after the other. What is drawn depends on it.",
+        Range(1, why="a call has a row"),
+    )
     vllm_engine_kwargs: dict | str | None = option(
         None,
         "Further arguments of vLLM's LLM under generation_backend=vllm, as JSON, such as "

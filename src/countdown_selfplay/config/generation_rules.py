@@ -22,6 +22,7 @@ _DERIVED = {  # TRL's own switches -> what to set instead
     "vllm_structured_outputs_regex": "another prompt: one pattern for all roles would bias every sampling ratio",
 }
 _READ_BY = {  # the settings that one backend alone reads
+    "generate": ("generation_rows",),
     "vllm_server": (
         *("vllm_server_base_url", "vllm_server_host", "vllm_server_port", "vllm_server_timeout", "vllm_group_port"),
         *("vllm_adapter_dir", "vllm_request_timeout", "vllm_request_retries", "vllm_retry_backoff"),

@@ -160,7 +160,10 @@ def memory_of(
         return memory_table(lasting, {}, training)
     prompts = _prompt_tokens(path, args)
     samples = args.samples(launch.processes)
-    texts = [(s.role, samples[s.role], prompts[s.kind] + s.max_completion_length) for s in roles]
+    asked = [(s.role, min(samples[s.role], args.generation_rows), s) for s in roles]
+    if script.eval_problems:
+        asked.append(("evaluation", max(args.per_device_eval_batch_size, args.num_generations_eval or 1), args.solver))
+    texts = [(who, rows, prompts[s.kind] + s.max_completion_length) for who, rows, s in asked]
     return memory_table(lasting, kv_cache(config, texts, 2 if launch.bf16 else size), training)
 
 

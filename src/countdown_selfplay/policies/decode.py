@@ -23,6 +23,9 @@ from .forward import ANSWER, Unfit, alone, bare, left_padded, misread, padding_o
 SHARED_START = 32
 """Tokens from which on a beginning that all prompts share is read in a pass of its own."""
 
+LOOK = 16
+"""Tokens between two looks at which rows have ended, on a device whose work the host must wait for."""
+
 _BY_ROW = {
     generation.TemperatureLogitsWarper,
     generation.TopKLogitsWarper,
@@ -136,26 +139,50 @@ def _decode(
     length = stopping_criteria.max_length
     padding = input_ids.new_full((prompts, length - width), int(generation_config._pad_token_tensor))
     output, rows = torch.cat([input_ids, padding], 1), torch.arange(prompts, device=input_ids.device)
+    mask = mask if mask is None else torch.cat([mask, mask.new_ones(prompts, length - width)], 1)
     place = {} if positions is None else {"position_ids": positions[:, -1:]}
+    every, block, spared = pace(input_ids.device, length - width, prompts)
+    over, lasts = rows.new_zeros(prompts, dtype=torch.bool), rows.new_full((prompts,), width)
+    finite = torch.ones((), dtype=torch.bool, device=rows.device)
     for column in range(width, length):
         if watch is not None:
             watch((rows, logits_BV))
         scores_BV = logits_processor(output[rows, :column], logits_BV.float())
-        drawn = _drawn(scores_BV, rows, prompts) if generation_config.do_sample else scores_BV.argmax(-1)
-        output[rows, column] = drawn
-        going = (~stopping_criteria(output[rows, : column + 1], None)).nonzero().flatten()
-        if len(going) == 0:
-            return output[:, : column + 1]
+        drawn, sound = _drawn(scores_BV, rows, prompts if generation_config.do_sample else 0)
+        output[rows, column] = torch.where(over, padding[0, 0], drawn)
+        lasts, finite = lasts.masked_fill(~over, column), finite & sound
+        over = over | stopping_criteria(output[rows, : column + 1], None)
         place = {key: value + 1 for key, value in place.items()}
-        mask = mask if mask is None else torch.cat([mask, mask.new_ones(len(mask), 1)], 1)
-        if len(going) < len(rows):
-            # Positions are one row for all where no row has padding.
-            place = {key: value[going] if len(value) == len(rows) else value for key, value in place.items()}
-            rows, mask = rows[going], mask if mask is None else mask[going]
-            cache.batch_select_indices(going)
-        ids = output[rows, column, None]
-        logits_BV = model(input_ids=ids, attention_mask=mask, **place, **always).logits[:, -1]
+        if (column + 1 - width) % every == 0 or column + 1 == length:
+            going, last, known = torch.stack([(~over).sum(), lasts.max(), finite]).tolist()
+            if not known:
+                raise GenerationError(
+                    "The model's scores of the next token are not finite (nan or inf); lower the learning rate or "
+                    "check the weights."
+                )
+            if not going:
+                return output[:, : last + 1]
+            size = -(-going // block) * block
+            if len(rows) - size >= max(len(rows) * spared, 1):
+                kept = over.int().argsort(stable=True)[:size]
+                # Positions are one row for all where no row has padding.
+                place = {key: value[kept] if len(value) == len(rows) else value for key, value in place.items()}
+                rows, over, lasts, drawn = rows[kept], over[kept], lasts[kept], drawn[kept]
+                mask = mask if mask is None else mask[kept]
+                cache.batch_select_indices(kept)
+        seen = None if mask is None else mask[:, : column + 1]
+        logits_BV = model(input_ids=drawn[:, None], attention_mask=seen, **place, **always).logits[:, -1]
     return output
+
+
+def pace(device: torch.device, tokens: int, rows: int) -> tuple[int, int, float]:
+    """Of a turn of at most `tokens`: after how many of them it is looked which rows have ended, what number the size
+    of a smaller batch is a multiple of, and what share of the rows it must spare. A look makes the host wait for a
+    device, tokens behind an end are dropped, and batches of ever new sizes leave holes in a device's memory. On a CPU
+    a row costs more than a look."""
+    if device.type == "cpu":
+        return 1, 1, 0.0
+    return max(min(LOOK, tokens // 8), 1), -(-rows // 8), 0.25
 
 
 def _narrow(cache: Any, device: torch.device) -> None:
@@ -170,17 +197,16 @@ def _narrow(cache: Any, device: torch.device) -> None:
     cache.update = lambda keys, values, *args, **kwargs: write(keys.to(kind), values.to(kind), *args, **kwargs)
 
 
-def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> torch.Tensor:
-    """One token per row. Exponential races as in torch.multinomial, with the draws for all `of` rows, those that have
-    ended too: what a row draws does not depend on when others ended."""
+def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.Tensor, torch.Tensor | bool]:
+    """One token per row, and whether all scores are finite. Exponential races as in torch.multinomial, with the draws
+    for all `of` rows, those that have ended too: what a row draws does not depend on when others ended. 0: the
+    likeliest token."""
+    if not of:
+        return scores_BV.argmax(-1), True
     probs_BV = scores_BV.softmax(-1)
-    if not bool(torch.isfinite(probs_BV.sum())):
-        raise GenerationError(
-            "The model's scores of the next token are not finite (nan or inf); lower the learning rate or check the "
-            "weights."
-        )
     race_BV = torch.empty((of, probs_BV.size(1)), dtype=probs_BV.dtype, device=probs_BV.device).exponential_()
-    return (probs_BV / (race_BV if len(rows) == of else race_BV[rows])).argmax(-1)
+    race_BV = race_BV if len(rows) == of else race_BV[rows]
+    return (probs_BV / race_BV).argmax(-1), torch.isfinite(probs_BV.sum())
 
 
 def common_start(ids: torch.Tensor, mask: torch.Tensor, shortest: int = SHARED_START) -> int:

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 from huggingface_hub import load_torch_model, save_torch_state_dict
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, PreTrainedModel
 
 from .base import Placing, PolicySet, cut_up, empty_of, gathered, holding, inner_name
@@ -104,8 +105,14 @@ class PolicyModule(PreTrainedModel):
 
 def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: Any) -> torch.Tensor:
     """`model.generate`, which insists on being handed the tokenizer when the config has stop strings, and which would
-    read a prompt once per completion. Positional-only: a caller may pass `tokenizer=` on to generate itself."""
-    config = kwargs.get("generation_config")
+    read a prompt once per completion; more rows than `call_rows` of the config take several calls. Positional-only: a caller may pass `tokenizer=` on to generate itself."""
+    config, ids = kwargs.get("generation_config"), kwargs.get("input_ids")
+    rows = getattr(config, "call_rows", None)
+    if rows and len(ids) > rows:  # the cache of keys and values is one call's
+        cut = {name: value.split(rows) for name, value in kwargs.items() if torch.is_tensor(value)}
+        calls = [kwargs | dict(zip(cut, part, strict=True)) for part in zip(*cut.values(), strict=True)]
+        made = [row for call in calls for row in generate_with_stops(generate, tokenizer, *args, **call)]
+        return pad_sequence(made, True, config.pad_token_id or 0)
     if config is not None and config.stop_strings:
         kwargs.setdefault("tokenizer", tokenizer)
     if dist.is_initialized() and cut_up(generate.__self__):

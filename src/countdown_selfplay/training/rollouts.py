@@ -63,9 +63,11 @@ class Rollouts:
         samples `n` completions per prompt. `judged`: the problems that each completion is verified by."""
         trl, turns = self.trl, self.turns
         sampling = sampling_of(turns.args, turns.roles[role], turns.stops(role))
+        most = turns.args.generation_rows
+        rows = most - most % n if n < most else most  # rows of a prompt share its reading
         swapped = {
             "num_generations": n,
-            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling),
+            **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling, rows),
             **self.sampler.begin(role, trl.state.global_step),
             "_metrics": self.book.collected[role],
             "_logs": _trl.empty_logs(),
