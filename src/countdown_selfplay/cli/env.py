@@ -1,5 +1,5 @@
-"""`countdown-selfplay env`: print versions, device, cores, memory and extras, for a bug report; with `--ready` also play
-one tiny round on the device, which shows whether a run would start."""
+"""`countdown-selfplay env`: print versions, device, cores, memory and extras, for a bug report; with `--ready` play one
+tiny round on the device, which shows whether a run would start."""
 
 from __future__ import annotations
 
