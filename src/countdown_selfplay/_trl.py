@@ -238,8 +238,9 @@ def sampling_overrides(
 ) -> dict[str, Any]:
     """The attributes of the trainer that must hold a role's values while that role samples.
 
-    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: how the role is asked. `rows`: most
-    of one call of `generate` (policies/full.py), which are an attribute of its config. Returned as {attribute: value}; the caller swaps them in and back.
+    `plain`: TRL's generation_kwargs. `ends`: ids that end a completion. `sampling`: how the role is asked. `rows`: of
+    a call of `generate` at most, an attribute of its config. Returned as {attribute: value}; the caller swaps them in
+    and back.
     """
     kwargs = {**plain, **generation_settings(sampling, ends, plain["pad_token_id"])}
     config = GenerationConfig(**kwargs, disable_compile=True, call_rows=rows)

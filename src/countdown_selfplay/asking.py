@@ -74,7 +74,7 @@ _FIELD_OF = {  # arguments of generation that follow from fields -> those
     "cache_implementation": "cache_implementation",
 }
 UNDER_VLLM = ("min_new_tokens", "suppress_tokens")
-"""Of `generation_kwargs` those that vLLM has by another name: an evaluation, which `generate` samples, and rollouts
+"""Of `generation_kwargs` those that vLLM has by another name: an evaluation that `generate` samples, and rollouts
 then come from one distribution."""
 
 

@@ -108,23 +108,6 @@ def test_prompts_that_are_read_once_are_continued_as_if_read_per_row(lengths):
     assert torch.equal(plain, ours)
 
 
-def test_rows_are_run_as_often_as_they_have_tokens():
-    """Of 12 rows the three prompts are read once; then a row costs a step for each token but its last."""
-    model, (ids, mask, end) = tiny(), questions(4)
-    rows = []
-    handle = model.model.register_forward_pre_hook(
-        lambda _, __, kwargs: rows.append(len(kwargs["input_ids"])), with_kwargs=True
-    )
-    torch.manual_seed(0)
-    found = model.generate(**without_idle_rows(model, asked(ids, mask, eos_token_id=end, pad_token_id=end)))[
-        :, ids.size(1) :
-    ]
-    handle.remove()
-    lengths = [row.tolist().index(end) + 1 if end in row.tolist() else len(row) for row in found]
-    assert len(set(lengths)) > 1
-    assert rows == [3, *(sum(length > step for length in lengths) for step in range(1, max(lengths)))]
-
-
 def test_a_device_is_asked_every_16_tokens_which_rows_have_ended():
     cuda = torch.device("cuda")
     assert decode.pace(cuda, 1024, 512) == (16, 64, 0.25)  # sizes 512, 384, 320, ..., 64
@@ -132,35 +115,27 @@ def test_a_device_is_asked_every_16_tokens_which_rows_have_ended():
     assert decode.pace(torch.device("cpu"), 1024, 512) == (1, 1, 0.0)
 
 
+@pytest.mark.parametrize("pace", [(1, 1, 0.0), (3, 2, 0.25)])
 @pytest.mark.parametrize("settings", [{}, dict(do_sample=False)])
-def test_tokens_behind_an_end_are_dropped_where_a_device_is_asked_seldom(settings, monkeypatch):
-    """Of 12 rows, looked at after every third token, in batches of a multiple of 2 that spare a quarter at least."""
+def test_rows_are_run_until_a_look_finds_their_end_and_no_token_behind_it_is_kept(settings, pace, monkeypatch):
+    """Of 12 rows the three prompts are read once; then a row costs a step for each token but its last, or, looked at
+    after every third token, until a multiple of 2 rows spares a quarter of the batch."""
     model, (ids, mask, end) = tiny(), questions(4)
-    monkeypatch.setattr(decode, "pace", lambda *_: (3, 2, 0.25))
-    for seed in range(4):
-        plain, ours = both(model, asked(ids, mask, eos_token_id=end, **settings), seed)
-        assert torch.equal(plain, ours)
-    steps = []
+    monkeypatch.setattr(decode, "pace", lambda *_: pace)
+    plain, ours = both(model, asked(ids, mask, eos_token_id=end, **settings))
+    assert torch.equal(plain, ours)
+    rows, (every, block, spared) = [], pace
+    read = model.model.register_forward_pre_hook
+    read(lambda _, __, kwargs: rows.append(len(kwargs["input_ids"])), with_kwargs=True)
+    torch.manual_seed(0)
     given = asked(ids, mask, eos_token_id=end, pad_token_id=end, **settings)
-    found = model.generate(**decode._shortened(model, given, 100, lambda step: steps.append(len(step[0]))))
+    found = model.generate(**without_idle_rows(model, given))
     lengths = [row.index(end) + 1 if end in row else len(row) for row in found[:, ids.size(1) :].tolist()]
     sizes = [12]
-    for step in range(1, len(steps)):
-        going = sum(length > step for length in lengths)
-        size = -(-going // 2) * 2
-        sizes.append(size if step % 3 == 0 and size <= sizes[-1] * 3 / 4 else sizes[-1])
-    assert steps == sizes and max(lengths) == found.size(1) - ids.size(1)
-
-
-def test_scores_that_are_not_finite_are_an_error_at_the_next_look(monkeypatch):
-    model, (ids, mask) = tiny(), prompts([5, 5], 4)
-    monkeypatch.setattr(decode, "pace", lambda *_: (3, 2, 0.25))
-    seen = []
-    given = decode._shortened(model, asked(ids, mask), 100, seen.append)
-    torch.nn.init.constant_(model.model.norm.weight, float("nan"))
-    with pytest.raises(GenerationError, match="not finite"):
-        model.generate(**given)
-    assert len(seen) == 3
+    for step in range(1, len(rows)):
+        size = -(-sum(length > step for length in lengths) // block) * block
+        sizes.append(size if step % every == 0 and size <= sizes[-1] * (1 - spared) else sizes[-1])
+    assert rows == [3, *sizes[1:]] and max(lengths) == found.size(1) - ids.size(1)
 
 
 @pytest.mark.parametrize("repeats", [1, 4])
@@ -198,8 +173,12 @@ def test_a_processor_that_may_look_at_other_rows_gets_transformers_own_loop():
     assert torch.equal(plain, ours)
 
 
-def test_scores_that_are_not_finite_are_an_error():
-    model, (ids, mask) = tiny(), prompts([5, 5], 4)
+@pytest.mark.parametrize("every", [1, 3])
+def test_scores_that_are_not_finite_are_an_error_at_the_next_look(every, monkeypatch):
+    model, (ids, mask), seen = tiny(), prompts([5, 5], 4), []
+    monkeypatch.setattr(decode, "pace", lambda *_: (every, 1, 0.0))
+    given = decode._shortened(model, asked(ids, mask), 100, seen.append)
     torch.nn.init.constant_(model.model.norm.weight, float("nan"))
     with pytest.raises(GenerationError, match="not finite"):
-        model.generate(**without_idle_rows(model, asked(ids, mask)))
+        model.generate(**given)
+    assert len(seen) == every

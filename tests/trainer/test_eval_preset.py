@@ -8,6 +8,7 @@ from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.countdown import generate_problems
 from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.evaluation.setting import PRESETS, setting_of
+from countdown_selfplay.generation.turns import VLLMSampler
 from countdown_selfplay.tiny import TINY_SPEC
 
 
@@ -19,9 +20,39 @@ def test_a_run_is_evaluated_in_the_preset_and_proposals_as_in_training(build, mo
     found = evaluator.provers(generate_problems(2, TINY_SPEC), 2, ())["prover"]
     said = {name: found.setting[name] for name in ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")}
     assert said == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 16, "stop_strings": []}
-    with evaluator.acting_as("conjecturer", None, "proposals") as sampling:
+    with evaluator.acting_as("conjecturer", None, "proposals") as (_, sampling):
         assert (sampling["temperature"], sampling["top_p"], sampling["min_p"]) == (0.7, 1.0, 0.1)
         assert sampling["stop_strings"] == ["</answer>"]
+
+
+class Engine(VLLMSampler):
+    """Answers every prompt with one made-up token and the end token."""
+
+    def __init__(self, turns):
+        super().__init__(turns)
+        self.pushed, self.calls = [], []
+
+    def push(self, name, role):
+        self.pushed.append(name)
+
+    def generate(self, role, prompts, images, n):
+        self.calls.append((len(prompts), self.sampling_settings(role), self.turns.key()))
+        return prompts, [[5, *self.turns.ends[:1]] for _ in prompts], None, None
+
+
+def test_the_engine_of_the_rounds_answers_an_evaluation_as_the_evaluation_asks(build):
+    trainer = build(eval_preset="joint_rloo", vllm_tensor_parallel_size=1)
+    evaluator, engine = trainer.evaluator, Engine(trainer.sampler.turns)
+    evaluator.sampler = engine
+    found = evaluator.provers(generate_problems(5, TINY_SPEC), 2, (1,), batch_size=4)["prover"]
+    assert engine.pushed == ["prover"] * 3 and [count for count, *_ in engine.calls] == [4, 4, 2]
+    asked = engine.calls[0][1]
+    assert (asked["temperature"], asked["top_k"], asked["max_tokens"], "stop" in asked) == (0.6, 20, 2048, False)
+    evaluator.provers(generate_problems(5, TINY_SPEC), 2, (1,), batch_size=4)
+    keys = [key for *_, key in engine.calls]  # each batch has draws of its own, and the next evaluation the same ones
+    assert len(set(keys)) == 3 and keys[3:] == keys[:3]
+    assert found.truncated_rate == 0 and found.correct == [0] * 5
+    assert engine.sampling_settings("prover")["temperature"] == 1.0  # of the rounds
 
 
 def test_eval_follows_the_runs_preset_a_flag_and_a_single_option_in_this_order(build, tmp_path):

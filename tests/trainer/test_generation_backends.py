@@ -19,7 +19,7 @@ from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtra
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
-from countdown_selfplay.generation.turns import check_lengths, fingerprint
+from countdown_selfplay.generation.turns import check_lengths, check_woken, fingerprint
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
@@ -80,6 +80,16 @@ def test_a_prompt_that_does_not_fit_with_its_completion_is_refused():
     check_lengths("prover", 48, 16, 64)
     with pytest.raises(GenerationError, match="49 tokens, which with 16 for the completion is more than the 64"):
         check_lengths("prover", 49, 16, 64)
+
+
+def test_an_engine_that_wakes_up_with_other_weights_ends_the_run():
+    """Healthy is what a bf16 engine differs by, at most ten times that of the first round; 1.2 nats are never."""
+    first, name = {}, "prover/sampler_logp_difference"
+    for value in (0.03, 0.04, 0.29):
+        check_woken(first, {name: value, "prover/sampler_logp_difference_max": 9.0})
+    for known in (first, {}):
+        with pytest.raises(GenerationError, match=r"`prover/sampler_logp_difference` is 1.2 .*vllm_enable_sleep_mode"):
+            check_woken(known, {name: 1.2})
 
 
 def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
@@ -176,18 +186,26 @@ def test_grpo_takes_trls_truncated_weight_and_keeps_its_own_ratio_at_one():
     assert grad[0].tolist() == pytest.approx([-0.25] * 3) and grad[1].tolist() == pytest.approx([0.125, 0.125, 0.0])
 
 
+def test_in_a_round_of_one_step_a_weight_per_token_may_take_the_place_of_a_sequences():
+    """-(1/2)(1 * -3 - 1 * -2) = 1/2 as without an engine; gradients times the weights 1.5 1 1 and 1 1/2."""
+    how = dict(sampler_correction_mode="token_truncate", sampler_correction_max=1.5)
+    value, grad, sums = corrected("rloo", ROWS, OFF, **how)
+    assert value == pytest.approx(0.5) and sums["importance_clamped"].item() == 0
+    assert grad[0].tolist() == pytest.approx([-0.75, -0.5, -0.5])
+    assert grad[1].tolist() == pytest.approx([0.5, 0.25, 0.0])
+    modes = []
+    given = {"vllm_importance_sampling_mode": "sequence_truncate"}
+    for changes in ({}, {"bf16": False}, {"steps_per_round": 2}, given):
+        args = make_config("unused", **{"bf16": True, "generation_backend": "vllm", **changes})
+        modes.append(args.role("prover").sampler_correction_mode)
+    assert modes == ["token_truncate", "sequence_mask", "sequence_mask", "sequence_truncate"]
+
+
 def test_without_the_correction_the_samplers_log_probs_are_not_read():
     for objective in ("grpo", "rloo"):
         _, off, _ = corrected(objective, ROWS, OFF, sampler_correction=False)
         _, on, _ = corrected(objective, ROWS, ROWS, sampler_correction=False)
         assert torch.equal(off, on)
-
-
-def test_a_token_that_the_sampler_could_not_score_has_ratio_one():
-    nan = math.nan
-    value, grad, sums = corrected("rloo", ROWS, [[nan, -1.0, -1.0], [-1.0, -1.0, nan]])
-    assert math.isfinite(value) and sums["sampler_weight"].item() == pytest.approx(1.0)
-    assert grad[0].tolist() == pytest.approx([-0.5] * 3)
 
 
 @pytest.mark.parametrize(

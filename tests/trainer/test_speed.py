@@ -111,3 +111,36 @@ def test_a_users_own_loss_or_a_regulariser_keeps_every_row(tmp_path):
     assert not proportional(make_trainer(tmp_path / "b", entropy_coef=0.01), "prover")
     assert not proportional(make_trainer(tmp_path / "c", beta=0.1), "prover")
     assert proportional(make_trainer(tmp_path / "d", beta=0.1, kl_in="reward"), "prover")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_reference_passes_of_long_completions_leave_padding_out_and_change_no_log_prob(tmp_path, shared):
+    """Rows of 66, 1, 30, 0 and 40 tokens, two a pass: longest first, each pass as wide as it must be; rows that share
+    prompts stay where they are."""
+    trainer = make_trainer(tmp_path, beta=0.1, per_device_train_batch_size=2, max_completion_length=66)
+    trainer.policies.shares_prompts = shared
+    g, said, asked = torch.Generator().manual_seed(1), torch.tensor([66, 1, 30, 0, 40]), torch.tensor([5, 9, 7, 7, 6])
+    tensors = {
+        "prompt_ids": torch.randint(3, 90, (5, 9), generator=g),
+        "completion_ids": torch.randint(3, 90, (5, 66), generator=g),
+        "prompt_mask": (torch.arange(9) >= 9 - asked[:, None]).long(),
+        "completion_mask": (torch.arange(66) < said[:, None]).long(),
+    }  # fmt: skip
+    widths, score = [], trainer._get_per_token_logps_and_entropies
+
+    def counted(model, ids, mask, length, **more):
+        widths.append((len(ids), ids.size(1), length))
+        return score(model, ids, mask, length, **more)
+
+    trainer._get_per_token_logps_and_entropies = counted
+    model, mask = trainer.policies.module, tensors["completion_mask"]
+    with trainer.sampling_as("prover"):
+        found = trainer.rollouts.log_probs(model, tensors)
+        alone = [
+            trainer.rollouts.log_probs(model, {name: value[row : row + 1] for name, value in tensors.items()})[0]
+            for row in range(5)
+        ]
+    sorted_ = [(2, 6 + 66, 66), (2, 9 + 30, 30), (1, 8, 1)]
+    assert widths[:3] == ([(2, 9 + 66, 66), (2, 7 + 30, 30), (1, 6 + 40, 40)] if shared else sorted_)
+    assert found.shape == (5, 66)
+    torch.testing.assert_close(found * mask, torch.stack(alone) * mask, rtol=0, atol=1e-5)

@@ -252,7 +252,7 @@ class JointSelfPlayConfig(
             soft_overlong=self.soft_overlong if self.overlong == "replace" and kind in FLAT else 0.0,
             overlong_on=self.overlong_on,
             sampler_correction=self.vllm_importance_sampling_correction,
-            sampler_correction_mode=self.vllm_importance_sampling_mode,
+            sampler_correction_mode=self.correction_mode,
             sampler_correction_min=self.vllm_importance_sampling_clip_min,
             sampler_correction_max=self.vllm_importance_sampling_clip_max,
             trained=weights is not None,
@@ -267,6 +267,14 @@ class JointSelfPlayConfig(
         """Return the problems of a round, over all processes: those that each conjecturer writes, or for every other
         kind those that are attempted."""
         return self.proposals_per_round if kind == "conjecturer" else self.problems_per_round
+
+    @property
+    def correction_mode(self) -> str:
+        """`vllm_importance_sampling_mode`. Its default becomes token_truncate where a round is one step under bf16:
+        the weight of a sequence is then an engine's rounding alone, which its length multiplies."""
+        mode: str = self.vllm_importance_sampling_mode
+        noise = self.bf16 and self.generation_backend != "generate" and self.steps_per_round == 1
+        return "token_truncate" if noise and mode == type(self).vllm_importance_sampling_mode else mode
 
     @property
     def planned_by_game(self) -> bool:

@@ -31,9 +31,10 @@ _RULES: tuple[tuple[Broken, str], ...] = (
 )
 _FOLLOWED: tuple[tuple[Broken, str], ...] = (  # of rewards that move the prover's weights and back
     (
-        lambda c: c.bf16 or "float16" in str(c.model_init_kwargs),
-        "`conjecturer_reward` {reward} compares log-probs before and after a part of one step, which bf16 "
-        "cannot tell apart: the rewards would be noise; set bf16=false and dtype=float32, or another reward.",
+        lambda c: c.tf32 or "float16" in str(c.model_init_kwargs),
+        "`conjecturer_reward` {reward} compares log-probs before and after a part of one step, which weights of 16 "
+        "bits, or tf32, cannot tell apart: the rewards would be noise; set dtype=float32 and leave tf32 unset (bf16 "
+        "may stay on), or set another reward.",
     ),
     (
         lambda c: c.optim not in ("adamw_torch", "adamw_torch_fused"),

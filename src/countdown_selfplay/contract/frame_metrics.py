@@ -117,7 +117,8 @@ ROLE = (
         "Share of sequence weights (`cispo`: of trained tokens) outside the clamp; 0 when the trainer itself samples "
         "and a round is one step. High: most gradients are biased by the clamp.",
         healthy=(-inf, 0.05),
-        cure="Lower `steps_per_round` or the learning rate.",
+        cure="Where a round is one step this is numerics, not staleness: leave `vllm_importance_sampling_mode` unset, "
+        "or give the engine the trainer's precision. Else lower `steps_per_round` or the learning rate.",
         panel=Panel("Importance weights outside the clamp", (0, 0.1), "Optimisation"),
         subject="share of importance weights of {role} outside the clamp",
     ),

@@ -41,6 +41,10 @@ class Sampler(ABC):
         """Make the weights that sample those of `role`. Returns the attributes that TRL's trainer must have while the
         role samples. `step`: rounds so far. Called by all processes."""
 
+    def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
+        """What an evaluation of `role`, asked as `how` says, calls `generate` of. Called by all processes."""
+        return self.turns.policies.module
+
 
 class Generate(Sampler):
     """The trained model's own `generate`. It samples from the very weights and code that the loss uses, so there is no

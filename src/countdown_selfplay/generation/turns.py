@@ -7,6 +7,7 @@ import time
 import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import torch
 from peft import LoraConfig
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
+from torch.nn.utils.rnn import pad_sequence
 
 from .. import _trl
 from ..asking import sampling_of
@@ -41,6 +43,8 @@ class VLLMSampler(Sampler):
                 "roles' models differ; use generation_backend=generate, or policy_sharing='full'."
             )
         self.adapters = isinstance(turns.policies, LoraPolicies)
+        self.asked: Mapping[str, Any] | None = None
+        """How an evaluation asks; None: as the roles sample."""
         self._held: dict[str, tuple[str, object]] = {}  # place -> name and fingerprint of its weights
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
@@ -50,6 +54,11 @@ class VLLMSampler(Sampler):
         if self.pushed:
             self.turns.record(f"time/push_{role}", time.perf_counter() - start)
         return _trl.vllm_overrides(SimpleNamespace(generate=partial(self.generate, role)), step)
+
+    def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
+        if self.turns.processes.in_step or self.turns.args.vllm_tensor_parallel_size > 1:
+            return super().as_model(role, how)  # what is cut up is not whole outside of a turn, nor are batches alike
+        return AsModel(self, role, how)
 
     @abstractmethod
     def push(self, name: str, role: str) -> bool:
@@ -94,7 +103,7 @@ class VLLMSampler(Sampler):
     def sampling_settings(self, role: str) -> dict[str, Any]:
         """SamplingParams of the role, by vLLM's names."""
         turns = self.turns
-        how = sampling_of(turns.args, turns.roles[role], turns.stops(role))
+        how = self.asked or sampling_of(turns.args, turns.roles[role], turns.stops(role))
         names = ("temperature", "top_p", "top_k", "repetition_penalty", "min_p")
         found = {name: how[name] for name in names}
         found |= {"max_tokens": how["max_new_tokens"], "stop_token_ids": list(turns.ends)}
@@ -103,6 +112,30 @@ class VLLMSampler(Sampler):
         found |= {"min_tokens": more["min_new_tokens"]} if "min_new_tokens" in more else {}
         bias = dict.fromkeys(more.get("suppress_tokens", ()), BARRED)
         return found | ({"logit_bias": bias} if bias else {})
+
+
+class AsModel:
+    """An engine in the place of the model that an evaluation asks; all but `generate` is the trained module's. What is
+    drawn depends on torch's generator, which an evaluation seeds for each batch."""
+
+    def __init__(self, sampler: VLLMSampler, role: str, how: Mapping[str, Any]) -> None:
+        self.sampler, self.role, self.how = sampler, role, how
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sampler.turns.policies.module, name)
+
+    def generate(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, generation_config: Any, **_: Any
+    ) -> torch.Tensor:
+        prompts = [row[kept].tolist() for row, kept in zip(input_ids, attention_mask.bool(), strict=True)]
+        key = "evaluation", int(torch.randint(2**31, ()))
+        turns = replace(self.sampler.turns, key=lambda: key)
+        with _trl.swapped(self.sampler, {"turns": turns, "asked": self.how}):
+            self.sampler.push(turns.policies.weights_of[self.role], self.role)  # it may sleep since the last batch
+            found = self.sampler.generate(self.role, prompts, None, 1)[1]
+        rows = [torch.tensor(ids, dtype=torch.long) for ids in found]
+        answers = pad_sequence(rows, True, generation_config.pad_token_id)
+        return torch.cat([input_ids, answers.to(input_ids.device)], 1)
 
 
 def require_vllm(args: Any) -> None:
@@ -153,6 +186,19 @@ def check_lengths(role: str, longest: int, completion: int, context: int | None)
             f"the {context} that vLLM holds; raise vllm_max_model_length (or the server's --max-model-len), or lower "
             f"{plain_role(role)}_max_completion_length (in iterated play, max_completion_length)."
         )
+
+
+def check_woken(first: dict[str, float], found: Mapping[str, float]) -> None:
+    """GenerationError if the engine scores a role's samples otherwise than in the first round that it woke up for,
+    kept in `first`: some versions of vLLM come back from a sleep with other weights under adapters (vLLM #53888)."""
+    for name, now in found.items():
+        if name.endswith("/sampler_logp_difference"):
+            before = first.setdefault(name, now)
+            if now > max(10 * min(before, 0.05), 0.2):  # nats a token; 0.05 is much for bf16
+                raise GenerationError(
+                    f"After a sleep vLLM samples with other weights than the trainer's: `{name}` is {now:.3g} nats a "
+                    f"token ({before:.3g} in the first round); unset vllm_enable_sleep_mode, or take another vLLM."
+                )
 
 
 def adapter_rank(policies: PolicySet) -> int:

@@ -105,10 +105,11 @@ class PolicyModule(PreTrainedModel):
 
 def generate_with_stops(generate: Any, tokenizer: Any, /, *args: Any, **kwargs: Any) -> torch.Tensor:
     """`model.generate`, which insists on being handed the tokenizer when the config has stop strings, and which would
-    read a prompt once per completion; more rows than `call_rows` of the config take several calls. Positional-only: a caller may pass `tokenizer=` on to generate itself."""
-    config, ids = kwargs.get("generation_config"), kwargs.get("input_ids")
+    read a prompt once per completion; more rows than `call_rows` of the config take several calls. Positional-only: a
+    caller may pass `tokenizer=` on to generate itself."""
+    config: Any = kwargs.get("generation_config")
     rows = getattr(config, "call_rows", None)
-    if rows and len(ids) > rows:  # the cache of keys and values is one call's
+    if rows and len(kwargs["input_ids"]) > rows:  # the cache of keys and values is one call's
         cut = {name: value.split(rows) for name, value in kwargs.items() if torch.is_tensor(value)}
         calls = [kwargs | dict(zip(cut, part, strict=True)) for part in zip(*cut.values(), strict=True)]
         made = [row for call in calls for row in generate_with_stops(generate, tokenizer, *args, **call)]

@@ -19,7 +19,7 @@ from ..evaluation.sampling import sample_texts
 from ..evaluation.setting import preset
 from ..evaluation.summary import pass_by_rung, powers_of_two
 from ..evaluation.terminal import ProgressLine
-from ..generation.base import Turns
+from ..generation.base import Sampler
 from ..random_state import seed_from
 from ..statistics.pass_at_k import pass_at_k
 from .rollouts import sampling_as
@@ -35,7 +35,7 @@ class Evaluator:
     """Measures players with private randomness. All methods are called by all processes, which share the work out, for
     one that worked alone could outlast the others' time limit; all return the same."""
 
-    turns: Turns
+    sampler: Sampler
     engine: Engine
     domain: Any
     answers: int
@@ -44,6 +44,7 @@ class Evaluator:
     """Whether the provers have shown that they can write a move."""
 
     def __post_init__(self) -> None:
+        self.turns = self.sampler.turns
         self.args, self.processes = self.turns.args, self.turns.processes
 
     def held_out_side(self) -> list[Any]:
@@ -102,16 +103,19 @@ class Evaluator:
         return result
 
     @contextmanager
-    def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[dict[str, Any]]:
-        """Inside the block the module generates as `role`; yields the role's sampling and how processes share the
-        work. `label`: of the bar, None for none."""
+    def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Inside the block the module generates as `role`; yields the model to ask (an engine's, where one samples the
+        rounds), and the role's sampling and how processes share the work. `label`: of the bar, None for none."""
         settings, main = self.turns.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
             sampling = sampling_of(self.args, settings, self.turns.stops(role))
             if settings.kind == self.args.solver.kind:  # proposals are sampled as in training
                 sampling = preset(self.args.eval_preset, sampling)
-            yield {**sampling, "processes": self.processes, "progress": bar}
+            asked = self.engine.policies.module
+            if self.processes.world == 1 or not in_moves(self.domain):  # else each plays as many moves as it needs
+                asked = self.sampler.as_model(role, sampling)
+            yield asked, {**sampling, "processes": self.processes, "progress": bar}
 
     def provers(
         self,
@@ -124,25 +128,21 @@ class Evaluator:
     ) -> dict[str, ProverEvaluation]:
         """`n` answers of each prover, by its name, to each problem, sampled as `eval_preset` says; their seeds differ,
         or equal provers would give equal answers. `batch_size`: None for at least `n`."""
-        module, tokenizer, found = self.engine.policies.module, self.turns.tokenizer, {}
+        tokenizer, found = self.turns.tokenizer, {}
         size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
             own = seed_from(seed, one) if i else seed
-            with self.acting_as(one, None if label is None else f"{one} {label}".strip(), "answers") as how:
+            with self.acting_as(one, None if label is None else f"{one} {label}".strip(), "answers") as (asked, how):
                 found[one] = evaluate_prover(
-                    module, tokenizer, problems, self.domain, n, ks, batch_size=size, seed=own, **how
+                    asked, tokenizer, problems, self.domain, n, ks, batch_size=size, seed=own, **how
                 )
         return found
 
     def proposals(self, n: int, player: str = "conjecturer") -> dict[str, Any]:
         """Rates of `n` proposals, and the provers' mean solve rate on the unique playable ones among them."""
-        module, tokenizer, size = (
-            self.engine.policies.module,
-            self.turns.tokenizer,
-            self.args.per_device_eval_batch_size,
-        )
-        with self.acting_as(player, player, "proposals") as how:
-            found = evaluate_conjecturer(module, tokenizer, self.domain, n=n, batch_size=size, **how)
+        tokenizer, size = self.turns.tokenizer, self.args.per_device_eval_batch_size
+        with self.acting_as(player, player, "proposals") as (asked, how):
+            found = evaluate_conjecturer(asked, tokenizer, self.domain, n=n, batch_size=size, **how)
         result = found.to_dict()
         playable = list({self.domain.key(p): p for p in found.problems}.values())[:SOLVE_RATE_PROBLEMS]
         if playable:
@@ -174,11 +174,8 @@ class Evaluator:
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
         """`each` first moves to each problem, side by side; all of them on every process."""
-        module, tokenizer, size = (
-            self.engine.policies.module,
-            self.turns.tokenizer,
-            self.args.per_device_eval_batch_size,
-        )
+        module, tokenizer = self.engine.policies.module, self.turns.tokenizer
+        size = self.args.per_device_eval_batch_size
         how = sampling_of(self.args, self.turns.roles[player], self.turns.stops(player))
         how |= {"processes": self.processes, "seed": seed_from(self.args.seed, "probe", player), "batch_size": size}
         prompts = [self.domain.prove_row(problem)["prompt"] for problem in problems]

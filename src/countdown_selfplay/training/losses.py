@@ -56,8 +56,11 @@ class RoleLoss:
     def __call__(self, logps: torch.Tensor, entropies: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
         logps, entropies = at_least_float32(logps), at_least_float32(entropies)
         behavior_BT, correction = self._sampled(logps, batch)
+        weighted = logps
+        if correction is not None and self.objective.sampler_correction == "ratio":
+            weighted = logps + (correction - 1) * (logps - logps.detach())  # of the gradient alone
         inputs = LossInputs(
-            logps_BT=logps,
+            logps_BT=weighted,
             behavior_BT=behavior_BT,
             advantages_B=batch["advantages"].to(logps.device),
             mask_BT=batch["completion_mask"].to(logps.dtype),
@@ -120,9 +123,9 @@ class RoleLoss:
         self._mismatch(logps.detach() if trained is None else trained, sampler, mask, batch.get("sequence"))
         if not settings.sampler_correction:
             return _behavior(logps, trained), None
-        if self.objective.sampler_correction == "ratio":
-            return _behavior(logps, sampler), None
         old, mode = _behavior(logps, trained), settings.sampler_correction_mode
+        if self.objective.sampler_correction == "ratio" and (trained is not None or mode.startswith("sequence")):
+            return _behavior(logps, sampler), None
         low, high = settings.sampler_correction_min, settings.sampler_correction_max
         return old, truncated_weight(old, sampler, mask, mode, low, high, batch.get("sequence"))
 

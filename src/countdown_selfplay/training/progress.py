@@ -15,7 +15,7 @@ from ..policies import PolicySet, inner_name
 from ..policies.optimization import bare
 from ..policies.shared_prefix import drops
 from ..rewards.learning_progress import needs_progress
-from .rollouts import Rollouts, sampling_as
+from .rollouts import Rollouts, in_float32, sampling_as
 
 SHARE = 0.1
 """Of a movement, that the difference is taken over in both directions: small enough for a derivative (the error falls
@@ -48,7 +48,7 @@ def progress_along(rollouts: Rollouts, rollout: Rollout) -> torch.Tensor | None:
 
 def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved: Movement) -> torch.Tensor:
     sums = []
-    with sampling_as(rollouts.engine, role):
+    with in_float32(rollouts.engine), sampling_as(rollouts.engine, role):
         for share in (SHARE, -SHARE):
             with shifted(moved, share):
                 logps = rollouts.log_probs(rollouts.engine.policies.module, tensors)

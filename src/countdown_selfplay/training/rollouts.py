@@ -25,12 +25,25 @@ from ..random_state import private_generator
 from .book import Book
 from .learners import Learner
 
+SHORT = 64
+"""Columns of completions up to which reference passes keep their padding: nothing is gained without it."""
+
 
 @contextmanager
 def sampling_as(engine: Engine, role: str) -> Iterator[None]:
     """Inside the block the module's forward and generate are those of `role`, in the precision of the loss (accelerate
     puts autocast on the module's forward alone, and generate goes past it) and of its distribution."""
     with engine.policies.active(role), neutral_generation(engine.policies.module), engine.accelerator.autocast():
+        yield
+
+
+@contextmanager
+def in_float32(engine: Engine) -> Iterator[None]:
+    """Inside the block the module's passes are outside of autocast, which accelerate puts on its forward too."""
+    module, accelerator = engine.policies.module, engine.accelerator
+    plain = {"forward": module._original_forward} if accelerator.native_amp else {}
+    outside = torch.autocast(accelerator.device.type, enabled=False)
+    with _trl.swapped(accelerator, {"native_amp": False}), _trl.swapped(module, plain), outside:
         yield
 
 
@@ -194,15 +207,28 @@ class Rollouts:
 
     @torch.no_grad()
     def log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-        """(B, T) of completions under `model`, without a graph."""
+        """(B, T) of completions under `model`, without a graph. Beyond SHORT columns rows of like length share a pass,
+        as in the update, without the padding that only longer ones need, for which 0 is returned."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
-        args, length = self.turns.args, tensors["completion_ids"].size(1)
+        args, length, width = self.turns.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
         size = args.per_device_train_batch_size
-        if args.max_tokens_per_micro_batch:
-            size = min(size, max(args.max_tokens_per_micro_batch // ids.size(1), 1))
-        logps, *_ = self.trl._get_per_token_logps_and_entropies(model, ids, mask, length, batch_size=size)
-        return logps
+        if args.max_tokens_per_micro_batch:  # as many passes on all processes
+            widest = max(self.turns.processes.gather([ids.size(1)]))
+            size = min(size, max(args.max_tokens_per_micro_batch // widest, 1))
+        asked, said = [width] * len(ids), [length] * len(ids)
+        if length > SHORT:
+            asked, said = torch.stack([tensors[f"{part}_mask"].sum(1) for part in ("prompt", "completion")]).tolist()
+        order = list(range(len(ids)))
+        if not self.engine.policies.shares_prompts:
+            order.sort(key=lambda row: said[row], reverse=True)
+        found = []
+        for rows in (order[start : start + size] for start in range(0, len(order), size)):
+            first, last = width - max(asked[row] for row in rows), width + max(1, *(said[row] for row in rows))
+            own = ids[rows, first:last], mask[rows, first:last], last - width
+            logps, *_ = self.trl._get_per_token_logps_and_entropies(model, *own)
+            found.append(torch.nn.functional.pad(logps, (0, width + length - last)))
+        return torch.cat(found)[torch.tensor(order, device=ids.device).argsort()]
 
 
 def mask_after_stops(tensors: dict[str, torch.Tensor], texts: list[str], stops: list[str] | None, fill: int) -> None:

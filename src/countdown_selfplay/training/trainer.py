@@ -230,7 +230,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         self.sampler = make_sampler(turns, self.engine, source)
         self.rollouts = Rollouts(self, turns, self.engine, self.sampler, self.book, self.domain, self.learners)
         self.round_loop = RoundLoop(self)
-        self.evaluator = Evaluator(turns, self.engine, self.domain, self.num_generations_eval)
+        self.evaluator = Evaluator(self.sampler, self.engine, self.domain, self.num_generations_eval)
 
     def sampling_as(self, role: str) -> AbstractContextManager[None]:
         """Inside the block the module's forward and generate are those of `role`."""

@@ -20,6 +20,7 @@ from ...config import Role
 from ...curriculum import CollapseGuard, ConjecturerGuard, Trip
 from ...curriculum.guard import Legibility
 from ...distributed.processes import Processes
+from ...generation.turns import check_woken
 from ...policies.optimization import bare, use_settings
 from ..book import Book, averaged_rounds
 from ..exports import Exports
@@ -38,6 +39,7 @@ class RoundEnd(TrainerCallback):
         self.roles, self.book, self.store = roles, book, store
         self.configured_groups: list[dict[str, Any]] = []
         """Settings of the optimizer's groups as they are configured, which a checkpoint's would replace."""
+        self.woken: dict[str, float] = {}
         self.steps: list[dict[str, Any]] = []  # metrics of the round's optimizer steps so far
 
     def on_train_begin(
@@ -72,6 +74,8 @@ class RoundEnd(TrainerCallback):
         those before it that no log covers."""
         self.optimizer_steps.finish()
         found, self.steps = averaged_rounds(self.steps), []
+        if args.policy_sharing == "lora" and args.vllm_enable_sleep_mode:
+            check_woken(self.woken, found)
         for role, learner in self.learners.items():
             coefficient = learner.loss.entropy
             if f"{role}/entropy" in found:  # else it was not measured
