@@ -1,5 +1,5 @@
-"""`countdown-selfplay env`: print versions, device, cores, memory and extras, for a bug report; with `--ready` play one
-tiny round on the device, which shows whether a run would start."""
+"""`countdown-selfplay env`: print versions, device, cores, memory and extras, for a bug report. `--ready`: play a tiny
+round on the device too, which shows whether a run would start."""
 
 from __future__ import annotations
 
@@ -32,13 +32,10 @@ EXTRAS = {
 }
 """Extra of pyproject.toml -> the distribution that tells whether it is installed."""
 
-_ROUND = ("--recipe", "tiny/default", "--max_steps", "1", "--eval_problems", "0", "--save_strategy", "no")
-_OTHER_TORCH = "install the torch that pytorch.org's selector names for this GPU and its driver"
 _CURES = {
     "out of memory": "`nvidia-smi` lists who holds the GPU; end that, or name another: CUDA_VISIBLE_DEVICES=1",
-    r"compiler|Python\.h|gcc|ptxas|[Tt]riton": "Triton compiles TRL's kernel at its first use: install gcc and "
-    "Python's headers (python3-dev)",
-    "CUDA|cuda|driver|NVIDIA": _OTHER_TORCH,
+    r"compiler|Python\.h|ptxas|[Tt]riton": "install gcc and Python's headers, with which Triton compiles TRL's kernel",
+    "CUDA|cuda|NVIDIA": "install the torch that pytorch.org's selector names, or unset CUDA_VISIBLE_DEVICES",
 }
 """What the first use of a GPU fails with -> what to do."""
 
@@ -116,21 +113,22 @@ def ready() -> int:
     from .joint import main as joint
 
     device, start = devices()[0], time.monotonic()
+    said, folder = "", tempfile.TemporaryDirectory()
     if device == "cpu" and shutil.which("nvidia-smi"):
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        hidden = "" if visible is None else f"; or unset CUDA_VISIBLE_DEVICES, which is {visible!r}"
-        print(
-            f"not ready: torch {torch.__version__} sees no GPU beside the driver's nvidia-smi\n{_OTHER_TORCH}{hidden}."
+        said = f"torch {torch.__version__} sees no GPU beside the NVIDIA driver"
+    else:
+        flags = (
+            f"--recipe tiny/default --max_steps 1 --eval_problems 0 --save_strategy no --output_dir {folder.name}/run"
         )
-        return 1
-    with tempfile.TemporaryDirectory() as folder:
         try:
-            joint([*_ROUND, "--output_dir", f"{folder}/run"])
+            joint(flags.split())
         except Exception as error:  # whatever a driver, a compiler or a full device answers
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            cure = next((cure for sign, cure in _CURES.items() if re.search(sign, said)), "the versions are above")
-            print(f"not ready: {said}\n{cure}.")
-            return 1
+    folder.cleanup()
+    if said:
+        cure = next((cure for sign, cure in _CURES.items() if re.search(sign, said)), "the versions are above")
+        print(f"not ready: {said}\n{cure}.")
+        return 1
     peak = f", {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB at most" if torch.cuda.is_available() else ""
     print(f"ready: a round on {device}, {time.monotonic() - start:.0f} s with imports and loading{peak}")
     return 0
@@ -139,9 +137,10 @@ def ready() -> int:
 def main(argv: list[str]) -> int:
     """Print the environment as text or, with --json, as one JSON object."""
     parser = parser_of("env", "")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="print one JSON object")
-    how.add_argument("--ready", action="store_true", help="then play a tiny round on the device: ready, or what to do")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--ready", action="store_true", help="then play a tiny round on the device: ready, or what to do"
+    )
     options = parser.parse_args(argv)
     info = environment()
     print(json.dumps(info, indent=2) if options.json else as_text(info), flush=True)

@@ -97,7 +97,9 @@ def check_room(
 
 
 def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig) -> None:
-    """The same before a run, which says itself what of a model cannot be read."""
+    """Say the same before a run on a GPU, which reports itself what of a model cannot be read."""
+    if args.device.type != "cuda":
+        return
     try:
         said = check_room(script, args, model, resolve_model(model.model_name_or_path), launch_of(args))
     except (OSError, ValueError) as error:
