@@ -220,7 +220,7 @@ def parts_of(
             raise ConfigError(
                 f"`vllm_gpu_memory_utilization` ({share:g}) gives vLLM {share * room / GIB:.1f} GiB, and weights and "
                 f"scores of {rows} sequences take {before / GIB:.1f} before it has a cache; set at least "
-                f'{before / room + 0.05:.2f}, or vllm_engine_kwargs={{"max_num_seqs": {max(rows // 4, 1)}}}.'
+                f"{before / room + 0.05:.2f}."
             )
     if args.generation_backend != "generate":
         return lasting, {}, training
