@@ -228,7 +228,8 @@ def test_ci_runs_the_two_lines_of_the_readme_and_then_the_checks(tmp_path):
     done = ci_dry_run(tmp_path, TWO_LINES.format(test="echo two >> $CI_LOG"))
     assert done.returncode == 0, done.stdout + done.stderr
     checks = [f"make {target} .venv/bin/python" for target in ("lint", "types", "test-old-trl")]
-    slow = ["lab", "warm-starts", "worlds", "matrices", "examples", "notebooks", "studies", "dependencies", "vllm"]
+    slow = ["lab", "warm-starts", "worlds", "matrices", "examples", "notebooks", "studies", "dependencies"]
+    slow += ["emulated-gpu", "vllm"]
     checks += [f"python tools/ci_stages.py test-{stage} PYTHON=.venv/bin/python" for stage in slow]
     assert (tmp_path / "log").read_text().splitlines() == ["one true 1", "two", *checks]
 
