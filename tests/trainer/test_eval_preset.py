@@ -26,8 +26,6 @@ def test_a_run_is_evaluated_in_the_preset_and_proposals_as_in_training(build, mo
 
 
 class Engine(VLLMSampler):
-    """Answers every prompt with one made-up token and the end token."""
-
     def __init__(self, turns):
         super().__init__(turns)
         self.pushed, self.calls = [], []

@@ -136,10 +136,8 @@ def test_reference_passes_of_long_completions_leave_padding_out_and_change_no_lo
     model, mask = trainer.policies.module, tensors["completion_mask"]
     with trainer.sampling_as("prover"):
         found = trainer.rollouts.log_probs(model, tensors)
-        alone = [
-            trainer.rollouts.log_probs(model, {name: value[row : row + 1] for name, value in tensors.items()})[0]
-            for row in range(5)
-        ]
+        rows = ({name: value[row : row + 1] for name, value in tensors.items()} for row in range(5))
+        alone = [trainer.rollouts.log_probs(model, one)[0] for one in rows]
     sorted_ = [(2, 6 + 66, 66), (2, 9 + 30, 30), (1, 8, 1)]
     assert widths[:3] == ([(2, 9 + 66, 66), (2, 7 + 30, 30), (1, 6 + 40, 40)] if shared else sorted_)
     assert found.shape == (5, 66)

@@ -255,7 +255,7 @@ class GenerationFields:
     generation_rows: int = option(
         1024,
         "Most rows that one call of generate samples, whole groups of a prompt's as far as they fit; a larger turn "
-        "takes several, one cache of keys and values after the other. Draws depend on it.",
+        "takes several, one cache of keys and values after the other. The samples depend on it.",
         Range(1, why="a call has a row"),
     )
     vllm_engine_kwargs: dict | str | None = option(
