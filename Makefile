@@ -3,7 +3,7 @@ PYTHON ?= python
 export HF_HUB_OFFLINE ?= 1
 
 .PHONY: install test test-slow test-lab test-warm-starts test-worlds test-matrices test-examples test-notebooks test-studies test-gpu \
-	test-vllm test-old-trl test-dependencies verify nightly lint format types docs bench ci
+	test-emulated-gpu test-vllm test-old-trl test-dependencies verify nightly lint format types docs bench ci
 
 install:
 	$(PYTHON) -m pip install -c constraints.txt -e '.[test]'
@@ -63,8 +63,31 @@ $(WORLDS_VENV)/ready: constraints.txt pyproject.toml
 	$(WORLDS_VENV)/bin/python -m pip install -q -c constraints.txt --no-deps openenv
 	touch $@
 
+test-gpu: TESTS = tests
 test-gpu:
-	$(PYTHON) -m pytest -m gpu tests
+	$(PYTHON) -m pytest -m gpu $(TESTS)
+
+# The same tests and two commands on a CUDA device that computes on the CPU and refuses mixed operands. Its source is not
+# a part of this repository: where it or g++ is absent, the target says so and passes.
+EMULATED_SOURCE ?= ../shared/tools/emulated_cuda
+EMULATED ?= .venv-emulated-cuda
+test-emulated-gpu: TESTS = tests/gpu
+ifeq ($(and $(wildcard $(EMULATED_SOURCE)/build.sh),$(shell command -v g++)),)
+test-emulated-gpu:
+	@echo "Left out: an emulated GPU needs g++ and its source in $(EMULATED_SOURCE) (EMULATED_SOURCE=FOLDER)."
+else
+test-emulated-gpu: $(EMULATED)/ready
+	FC_BF16=1 PYTHONPATH=$(EMULATED):$(PYTHONPATH) PYTEST_ADDOPTS="-p fcplugin" $(MAKE) test-gpu TESTS="$(TESTS)"
+	$(PYTHON) $(EMULATED)/fc.py env --ready
+	rm -rf $(EMULATED)/run
+	$(PYTHON) $(EMULATED)/fc.py joint --policy_sharing lora --max_steps 1 --eval_problems 16 --output_dir $(EMULATED)/run
+
+$(EMULATED)/ready: $(wildcard $(EMULATED_SOURCE)/*)
+	mkdir -p $(EMULATED)
+	cp $(EMULATED_SOURCE)/*.py $(EMULATED)
+	PYTHON=$(PYTHON) bash $(EMULATED_SOURCE)/build.sh $(EMULATED)
+	touch $@
+endif
 
 # An environment of its own: about 4 GB, made once. vLLM's CPU build serves with whole weights kept in float32.
 VLLM_VENV ?= .venv-vllm

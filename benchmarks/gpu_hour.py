@@ -5,12 +5,14 @@
     python benchmarks/gpu_hour.py --dry_run            # what each measures, its minutes and its command; runs nothing
     python benchmarks/gpu_hour.py --quick --folder quick    # the same jobs with small shapes, on a CPU
 
+Where the wheel is installed and no checkout: `python -m countdown_selfplay.benchmarks.gpu_hour`.
+
 A job is a command of this folder in a process of its own, which ends after JOB_MINUTES at the latest. It writes
 FOLDER/NAME.json, beside NAME.log; a job whose file is there is not run again, so that the same line goes on where the
 last call ended. What failed is listed with its last line and tried again by the next call. A job is started only if
 the minutes that it is expected to take are left. FOLDER/gpu_hour.md has the figures of all that is done: samples and
 tokens a second of a joint round at 0.5B and 1.5B parameters by weights and sampler, stock trainers beside it, the
-update alone at prime-rl's shapes, peak memory against the estimate, and shared prompts on and off. Weights are random
+update alone at prime-rl's shapes, peak memory, and shared prompts on and off. Weights are random
 and nothing comes from a hub; `--tokenizer FOLDER` (a tokenizer with a chat template) measures chat prompts of 162
 tokens, without it prompts are short ones.
 """
@@ -55,7 +57,7 @@ MEASURES = {
     "train_only": "tokens a second and peak memory of updates alone",
     "shared_prefix": "time and memory of scoring with shared prompts against plain",
     "throughput": "samples and completion tokens a second, peak memory",
-    "memory": "peak memory of both halves of a round against the estimate",
+    "memory": "peak memory of both halves of a round",
 }
 STOCK = ("trl_rloo", "trl_grpo", "trl_rloo_conjecturer", "trl_grpo_conjecturer")
 
@@ -164,10 +166,10 @@ def summary(folder: Path, known: list[Job]) -> str:
         if "seconds_shared_to_plain" in result:
             ratios = (interval(result[f"{what}_shared_to_plain"]) for what in ("seconds", "memory_mib"))
             lines.append(f"| {name} | {' | '.join(ratios)} |")
-    lines += ["", "| memory, GiB | sampling: measured, estimated | training: measured, estimated |", "|---|---|---|"]
+    lines += ["", "| peak memory, GiB | sampling | training |", "|---|---|---|"]
     for cell, one in found.get("memory", {}).get("cells", {}).items():
-        halves = (f"{one['measured'][half]:.2f}, {one['estimated'][half]:.2f}" for half in ("sampling", "training"))
-        lines.append(f"| {cell} | {one['failed'] if 'failed' in one else ' | '.join(halves)} |")
+        halves = (f"{one['measured'][half]:.2f}" for half in ("sampling", "training") if "measured" in one)
+        lines.append(f"| {cell} | {one.get('failed') or ' | '.join(halves)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -228,7 +228,8 @@ def test_ci_runs_the_two_lines_of_the_readme_and_then_the_checks(tmp_path):
     done = ci_dry_run(tmp_path, TWO_LINES.format(test="echo two >> $CI_LOG"))
     assert done.returncode == 0, done.stdout + done.stderr
     checks = [f"make {target} .venv/bin/python" for target in ("lint", "types", "test-old-trl")]
-    slow = ["lab", "warm-starts", "worlds", "matrices", "examples", "notebooks", "studies", "dependencies", "vllm"]
+    slow = ["lab", "warm-starts", "worlds", "matrices", "examples", "notebooks", "studies", "dependencies"]
+    slow += ["emulated-gpu", "vllm"]
     checks += [f"python tools/ci_stages.py test-{stage} PYTHON=.venv/bin/python" for stage in slow]
     assert (tmp_path / "log").read_text().splitlines() == ["one true 1", "two", *checks]
 
@@ -264,6 +265,21 @@ def test_ci_fails_before_any_stage_if_a_readme_line_cannot_be_taken(tmp_path, te
     assert not (tmp_path / "log").exists()
 
 
+def _of_the_gpu_hour():
+    """Its jobs, which it starts as programs, and the modules of benchmarks/ that they import."""
+    folder, found = ROOT / "benchmarks", set()
+    ahead = set(re.findall(r'^    "(\w+)": "', (folder / "gpu_hour.py").read_text(), re.MULTILINE))
+    while ahead:
+        found |= ahead
+        imported = {
+            name
+            for one in ahead
+            for name in re.findall(r"^from (\w+) import", (folder / f"{one}.py").read_text(), re.M)
+        }
+        ahead = {name for name in imported if (folder / f"{name}.py").exists()} - found
+    return found
+
+
 @pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")
 def test_the_wheel_holds_the_package_its_data_the_recipes_and_the_launch_configs(tmp_path):
     line = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
@@ -276,6 +292,7 @@ def test_the_wheel_holds_the_package_its_data_the_recipes_and_the_launch_configs
         *(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*") if path.is_file()),
         *(f"accelerate_configs/{path.name}" for path in (ROOT / "accelerate_configs").iterdir()),
         *(f"recipes/{p.relative_to(ROOT / 'examples/recipes')}" for p in (ROOT / "examples/recipes").rglob("*.yaml")),
+        *("slurm/joint.sbatch", "benchmarks/gpu_hour.py", *(f"benchmarks/{name}.py" for name in _of_the_gpu_hour())),
     }
     assert inside == {name for name in in_source if "__pycache__" not in name}
     assert {"py.typed", "accelerate_configs/zero3.yaml"} <= inside

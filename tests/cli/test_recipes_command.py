@@ -62,3 +62,8 @@ def test_facts_are_of_recipes_that_there_are_and_minutes_those_that_were_measure
         name: pytest.approx(value / 60, abs=0.05) for name, value in measured.items()
     }
     assert lines["tiny/default"] == "2.6"
+
+
+def test_what_one_gpu_does_not_hold_is_marked():
+    rows = {line.split()[0]: line.split()[-2:] for line in table().splitlines()[2:]}
+    assert rows["qwen2.5-7b/anchored_shaped_fixed"] == ["251", "!"] and "!" not in rows["qwen2.5-0.5b/sgs"]

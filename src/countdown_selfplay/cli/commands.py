@@ -212,7 +212,7 @@ COMMANDS: dict[str, Command] = {
         "Write how often a trained prover solves new problems: what a difficulty predictor learns from",
         "cli.solve_rates",
     ),
-    "env": Command("Print versions, device, cores, memory and installed extras", "cli.env"),
+    "env": Command("Print versions, device, cores, memory and installed extras; --ready plays a round", "cli.env"),
 }  # fmt: skip
 """In the order of `countdown-selfplay --help`. `cdg --training online` is a row, and no name of a command."""
 

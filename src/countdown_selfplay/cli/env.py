@@ -1,4 +1,5 @@
-"""`countdown-selfplay env`: print versions, device, cores, memory and extras, for a bug report."""
+"""`countdown-selfplay env`: print versions, device, cores, memory and extras, for a bug report. `--ready`: play a tiny
+round on the device too, which shows whether a run would start."""
 
 from __future__ import annotations
 
@@ -6,7 +7,11 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
+import shutil
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +31,13 @@ EXTRAS = {
     "docs": "mkdocs-material",
 }
 """Extra of pyproject.toml -> the distribution that tells whether it is installed."""
+
+_CURES = {
+    "out of memory": "`nvidia-smi` lists who holds the GPU; end that, or name another: CUDA_VISIBLE_DEVICES=1",
+    r"compiler|Python\.h|ptxas|[Tt]riton": "install gcc and Python's headers, with which Triton compiles TRL's kernel",
+    "CUDA|cuda|NVIDIA": "install the torch that pytorch.org's selector names, or unset CUDA_VISIBLE_DEVICES",
+}
+"""What the first use of a GPU fails with -> what to do."""
 
 
 def version(distribution: str) -> str | None:
@@ -94,11 +106,42 @@ def as_text(info: dict[str, Any]) -> str:
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
 
 
+def ready() -> int:
+    """Play one round of the embedded model, of which no file stays; 0 and "ready", or 1 and what to do."""
+    import torch
+
+    from .joint import main as joint
+
+    device, start = devices()[0], time.monotonic()
+    said, folder = "", tempfile.TemporaryDirectory()
+    if device == "cpu" and shutil.which("nvidia-smi"):
+        said = f"torch {torch.__version__} sees no GPU beside the NVIDIA driver"
+    else:
+        flags = (
+            f"--recipe tiny/default --max_steps 1 --eval_problems 0 --save_strategy no --output_dir {folder.name}/run"
+        )
+        try:
+            joint(flags.split())
+        except Exception as error:  # whatever a driver, a compiler or a full device answers
+            said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    folder.cleanup()
+    if said:
+        cure = next((cure for sign, cure in _CURES.items() if re.search(sign, said)), "the versions are above")
+        print(f"not ready: {said}\n{cure}.")
+        return 1
+    peak = f", {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB at most" if torch.cuda.is_available() else ""
+    print(f"ready: a round on {device}, {time.monotonic() - start:.0f} s with imports and loading{peak}")
+    return 0
+
+
 def main(argv: list[str]) -> int:
     """Print the environment as text or, with --json, as one JSON object."""
     parser = parser_of("env", "")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    as_json = parser.parse_args(argv).json
+    parser.add_argument(
+        "--ready", action="store_true", help="then play a tiny round on the device: ready, or what to do"
+    )
+    options = parser.parse_args(argv)
     info = environment()
-    print(json.dumps(info, indent=2) if as_json else as_text(info))
-    return 0
+    print(json.dumps(info, indent=2) if options.json else as_text(info), flush=True)
+    return ready() if options.ready else 0

@@ -101,10 +101,11 @@ def play(
     check_starts(model.model_name_or_path, *players, script.dataset_name)
     if script.dry_run:
         return 0
+    from ..planning.dry_run import print_probe, warn_of_room
+
+    warn_of_room(script, training, model)
     arguments = build_arguments(script, training, model)
     if script.probe:
-        from ..planning.dry_run import print_probe
-
         print_probe(script, training, arguments)
         return 0
     from ..training.run import run_joint

@@ -20,7 +20,7 @@ examples: countdown-selfplay recipes
           countdown-selfplay recipes tiny/sgs > mine.yaml
 
 CPU minutes: of one whole run, where one was measured (facts.yaml beside the recipes says when). GiB: what --dry_run
-counts for one process, a lower bound; --probe measures all."""
+counts for one GPU in bf16, texts of full length; !: more than one of 80 GB has, so for several; --probe measures."""
 
 _KINDS = tuple(dict.fromkeys(one.kind for one in TRAINERS.values()))
 
@@ -101,4 +101,4 @@ def facts() -> dict[str, Any]:
 def _figure(name: str, what: str) -> str:
     """Format a measurement or an estimate; "" where there is none."""
     value = facts()["recipes"].get(name, {}).get(what)
-    return "" if value is None else f"{value:.3g}"
+    return "" if value is None else f"{value:.3g}{' !' * (what == 'gib' and value > 79)}"

@@ -15,6 +15,7 @@ from trl import ModelConfig, get_peft_config
 from ..asking import prompt_ids
 from ..config import JointSelfPlayConfig, Role
 from ..config.countdown_fields import CountdownArguments
+from ..config.generation_rules import engine_arguments
 from ..config.recipes import COUNTDOWN, spread
 from ..config.roles import FLAT_FIELDS, usual
 from ..config.run_rules import refusal
@@ -27,7 +28,20 @@ from ..policies.build import DEFAULT_ADAPTER, read_tokenizer
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
 from ..training.parts import ready_tokenizer
-from .memory import Launch, kv_cache, launch_of, memory_table, narrowed_of, parameters_of, state
+from .fit import fitting
+from .memory import (
+    GIB,
+    Launch,
+    Parts,
+    activations,
+    kv_cache,
+    launch_of,
+    memory_table,
+    narrowed_of,
+    parameters_of,
+    room_of,
+    state,
+)
 
 
 def print_dry_run(
@@ -64,11 +78,33 @@ def print_dry_run(
         for name in (*filter(None, others), model_path):
             config_of(resolve_model(name))
         print(memory_of(script, args, model, model_path, launch))
+        print(textwrap.fill(check_room(script, args, model, model_path, launch), 80))
         print("--probe plays rounds and measures all of it.")
     except (OSError, ValueError) as error:
         print(unreadable(name, error))
     if why:
         raise ConfigError(f"A run would be refused: {why}")
+
+
+def check_room(
+    script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str, launch: Launch
+) -> str:
+    """Return a sentence on how a run fits a GPU. ConfigError if it cannot (planning/fit.py)."""
+    return fitting(lambda args, launch: parts_of(script, args, model, path, launch), args, launch)
+
+
+def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig) -> None:
+    """Print, before a run on a GPU, how tightly it fits. Models whose files cannot be read are left to the run."""
+    if args.device.type != "cuda":
+        return
+    try:
+        said = check_room(script, args, model, resolve_model(model.model_name_or_path), launch_of(args))
+    except (OSError, ValueError) as error:
+        if isinstance(error, CountdownSelfPlayError):
+            raise
+        return
+    if args.process_index == 0 and not said.startswith("Fits"):
+        print(said)
 
 
 def unreadable(path: str, error: Exception) -> str:
@@ -140,27 +176,70 @@ def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer
 def memory_of(
     script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str, launch: Launch
 ) -> str:
-    """Return the memory table of a joint run with the model at `path`, whose config and tokenizer are read. Raises
-    OSError or ValueError if they cannot be read."""
+    """Return the memory table of a joint run with the model at `path`."""
+    return memory_table(*parts_of(script, args, model, path, launch))
+
+
+def parts_of(
+    script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str, launch: Launch
+) -> tuple[Parts, Parts, Parts]:
+    """Return the parts of the memory of a joint run with the model at `path`: those that last, those of sampling and
+    those of training. Raises OSError or ValueError if the model's config and tokenizer cannot be read."""
     config, roles = config_of(path), list(args.all_roles.values())
     adapter = get_peft_config(model) or (DEFAULT_ADAPTER if args.policy_sharing == "lora" else None)
     whole, adapted = parameters_of(config, adapter)
     sets = len({role.weights for role in roles if role.trained})
     starts = {role.model for role in roles if adapter is not None or not role.trained}
     copies = len(starts) + (sets if adapter is None else 0)
+    references = {role.model for role in roles if adapter is None and role.trained and role.beta > 0}
     dtype = str(getattr(config, "dtype", None) if model.dtype == "auto" else model.dtype or "float32")
     size = getattr(torch, dtype.removeprefix("torch."), torch.float32).itemsize
-    frozen = len(starts) * narrowed_of(config)
-    lasting, training = state(launch, copies * whole + sets * adapted, sets * (adapted or whole), size, frozen)
-    if args.generation_backend != "generate":
-        return memory_table(lasting, {}, training)
+    frozen = (len(starts) + len(references)) * narrowed_of(config)
+    weights = (copies + len(references)) * whole + sets * adapted
+    lasting, training = state(launch, weights, sets * (adapted or whole), size, frozen)
     prompts = _prompt_tokens(path, args)
+    tokens = max(prompts[s.kind] + s.max_completion_length for s in roles if s.trained)
+    rows = args.per_device_train_batch_size
+    if args.max_tokens_per_micro_batch:
+        rows = min(rows, max(args.max_tokens_per_micro_batch // tokens, 1))
+    try:
+        kept = activations(config, adapter, rows, tokens, launch.bf16, bool(args.gradient_checkpointing))
+        training["activations (training)"] = kept
+    except Exception:  # whatever a model does that cannot be followed without numbers: its row is left out
+        pass
     samples = args.samples(launch.processes)
+    if args.generation_backend == "vllm" and launch.device == "cuda":
+        share, room = args.vllm_gpu_memory_utilization, room_of(launch)
+        lasting["vLLM"] = (share * room, f"{share:g} of the GPU")
+        rows = engine_arguments(args).get("max_num_seqs", min(max(samples.values()), 1024))
+        before = (2 * whole + 8 * rows * config.get_text_config().vocab_size) / args.vllm_tensor_parallel_size
+        if share * room < before:
+            raise ConfigError(
+                f"`vllm_gpu_memory_utilization` ({share:g}) gives vLLM {share * room / GIB:.1f} GiB, and weights and "
+                f"scores of {rows} sequences take {before / GIB:.1f} before it has a cache; set at least "
+                f"{before / room + 0.05:.2f}."
+            )
+    if args.generation_backend != "generate":
+        return lasting, {}, training
     asked = [(s.role, min(samples[s.role], args.generation_rows), s) for s in roles]
     if script.eval_problems:
         asked.append(("evaluation", max(args.per_device_eval_batch_size, args.num_generations_eval or 1), args.solver))
     texts = [(who, rows, prompts[s.kind] + s.max_completion_length) for who, rows, s in asked]
-    return memory_table(lasting, kv_cache(config, texts, 2 if launch.bf16 else size), training)
+    text, sampling = config.get_text_config(), kv_cache(config, texts, 2 if launch.bf16 else size)
+    layer = sampling["KV cache (sampling)"][0] / text.num_hidden_layers
+    heads = text.num_attention_heads // (getattr(text, "num_key_value_heads", None) or text.num_attention_heads)
+    if heads > 1:
+        sampling["attention (sampling)"] = (layer * heads, "a layer's keys and values, for all heads")
+    rows = max(rows for _, rows, _ in texts)
+    sampling["logits (sampling)"] = (
+        16.0 * rows * text.vocab_size,
+        f"{rows} texts, {text.vocab_size} words x 16 bytes",
+    )
+    if launch.bf16 and size == 4 and launch.kind in ("none", "ddp"):
+        sampling["bf16 copies (sampling)"] = (2.0 * (adapted or whole), "autocast's, of the weights that sample")
+    if launch.kind == "zero3":
+        sampling["gathered weights (sampling)"] = (whole * (2.0 if launch.bf16 else 4.0), "of the role that samples")
+    return lasting, sampling, training
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:

@@ -1,5 +1,5 @@
-"""Bytes that follow from the settings of a run (docs/memory.md): weights, gradients, optimizer and KV cache.
-planning/probe.py also measures the rest."""
+"""Bytes that follow from the settings of a run (docs/memory.md): weights, gradients, optimizer, sampling, and the
+activations of a micro-batch. planning/probe.py measures them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from peft import PeftConfig, get_peft_model
+from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import AutoModelForCausalLM
 
 from ..distributed.choose import choose_engine
@@ -56,6 +57,12 @@ def planned_launch(config: Mapping[str, Any], processes: int | None) -> Launch:
         engine = {2: "zero2", 3: "zero3"}.get(stage, "ddp")
     device = "cpu" if config.get("use_cpu") else "cuda"
     return Launch(engine, world, device, str(config.get("mixed_precision", "no")) == "bf16")
+
+
+def room_of(launch: Launch) -> float:
+    """Return the bytes of this machine's GPU, or of an 80 GB one if it has none."""
+    here = torch.cuda.is_available()
+    return float(torch.cuda.get_device_properties(0).total_memory) if here else 79.0 * GIB
 
 
 def narrowed_of(config: Any) -> int:
@@ -108,11 +115,62 @@ def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], each: int) -> P
     return {"KV cache (sampling)": (size, f"{who}: {number} texts of {tokens} tokens")}
 
 
+def activations(
+    config: Any, adapter: PeftConfig | None, rows: int, tokens: int, bf16: bool, recomputed: bool
+) -> tuple[float, str]:
+    """Return the bytes that a pass over a micro-batch of full length keeps for its gradients, and a description.
+    Counted on models of one and two layers that hold no memory. `recomputed`: with gradient checkpointing, of all
+    layers but one only the input. Includes the tiles of TRL's head."""
+    text = config.get_text_config()
+    layers, batch = text.num_hidden_layers, rows * tokens
+    one, two = (_kept(config, adapter, number, (rows, tokens), bf16) for number in (1, 2))
+    layer, inputs = two - one, batch * text.hidden_size * 4.0
+    kept = one + (layers * inputs if recomputed else (layers - 1) * layer)
+    tiles = 2 * 4.0 * min(batch, 4096) * min(text.vocab_size, 32768)
+    return kept + tiles, f"{rows} rows of {tokens} tokens{', recomputed' * recomputed}"
+
+
+def _kept(config: Any, adapter: PeftConfig | None, layers: int, shape: tuple[int, int], bf16: bool) -> int:
+    config = copy.deepcopy(config)
+    text = config.get_text_config()
+    text.num_hidden_layers = layers
+    if getattr(text, "layer_types", None):
+        text.layer_types = text.layer_types[:layers]
+    with torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+        if adapter is not None:
+            model = get_peft_model(model, copy.deepcopy(adapter)).get_base_model()
+    with FakeTensorMode():  # on a device, as autocast asks for one
+        for module in model.modules():
+            for name, part in module.named_parameters(recurse=False):
+                own = torch.nn.Parameter(torch.empty(part.shape, dtype=part.dtype), part.requires_grad)
+                module._parameters[name] = own
+            for name, part in module.named_buffers(recurse=False):
+                module._buffers[name] = torch.empty(part.shape, dtype=part.dtype)
+        held = {part.untyped_storage()._cdata: (part.untyped_storage(), 0) for part in model.parameters()}
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            held.setdefault(storage._cdata, (storage, storage.nbytes()))
+            return tensor
+
+        watch = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+        with watch, torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            model.base_model(input_ids=torch.ones(shape, dtype=torch.long), use_cache=False)
+    return sum(size for _, size in held.values())
+
+
+def peak(lasting: Parts, sampling: Parts, training: Parts) -> float:
+    """Bytes of the larger half of a round."""
+    return max(sum(size for size, _ in (*lasting.values(), *half.values())) for half in (sampling, training))
+
+
 def memory_table(lasting: Parts, sampling: Parts, training: Parts) -> str:
     """Format the table in at most 80 columns."""
     rows = [(name, f"{size / GIB:.3f}", words) for name, (size, words) in {**lasting, **sampling, **training}.items()]
-    halves = (sum(size for size, _ in (*lasting.values(), *half.values())) for half in (sampling, training))
-    both = "the larger of sampling and training" if sampling else ""
-    least = ("at least", f"{max(halves) / GIB:.3f}", both)
-    table = aligned([("part", "GiB", "how it comes about"), *rows, least])
-    return f"{table}\nNot counted: references, logits, activations, buffers, CUDA."
+    both = "the larger half of a round, full length" if sampling else ""
+    counted = "activations (training)" in training
+    most = ("at most about" if counted else "at least", f"{peak(lasting, sampling, training) / GIB:.3f}", both)
+    table = aligned([("part", "GiB", "how it comes about"), *rows, most])
+    rest = "" if counted else "references, logits, activations, "
+    return f"{table}\nNot counted: {rest}buffers, CUDA."

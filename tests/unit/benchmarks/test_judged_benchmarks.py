@@ -60,6 +60,16 @@ def test_the_plan_of_the_gpu_hour_says_what_is_measured_and_the_minutes_that_are
     assert {job.script for job in gpu_hour.jobs(False)} == gpu_hour.MEASURES.keys()
 
 
+def test_the_summary_has_the_figures_of_the_memory_job(bench, tmp_path):
+    gpu_hour = bench("gpu_hour")
+    cells = {
+        "a": {"measured": {"sampling": 1.0, "training": 2.5}},
+        "b": {"failed": "no room"},
+    }  # as memory.py writes them
+    (tmp_path / "memory.json").write_text(json.dumps({"machine": {"device": "x", "date": "y"}, "cells": cells}))
+    assert gpu_hour.summary(tmp_path, gpu_hour.jobs(False)).endswith("| a | 1.00 | 2.50 |\n| b | no room |\n")
+
+
 def test_what_a_job_has_started_ends_with_it(bench, tmp_path, monkeypatch):
     """Its own children would keep their GPU memory. One holds a pipe open, in which it would write after 9 seconds."""
     os.mkfifo(tmp_path / "pipe")
