@@ -5,6 +5,7 @@ that are left: with the target a problem of its own, one number smaller. So what
 every episode of n + 1. Exact, and safe on any text."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -131,6 +132,10 @@ def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpe
     check_values(spec, value_high)
 
 
+TARGET_BANDS = (5, 12, 25, 50, 100, 250, 500, 1000)
+"""Upper ends of the bands of targets, each about half of the next."""
+
+
 class Moving:
     """What CountdownDomain adds (contract/domain.py): answers in moves; problems by size, in moves planted, else made
     by the exact solver; whole episodes for a warm start; problems whose solvability is in question."""
@@ -164,6 +169,14 @@ class Moving:
 
     def rung(self, problem: Problem) -> int:
         return len(problem.numbers)
+
+    def axes(self, problem: Problem) -> dict[str, Any]:
+        """How many numbers, and the band of the target, "13-25"; None: beyond the range."""
+        low, high = self.spec.target_low, self.spec.target_high
+        at = bisect_left(TARGET_BANDS, problem.target)
+        ends = max([low - 1, *TARGET_BANDS][at] + 1, low), min([*TARGET_BANDS, high][at], high)
+        band = f"{ends[0]}-{ends[1]}" if low <= problem.target <= high else None
+        return {"rung": len(problem.numbers), "target": band}
 
     @property
     def move_format(self) -> str:

@@ -211,22 +211,25 @@ def has_rungs(domain: Any) -> bool:
     return domain.rung is not None and len(domain.rungs) != 1
 
 
-def rung_health(
+def axes_health(
     domain: Any, proposals: Sequence[Proposal], problems: Sequence[Any], solve_rate_P: np.ndarray
 ) -> dict[str, Any]:
-    """Counts and mean solve rates by rung; {} for a domain without several rungs. A proposal of a rung that the domain
-    does not have is no problem of it."""
-    if not has_rungs(domain):
-        return {}
-    of_played = np.asarray([domain.rung(problem) for problem in problems], dtype=int)
-    proposed = Counter(domain.rung(p.problem) for p in proposals if p.problem is not None)
+    """Counts and mean solve rates by the values of each axis: of rungs, where the domain has several, by all of them
+    and no other that is proposed; of another axis by the values that the round has."""
+    of_P = [domain.axes(problem) for problem in problems]
+    of_N = [domain.axes(p.problem) for p in proposals if p.problem is not None]
     found: dict[str, Any] = {}
-    for rung in sorted({*(domain.rungs or proposed), *of_played.tolist()}):
-        own_P = solve_rate_P[of_played == rung]
-        found[f"round/rung_{rung}_proposed"] = proposed[rung]
-        found[f"round/rung_{rung}_played"] = int(own_P.size)
-        if own_P.size:
-            found[f"round/rung_{rung}_solve_rate"] = float(own_P.mean())
+    for axis in dict.fromkeys(name for axes in (*of_P, *of_N) for name in axes):
+        if axis == "rung" and not has_rungs(domain):
+            continue
+        proposed, played = (Counter(axes[axis] for axes in of) for of in (of_N, of_P))
+        known = domain.rungs if axis == "rung" else ()
+        for value in sorted({*(known or proposed), *played} - {None}):
+            own = [rate for rate, axes in zip(solve_rate_P, of_P, strict=True) if axes[axis] == value]
+            name = f"round/{axis}_{value}"
+            found |= {f"{name}_proposed": proposed[value], f"{name}_played": len(own)}
+            if own:
+                found[f"{name}_solve_rate"] = float(np.mean(own))
     return found
 
 

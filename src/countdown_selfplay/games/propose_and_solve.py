@@ -21,6 +21,7 @@ from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
 from ..rewards.learning_progress import needs_progress
 from .health import (
+    axes_health,
     examples,
     frontier_of,
     frontier_share,
@@ -28,7 +29,6 @@ from .health import (
     is_starved,
     proposal_health,
     prover_health,
-    rung_health,
     shuffled,
     solve_rate_health,
     unsolvable_share,
@@ -250,7 +250,7 @@ class ProposeAndSolve(BaseGame):
         rules, solve_rate_P, kept = self.settings, outcome.solve_rate_P, slots.kept
         count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
         metrics = solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
-        metrics |= rung_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
+        metrics |= axes_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
         of_data = round.share([i >= kept for i in range(len(slots.problems))])
         for found, turn in zip(answers, turns, strict=False):
             metrics |= prover_health(round, found, turn.advantages_B, of_data)

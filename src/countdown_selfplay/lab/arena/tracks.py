@@ -86,6 +86,11 @@ class Track:
     curve_each: int
     """Problems of each rung that the curve is measured on: the first ones of the held-out set."""
     sets: Mapping[str, Problems]
+    bands: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Of a track over a plane: the second axis (`Domain.axes`) and its values. Each set has as many problems of each
+    cell, a rung and a value; the score is the mean over cells, and every point of the curve is ranked."""
+    task: int = 0
+    """Problems of each scored rung that anchors are drawn from, made by the seed of the job; 0: as the recipe says."""
     contestants: str = ""
     """The track whose contestants' settings count here too; "" for its own."""
     targets: Problems | None = None
@@ -99,11 +104,18 @@ class Track:
         """The track under whose name the contestants have their settings."""
         return self.contestants or self.name
 
+    @property
+    def cells(self) -> list[tuple[Any, ...]]:
+        """(rung, value of the second axis) in the order of the sets; without that axis (rung,)."""
+        values = [(value,) for own in self.bands.values() for value in own] or [()]
+        return [(rung, *value) for rung in self.measured for value in values]
+
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Everything that two comparable jobs have in common, as plain data."""
         found = dataclasses.asdict(self)
-        for name in ("folder", "title", "question", "contestants", "goal"):
+        unset = (name for name in ("bands", "task") if not found[name])
+        for name in ("folder", "title", "question", "contestants", "goal", *unset):
             del found[name]
         plain: dict[str, Any] = json.loads(json.dumps(found))
         return plain
