@@ -231,14 +231,14 @@ OTHERS = (
         panel=Panel("Turns with new weights in vLLM", SHARE, "Texts and time"),
     ),
     Metric(
-        "eval_pass@<k>/rung_<rung>",
-        "`eval_pass@<k>` of the held-out problems of one rung (Countdown: with so many numbers), for k = 1 and the "
-        "greatest k; of domains whose problems are of several rungs.",
+        "eval_pass@<k>/<axis>_<value>",
+        "`eval_pass@<k>` of the held-out problems of one value of an axis (Countdown: `rung_4`, four numbers; "
+        "`target_13-25`, a target in this band), for k = 1 and the greatest k; of axes with several values.",
         panel=HIDDEN,
     ),
     Metric(
         "eval_pass@<k>/ladder",
-        "The mean of `eval_pass@<k>/rung_<rung>` over rungs 4 to 10, or those of them that there are, each with "
+        "The mean of `eval_pass@<k>/rung_<value>` over rungs 4 to 10, or those of them that there are, each with "
         "equal weight.",
         panel=Panel("pass@k in training, mean over the ladder", SHARE, "Prover", "pass@<k>"),
     ),
@@ -250,6 +250,12 @@ OTHERS = (
     ),
     Metric("eval_several_answers_rate", "Share of these answers with more than one answer tag.", panel=HIDDEN),
     Metric("eval_truncated_rate", "Share of these answers cut at the token limit.", panel=HIDDEN),
+    Metric(
+        "eval_problems/<axis>_<value>",
+        "Number of held-out problems of one value of an axis, rungs left out: a finding names what the played "
+        "problems have left of it.",
+        panel=HIDDEN,
+    ),
     Metric("eval_problems", "Number of held-out problems.", panel=HIDDEN),
 )
 """Of samplers, reward functions and evaluations."""

@@ -87,8 +87,8 @@ PATIENCE = 1 << 15
 def of_axis(
     domain: Any, draw: Callable[[int], list[Any]], axis: str, wanted: Mapping[Any, int]
 ) -> dict[Any, list[Any]]:
-    """Value of the axis -> the first problems of that value, as many as are wanted. `draw(n)`: n problems, of which the
-    first m are those of draw(m). ConfigError for a value with fewer problems."""
+    """Value of the axis -> the first problems of that value, as many as are wanted. `draw(n)`: n problems, of which
+    the first m are those of draw(m). ConfigError for a value with fewer problems."""
     n = 2 * sum(wanted.values())
     while True:
         found: dict[Any, list[Any]] = {value: [] for value in wanted}
@@ -100,8 +100,8 @@ def of_axis(
             return {value: found[value][:count] for value, count in wanted.items()}
         if len(drawn) < n or n >= PATIENCE:
             raise ConfigError(
-                f"{name_of(domain)} has {len(found[few[0]])} problems of {axis} {few[0]} among {len(drawn)} of a rung, "
-                f"and {wanted[few[0]]} are wanted; take fewer, or leave that {axis} out."
+                f"{name_of(domain)} has {len(found[few[0]])} problems of {axis} {few[0]} among {len(drawn)} of a "
+                f"rung, and {wanted[few[0]]} are wanted; take fewer, or leave that {axis} out."
             )
         n *= 2
 

@@ -17,8 +17,8 @@ BY_AXIS = (
     Metric(
         "round/<axis>_<value>_proposed",
         "Proposals of the round whose problem has this value on this axis (Countdown: `rung_4`, four numbers; "
-        "`target_13-25`, a target in this band), played or not. A conjecturer that climbs moves from rung to rung, and "
-        "may leave a part of another axis meanwhile. Rungs: of domains with several.",
+        "`target_13-25`, a target in this band), played or not. A conjecturer that climbs moves from rung to rung, "
+        "and may leave a part of another axis meanwhile. Rungs: of domains with several.",
         panel=HIDDEN,
     ),
     Metric(
@@ -29,7 +29,7 @@ BY_AXIS = (
     Metric(
         "round/<axis>_<value>_solve_rate",
         "Mean p over the played problems of this value. It rises, from the easiest rung on; not comparable between "
-        "runs, for a conjecturer chooses the easy problems of a rung: compare `eval_pass@<k>/rung_<rung>`.",
+        "runs, for a conjecturer chooses the easy problems of a rung: compare `eval_pass@<k>/<axis>_<value>`.",
         panel=HIDDEN,
     ),
 )

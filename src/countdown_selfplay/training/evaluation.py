@@ -17,7 +17,7 @@ from ..errors import ConfigError
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover, pooled
 from ..evaluation.sampling import sample_texts
 from ..evaluation.setting import preset
-from ..evaluation.summary import pass_by_rung, powers_of_two
+from ..evaluation.summary import pass_by_axes, pass_by_rung, powers_of_two
 from ..evaluation.terminal import ProgressLine
 from ..generation.base import Turns
 from ..random_state import seed_from
@@ -77,6 +77,8 @@ class Evaluator:
         metrics = {f"pass@{k}": score for k, score in scores.items()}
         if found.rungs is not None:
             metrics |= pass_by_rung(found.correct, found.rungs, found.n, sorted({ks[0], ks[-1]}))
+        axes = [self.domain.axes(problem) for problem in problems]
+        metrics |= pass_by_axes(axes, found.correct, found.n, sorted({ks[0], ks[-1]}))
         metrics |= {"several_answers_rate": found.several_answers_rate, "truncated_rate": found.truncated_rate}
         metrics["problems"] = float(len(problems))
         return {f"{prefix}_{name}": value for name, value in metrics.items()}, figures

@@ -1,0 +1,74 @@
+# Tests: lab/experimental/cells.py, lab/experimental/schedules.py
+"""Proposers of the arena's track over a plane: which cells and rungs they choose."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from tests.rung_domain import Numbered, scripted
+
+from countdown_selfplay.contract.game import Outcome
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.lab.experimental.cells import BanditCells
+from countdown_selfplay.lab.experimental.schedules import ScheduledRungs
+
+
+class Plane(Numbered):
+    """The second axis of (rung, number): 1 where the number is odd, else 0."""
+
+    def axes(self, problem):
+        return {"rung": problem[0], "odd": problem[1] % 2}
+
+
+def played(proposals, rates):
+    """All are played, one of a cell solved by rates[cell] of four answers."""
+    of = [(p.problem[0], p.problem[1] % 2) for p in proposals]
+    bits = np.array([[[i < rates.get(cell, 0) for i in range(4)] for cell in of]], dtype=float)
+    return of, Outcome(proposals, np.zeros(len(of)), [p.problem for p in proposals], list(range(len(of))), bits, [])
+
+
+def test_a_bandit_over_cells_plays_what_is_solved_sometimes_and_means_p_times_one_minus_p():
+    bandit, round = BanditCells("odd", rungs=[3, 4]), scripted({}, slots=40, domain=Plane())
+    proposals = bandit.propose(round, [])
+    of, outcome = played(proposals, {(4, 1): 2, (3, 0): 4})
+    assert len({p.problem for p in proposals}) == 40 and [p.asked["rung"] for p in proposals] == [r for r, _ in of]
+    assert bandit.cells == [(3, 0), (3, 1), (4, 0), (4, 1)] and set(of) == set(bandit.cells)
+    bandit.learn(round, outcome)
+    kept = 0.7 ** (Counter(of)[(4, 1)] / 4)  # p(1 - p) of two in four, unbiased: .25 x 4 / 3
+    assert bandit.mean[3] == pytest.approx(kept * 0.05 + (1 - kept) / 3)
+    assert bandit.mean[0] == pytest.approx(0.7 ** (Counter(of)[(3, 0)] / 4) * 0.05)
+    for _ in range(8):
+        proposals = bandit.propose(round := round.next(), [])
+        of, outcome = played(proposals, {(4, 1): 2, (3, 0): 4})
+        bandit.learn(round, outcome)
+    assert Counter(of)[(4, 1)] >= 30  # of 40, a tenth is uniform: 3 are expected elsewhere
+    again = BanditCells("odd", rungs=[3, 4])
+    again.load_state_dict(bandit.state_dict())
+    round = round.next()
+    assert [p.problem for p in again.propose(round, [])] == [p.problem for p in bandit.propose(round, [])]
+    uniform = BanditCells("odd", rungs=[3, 4], eps=1.0)
+    of, outcome = played(uniform.propose(scripted({}, slots=400, domain=Plane()), []), {(4, 1): 2})
+    uniform.learn(round, outcome)
+    assert uniform.weights(round, range(4)) == [0.25] * 4
+    assert max(abs(count - 100) for count in Counter(of).values()) < 35  # four standard deviations, sqrt(75) each
+    with pytest.raises(
+        ConfigError, match="`axis` of the proposer is target, and the axes of Plane are rung, odd; name"
+    ):
+        BanditCells().propose(scripted({}, domain=Plane()), [])
+
+
+def test_schedules_are_those_of_the_paper():
+    rungs, at = [3, 4, 5], lambda index: scripted({}, index=index)
+    classic = ScheduledRungs(12, "classic")
+    chosen = [classic.weights(at(t), rungs).index(1.0) for t in (0, 3, 4, 7, 8, 11, 12, 99)]
+    assert chosen == [0, 0, 1, 1, 2, 2, 2, 2]  # floor(3 t / 12), and the last one afterwards
+    # K = 3, S = 6: at first 3/6 2/6 1/6, in the middle all (3 + 1)/12 = 1/3, at last the mirror
+    cosine = ScheduledRungs(12, "cosine")
+    for t, weights in ((0, [3, 2, 1]), (6, [2, 2, 2]), (12, [1, 2, 3])):
+        assert cosine.weights(at(t), rungs) == pytest.approx([weight / 6 for weight in weights])
+    # the middle of t = 3 of 12 with beta .5 is sqrt(1/4) x 2 = 1; exp(-1 / (2 x .25)) = exp(-2) on both sides
+    gaussian = ScheduledRungs(12, "gaussian", beta=0.5, sigma=0.5, least=0.1)
+    side, total = math.exp(-2), 1 + 2 * math.exp(-2)
+    assert gaussian.weights(at(3), rungs) == pytest.approx([0.1 + 0.7 * one / total for one in (side, 1, side)])
+    assert {p.asked["rung"] for p in classic.propose(at(0), [])} == {3}
