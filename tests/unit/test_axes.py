@@ -73,8 +73,7 @@ def test_an_evaluation_logs_values_of_axes_that_have_several():
     axes = [{"rung": 3, "target": one} for one in ("1-5", "1-5", "26-50", None)]
     # pass@1 = c / 4, pass@4 = 1 if c > 0: (1 + 3) / 8 and 2 / 2; 0
     assert pass_by_axes(axes, [1, 3, 0, 4], 4, [1, 4]) == {
-        "problems/target_1-5": 2, "pass@1/target_1-5": 0.5, "pass@4/target_1-5": 1.0,
-        "problems/target_26-50": 1, "pass@1/target_26-50": 0.0, "pass@4/target_26-50": 0.0,
+        "pass@1/target_1-5": 0.5, "pass@4/target_1-5": 1.0, "pass@1/target_26-50": 0.0, "pass@4/target_26-50": 0.0,
     }  # fmt: skip
     assert pass_by_axes(axes[:2], [1, 3], 4, [1]) == {}
 
@@ -90,12 +89,10 @@ def run_of(played, own, anchor=(0, 0.0), held=0.18, rounds=20):
         row = {"step": step, "round/solve_rate_mean": own, "round/conjectured_slots": 64 - anchor[0]}
         row |= {"round/anchor_slots": anchor[0], "round/anchor_solve_rate_mean": anchor[1]}
         rows.append(row | {f"round/target_{value}_played": count for value, count in counts.items()})
-    before = {"step": 0, "eval_pass@1": 0.9, "eval_problems": 100.0} | {
-        f"eval_problems/target_{v}": n for v, n in HELD.items()
-    }
+    others = [{"step": 0, "eval_pass@1": 0.9}, {"step": 10, "eval_pass@1": held}]
     fields = {name: {} for name in ("config", "environment", "histograms")}
-    others = [before, before | {"step": 10, "eval_pass@1": held}]
-    return Run(Path("no folder"), "run", "", rounds=rows, others=others, metrics=shipped(), **fields)
+    held_out = {"target": HELD}
+    return Run(Path("x"), "x", "", rounds=rows, others=others, metrics=shipped(), held_out=held_out, **fields)
 
 
 def said(run, word):
@@ -124,5 +121,4 @@ def test_a_collapse_on_an_axis_is_named_while_it_happens_and_not_where_the_task_
     assert not said(run_of({"1-5": 99, "6-12": 1}, 0.96, rounds=2), "left")  # two rounds judge nothing
     assert not said(run_of({"1-5": 9}, 0.96, held=0.5), "too easy:")  # half as often
     assert not said(run_of({"1-5": 9}, 0.8), "too easy:") and said(run_of({"1-5": 9}, 0.81), "too easy:")
-    words = replace(collapsed, others=[{"step": 0, "eval_problems": 2.0, "eval_problems/kind_easy": 2.0}])
-    assert not said(words, "left")
+    assert not said(replace(collapsed, held_out={"target": {"easy": 2}, "size": {"1-4": 3}}), "left")

@@ -250,12 +250,6 @@ OTHERS = (
     ),
     Metric("eval_several_answers_rate", "Share of these answers with more than one answer tag.", panel=HIDDEN),
     Metric("eval_truncated_rate", "Share of these answers cut at the token limit.", panel=HIDDEN),
-    Metric(
-        "eval_problems/<axis>_<value>",
-        "Number of held-out problems of one value of an axis, rungs left out: a finding names what the played "
-        "problems have left of it.",
-        panel=HIDDEN,
-    ),
     Metric("eval_problems", "Number of held-out problems.", panel=HIDDEN),
 )
 """Of samplers, reward functions and evaluations."""

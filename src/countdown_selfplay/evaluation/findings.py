@@ -155,13 +155,11 @@ def left_parts(run: Run) -> list[str]:
     """A sentence for each axis of whose held-out problems the largest upper or lower part is left by those played at
     the end of the run so far. Rungs are left out: a curriculum climbs them on purpose."""
     rows = _last_fifth(run)
-    held = next((row for row in reversed(run.others) if "eval_problems" in row), {})
-    axes = {name[len(_HELD) :].rpartition("_")[0] for name in held if name.startswith(_HELD)}
     if not rows or "round/solve_rate_mean" not in run.names:
         return []
     found = []
-    for axis in sorted(axes):
-        sides = [_counts([held], f"{_HELD}{axis}_", ""), _counts(rows, f"round/{axis}_", "_played")]
+    for axis, held in run.held_out.items():
+        sides = [Counter(held), _counts(rows, f"round/{axis}_", "_played")]
         numbered = [value for value in {*sides[0], *sides[1]} if _ends_of(value)]
         values = sorted(numbered, key=lambda value: float(_ends_of(value)[0]))
         parts = [(f"above {_ends_of(low)[-1]}", values[i:]) for i, low in enumerate(values[:-1], 1)]
@@ -175,9 +173,6 @@ def left_parts(run: Run) -> list[str]:
                 f"{held_out:.0%} of the held-out ones. {_BACK}"
             )
     return found
-
-
-_HELD = "eval_problems/"
 
 
 def _counts(rows: Sequence[Mapping[str, float]], start: str, end: str) -> Counter[str]:

@@ -60,7 +60,8 @@ class Training:
                 aside = together(lambda: set_run_aside(output))
                 if folder is not None and aside is not None and not folder.exists():  # it was in abandoned-<n>
                     start = folder = aside / folder.resolve().relative_to(output.resolve())
-            told = (args, trl.domain, trl.guard.metrics, folder, step, store.changed)
+            held_out = [trl.domain.problem(row, i) for i, row in enumerate(trl.eval_dataset or ())]
+            told = (args, trl.domain, trl.guard.metrics, folder, step, store.changed, held_out)
             together(lambda: describe_run(*told))
             with self._telling_how_to_go_on():
                 while True:

@@ -11,6 +11,7 @@ import platform
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -41,10 +42,11 @@ def describe_run(
     resumed: Path | None = None,
     step: int = 0,
     changed: Mapping[str, Any] | None = None,
+    held_out: Sequence[Any] = (),
 ) -> None:
-    """Write run.json. A resume leaves start and command, and adds an entry to `resumes`: from which checkpoint
-    (written after round `step`), by which command, and the `changed` settings as [before, now]; `config` is the one
-    in force."""
+    """Write run.json, with the counts of the `held_out` problems by every axis of the domain but the rung. A resume
+    leaves start and command, and adds an entry to `resumes`: from which checkpoint (written after round `step`), by
+    which command, and the `changed` settings as [before, now]; `config` is the one in force."""
     path = Path(args.output_dir) / "run.json"
     before = _before(path) if resumed is not None and path.exists() else {}
     kept = {name: before[name] for name in ("started", "command") if name in before}
@@ -54,6 +56,9 @@ def describe_run(
         by = {"command": command} if (command := command_line(sys.argv)) else {}
         resumes = [*resumes, entry | by]
     declared = {metric.name: as_json(metric) for metric in metrics}
+    axes = [domain.axes(problem) for problem in held_out]
+    names = dict.fromkeys(name for own in axes for name in own if name != "rung")
+    kept["held_out"] = {name: Counter(str(own[name]) for own in axes if own[name] is not None) for name in names}
     write_description(args, spread(args.to_dict()), domain, **kept, counts="rounds", metrics=declared, resumes=resumes)
 
 
