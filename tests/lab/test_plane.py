@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.rung_domain import Numbered, scripted
 
+from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.contract.game import Outcome
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.lab.experimental.cells import BanditCells
@@ -16,6 +17,9 @@ from countdown_selfplay.lab.experimental.schedules import ScheduledRungs
 
 class Plane(Numbered):
     """The second axis of (rung, number): 1 where the number is odd, else 0."""
+
+    def to_dict(self):
+        return {"domain": "plane"}
 
     def axes(self, problem):
         return {"rung": problem[0], "odd": problem[1] % 2}
@@ -52,9 +56,7 @@ def test_a_bandit_over_cells_plays_what_is_solved_sometimes_and_means_p_times_on
     uniform.learn(round, outcome)
     assert uniform.weights(round, range(4)) == [0.25] * 4
     assert max(abs(count - 100) for count in Counter(of).values()) < 35  # four standard deviations, sqrt(75) each
-    with pytest.raises(
-        ConfigError, match="`axis` of the proposer is target, and the axes of Plane are rung, odd; name"
-    ):
+    with pytest.raises(ConfigError, match="plane has no axis target; its axes are rung, odd"):
         BanditCells().propose(scripted({}, domain=Plane()), [])
 
 
@@ -72,3 +74,14 @@ def test_schedules_are_those_of_the_paper():
     side, total = math.exp(-2), 1 + 2 * math.exp(-2)
     assert gaussian.weights(at(3), rungs) == pytest.approx([0.1 + 0.7 * one / total for one in (side, 1, side)])
     assert {p.asked["rung"] for p in classic.propose(at(0), [])} == {3}
+
+
+@pytest.mark.parametrize(("proposer", "kwargs", "said"), [
+    ("schedules:ScheduledRungs", {"rounds": 61}, r"`rounds` of the proposer \(61\) is the length of its plan"),
+    ("cells:BanditCells", {"axis": "size"}, r"countdown has no axis size; its axes are rung, target\. Name one"),
+    ("cells:BanditCells", {"rungs": [2]}, r"`rungs` of the proposer lists 2"),
+])  # fmt: skip
+def test_a_plan_longer_than_the_run_and_an_axis_that_there_is_not_are_refused(tmp_path, proposer, kwargs, said):
+    own = {"proposer": f"countdown_selfplay.lab.experimental.{proposer}", "proposer_kwargs": kwargs}
+    with pytest.raises(ConfigError, match=said):
+        JointSelfPlayConfig.from_recipe("tiny/ladder", output_dir=str(tmp_path), conjecturer_players=0, **own)

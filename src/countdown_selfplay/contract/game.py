@@ -116,6 +116,8 @@ class BaseProposer(Stateless):
     """Kinds that must have a player."""
     metrics: Sequence[Metric] = ()
     """Declarations of what `logged` returns."""
+    planned_rounds = 0
+    """Rounds that its plan is for, if it follows one."""
     fills_slots = False
     """Whether its proposals take every slot of a round."""
     chooses_targets = False

@@ -84,6 +84,16 @@ PATIENCE = 1 << 15
 """Draws of one rung without all that is wanted of it after which a value of an axis has too few problems."""
 
 
+def value_on(domain: Any, axis: str, problem: Any) -> Any:
+    """Where the problem lies on an axis; ConfigError for an axis that the domain does not have."""
+    axes = domain.axes(problem)
+    if axis not in axes:
+        raise ConfigError(
+            f"{name_of(domain)} has no axis {axis}; its axes are {', '.join(axes) or 'none'}. Name one of them."
+        )
+    return axes[axis]
+
+
 def of_axis(
     domain: Any, draw: Callable[[int], list[Any]], axis: str, wanted: Mapping[Any, int]
 ) -> dict[Any, list[Any]]:
@@ -94,7 +104,7 @@ def of_axis(
         found: dict[Any, list[Any]] = {value: [] for value in wanted}
         drawn = draw(n)
         for problem in drawn:
-            found.get(domain.axes(problem).get(axis), []).append(problem)
+            found.get(value_on(domain, axis, problem), []).append(problem)
         few = [value for value, count in wanted.items() if len(found[value]) < count]
         if not few:
             return {value: found[value][:count] for value, count in wanted.items()}

@@ -9,8 +9,7 @@ import numpy as np
 
 from ...contract.game import Proposal
 from ...contract.round import Round, from_main
-from ...domains import of_axis
-from ...errors import ConfigError
+from ...domains import of_axis, value_on
 from ...proposers.rungs import RUNGS, BanditRungs, Heard, RungList
 from ...registry import Share
 
@@ -43,12 +42,7 @@ class BanditCells(BanditRungs):
         """The rungs; the cells are looked for where they are not known."""
         rungs = super().known(domain)
         drawn = [] if self.cells else [one for rung in rungs for one in domain.random_of_rung(LOOKED_AT, rung, 0, ())]
-        if drawn and self.axis not in (axes := domain.axes(drawn[0])):
-            raise ConfigError(
-                f"`axis` of the proposer is {self.axis}, and the axes of {type(domain).__name__} are "
-                f"{', '.join(axes)}; name one of them."
-            )
-        self.cells += sorted({(domain.rung(one), domain.axes(one)[self.axis]) for one in drawn})
+        self.cells += sorted({(domain.rung(one), value_on(domain, self.axis, one)) for one in drawn})
         return rungs
 
     def propose(self, round: Round, anchors: Sequence[Any]) -> list[Proposal]:

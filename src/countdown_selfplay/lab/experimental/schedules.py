@@ -28,10 +28,10 @@ class ScheduledRungs(Rungs):
         share: Share = 1.0,
     ) -> None:
         super().__init__(rungs, share)
-        self.rounds, self.kind, self.beta, self.sigma, self.least = rounds, kind, beta, sigma, least
+        self.planned_rounds, self.kind, self.beta, self.sigma, self.least = rounds, kind, beta, sigma, least
 
     def weights(self, round: Round, rungs: Sequence[int]) -> Sequence[float]:
-        K, over = len(rungs), min(round.index / self.rounds, 1.0)
+        K, over = len(rungs), min(round.index / self.planned_rounds, 1.0)
         if self.kind == "classic":
             return [float(i == min(int(over * K), K - 1)) for i in range(K)]
         if self.kind == "cosine":
