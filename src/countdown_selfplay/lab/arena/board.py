@@ -310,6 +310,8 @@ def plane_text(found: Mapping[str, Any]) -> Iterator[str]:
     rows = [(f"{ks[0]} by band", *bands)]
     rows += [(name, *(f"{at[-1]['rows'][name]['by_band'][ks[0]][band]:.3f}" for band in bands)) for name in names]
     yield f"\n{aligned(rows)}"
+    if not at[-1]["pairs"]:  # of one seed each
+        return
     rows = [("less another (p, Holm)", "metric", *heads)]
     for i, pair in enumerate(at[-1]["pairs"]):
         own = [point["pairs"][i] for point in at]
