@@ -101,10 +101,11 @@ def of_plane(found: Row) -> Iterator[str]:
     (axis, bands), *_ = found["facts"]["bands"].items()
     yield f"By {axis} after {at[-1]['answers']:,.0f} answers, {' / '.join(ks)}:"
     bands = [str(band) for band in bands]
-    cells = [
-        [name, *(" / ".join(f"{last[name]['by_band'][k][band]:.2f}" for k in ks) for band in bands)] for name in names
-    ]
-    yield markdown([["contestant", *bands], *cells])
+    rates = {n: [" / ".join(f"{last[n]['by_band'][k][band]:.2f}" for k in ks) for band in bands] for n in names}
+    yield markdown([["contestant", *bands], *([name, *rates[name]] for name in names)])
+    yield "Of the problems played in the last twelfth of the rounds:"
+    shares = {row["contestant"]: [f"{row['played'][band]:.0%}" for band in bands] for row in found["rows"]}
+    yield markdown([["contestant", *bands], *([name, *shares[name]] for name in names)])
     if at[-1]["pairs"]:
         yield f"Less another, with 95% intervals and p after Holm over the {len(at[-1]['pairs'])} at a point:"
         rows = [["contestant", "metric", *(f"{point['answers']:,.0f}" for point in at)]]

@@ -208,6 +208,9 @@ def row_of(entry: Entry, track: Track) -> Row:
         "by_rung": means([job["curve"][-1]["by_rung"] for job in jobs]), **spent, "curve": curve(jobs, track),
         "proposed": proposed(jobs), "health": means([job["health"] for job in jobs]),
     }  # fmt: skip
+    if "played" in jobs[0]:
+        last = {band: sum(job["played"][band][-1] for job in jobs) for band in jobs[0]["played"]}
+        found["played"] = {band: round(count / max(sum(last.values()), 1), 4) for band, count in last.items()}
     if "targets" in jobs[0]:
         for_each = [(job["targets"]["correct"], job["targets"]["n"]) for job in jobs]
         found["targets"] = {
