@@ -1,4 +1,4 @@
-# Tests: lab/experimental/cells.py, lab/experimental/schedules.py
+# Tests: lab/axes.py, lab/experimental/cells.py, lab/experimental/schedules.py
 """Proposers of the arena's track over a plane: which cells and rungs they choose."""
 
 import math
@@ -10,7 +10,9 @@ from tests.rung_domain import Numbered, scripted
 
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.contract.game import Outcome
+from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.lab.axes import of_axis
 from countdown_selfplay.lab.experimental.cells import BanditCells
 from countdown_selfplay.lab.experimental.schedules import ScheduledRungs
 
@@ -30,6 +32,23 @@ def played(proposals, rates):
     of = [(p.problem[0], p.problem[1] % 2) for p in proposals]
     bits = np.array([[[i < rates.get(cell, 0) for i in range(4)] for cell in of]], dtype=float)
     return of, Outcome(proposals, np.zeros(len(of)), [p.problem for p in proposals], list(range(len(of))), bits, [])
+
+
+def test_problems_of_values_are_the_first_of_each_and_too_few_are_said():
+    asked = []
+
+    def draw(n):
+        asked.append(n)
+        return [Problem((1, 1), 4 + i % 4) for i in range(min(n, 40))]  # targets 4 5 6 7 4 5 6 7 ...
+
+    found = of_axis(CountdownDomain.ladder(), draw, "target", {"6-12": 3, "1-5": 1})
+    # 2 x (3 + 1) problems: targets 4, 5, 6, 7 twice, so four are of the band 6-12
+    assert {value: [p.target for p in own] for value, own in found.items()} == {"6-12": [6, 7, 6], "1-5": [4]}
+    assert asked == [8]
+    with pytest.raises(
+        ConfigError, match=r"countdown has 0 problems of target 51-99 among 40 of a rung, and 1 are wan"
+    ):
+        of_axis(CountdownDomain.ladder(), draw, "target", {"1-5": 5, "51-99": 1})
 
 
 def test_a_bandit_over_cells_plays_what_is_solved_sometimes_and_means_p_times_one_minus_p():

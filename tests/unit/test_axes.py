@@ -1,17 +1,13 @@
-# Tests: countdown/moves.py, domains/__init__.py, games/health.py, evaluation/summary.py, evaluation/findings.py
+# Tests: countdown/moves.py, games/health.py, evaluation/summary.py, evaluation/findings.py
 """The axes of a domain: where problems lie, and what a round, an evaluation and a finding say of it."""
 
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import Proposal
 from countdown_selfplay.countdown.domain import CountdownDomain
 from countdown_selfplay.countdown.problem import Problem
-from countdown_selfplay.domains import of_axis
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation.findings import findings
 from countdown_selfplay.evaluation.load import Run, shipped
 from countdown_selfplay.evaluation.summary import pass_by_axes
@@ -38,23 +34,6 @@ def test_a_target_lies_in_a_band_that_ends_with_the_range_and_beyond_it_in_none(
     late = replace(LADDER, spec=replace(LADDER.spec, target_low=10))
     assert [band(target, late) for target in (9, 10, 12)] == [None, "10-12", "10-12"]
     assert BaseDomain().axes(1) == {}
-
-
-def test_problems_of_values_are_the_first_of_each_and_too_few_are_said():
-    asked = []
-
-    def draw(n):
-        asked.append(n)
-        return [Problem((1, 1), 4 + i % 4) for i in range(min(n, 40))]  # targets 4 5 6 7 4 5 6 7 ...
-
-    found = of_axis(LADDER, draw, "target", {"6-12": 3, "1-5": 1})
-    # 2 x (3 + 1) problems: targets 4, 5, 6, 7 twice, so four are of the band 6-12
-    assert {value: [p.target for p in own] for value, own in found.items()} == {"6-12": [6, 7, 6], "1-5": [4]}
-    assert asked == [8]
-    with pytest.raises(
-        ConfigError, match=r"countdown has 0 problems of target 51-99 among 40 of a rung, and 1 are wan"
-    ):
-        of_axis(LADDER, draw, "target", {"1-5": 5, "51-99": 1})
 
 
 def test_a_round_counts_proposals_and_played_problems_by_every_axis():

@@ -133,9 +133,9 @@ class Round(Protocol):
         per row, the domain judges each completion, once, and the reward functions score it."""
         ...
 
-    def progress(self, rollout: Rollout) -> torch.Tensor | None:
+    def progress(self, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
         """(B) how far the player's last updates move along the gradient of the log-prob of its right answers, in nats;
-        NaN for the others. None before its first optimizer step."""
+        NaN for the others. weights_B: of all answers instead, times these. None before its first optimizer step."""
         ...
 
     def credit(

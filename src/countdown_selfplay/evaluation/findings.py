@@ -164,7 +164,7 @@ def left_parts(run: Run) -> list[str]:
         values = sorted(numbered, key=lambda value: float(_ends_of(value)[0]))
         parts = [(f"above {_ends_of(low)[-1]}", values[i:]) for i, low in enumerate(values[:-1], 1)]
         parts += [(f"below {_ends_of(high)[0]}", values[:i]) for i, high in enumerate(values[1:], 1)]
-        shares = [(*(_share(counts, part) for counts in sides), words) for words, part in parts]
+        shares = [(_share(sides[0], part), _share(sides[1], part), words) for words, part in parts]
         left = [(held_out, own, words) for held_out, own, words in shares if own < KEPT * held_out >= KEPT * PART]
         if left:
             held_out, own, words = max(left)

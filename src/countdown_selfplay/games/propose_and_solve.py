@@ -97,7 +97,7 @@ class ProposeAndSolve(BaseGame):
         reward_P`, or a name in CONJECTURER_REWARDS."""
         self.proposer: Proposer | None = proposer
         self.reward = make_conjecturer_reward(reward) if isinstance(reward, str) else reward
-        self.pays_progress = needs_progress(self.reward)
+        self.pays = needs_progress(self.reward)
         self.guide, self.settings, self.archive = guide, settings or Settings(), Archive()
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
@@ -215,7 +215,7 @@ class ProposeAndSolve(BaseGame):
             recent_rates=tuple(self.archive.recent_rates),
             prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
             guide_P=guide_P,
-            progress_P=progress_of(round, answers, slots.kept) if paid and self.pays_progress else None,
+            progress_P=progress_of(round, answers, slots.kept, self.pays) if paid and self.pays else None,
             **{name: value for name, value in ranges.items() if value is not None},
         )
 
@@ -336,12 +336,13 @@ def _whole(count: float) -> int:  # in methods `round` is the round
     return round(count)
 
 
-def progress_of(round: Round, answers: Sequence[Rollout], kept: int) -> np.ndarray:
-    """(kept) mean over right answers, then over provers, of `Round.progress`, in nats; 0 where no prover has a right
-    answer or has taken a step. answers: one per prover, of this process's share of the problems."""
+def progress_of(round: Round, answers: Sequence[Rollout], kept: int, of: str = "answers") -> np.ndarray:
+    """(kept) mean over right answers, or of the objective over all, then over provers, of `Round.progress`, in nats; 0
+    where no prover has such an answer or has taken a step. answers: one per prover, of this process's problems."""
     known_MP = []
     for found in answers:
-        moved_B = round.progress(found)
+        weights_B = round.credit(found).advantages_B if of == "objective" else None
+        moved_B = round.progress(found, weights_B)
         own = [math.nan] * len(found.rows) if moved_B is None else moved_B.view(-1, found.n).nanmean(1).tolist()
         known_MP.append(round.gather(own)[:kept])
     known = np.asarray(known_MP, dtype=float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -22,9 +23,13 @@ class LearningProgress(Composable):
     learning rate. absolute: False pays max(0, <g, u>), for answers that become likelier alone. All earn 0 where no
     progress is known: before the prover's first step, and in a game that gives none. RewardError if a game gives not
     one number per problem.
+
+    of: "answers", as above; "objective": g is the gradient of the prover's objective, the mean over all answers of
+    advantage times log-prob, which under RLOO vanishes where all or none are right.
     """
 
     absolute: bool = True
+    of: Literal["answers", "objective"] = "answers"
     needs_progress = True
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
@@ -41,6 +46,7 @@ class LearningProgress(Composable):
         return np.asarray(gain_P / max(float(gain_P.max(initial=0.0)), np.finfo(float).tiny))
 
 
-def needs_progress(reward: object) -> bool:
-    """Does a reward, or a part of it, read `ctx.progress_P`?"""
-    return any(getattr(part, "needs_progress", False) for part in parts_of(reward))
+def needs_progress(reward: object) -> str:
+    """Of what a reward, or the first part of it that does, reads `ctx.progress_P`: "answers" or "objective"; "": it
+    does not."""
+    return next((getattr(p, "of", "answers") for p in parts_of(reward) if getattr(p, "needs_progress", False)), "")

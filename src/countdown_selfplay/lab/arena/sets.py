@@ -12,7 +12,8 @@ from ...config import JointSelfPlayConfig
 from ...config.recipes import over, recipe_fields
 from ...countdown.planted import derivations
 from ...countdown.problem import heldout_key
-from ...domains import domain_from, of_axis
+from ...domains import domain_from
+from ..axes import of_axis
 from .tracks import Track
 
 WITHHELD = 4096

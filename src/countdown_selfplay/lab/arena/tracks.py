@@ -104,12 +104,6 @@ class Track:
         """The track under whose name the contestants have their settings."""
         return self.contestants or self.name
 
-    @property
-    def cells(self) -> list[tuple[Any, ...]]:
-        """(rung, value of the second axis) in the order of the sets; without that axis (rung,)."""
-        values = [(value,) for own in self.bands.values() for value in own] or [()]
-        return [(rung, *value) for rung in self.measured for value in values]
-
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Everything that two comparable jobs have in common, as plain data."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...contract.game import Proposal
 from ...contract.round import Round, from_main
-from ...domains import of_axis, value_on
 from ...proposers.rungs import RUNGS, BanditRungs, Heard, RungList
 from ...registry import Share
+from ..axes import of_axis, value_on
 
 LOOKED_AT = 256
 """Problems of each rung by which the cells that have problems are found."""

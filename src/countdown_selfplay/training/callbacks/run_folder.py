@@ -58,8 +58,17 @@ def describe_run(
     declared = {metric.name: as_json(metric) for metric in metrics}
     axes = [domain.axes(problem) for problem in held_out]
     names = dict.fromkeys(name for own in axes for name in own if name != "rung")
-    kept["held_out"] = {name: Counter(str(own[name]) for own in axes if own[name] is not None) for name in names}
-    write_description(args, spread(args.to_dict()), domain, **kept, counts="rounds", metrics=declared, resumes=resumes)
+    counts = {name: Counter(str(own[name]) for own in axes if own[name] is not None) for name in names}
+    write_description(
+        args,
+        spread(args.to_dict()),
+        domain,
+        **kept,
+        counts="rounds",
+        metrics=declared,
+        resumes=resumes,
+        held_out=counts,
+    )
 
 
 def _before(path: Path) -> dict[str, Any]:
