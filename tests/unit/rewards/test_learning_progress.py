@@ -63,7 +63,6 @@ def test_the_progress_of_the_objective_weighs_all_answers_by_their_advantages():
     found = round.sample("prover", rows, problems=problems)
     found.rewards_B = found.correct_B
     np.testing.assert_allclose(progress_of(round, [found], 2, "objective"), [(0.1 - 0.3) / 2, 0.0], atol=1e-7)
-    assert needs_progress(make_conjecturer_reward("learning_progress")) == "answers"
     of = {"name": "learning_progress", "kwargs": {"of": "objective"}}
     assert needs_progress(make_conjecturer_reward("sum", {"terms": ["tent", of]})) == "objective"
     with pytest.raises(ConfigError, match="objectiv"):
