@@ -103,6 +103,8 @@ def test_progress_is_the_inner_product_of_the_gradient_and_the_step(build, bf16)
     found = round.progress(rollout)
     assert equal(before, weights(trainer))  # bit for bit
     right = rollout.correct_B > 0
+    weighted = round.progress(rollout, torch.where(right, 0.5, 0.0))
+    torch.testing.assert_close(weighted, torch.nan_to_num(found) / 2)
     assert right.any() and not right.all()
     assert torch.isfinite(found[right]).all() and torch.isnan(found[~right]).all()
     optimizer = bare(trainer.optimizer)

@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, TrainerCallback
 
-from countdown_selfplay.countdown import CountdownDomain
+from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.data.run_files import GOING_BACK, ROLES_FILE, set_run_aside
 from countdown_selfplay.errors import CheckpointError, DataError, RunFolderError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -165,9 +165,11 @@ def test_a_resume_leaves_the_command_of_the_start_and_is_listed_with_its_own(tmp
     monkeypatch.setattr("sys.argv", ["bin/countdown-selfplay", "joint", "--seed", "3"])
     describe_run(args, domain, [])
     monkeypatch.setattr("sys.argv", ["bin/countdown-selfplay", "joint", "--resume_from_checkpoint", "true"])
-    describe_run(args, domain, [], tmp_path / "checkpoint-1", 1, {"learning_rate": [1, 2]})
+    held_out = [Problem((1, 2, 3), target) for target in (5, 6, 1, 100)]  # the last one is beyond the range
+    describe_run(args, domain, [], tmp_path / "checkpoint-1", 1, {"learning_rate": [1, 2]}, held_out)
     said = json.loads((tmp_path / "run.json").read_text())
     (resume,) = said["resumes"]
+    assert said["held_out"] == {"target": {"1-5": 2, "6-12": 1}}
     assert said["command"] == "countdown-selfplay joint --seed 3"
     assert resume["command"] == "countdown-selfplay joint --resume_from_checkpoint true"
     assert (resume["step"], resume["changed"]) == (1, {"learning_rate": [1, 2]})

@@ -29,7 +29,9 @@ def standings() -> dict[str, Row]:
 
 def parts(found: Mapping[str, Row]) -> dict[str, str]:
     """Name of a mark -> the text between it and the end mark."""
+    over = [one for one in found.values() if "points" in one]
     return {
+        "arena plane": "\n\n".join(part for one in over for part in of_plane(one)),
         "arena contestants": played(),
         "arena tracks": "\n\n".join("\n\n".join(of_track(one)) for one in found.values()),
     }
@@ -78,6 +80,40 @@ def of_track(found: Row) -> Iterator[str]:
     yield "Health, in the first and the last twelfth of the run:"
     yield markdown(health(rows))
     yield "\n".join(failures(found))
+
+
+def of_plane(found: Row) -> Iterator[str]:
+    """Of a track over a plane: every contestant at every point, by band at the last one, and its comparisons."""
+    at, seeds = found["points"], {row["contestant"]: len(row["seeds"]) for row in found["rows"]}
+    last = at[-1]["rows"]
+    ks = [f"pass@{k}" for k in found["facts"]["ks"]]
+    names = sorted(last, key=lambda name: last[name]["place"][ks[0]])
+    yield f"{' / '.join(ks)}, in brackets the places by them, after so many answers:"
+    rows = [["contestant", "seeds", *(f"{point['answers']:,.0f}" for point in at), "CPU seconds"]]
+    spent = {row["contestant"]: f"{row['cpu_seconds']:,.0f}" for row in found["rows"]}
+    for name in names:
+        own = [point["rows"][name] for point in at]
+        rates = [" / ".join(f"{row['score'][k]['value']:.3f}" for k in ks) for row in own]
+        places = [", ".join(str(row["place"][k]) for k in ks) for row in own]
+        shown = [f"{rate} ({place})" for rate, place in zip(rates, places, strict=True)]
+        rows.append([name, str(seeds[name]), *shown, spent[name]])
+    yield markdown(rows)
+    (axis, bands), *_ = found["facts"]["bands"].items()
+    yield f"By {axis} after {at[-1]['answers']:,.0f} answers, {' / '.join(ks)}:"
+    bands = [str(band) for band in bands]
+    rates = {n: [" / ".join(f"{last[n]['by_band'][k][band]:.2f}" for k in ks) for band in bands] for n in names}
+    yield markdown([["contestant", *bands], *([name, *rates[name]] for name in names)])
+    yield "Of the problems played in the last twelfth of the rounds:"
+    shares = {row["contestant"]: [f"{row['played'][band]:.0%}" for band in bands] for row in found["rows"]}
+    yield markdown([["contestant", *bands], *([name, *shares[name]] for name in names)])
+    if at[-1]["pairs"]:
+        yield f"Less another, with 95% intervals and p after Holm over the {len(at[-1]['pairs'])} at a point:"
+        rows = [["contestant", "metric", *(f"{point['answers']:,.0f}" for point in at)]]
+        for i, pair in enumerate(at[-1]["pairs"]):
+            own = [point["pairs"][i] for point in at]
+            shown = [f"{interval(one, 'difference', '+')} ({one['p_holm']:.3f})" for one in own]
+            rows.append([f"{pair['contestant']} less {pair['other']}", pair["metric"], *shown])
+        yield markdown(rows)
 
 
 def interval(value: Row, name: str = "value", sign: str = "") -> str:

@@ -106,6 +106,11 @@ def _check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
             f"`proposer` ({config.proposer}) fills every slot of a round, and `anchor_fraction` ({fraction}) leaves "
             "it fewer; set anchor_fraction to 0."
         )
+    if proposer.planned_rounds > config.max_steps > 0:
+        raise ConfigError(
+            f"`rounds` of the proposer ({proposer.planned_rounds}) is the length of its plan, and the run ends after "
+            f"`max_steps` ({config.max_steps}), before the plan does; give both the same."
+        )
 
 
 def check_problems(config: JointSelfPlayConfig) -> None:

@@ -188,6 +188,11 @@ class BaseDomain(Generic[P]):
     held_out_of_rung: Any = None
     """`held_out_of_rung(n, rung)`: `held_out` of one rung."""
 
+    def axes(self, problem: P) -> dict[str, Any]:
+        """Name of an axis -> where the problem lies on it, a number or a band of numbers such as "13-25", None
+        beyond its range; the rung first. A conjecturer may leave a part of an axis that nobody looks at."""
+        return {} if self.rung is None else {"rung": self.rung(problem)}
+
     # Answers in moves, each to a fresh prompt
 
     answers: str = ""

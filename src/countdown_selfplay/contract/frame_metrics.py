@@ -230,14 +230,14 @@ OTHERS = (
         panel=Panel("Turns with new weights in vLLM", SHARE, "Texts and time"),
     ),
     Metric(
-        "eval_pass@<k>/rung_<rung>",
-        "`eval_pass@<k>` of the held-out problems of one rung (Countdown: with so many numbers), for k = 1 and the "
-        "greatest k; of domains whose problems are of several rungs.",
+        "eval_pass@<k>/<axis>_<value>",
+        "`eval_pass@<k>` of the held-out problems of one value of an axis (Countdown: `rung_4`, four numbers; "
+        "`target_13-25`, a target in this band), for k = 1 and the greatest k; of axes with several values.",
         panel=HIDDEN,
     ),
     Metric(
         "eval_pass@<k>/ladder",
-        "The mean of `eval_pass@<k>/rung_<rung>` over rungs 4 to 10, or those of them that there are, each with "
+        "The mean of `eval_pass@<k>/rung_<value>` over rungs 4 to 10, or those of them that there are, each with "
         "equal weight.",
         panel=Panel("pass@k in training, mean over the ladder", SHARE, "Prover", "pass@<k>"),
     ),

@@ -142,6 +142,8 @@ class BaseProposer(Stateless):
     """Roles that must have a player."""
     metrics: Sequence[Metric] = ()
     """Declarations of the metrics that `logged` returns."""
+    planned_rounds = 0
+    """Length in rounds of the proposer's plan; 0: it follows none."""
     fills_slots = False
     """Whether its proposals take every slot of a round."""
     chooses_targets = False

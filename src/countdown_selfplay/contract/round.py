@@ -143,9 +143,10 @@ class Round(Protocol):
         one per row, the domain judges each completion once and the reward functions score it."""
         ...
 
-    def progress(self, rollout: Rollout) -> torch.Tensor | None:
+    def progress(self, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
         """Return how far the player's last updates move along the gradient of the log-prob of its right answers, (B),
-        in nats; NaN for other answers. None before its first optimizer step."""
+        in nats; NaN for other answers. weights_B: of all answers instead, each times its weight. None before its first
+        optimizer step."""
         ...
 
     def credit(

@@ -5,6 +5,7 @@ numbers and, with the target, a problem with one number less. Therefore skill on
 episode of n + 1. Exact, and safe on any text."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -130,6 +131,10 @@ def check_moves(answers: str, prover_prompt: str, rules: Rules, spec: ProblemSpe
     check_values(spec, value_high)
 
 
+TARGET_BANDS = (5, 12, 25, 50, 100, 250, 500, 1000)
+"""Upper ends of the bands of targets, each about half of the next."""
+
+
 class Moving:
     """Parts of CountdownDomain (contract/domain.py): answers in moves; problems by size, in moves planted, else by the
     exact solver; demonstrations; problems whose solvability is unknown."""
@@ -163,6 +168,14 @@ class Moving:
 
     def rung(self, problem: Problem) -> int:
         return len(problem.numbers)
+
+    def axes(self, problem: Problem) -> dict[str, Any]:
+        """How many numbers, and the band of the target, "13-25"; None: beyond the range."""
+        low, high = self.spec.target_low, self.spec.target_high
+        at = bisect_left(TARGET_BANDS, problem.target)
+        ends = max([low - 1, *TARGET_BANDS][at] + 1, low), min([*TARGET_BANDS, high][at], high)
+        band = f"{ends[0]}-{ends[1]}" if low <= problem.target <= high else None
+        return {"rung": len(problem.numbers), "target": band}
 
     @property
     def move_format(self) -> str:

@@ -5,6 +5,7 @@ report and above a run's table on the terminal."""
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ def findings(run: Run) -> list[str]:
         *unread,
         *starved,
         *lost_coverage(run.evaluation),
+        *left_parts(run),
+        *too_easy(run),
         *(_rolled_back(run, record) for record in run.rollbacks),
     ]
     return [*first, *tripped, *rest, *missing, *cost_of_the_conjecturer(run)]
@@ -134,6 +137,90 @@ def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
         f"With {tries} answers each it solves fewer held-out problems than before training. "
         "Raise `prover_entropy_coef`, take the objective `maxrl` or `pass_at_k`, or ask for harder problems."
     ]
+
+
+KEPT = 0.2
+"""A part of an axis is left where its share of the played problems is under so much of its share of the held-out ones.
+A run in which a quarter of the slots are the task's own problems keeps more of every part."""
+PART = 0.2
+"""Share of the held-out problems from which on a part is worth a sentence."""
+_BACK = (
+    "Give a share of the slots to the task's own problems (`anchor_fraction`), or take another `conjecturer_reward`."
+)
+
+
+def left_parts(run: Run) -> list[str]:
+    """A sentence for each axis of whose held-out problems the largest upper or lower part is left by those played at
+    the end of the run so far. Rungs are left out: a curriculum climbs them on purpose."""
+    rows = _last_fifth(run)
+    if not rows or "round/solve_rate_mean" not in run.names:
+        return []
+    found = []
+    for axis, held in run.held_out.items():
+        sides = [Counter(held), _counts(rows, f"round/{axis}_", "_played")]
+        numbered = [value for value in {*sides[0], *sides[1]} if _ends_of(value)]
+        values = sorted(numbered, key=lambda value: float(_ends_of(value)[0]))
+        parts = [(f"above {_ends_of(low)[-1]}", values[i:]) for i, low in enumerate(values[:-1], 1)]
+        parts += [(f"below {_ends_of(high)[0]}", values[:i]) for i, high in enumerate(values[1:], 1)]
+        shares = [(_share(sides[0], part), _share(sides[1], part), words) for words, part in parts]
+        left = [(held_out, own, words) for held_out, own, words in shares if own < KEPT * held_out >= KEPT * PART]
+        if left:
+            held_out, own, words = max(left)
+            found.append(
+                f"The run has left {axis}s {words}: {own:.0%} of its problems in the last fifth of the rounds, "
+                f"{held_out:.0%} of the held-out ones. {_BACK}"
+            )
+    return found
+
+
+def _counts(rows: Sequence[Mapping[str, float]], start: str, end: str) -> Counter[str]:
+    """Value of an axis -> the sum of what is logged of it, by names between `start` and `end`."""
+    found = Counter[str]()
+    for row in rows:
+        for name, count in row.items():
+            if name.startswith(start) and name.endswith(end):
+                found[name[len(start) : len(name) - len(end)]] += int(count)
+    return found
+
+
+def _share(counts: Counter[str], part: Sequence[str]) -> float:
+    return sum(counts[value] for value in part) / max(counts.total(), 1)
+
+
+def _ends_of(value: str) -> list[str]:
+    """The least and the greatest number of a band; [] of a word."""
+    return re.findall(r"^-?\d+|\d+$", value)
+
+
+_SLOTS = (("", "conjectured"), ("anchor_", "anchor"))
+EASY = 0.8
+"""Solve rate of what is played from which on it is too easy: `easy_above`, and the upper end of the healthy range."""
+
+
+def too_easy(run: Run) -> list[str]:
+    """A sentence where the played problems, those of the task included, are solved and the held-out ones are not half
+    as often."""
+    rows = _last_fifth(run)
+    pairs = [(f"round/{kind}solve_rate_mean", f"round/{of}_slots") for kind, of in _SLOTS]
+    slots = [(row[rate], row[count]) for row in rows for rate, count in pairs if rate in row and count in row]
+    held = next((row["eval_pass@1"] for row in reversed(run.others) if "eval_pass@1" in row), None)
+    total = math.fsum(count for _, count in slots)
+    if held is None or not total or "round/solve_rate_mean" not in run.names:
+        return []
+    own = math.fsum(rate * count for rate, count in slots) / total
+    if own <= EASY or held >= own / 2:
+        return []
+    return [
+        f"What is played is too easy: solve rate {own:.2f} on the run's own problems in the last fifth of the rounds, "
+        f"{held:.2f} on held-out ones. {_BACK}"
+    ]
+
+
+def _last_fifth(run: Run) -> list[dict[str, float]]:
+    """The rounds of the last fifth; [] where they are fewer than FEW."""
+    edge = run.steps[0] + 0.8 * (run.steps[-1] - run.steps[0]) if run.steps else 0.0
+    rows = [row for row in run.rounds if row["step"] >= edge]
+    return rows if len(rows) >= FEW else []
 
 
 def cost_of_the_conjecturer(run: Run) -> list[str]:

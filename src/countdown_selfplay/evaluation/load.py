@@ -67,6 +67,8 @@ class Run:
     rollbacks: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[Metric] = field(default_factory=list)
     control: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Axis -> value -> held-out problems, rungs left out."""
     iterations: list[dict[str, Any]] = field(default_factory=list)
 
     @cached_property
@@ -141,6 +143,7 @@ def load_run(folder: Path) -> Run:
         rounds.append({"step": one["iteration"], **rates})
     samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
     environment, rollbacks = description.get("environment"), _rows(folder / "rollbacks.jsonl")
+    held_out = description.get("held_out") or {}
     each = 1 if iterations else steps_counted(description)
     for row in [*rounds, *others, *samples, *rollbacks] if each > 1 else ():
         if isinstance(row.get("step"), int | float):
@@ -162,6 +165,7 @@ def load_run(folder: Path) -> Run:
         metrics=_written(description.get("metrics"), folder / "run.json"),
         control=read_object(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
+        held_out={axis: own for axis, own in held_out.items() if isinstance(own, dict)},
     )
 
 

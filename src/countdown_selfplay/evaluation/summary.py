@@ -60,6 +60,21 @@ def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Seque
     return rates
 
 
+def pass_by_axes(
+    axes: Sequence[Mapping[str, Any]], correct: Sequence[int], n: int, ks: Sequence[int]
+) -> dict[str, float]:
+    """{"pass@1/target_13-25": value} of every axis but the rung with several values. axes: `Domain.axes` of each
+    problem."""
+    found: dict[str, float] = {}
+    for axis in dict.fromkeys(name for own in axes for name in own if name != "rung"):
+        of_P = np.asarray([str(own[axis]) for own in axes])
+        values = sorted({str(own[axis]) for own in axes if own[axis] is not None})
+        for value in values if len(values) > 1 else ():
+            means = {k: pass_at_k_array(correct, n, k)[of_P == value].mean() for k in ks}
+            found |= {f"pass@{k}/{axis}_{value}": float(mean) for k, mean in means.items()}
+    return found
+
+
 def ladder(
     figures: Mapping[str, Mapping[str, Any]],
     ks: Sequence[int],

@@ -211,21 +211,25 @@ def has_rungs(domain: Any) -> bool:
     return domain.rung is not None and len(domain.rungs) != 1
 
 
-def rung_health(
+def axes_health(
     domain: Any, proposals: Sequence[Proposal], problems: Sequence[Any], solve_rate_P: np.ndarray
 ) -> dict[str, Any]:
-    """Return counts and mean solve rates by rung; {} for a domain without several rungs."""
-    if not has_rungs(domain):
-        return {}
-    of_played = np.asarray([domain.rung(problem) for problem in problems], dtype=int)
-    proposed = Counter(domain.rung(p.problem) for p in proposals if p.problem is not None)
+    """Return counts and mean solve rates by the values of each axis: all rungs of a domain with several, and of
+    another axis the values that the round has."""
+    of_P = [domain.axes(problem) for problem in problems]
+    of_N = [domain.axes(p.problem) for p in proposals if p.problem is not None]
     metrics: dict[str, Any] = {}
-    for rung in sorted({*(domain.rungs or proposed), *of_played.tolist()}):
-        own_P = solve_rate_P[of_played == rung]
-        metrics[f"round/rung_{rung}_proposed"] = proposed[rung]
-        metrics[f"round/rung_{rung}_played"] = int(own_P.size)
-        if own_P.size:
-            metrics[f"round/rung_{rung}_solve_rate"] = float(own_P.mean())
+    for axis in dict.fromkeys(name for axes in (*of_P, *of_N) for name in axes):
+        if axis == "rung" and not has_rungs(domain):
+            continue
+        proposed, played = (Counter(axes[axis] for axes in of) for of in (of_N, of_P))
+        known = domain.rungs if axis == "rung" else ()
+        for value in sorted({*(known or proposed), *played} - {None}):
+            rates = [rate for rate, axes in zip(solve_rate_P, of_P, strict=True) if axes[axis] == value]
+            name = f"round/{axis}_{value}"
+            metrics |= {f"{name}_proposed": proposed[value], f"{name}_played": len(rates)}
+            if rates:
+                metrics[f"{name}_solve_rate"] = float(np.mean(rates))
     return metrics
 
 

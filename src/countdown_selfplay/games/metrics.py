@@ -13,22 +13,23 @@ _PROPOSALS = Panel("The conjecturer's proposals", SHARE, "Curriculum")
 _CONJECTURER = Panel("Conjecturer's reward", (), "Curriculum")
 _PROVER = Panel("Prover's reward", (), "Prover")
 
-BY_RUNG = (
+BY_AXIS = (
     Metric(
-        "round/rung_<rung>_proposed",
-        "Proposals of the round whose problem is of this rung (Countdown: has so many numbers), played or not. A "
-        "conjecturer that climbs moves from rung to rung. Of domains with several rungs.",
+        "round/<axis>_<value>_proposed",
+        "Proposals of the round whose problem has this value on this axis (Countdown: `rung_4`, four numbers; "
+        "`target_13-25`, a target in this band), played or not. A conjecturer that climbs moves from rung to rung, "
+        "and may leave a part of another axis meanwhile. Rungs: of domains with several.",
         panel=HIDDEN,
     ),
     Metric(
-        "round/rung_<rung>_played",
-        "Problems of this rung that were played in the round, proposals, anchors and random ones together.",
+        "round/<axis>_<value>_played",
+        "Problems of this value that were played in the round, proposals, anchors and random ones together.",
         panel=HIDDEN,
     ),
     Metric(
-        "round/rung_<rung>_solve_rate",
-        "Mean p over the played problems of this rung. It rises, from the easiest rung on; not comparable between "
-        "runs, for a conjecturer chooses the easy problems of a rung: compare `eval_pass@<k>/rung_<rung>`.",
+        "round/<axis>_<value>_solve_rate",
+        "Mean p over the played problems of this value. It rises, from the easiest rung on; not comparable between "
+        "runs, for a conjecturer chooses the easy problems of a rung: compare `eval_pass@<k>/<axis>_<value>`.",
         panel=HIDDEN,
     ),
 )
@@ -291,4 +292,4 @@ PROPOSALS = (
     ),
 )
 
-METRICS = (*ANSWERS, *ROUND, *BY_RUNG, *PROPOSALS)
+METRICS = (*ANSWERS, *ROUND, *BY_AXIS, *PROPOSALS)

@@ -21,6 +21,7 @@ from ..proposers.policies import Policies
 from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward, refused_reward
 from ..rewards.learning_progress import needs_progress
 from .health import (
+    axes_health,
     examples,
     frontier_of,
     frontier_share,
@@ -28,7 +29,6 @@ from .health import (
     is_starved,
     proposal_health,
     prover_health,
-    rung_health,
     shuffled,
     solve_rate_health,
     unsolvable_share,
@@ -94,7 +94,7 @@ class ProposeAndSolve(BaseGame):
         `(solve_rate_P, ctx) -> reward_P`, or a name in CONJECTURER_REWARDS."""
         self.proposer: Proposer | None = proposer
         self.reward = make_conjecturer_reward(reward) if isinstance(reward, str) else reward
-        self.pays_progress = needs_progress(self.reward)
+        self.pays = needs_progress(self.reward)
         self.guide, self.settings, self.archive = guide, settings or Settings(), Archive()
 
     def play(self, round: Round, anchors: Sequence[Any]) -> RoundResult:
@@ -209,7 +209,7 @@ class ProposeAndSolve(BaseGame):
             recent_rates=tuple(self.archive.recent_rates),
             prover_rates_MP=correct_MPG.mean(2) if len(correct_MPG) > 1 else None,
             guide_P=guide_P,
-            progress_P=progress_of(round, answers, slots.kept) if paid and self.pays_progress else None,
+            progress_P=progress_of(round, answers, slots.kept, self.pays) if paid and self.pays else None,
             **{name: value for name, value in ranges.items() if value is not None},
         )
 
@@ -243,7 +243,7 @@ class ProposeAndSolve(BaseGame):
         rules, solve_rate_P, kept = self.settings, outcome.solve_rate_P, slots.kept
         count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
         metrics = solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
-        metrics |= rung_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
+        metrics |= axes_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
         of_data = round.share([i >= kept for i in range(len(slots.problems))])
         for answer, turn in zip(answers, turns, strict=False):
             metrics |= prover_health(round, answer, turn.advantages_B, of_data)
@@ -327,12 +327,14 @@ def _whole(count: float) -> int:  # in methods `round` is the round
     return round(count)
 
 
-def progress_of(round: Round, answers: Sequence[Rollout], kept: int) -> np.ndarray:
-    """Return the mean over right answers, then over provers, of `Round.progress`, (kept), in nats; 0 without a right
-    answer or an optimizer step. answers: one rollout per prover, of this process's problems."""
+def progress_of(round: Round, answers: Sequence[Rollout], kept: int, of: str = "answers") -> np.ndarray:
+    """Return `Round.progress`, (kept), in nats: the mean over right answers, or with of="objective" over all, then
+    over provers; 0 without such an answer or an optimizer step. answers: one rollout per prover, of this process's
+    problems."""
     known_MP = []
     for rollout in answers:
-        moved_B = round.progress(rollout)
+        weights_B = round.credit(rollout).advantages_B if of == "objective" else None
+        moved_B = round.progress(rollout, weights_B)
         mean = [math.nan] * len(rollout.rows) if moved_B is None else moved_B.view(-1, rollout.n).nanmean(1).tolist()
         known_MP.append(round.gather(mean)[:kept])
     known = np.asarray(known_MP, dtype=float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -22,9 +23,14 @@ class LearningProgress(Composable):
     progress values: before the prover's first step, and in a game that gives none. Raises RewardError unless there is
     one value per problem.
 
-    absolute: False gives max(0, <g, u>), which rewards only answers that become likelier."""
+    absolute: False gives max(0, <g, u>), which rewards only answers that become likelier.
+
+    of: "answers", as above; "objective": g is the gradient of the prover's objective, the mean over all answers of
+    advantage times log-prob, which under RLOO is 0 if all or none are right.
+    """
 
     absolute: bool = True
+    of: Literal["answers", "objective"] = "answers"
     needs_progress = True
 
     def __call__(self, solve_rate_P: np.ndarray, ctx: RewardContext | None = None) -> np.ndarray:
@@ -41,6 +47,7 @@ class LearningProgress(Composable):
         return np.asarray(gain_P / max(float(gain_P.max(initial=0.0)), np.finfo(float).tiny))
 
 
-def needs_progress(reward: object) -> bool:
-    """Return whether a reward, or a part of it, reads `ctx.progress_P`."""
-    return any(getattr(part, "needs_progress", False) for part in parts_of(reward))
+def needs_progress(reward: object) -> str:
+    """Return the form of `ctx.progress_P` that a reward, or the first part of it that does, reads: "answers" or
+    "objective"; "" if it reads none."""
+    return next((getattr(p, "of", "answers") for p in parts_of(reward) if getattr(p, "needs_progress", False)), "")

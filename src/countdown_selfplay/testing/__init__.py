@@ -78,8 +78,9 @@ class ScriptedRound:
         verdicts = self.domain.verify(texts, [problem for problem in problems for _ in range(n)])
         return Rollout(role, rows, texts, n, verdicts, torch.tensor([float(v.score) for v in verdicts]))
 
-    def progress(self, rollout: Rollout) -> torch.Tensor | None:
-        return None if self.moved is None else self.moved(rollout)
+    def progress(self, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
+        found_B = None if self.moved is None else self.moved(rollout)
+        return found_B if found_B is None or weights_B is None else found_B * weights_B
 
     def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
         """Play episodes: `write` returns each move. The round's `rows` contains the first rows only."""

@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover, pooled
 from ..evaluation.sampling import sample_texts
 from ..evaluation.setting import preset
-from ..evaluation.summary import pass_by_rung, powers_of_two
+from ..evaluation.summary import pass_by_axes, pass_by_rung, powers_of_two
 from ..evaluation.terminal import ProgressLine
 from ..generation.base import Sampler
 from ..random_state import seed_from
@@ -77,6 +77,8 @@ class Evaluator:
         metrics = {f"pass@{k}": score for k, score in scores.items()}
         if by_role.rungs is not None:
             metrics |= pass_by_rung(by_role.correct, by_role.rungs, by_role.n, sorted({ks[0], ks[-1]}))
+        axes = [self.domain.axes(problem) for problem in problems]
+        metrics |= pass_by_axes(axes, by_role.correct, by_role.n, sorted({ks[0], ks[-1]}))
         metrics |= {
             "several_answers_rate": by_role.several_answers_rate,
             "truncated_rate": by_role.truncated_rate,

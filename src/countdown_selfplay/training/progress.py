@@ -25,15 +25,16 @@ Movement = list[tuple[torch.Tensor, torch.Tensor]]
 
 
 @torch.no_grad()
-def progress_along(rollouts: Rollouts, rollout: Rollout) -> torch.Tensor | None:
-    """Return <grad log pi(answer), u> of right answers, (B), NaN for others; u is the player's `movement`. None before
-    its first optimizer step. Weights are restored bit for bit. For episodes, the sum over moves."""
-    role, right_B = rollout.role, rollout.correct_B
+def progress_along(rollouts: Rollouts, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
+    """Return <grad log pi(answer), u> of right answers, (B), NaN for others; with `weights_B` of all answers, times
+    their weights. u is the player's `movement`. None before its first optimizer step. Weights are restored bit for
+    bit. For episodes, the sum over moves."""
+    role, right_B = rollout.role, rollout.correct_B if weights_B is None else (weights_B != 0).float()
     moved = movement(bare(rollouts.trl.optimizer), rollouts.engine.policies, role)
     if not moved or right_B is None:
         return None
     found_B = torch.full((len(rollout.texts),), torch.nan)
-    found_B[right_B > 0] = 0.0
+    found_B[right_B > 0 if weights_B is None else slice(None)] = 0.0
     parts = [(rollout, list(range(len(rollout.texts))))]
     if isinstance(rollout, Episodes):
         parts = list(zip(rollout.moves, rollout.episode_of, strict=True))
@@ -42,7 +43,7 @@ def progress_along(rollouts: Rollouts, rollout: Rollout) -> torch.Tensor | None:
         if rows:
             rise = _rise(rollouts, role, {n: value[rows] for n, value in part.tensors.items()}, moved)
             found_B.index_add_(0, torch.tensor([answers[row] for row in rows]), rise)
-    return found_B
+    return found_B if weights_B is None else found_B * weights_B.to(found_B)
 
 
 def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved: Movement) -> torch.Tensor:

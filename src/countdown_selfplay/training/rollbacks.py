@@ -58,7 +58,8 @@ class Training:
                 aside = together(lambda: set_run_aside(output))
                 if folder is not None and aside is not None and not folder.exists():  # it is in abandoned-<n>
                     start = folder = aside / folder.resolve().relative_to(output.resolve())
-            run_arguments = (args, trl.domain, trl.guard.metrics, folder, step, store.changed)
+            held_out = [trl.domain.problem(row, i) for i, row in enumerate(trl.eval_dataset or ())]
+            run_arguments = (args, trl.domain, trl.guard.metrics, folder, step, store.changed, held_out)
             together(lambda: describe_run(*run_arguments))
             with self._telling_how_to_go_on():
                 while True:

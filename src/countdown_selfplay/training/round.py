@@ -84,8 +84,8 @@ class PlayedRound:
             return self._play_out(role, rows, n, list(problems))
         return self._sampled(role, rows, n, problems)
 
-    def progress(self, rollout: Rollout) -> torch.Tensor | None:
-        return progress_along(self.sampler, rollout)
+    def progress(self, rollout: Rollout, weights_B: torch.Tensor | None = None) -> torch.Tensor | None:
+        return progress_along(self.sampler, rollout, weights_B)
 
     def _play_out(self, role: str, rows: list[Row], n: int, problems: list[Any]) -> Episodes:
         """Play episodes move by move, all processes in step; the reward functions score each episode at its end."""

@@ -144,3 +144,29 @@ def test_a_score_is_the_mean_over_the_scored_problems_and_seeds_and_a_collapse_k
     assert of["pass@1"]["difference"] == 0.5 and of["pass@2"]["difference"] == 0.25
     assert found["rows"][1]["by_rung"] == {"3": [1.0, 1.0], "4": [0.5, 0.5]}
     assert found["rows"][1]["seeds"] == [1, 2] and found["rows"][1]["tokens"] == 100.0
+
+
+def test_over_a_plane_every_point_has_places_bands_and_comparisons(tmp_path, folder):
+    """Two problems of each rung, one a band; the scored rung is 4, the last two of each point's counts."""
+    track = write_mini(tmp_path, bands={"target": ["1-5", "51-99"]})
+    own = {"trained": ([0, 0, 2, 1], [0, 0, 1, 0]), "plain": ([2, 2, 1, 0], [2, 2, 2, 2])}
+    for name, counts in own.items():
+        for seed in (1, 2):
+            found = job(track, name, seed, counts[1])
+            (end,) = found["curve"]
+            found["curve"] = [
+                end | {"round": at, "answers": 16 * at, "correct": counts[max(at - 1, 0)]} for at in range(3)
+            ]
+            put(folder, found)
+    found = board.standings(folder, track)
+    first, last = found["points"]
+    assert (first["answers"], last["answers"]) == (16, 32)
+    score = lambda point, name: [point["rows"][name]["score"][k]["value"] for k in ("pass@1", "pass@2")]  # noqa: E731
+    assert score(first, "trained") == [0.75, 1.0] and score(first, "plain") == [0.25, 0.5]
+    assert score(last, "trained") == [0.25, 0.5] and score(last, "plain") == [1.0, 1.0]
+    assert [point["rows"]["trained"]["place"]["pass@1"] for point in (first, last)] == [1, 2]  # a lead that ends
+    assert first["rows"]["trained"]["by_band"]["pass@1"] == {"1-5": 1.0, "51-99": 0.5}
+    of = {(row["contestant"], row["metric"]): row["difference"] for row in last["pairs"]}
+    assert of == {("trained", "pass@1"): -0.75, ("trained", "pass@2"): -0.5}
+    text = board.as_text(found)
+    assert "trained  0.750 (1)  0.250 (2)" in text and "1.000   0.500" not in text and "trained - plain" in text

@@ -6,7 +6,7 @@ from tests.unit.evaluation.stairs import Climber, Stair, Stairs, Written, words
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseProposer, Proposal
 from countdown_selfplay.evaluation.episodes import CollectingRound, Player
-from countdown_selfplay.games.health import rung_health
+from countdown_selfplay.games.health import axes_health
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.testing import ScriptedRound
 
@@ -51,7 +51,7 @@ def test_a_round_logs_proposals_played_problems_and_solve_rates_by_rung_if_it_ha
     one = Stairs()
     one.rungs = (2,)
     for domain in (one, BaseDomain()):
-        assert rung_health(domain, [], [Stair(1, 2)], [0.5]) == {}
+        assert axes_health(domain, [], [Stair(1, 2)], [0.5]) == {}
 
 
 def test_a_collected_round_plays_episodes_too_equal_ones_for_equal_keys():

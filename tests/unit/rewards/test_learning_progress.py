@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.errors import RewardError
+from countdown_selfplay.errors import ConfigError, RewardError
 from countdown_selfplay.games.propose_and_solve import progress_of
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
 from countdown_selfplay.rewards.learning_progress import needs_progress
@@ -49,3 +49,21 @@ def test_a_problem_has_the_mean_over_right_answers_and_then_over_provers():
     np.testing.assert_allclose(progress_of(round, answers, 2), [0.3, -0.2], atol=1e-7)
     np.testing.assert_allclose(progress_of(round, answers, 1), [0.3], atol=1e-7)
     assert progress_of(round.next(moved=None), answers, 2).tolist() == [0.0, 0.0]
+
+
+def test_the_progress_of_the_objective_weighs_all_answers_by_their_advantages():
+    """RLOO of two answers: advantages are the reward less the other's. 3+5+7 is 15: right, then wrong answers of the
+    first problem (advantages 1, -1), two right ones of the second (0, 0)."""
+    domain = CountdownDomain.tiny()
+    problems = [Problem((3, 5, 7), 15), Problem((2, 4, 6), 12)]
+    rows = [domain.prove_row(problem) for problem in problems]
+    write = lambda _, row, i: "2+4+6" if row["target"] == 12 else ("3+5+7", "3")[i]  # noqa: E731
+    moved = lambda rollout: torch.tensor([0.1, 0.3, 0.5, 0.7])  # noqa: E731
+    round = ScriptedRound(write, {"prover": (2, 2)}, moved=moved)
+    found = round.sample("prover", rows, problems=problems)
+    found.rewards_B = found.correct_B
+    np.testing.assert_allclose(progress_of(round, [found], 2, "objective"), [(0.1 - 0.3) / 2, 0.0], atol=1e-7)
+    of = {"name": "learning_progress", "kwargs": {"of": "objective"}}
+    assert needs_progress(make_conjecturer_reward("sum", {"terms": ["tent", of]})) == "objective"
+    with pytest.raises(ConfigError, match="objectiv"):
+        make_conjecturer_reward("learning_progress", {"of": "objectiv"})

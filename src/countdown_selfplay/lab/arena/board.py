@@ -5,7 +5,7 @@ A score is the mean of pass@k over the track's scored problems. Its intervals co
 either family has its p-values adjusted by Holm."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,13 +116,44 @@ def standings(folder: Path, track: Track, seeds: Sequence[int] | None = None) ->
     family = [(name, best, k) for name in ranked for k in track.ks if best is not None and name != best]
     of = {name: contestants()[name].against if name in contestants() else controls for name in ranked}
     asked = [(name, other, k) for name in ranked for other in of[name] if other in ranked for k in track.ks]
+    pairs = compared(asked, ranked, track)
     return {
         "track": track.name, "facts": track.facts, "best_control": best,
         "rows": sorted(rows, key=lambda row: (not row["ranked"], -row["score"][first]["value"])),
-        "against_best": compared(family, ranked, track), "pairs": compared(asked, ranked, track),
+        "against_best": compared(family, ranked, track), "pairs": pairs,
+        **({"points": [*points(ranked, asked, track)]} if track.bands else {}),
         "collapsed": [{"contestant": entry.name, "seed": job["seed"]} for entry in played for job in collapsed(entry)],
         "failed": [{"contestant": entry.name, **one} for entry in entries for one in entry.failed],
     }  # fmt: skip
+
+
+def points(entries: Mapping[str, Entry], asked: Sequence[tuple[str, str, int]], track: Track) -> Iterator[Row]:
+    """Over a plane the standings at every point after the first: of each contestant its scores, its places by them and
+    the score of each value of the second axis; and the comparisons, Holm's p over those of the point."""
+    jobs = [job for entry in entries.values() for job in entry.jobs]
+    for point in jobs[0]["curve"][1:] if jobs else ():
+        at = point["round"]
+        here = {name: Entry(name, [_at(job, at) for job in entry.jobs]) for name, entry in entries.items()}
+        rows: dict[str, Row] = {name: {"score": {}, "place": {}, "by_band": {}} for name in here}
+        for k in track.ks:
+            rates = {name: entry.rates(track, k) for name, entry in here.items()}
+            order = sorted(here, key=lambda name: -rates[name].mean())
+            for name, row in rows.items():
+                row["score"][f"pass@{k}"] = score(rates[name])
+                row["place"][f"pass@{k}"] = order.index(name) + 1
+                row["by_band"][f"pass@{k}"] = by_band(rates[name], track)
+        yield {"round": at, "answers": point["answers"], "rows": rows, "pairs": compared(asked, here, track)}
+
+
+def _at(job: Row, at: int) -> Row:
+    return job | {"correct": next(point["correct"] for point in job["curve"] if point["round"] == at)}
+
+
+def by_band(rates_SP: np.ndarray, track: Track) -> dict[str, float]:
+    """Value of the second axis -> its mean over the scored rungs, whose problems lie band by band."""
+    (values,) = track.bands.values()
+    means = rates_SP.reshape(len(rates_SP), len(track.rungs), len(values), -1).mean((0, 1, 3))
+    return {str(value): round(float(mean), 4) for value, mean in zip(values, means, strict=True)}
 
 
 def collapsed(entry: Entry) -> list[Row]:
@@ -177,6 +208,9 @@ def row_of(entry: Entry, track: Track) -> Row:
         "by_rung": means([job["curve"][-1]["by_rung"] for job in jobs]), **spent, "curve": curve(jobs, track),
         "proposed": proposed(jobs), "health": means([job["health"] for job in jobs]),
     }  # fmt: skip
+    if "played" in jobs[0]:
+        last = {band: sum(job["played"][band][-1] for job in jobs) for band in jobs[0]["played"]}
+        found["played"] = {band: round(count / max(sum(last.values()), 1), 4) for band, count in last.items()}
     if "targets" in jobs[0]:
         for_each = [(job["targets"]["correct"], job["targets"]["n"]) for job in jobs]
         found["targets"] = {
@@ -257,7 +291,38 @@ def as_text(found: Mapping[str, Any]) -> str:
         rows.append((row["contestant"], str(len(row["seeds"])), *cells, *spent))
     failed = [f"{one['contestant']} seed {one['seed']} failed: {one['said']}" for one in found["failed"]]
     failed += [f"{one['contestant']} seed {one['seed']} {COLLAPSED}" for one in found["collapsed"]]
-    return "\n".join([f"Track {found['track']}", aligned(rows), *failed])
+    return "\n".join([f"Track {found['track']}", aligned(rows), *plane_text(found), *failed])
+
+
+def plane_text(found: Mapping[str, Any]) -> Iterator[str]:
+    """Tables of a track over a plane: scores and places at every point, by band at the last, comparisons."""
+    at = found.get("points", ())
+    if not at:
+        return
+    names = sorted(
+        at[-1]["rows"], key=lambda name: at[-1]["rows"][name]["place"][next(iter(at[-1]["rows"][name]["place"]))]
+    )
+    ks, heads = [*at[-1]["rows"][names[0]]["score"]], [f"{point['answers']:,}" for point in at]
+    for k in ks:
+        rows = [(k, *heads)]
+        for name in names:
+            own = [point["rows"][name] for point in at]
+            rows.append((name, *(f"{row['score'][k]['value']:.3f} ({row['place'][k]})" for row in own)))
+        yield f"\n{aligned(rows)}"
+    bands = [*at[-1]["rows"][names[0]]["by_band"][ks[0]]]
+    rows = [(f"{ks[0]} by band", *bands)]
+    rows += [(name, *(f"{at[-1]['rows'][name]['by_band'][ks[0]][band]:.3f}" for band in bands)) for name in names]
+    yield f"\n{aligned(rows)}"
+    if not at[-1]["pairs"]:  # of one seed each
+        return
+    rows = [("less another (p, Holm)", "metric", *heads)]
+    for i, pair in enumerate(at[-1]["pairs"]):
+        own = [point["pairs"][i] for point in at]
+        cells = [
+            f"{one['difference']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}] ({one['p_holm']:.3f})" for one in own
+        ]
+        rows.append((f"{pair['contestant']} - {pair['other']}", pair["metric"], *cells))
+    yield f"\n{aligned(rows)}"
 
 
 def text(found: Mapping[str, Any]) -> str:

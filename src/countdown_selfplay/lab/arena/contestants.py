@@ -74,14 +74,18 @@ class Contestant:
 
     def plays(self, track: Track) -> bool:
         """Whether it has settings for the track."""
-        return not isinstance(self.on.get(track.settings_of, ""), str)
+        return not isinstance(self.own(track, ""), str)
+
+    def own(self, track: Track, otherwise: str) -> Mapping[str, Any] | str:
+        """What it changes on the track, under whose name or that of the track whose contestants play there."""
+        return self.on.get(track.name) or self.on.get(track.settings_of, otherwise)
 
     def settings(self, track: Track) -> dict[str, Any]:
         """All settings of a run on the track. ConfigError for a contestant that does not play there, or that changes
         what is the same for all: `fixed` settings, and whatever is not its own choice (`may_set`)."""
         from ...config import JointSelfPlayConfig  # loads TRL
 
-        own = self.on.get(track.settings_of, f"{self.name} has no settings for it")
+        own = self.own(track, f"{self.name} has no settings for it")
         if isinstance(own, str):
             raise ConfigError(f"{self.name} does not play on the track {track.name}: {own}.")
         usual = over(recipe_settings(track.recipe), track.settings)
@@ -106,7 +110,7 @@ class Contestant:
 
 def changes_of(one: Contestant, track: Track) -> dict[str, Any]:
     """The contestant's own settings on the track."""
-    own = one.on.get(track.settings_of)
+    own = one.own(track, "")
     return dict(own) if isinstance(own, Mapping) else {}
 
 
@@ -163,6 +167,6 @@ def table(names: Sequence[str], tracks: Sequence[Track]) -> list[list[str]]:
     rows = [["contestant", "kind", *(track.name for track in tracks)]]
     for name in names:
         one = contestants()[name]
-        cells = [one.on.get(track.settings_of, "no settings") for track in tracks]
+        cells = [one.own(track, "no settings") for track in tracks]
         rows.append([name, one.kind, *("yes" if isinstance(cell, dict) else f"no: {cell}" for cell in cells)])
     return rows

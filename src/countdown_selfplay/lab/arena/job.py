@@ -26,7 +26,7 @@ from ...training.trainer import JointConjecturerProverTrainer
 from .contestants import Contestant, changes_of
 from .leaderboard import arrived
 from .schedule import Part
-from .sets import withheld
+from .sets import task, withheld
 from .tracks import Goal, Track
 
 Options = Callable[[Path], tuple[Any, JointSelfPlayConfig, dict[str, Any]]]
@@ -86,6 +86,10 @@ class Job:
             sets["withheld"] = withheld(self.track, domain, goal.rung, goal.problems, self.seed)
         kept = [domain.prove_row(problem) for own in sets.values() for problem in own]
         data = data_sets(script, domain) | {"eval_dataset": Dataset.from_list(kept)}
+        if self.track.task and data["train_dataset"] is None:
+            held_out = frozenset(domain.key(problem) for own in sets.values() for problem in own)
+            rows = [domain.prove_row(problem) for problem in task(self.track, domain, self.seed, held_out)]
+            data["train_dataset"] = Dataset.from_list(rows)
         watched = self.folder / WATCHED
         watch = Watch(self.track, watched) if goal is None else Climb(self.track, watched, goal, self.seed)
         callbacks = [*arguments.pop("callbacks", []), watch]
@@ -142,7 +146,13 @@ class Watch(TrainerCallback):
     def rates(self) -> dict[str, Any]:
         first, each = len(self.held_out) // len(self.track.measured), self.track.curve_each
         few = [problem for i, problem in enumerate(self.held_out) if i % first < each]
-        return {"by_rung": by_rung(measured(self.trainer, few, CURVE_SAMPLES, "curve"), self.track)}
+        found = measured(self.trainer, few, CURVE_SAMPLES, "curve")
+        return self.seen(found)
+
+    def seen(self, found: Any) -> dict[str, Any]:
+        """Of a point: rates by rung, and over a plane the right answers to each problem, by which it is ranked."""
+        counts = {"correct": found.correct} if self.track.bands else {}
+        return {"by_rung": by_rung(found, self.track), **counts}
 
     @property
     def arrived(self) -> bool:
@@ -157,13 +167,23 @@ class Watch(TrainerCallback):
         probed = sum(row.get("proposer/probe_answers", 0) for row in rows)
         return {
             "correct": found.correct, "n": found.n, "reasons": dict(found.reasons),
-            "curve": [*self.points, {**end, "by_rung": by_rung(found, self.track)}], "rounds": len(rows),
+            "curve": [*self.points, {**end, **self.seen(found)}], "rounds": len(rows),
             "answers": answers_of(self.trainer), "uncounted_answers": int(probed),
             "samples": sum(frame.samples.values()), "tokens": sum(frame.tokens.values()),
             "updates": int(sum(row.get("prover/steps", 0) for row in rows)), "cpu_seconds": end["cpu_seconds"],
             "proposed": per_rung(rows, "proposed") or per_rung(rows, "played"),
+            **self.played(rows),
             "health": {name: binned(rows, key) for name, key in HEALTH.items() if any(key in row for row in rows)},
         }  # fmt: skip
+
+    def played(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Over a plane the problems of each value of the second axis in each bin."""
+        found = {
+            str(value): [int(sum(row.get(f"round/{axis}_{value}_played", 0) for row in own)) for own in _bins(rows)]
+            for axis, values in self.track.bands.items()
+            for value in values
+        }
+        return {"played": found} if found else {}
 
 
 class Climb(Watch):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...config import JointSelfPlayConfig
@@ -11,6 +13,7 @@ from ...config.recipes import over, recipe_fields
 from ...countdown.planted import derivations
 from ...countdown.problem import heldout_key
 from ...domains import domain_from
+from ..axes import of_axis
 from .tracks import Track
 
 WITHHELD = 4096
@@ -52,10 +55,33 @@ def problems_of(track: Track, name: str, domain: Any) -> list[Any]:
     """Rung by rung. None of the tuning problems is a held-out one."""
     asked = track.sets[name]
     if name == "held_out":
-        return [problem for rung in track.measured for problem in domain.held_out_of_rung(asked.each, rung)]
-    held_out = frozenset(domain.key(problem) for problem in problems_of(track, "held_out", domain))
-    made = [domain.random_of_rung(asked.each, rung, asked.seed, held_out) for rung in track.measured]
+        made = [_each(track, domain, asked.each, partial(_held_out, domain, rung)) for rung in track.measured]
+    else:
+        held_out = frozenset(domain.key(problem) for problem in problems_of(track, "held_out", domain))
+        draws = [partial(_random, domain, rung, asked.seed, held_out) for rung in track.measured]
+        made = [_each(track, domain, asked.each, draw) for draw in draws]
     return [problem for own in made for problem in own]
+
+
+def _held_out(domain: Any, rung: int, n: int) -> list[Any]:
+    return list(domain.held_out_of_rung(n, rung))
+
+
+def _random(domain: Any, rung: int, seed: int, held_out: frozenset[str], n: int) -> list[Any]:
+    return list(domain.random_of_rung(n, rung, seed, held_out))
+
+
+def _each(track: Track, domain: Any, n: int, draw: Callable[[int], list[Any]]) -> list[Any]:
+    """`n` problems of a rung; over a plane as many of each cell."""
+    for axis, values in track.bands.items():
+        own = of_axis(domain, draw, axis, dict.fromkeys(values, n // len(values)))
+        return [problem for value in values for problem in own[value]]
+    return draw(n)
+
+
+def task(track: Track, domain: Any, seed: int, held_out: frozenset[str]) -> list[Any]:
+    """The problems that a job's anchors are drawn from, as likely of every scored rung."""
+    return [one for rung in track.rungs for one in domain.random_of_rung(track.task, rung, seed, held_out)]
 
 
 def withheld(track: Track, domain: Any, rung: int, n: int, seed: int) -> list[Any]:

@@ -86,6 +86,11 @@ class Track:
     curve_each: int
     """Problems of each rung that the curve is measured on: the first ones of the held-out set."""
     sets: Mapping[str, Problems]
+    bands: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Of a track over a plane: the second axis (`Domain.axes`) and its values. Each set has as many problems of each
+    cell, a rung and a value; the score is the mean over cells, and every point of the curve is ranked."""
+    task: int = 0
+    """Problems of each scored rung that anchors are drawn from, made by the seed of the job; 0: as the recipe says."""
     contestants: str = ""
     """The track whose contestants' settings count here too; "" for its own."""
     targets: Problems | None = None
@@ -103,7 +108,8 @@ class Track:
     def facts(self) -> dict[str, Any]:
         """Everything that two comparable jobs have in common, as plain data."""
         found = dataclasses.asdict(self)
-        for name in ("folder", "title", "question", "contestants", "goal"):
+        unset = (name for name in ("bands", "task") if not found[name])
+        for name in ("folder", "title", "question", "contestants", "goal", *unset):
             del found[name]
         plain: dict[str, Any] = json.loads(json.dumps(found))
         return plain

@@ -10,6 +10,7 @@ import platform
 import re
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -40,9 +41,11 @@ def describe_run(
     resumed: Path | None = None,
     step: int = 0,
     changed: Mapping[str, Any] | None = None,
+    held_out: Sequence[Any] = (),
 ) -> None:
-    """Write run.json. A resume keeps start and command, and adds to `resumes` its checkpoint's step, its command and
-    the `changed` settings as [before, now]; `config` is the current one."""
+    """Write run.json, with the counts of the `held_out` problems by every axis but the rung. A resume keeps start and
+    command, and adds to `resumes` its checkpoint's step, its command and the `changed` settings as [before, now];
+    `config` is the current one."""
     path = Path(args.output_dir) / "run.json"
     before = _before(path) if resumed is not None and path.exists() else {}
     kept = {name: before[name] for name in ("started", "command") if name in before}
@@ -52,7 +55,19 @@ def describe_run(
         by = {"command": command} if (command := command_line(sys.argv)) else {}
         resumes = [*resumes, entry | by]
     declared = {metric.name: as_json(metric) for metric in metrics}
-    write_description(args, spread(args.to_dict()), domain, **kept, counts="rounds", metrics=declared, resumes=resumes)
+    axes = [domain.axes(problem) for problem in held_out]
+    names = dict.fromkeys(name for own in axes for name in own if name != "rung")
+    counts = {name: Counter(str(own[name]) for own in axes if own[name] is not None) for name in names}
+    write_description(
+        args,
+        spread(args.to_dict()),
+        domain,
+        **kept,
+        counts="rounds",
+        metrics=declared,
+        resumes=resumes,
+        held_out=counts,
+    )
 
 
 def _before(path: Path) -> dict[str, Any]:

@@ -121,6 +121,11 @@ class DetachmentDomain(BaseDomain[Formula]):
         proof = simplest(problem, self.longest_proof)
         return self.longest_proof + 2 if proof is None else len(proof[1])
 
+    def axes(self, problem: Formula) -> dict[str, Any]:
+        """The length of its shortest proof, and how many signs it has, in bands of four."""
+        least = (len(str(problem)) - 1) // 4 * 4 + 1
+        return {"rung": self.rung(problem), "signs": f"{least}-{least + 3}"}
+
     def is_held_out(self, problem: Formula) -> bool:
         return of_held_out_side(problem) or related_to_held_out(problem)
 
