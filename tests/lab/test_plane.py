@@ -55,7 +55,7 @@ def test_a_bandit_over_cells_plays_what_is_solved_sometimes_and_means_p_times_on
     bandit, round = BanditCells("odd", rungs=[3, 4]), scripted({}, slots=40, domain=Plane())
     proposals = bandit.propose(round, [])
     of, outcome = played(proposals, {(4, 1): 2, (3, 0): 4})
-    assert len({p.problem for p in proposals}) == 40 and [p.asked["rung"] for p in proposals] == [r for r, _ in of]
+    assert len({p.problem for p in proposals}) == 40 and [p.request["rung"] for p in proposals] == [r for r, _ in of]
     assert bandit.cells == [(3, 0), (3, 1), (4, 0), (4, 1)] and set(of) == set(bandit.cells)
     bandit.learn(round, outcome)
     kept = 0.7 ** (Counter(of)[(4, 1)] / 4)  # p(1 - p) of two in four, unbiased: .25 x 4 / 3
