@@ -25,7 +25,6 @@ PARTS: Mapping[str, Mapping[str, str]] = {
         "verifiers": "worlds.verifiers:VerifiersTasks",
     },
     "proposer": {
-        "factorized_levels": "worlds.levels:FactorizedLevels",
         "oracle_targets": "lab.proposers.target_oracle:OracleTargets",
         "ucb_rungs": "lab.proposers.rung_bandits:UCBRungs",
         "thompson_rungs": "lab.proposers.rung_bandits:ThompsonRungs",

@@ -301,7 +301,6 @@ ROWS = [
     row("propose_row", checked_tiers, PLAYERS, OneThing(), axis="number_high", levels=[5, 9], start=[5, 5]),
     row("discount=0", make_proposer, "ucb", {"discount": 0}),
     row("window discount", make_proposer, "ucb", {"window": 3, "discount": 0.9}),
-    row("reward=luck", make_proposer, "ucb", {"reward": "luck"}),
     row("exploration=-1", make_proposer, "ucb", {"exploration": -1}),
     row("pulls=0", make_proposer, "ucb", {"pulls": 0}),
     row("pulls=8 candidates=4", make_proposer, "ucb", {"candidates": 4}),
@@ -325,7 +324,7 @@ ROWS = [
     row("mutations=Sums", make_proposer("mutation", {}).propose, ScriptedRound(lambda *_: "", {"prover": (2, 4)},
         Sums()), []),
     *(row(next(iter(given)), DIFFICULTIES.make, "predictor", given) for given in [
-        {"trees": 0}, {"leaves": 1}, {"least": 3}, {"members": True}, {"learning_rate": -1}, {"confidence": "x"}]),
+        {"trees": 0}, {"leaves": 1}, {"least": 3}, {"learning_rate": -1}]),
     # games and guides
     row("roles.prover.players=2", planned, players=2),
     row("=roles.helpful =roles.misleading", planned, kinds=("prover",)),

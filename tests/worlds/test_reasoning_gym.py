@@ -217,7 +217,7 @@ def script(role, row, i):
     return value_of(row["prompt"]) if row["levels"][1] == 0 and i < 2 else "0"
 
 
-RUNGS = ["uniform_rungs", "bandit_rungs", "ucb_rungs", "thompson_rungs", "factorized_levels", "oracle_rungs"]
+RUNGS = ["uniform_rungs", "bandit_rungs", "ucb_rungs", "thompson_rungs", "oracle_rungs"]
 
 
 @pytest.mark.parametrize("name", [*RUNGS, "policies"])

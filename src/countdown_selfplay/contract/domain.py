@@ -145,15 +145,8 @@ class BaseDomain(Generic[P]):
 
     # Proposals of levels: they leave open which problem of these levels is played
 
-    @property
-    def settings(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        """Kind of problem -> setting -> its lowest and its highest level."""
-        return {}
-
-    at_levels: Any = None
-    """`at_levels(kind, levels)`: the problem as `parse` reads it in a proposal of these levels, one a setting."""
     undrawn: Any = None
-    """`undrawn(problem)`: the same of a problem that was drawn."""
+    """`undrawn(problem)`: what `parse` reads in a proposal of the levels of a problem that was drawn."""
     drawn: Any = None
     """`drawn(problems, seed, exclude)`: for each problem that `parse` read one of its levels that can be played, all
     distinct, a function of the arguments alone, none with a key in `exclude` or of the held-out side; None where none

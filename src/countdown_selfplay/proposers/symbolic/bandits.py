@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,10 +26,8 @@ REGIMES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 @dataclass
 class Bandit(Symbolic):
     """A refresh is `pulls` pulls, each of an equal part of the candidates. A pull's reward is the mean R_gen of its
-    valid candidates, moved to [0, 1] by its least and greatest value; without any it is 0. With reward="progress" it
-    is, once a round, the mean change of the solve rates of the arm's problems from one time they are played to the
-    next, moved from [-1, 1], and .5 for an arm of the last refresh of which none was played twice: the paper does not
-    say what rewards an arm.
+    valid candidates, moved to [0, 1] by its least and greatest value; without any it is 0. The paper does not say what
+    rewards an arm.
 
     discount, window: how an arm's rewards are forgotten (Arms).
     """
@@ -37,7 +35,6 @@ class Bandit(Symbolic):
     pulls: Count = 8
     discount: Discount = 1.0
     window: Window = 0
-    reward: Literal["score", "progress"] = "score"
 
     arms: ClassVar[Sequence[str]] = tuple(REGIMES)
 
@@ -50,7 +47,6 @@ class Bandit(Symbolic):
             )
         self.heard = Arms(self.arms, self.discount, self.window)
         self.pulled: list[str] = []
-        self.unheard: list[str] = []  # arms of the last refresh whose problems have shown no progress or loss yet
 
     @property
     def sums(self) -> dict[str, list[float]]:
@@ -63,12 +59,9 @@ class Bandit(Symbolic):
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
         generator = np.random.default_rng(round.seed("arms"))
-        for arm in self.unheard:
-            self.record(arm, 0.5)
         self.pulled = []
         for _ in range(self.pulls):
             self.pulled.append(self.pull(generator, {arm: self.pulled.count(arm) for arm in self.arms}))
-        self.unheard = sorted(set(self.pulled)) if self.reward == "progress" else []
         arms = [self.pulled[self._pull_of(i)] for i in range(len(seeds))]
         numbers = [str(generator.choice(REGIMES[arm][0])) for arm in arms]
         kinds = [str(generator.choice(REGIMES[arm][1])) for arm in arms]
@@ -78,31 +71,19 @@ class Bandit(Symbolic):
         return row * self.pulls // self.candidates
 
     def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
-        if self.reward == "score":
-            low, high = self.select.bounds
-            for number, arm in enumerate(self.pulled):
-                own = [s for s, row in zip(scored.score, scored.rows, strict=True) if self._pull_of(row) == number]
-                mean = sum(own) / len(own) if own else low
-                self.record(arm, (mean - low) / (high - low) if high > low else 0.0)
+        low, high = self.select.bounds
+        for number, arm in enumerate(self.pulled):
+            own = [s for s, row in zip(scored.score, scored.rows, strict=True) if self._pull_of(row) == number]
+            mean = sum(own) / len(own) if own else low
+            self.heard.record(arm, (mean - low) / (high - low) if high > low else 0.0)
         return {f"proposer/value_{arm}": mean for arm, mean in self.heard.means().items()}
 
-    def learn_progress(self, changes: dict[str, list[float]]) -> None:
-        if self.reward == "progress":
-            self.unheard = [arm for arm in self.unheard if arm not in changes]
-            for arm, found in sorted(changes.items()):
-                self.record(arm, (1 + sum(found) / len(found)) / 2)
-
-    def record(self, arm: str, reward: float) -> None:
-        """One pull of an arm, and its reward in [0, 1]."""
-        self.heard.record(arm, reward)
-
     def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "bandit": {**self.heard.state_dict(), "unheard": list(self.unheard)}}
+        return {**super().state_dict(), "bandit": self.heard.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self.heard.load_state_dict(state["bandit"])
-        self.unheard = list(state["bandit"]["unheard"])
 
 
 @dataclass

@@ -53,7 +53,6 @@ DIFFICULTIES: Registry[Any] = Registry(
     {
         "rollout": "countdown_selfplay.proposers.symbolic.difficulty:Rollout",
         "predictor": "countdown_selfplay.proposers.symbolic.difficulty:Predictor",
-        "uncertainty": "countdown_selfplay.proposers.symbolic.difficulty:Uncertainty",
     },
 )
 
@@ -101,7 +100,7 @@ class Predictor:
 
     labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: it starts with none.
     Before it has `least` labels it says PRIOR of every problem, and warns once. capacity: the labels kept, the last
-    ones. members, confidence: see Uncertainty.
+    ones.
 
     Its state: the labels and the trees. One thread, and no random numbers of its own, so that equal labels give equal
     trees.
@@ -113,8 +112,6 @@ class Predictor:
     learning_rate: Amount = 0.08
     least: Labels = 50
     capacity: Labels = 20_000
-    members: Count = 1
-    confidence: Amount = 0.0
 
     wants_labels: ClassVar[bool] = True
 
@@ -128,8 +125,8 @@ class Predictor:
         self.options = {"num_leaves": self.leaves, "learning_rate": self.learning_rate, "min_data_in_leaf": 20}
         self.features_LF = np.zeros((0, 0))
         self.rate_L, self.attempts_L = np.zeros(0), np.zeros(0)
-        self.texts: list[str] = []
-        self.models: list[Any] = []
+        self.text = ""
+        self.model: Any = None
         self.stretch, self.shift = 1.0, 0.0
         self.reliability: list[tuple[int, float, float]] = []
         self.warned = False
@@ -138,7 +135,7 @@ class Predictor:
         if self.labels is not None and not len(self.rate_L):
             self.learn(*read_labels(self.labels, round.domain))
         self._check(features_NF)
-        if not self.models:
+        if self.model is None:
             if not self.warned:
                 logger.warning(
                     "The difficulty predictor has %d labels and needs %d: until then it estimates a solve rate of %g "
@@ -149,12 +146,8 @@ class Predictor:
         return self.predict(features_NF)
 
     def predict(self, features_NF: np.ndarray) -> np.ndarray:
-        """(N,) calibrated probabilities, less `confidence` standard deviations over the members."""
-        if not len(features_NF):
-            return np.zeros(0)
-        logit_MN = np.stack([_raw(model, features_NF) for model in self.models]) * self.stretch + self.shift
-        p_MN = _sigmoid(logit_MN)
-        return np.clip(p_MN.mean(axis=0) - self.confidence * p_MN.std(axis=0), 0.0, 1.0)
+        """(N,) calibrated probabilities."""
+        return _sigmoid(_raw(self.model, features_NF) * self.stretch + self.shift) if len(features_NF) else np.zeros(0)
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
         """Add labels and fit anew. What is logged: Brier score, AUC and calibration error of predictions of the added
@@ -187,19 +180,14 @@ class Predictor:
             stretch, shift = platt(unseen_L[~out_L], self.rate_L[~out_L], self.attempts_L[~out_L])
             p_L[out_L] = _sigmoid(unseen_L[out_L] * stretch + shift)
         self.stretch, self.shift = platt(unseen_L, self.rate_L, self.attempts_L)
-        self.texts = [self._trained(self._rows(member)) for member in range(self.members)]
-        self.models = [_booster(text) for text in self.texts]
+        self.text = self._trained(np.arange(len(self.rate_L)))
+        self.model = _booster(self.text)
         self.reliability = reliability(p_L, self.rate_L)
         fresh = slice(-min(added, len(p_L)), None)
         p_N, rate_N = p_L[fresh], self.rate_L[fresh]
         found = {"brier": brier(p_N, rate_N), "calibration_error": calibration_error(p_N, rate_N)}
         area = auc(p_N, rate_N)
         return found if area is None else {**found, "auc": area}
-
-    def _rows(self, member: int) -> np.ndarray:
-        """All labels, or for one of several members as many drawn with replacement."""
-        total = len(self.rate_L)
-        return np.arange(total) if self.members == 1 else np.random.default_rng(member).integers(total, size=total)
 
     def _trained(self, rows: np.ndarray) -> str:
         """Trees as LightGBM writes them: what is predicted from is always what was written."""
@@ -214,7 +202,7 @@ class Predictor:
             "features": self.features_LF.copy(),
             "rates": self.rate_L.copy(),
             "attempts": self.attempts_L.copy(),
-            "trees": list(self.texts),
+            "trees": self.text,
             "platt": [self.stretch, self.shift],
             "reliability": [list(entry) for entry in self.reliability],
             "warned": self.warned,
@@ -223,20 +211,11 @@ class Predictor:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.features_LF = np.array(state["features"], dtype=float)
         self.rate_L, self.attempts_L = np.array(state["rates"]), np.array(state["attempts"])
-        self.texts = list(state["trees"])
-        self.models = [_booster(text) for text in self.texts]
+        self.text = state["trees"]
+        self.model = _booster(self.text) if self.text else None
         self.stretch, self.shift = state["platt"]
         self.reliability = [(int(n), p, rate) for n, p, rate in state["reliability"]]
         self.warned = state["warned"]
-
-
-@dataclass
-class Uncertainty(Predictor):
-    """Differs from Predictor in that it is several, each fitted to labels drawn with replacement, and says the upper
-    confidence bound of the difficulty 1 - p: p less `confidence` standard deviations over the members."""
-
-    members: Count = 5
-    confidence: Amount = 1.0
 
 
 def library() -> Any:

@@ -85,7 +85,7 @@ class Symbolic(BaseProposer):
         if self.played_labels and not self.estimator.wants_labels:
             raise ConfigError(
                 f"`played_labels` (true) is for a difficulty that learns from labels, and {self.difficulty} measures; "
-                "set difficulty: predictor or uncertainty, or leave it out."
+                "set difficulty: predictor, or leave it out."
             )
         self.archive = NoveltyArchive(self.features)
         self.buffer: ProblemReplay = _PARTS.make("replay", self.replay)
@@ -104,9 +104,6 @@ class Symbolic(BaseProposer):
     def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
         """Take in the scores of the valid candidates; what is logged of it."""
         return {}
-
-    def learn_progress(self, changes: dict[str, list[float]]) -> None:
-        """Arm -> how much the solve rates of its problems have changed since each was last played."""
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """ConfigError for a domain whose problems cannot be changed."""
@@ -133,7 +130,6 @@ class Symbolic(BaseProposer):
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         """The buffer's problems get the solve rates that were measured."""
         rate_P, errors = outcome.solve_rate_P, []
-        changes: dict[str, list[float]] = {}
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             key = round.domain.key(proposal.problem)
             entry = self.buffer.entries.get(key)
@@ -141,16 +137,13 @@ class Symbolic(BaseProposer):
                 continue
             if not entry.measured:
                 errors.append(abs(entry.p - rate_P[index]))
-            change = self.buffer.measured(key, float(rate_P[index]))
-            if change is not None:
-                changes.setdefault(entry.arm, []).append(change)
+            entry.p, entry.measured = float(rate_P[index]), True
         if self.played_labels:
             answers = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
             for problem, rate in zip(outcome.problems, outcome.correct_MPG.mean((0, 2)).tolist(), strict=True):
                 self.played[round.domain.key(problem)] = (rate, answers)
         if errors:
             self.logged_now["proposer/estimate_error"] = float(np.mean(errors))
-        self.learn_progress(changes)
         return []
 
     def logged(self) -> dict[str, Any]:

@@ -134,15 +134,6 @@ class ProblemReplay:
         order = np.argsort(-(self._log_weights(listed, now, band) + noise), kind="stable")[:count]
         return [listed[i] for i in order]
 
-    def measured(self, key: str, rate: float) -> float | None:
-        """Take in the solve rate of a problem that was played; the change since it was last played, if it was."""
-        entry = self.entries.get(key)
-        if entry is None:
-            return None
-        change = rate - entry.p if entry.measured else None
-        entry.p, entry.measured = rate, True
-        return change
-
     def _log_weights(self, listed: Sequence[Entry], now: int, band: Selection) -> np.ndarray:
         age_E = np.array([now - entry.added for entry in listed], dtype=float)
         outside_E = band.outside(np.array([entry.p for entry in listed]))

@@ -69,9 +69,6 @@ class IteratedSelfPlay:
         if twice:
             raise ConfigError(f"`problems` holds '{twice[0]}' {keys.count(twice[0])} times; pass each problem once.")
         self.game, self.domain, self.problems, self.settings = game, domain, list(problems), settings
-        prompt = domain.prove_row(self.problems[0])["prompt"]
-        if not settings.mask_first_turn and isinstance(prompt, str):
-            raise ConfigError("`mask_first_turn` (False) needs prompts that are chats; set it to true.")
         self.initial = {kind: models if isinstance(models, str) else models[kind] for kind in settings.kinds}
         if settings.imitate and len(set(self.initial.values())) > 1:
             raise ConfigError(f"`imitate` ({settings.imitate}) makes one model for all roles; pass one model for all.")
