@@ -43,26 +43,10 @@ ELSEWHERE = {
 }
 """What other libraries call a setting, which no likeness of letters leads to."""
 
-_SIZES = {
-    "prover": "problems_per_round",
-    "conjecturer": "proposals_per_round, or conjecturer_players 0 for no conjecturer",
-}
-REPLACED = {
-    "micro_batches": "problems_per_round and proposals_per_round, or players 0 for no conjecturer",
-    "samples_per_round": "problems_per_round and proposals_per_round",
-    **{f"{kind}_{old}": new for kind, new in _SIZES.items() for old in ("micro_batches", "samples_per_round")},
-    "questions": "problems_per_round",
-    "conjecturer_model_name_or_path": "conjecturer_model",
-}
-"""Settings of earlier versions, and those that say the same."""
-
 
 def suggestion(name: str, known: list[str]) -> str:
-    """ " Did you mean 'x'?" if a known name is close, or is the word here for one of other libraries; what to set in
-    place of a name of an earlier version; else ""."""
+    """ " Did you mean 'x'?" if a known name is close, or is the word here for one of other libraries; else ""."""
     dashes, plain = name[: len(name) - len(name.lstrip("-"))], name.lstrip("-")
-    if plain in REPLACED:
-        return f" Set {REPLACED[plain]}."
     other = [plain[: -len(word)] + own for word, own in ELSEWHERE.items() if f"_{plain}".endswith(f"_{word}")]
     close = [f"{dashes}{own}" for own in other if f"{dashes}{own}" in known]
     if not close and plain not in ELSEWHERE:
@@ -72,8 +56,7 @@ def suggestion(name: str, known: list[str]) -> str:
 
 def nearest(name: str, known: list[str]) -> str:
     """A phrase that ends an "unknown name" sentence: the nearest known name if one is close, then all of them."""
-    listed = "" if name in REPLACED else f" Known names: {', '.join(sorted(known))}."
-    return f"{suggestion(name, known)}{listed}"
+    return f"{suggestion(name, known)} Known names: {', '.join(sorted(known))}."
 
 
 class Registry(dict[str, T]):

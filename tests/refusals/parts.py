@@ -85,9 +85,9 @@ def tokenizer():
 class OneThing(BaseDomain):
     """A domain that is asked for one thing alone."""
 
-    asks = ({"operands": 3},)
+    asks = ({"size": 3},)
 
-    def propose_row(self, operands): ...
+    def propose_row(self, size): ...
 
 
 def moves(**changes):
@@ -294,11 +294,11 @@ ROWS = [
     row("=3 =2", tiers, start=[3, 4, 4], floor=3, ceiling=4),
     row("floor=5 ceiling=4", tiers, floor=5, ceiling=4),
     row("low=0.7 high=0.2", tiers, low=0.7, high=0.2),
-    row("levels", tiers, axis="number_high"),
+    row("levels", tiers, axis="rung"),
     row("=2 =3", checked_tiers, {**PLAYERS, "conjecturer": ["a", "b", "c"]}, TIERED),
     row("min_valid", checked_tiers, {"conjecturer": []}, TIERED, min_valid=0),
     row("operands=6", checked_tiers, PLAYERS, TIERED, ceiling=6),
-    row("propose_row", checked_tiers, PLAYERS, OneThing(), axis="number_high", levels=[5, 9], start=[5, 5]),
+    row("propose_row", checked_tiers, PLAYERS, OneThing()),
     row("discount=0", make_proposer, "ucb", {"discount": 0}),
     row("window discount", make_proposer, "ucb", {"window": 3, "discount": 0.9}),
     row("exploration=-1", make_proposer, "ucb", {"exploration": -1}),

@@ -92,8 +92,6 @@ ROWS = [
     row("max_tokens_per_micro_batch=1.5 =whole~number", config, max_tokens_per_micro_batch=1.5),
     row("problems_per_round=True =whole~number", config, problems_per_round=True),
     row("steps_per_round=9 =8~samples~of~the~prover", config, problems_per_round=1, steps_per_round=9),
-    row("prover_micro_batches =problems_per_round", config, prover_micro_batches=2),
-    row("conjecturer_samples_per_round =proposals_per_round", config, conjecturer_samples_per_round=2),
     row("roles.helpful.micro_batches =problems_per_round", own_game, prover={}, helpful={"micro_batches": 2}),
     row("=questions =problems_per_round", small, **CRITICS | {"game_kwargs": {"questions": 8}}),
     row("=learning_rte ='learning_rate'", config, learning_rte=1),

@@ -138,22 +138,18 @@ def problem_tag(problem: Problem) -> str:
     return f"{COMPLETION_PREFIX}{', '.join(map(str, problem.numbers))}], target={problem.target} {COMPLETION_STOP}"
 
 
-def _request(operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int) -> str:
+def _request(operands: int, spec: ProblemSpec, or_more: bool = False) -> str:
     count = f"{operands} or more" if or_more else f"exactly {operands}"
-    needed = f"Every solution must need the operation {' and '.join(operators)}. " if operators else ""
     return (
         f"Generate a NEW countdown arithmetic problem that uses {count} distinct positive integers from "
         f"{spec.number_low} to {spec.number_high}. "
         f"The target must be an integer from {spec.target_low} to {spec.target_high} that can be reached by using "
-        f"every number exactly once with the operations +, -, *, / and parentheses. {needed}"
+        f"every number exactly once with the operations +, -, *, / and parentheses. "
         "Do NOT copy the example below; invent different numbers and a different target.\n"
         f"Example: <answer>{problem_json(json_example(operands))}</answer>\n"
         "Output ONLY the answer tags with JSON inside: "
         '<answer>{"target": <integer>, "numbers": [<integer>, ...]}</answer>'
     )
-
-
-# Each takes what is asked for (`CountdownDomain.propose_row`): ranges that were asked for are those of `spec` already.
 
 
 def propose_json(operands: int, spec: ProblemSpec, **asked: Any) -> Prompt:
@@ -168,17 +164,14 @@ def propose_tier(operands: int, spec: ProblemSpec, **asked: Any) -> Prompt:
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
 
-def propose_completion(
-    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
-) -> Prompt:
+def propose_completion(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """Six shots and the beginning of a seventh (Allen and Ståblein): raw text that ends in `<problem> numbers=[`."""
     shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
     count = f"{operands} or more" if or_more else f"{operands}"
-    needed = f" Every solution needs {' and '.join(operators)}." if operators else ""
     return (
         f"Countdown arithmetic problems. Each uses {count} numbers from {spec.number_low} to {spec.number_high} "
         f"and a target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly "
-        f"once with +, -, *, /.{needed}\n{shots}\n{COMPLETION_PREFIX}"
+        f"once with +, -, *, /.\n{shots}\n{COMPLETION_PREFIX}"
     )
 
 
@@ -203,13 +196,9 @@ def propose_six_shots(operands: int, spec: ProblemSpec, **asked: object) -> Prom
     )
 
 
-def propose_compact(
-    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
-) -> Prompt:
-    """The tiny model's prompt: `propose 3 :`, also for "3 or more"; with operators `propose 3 * :`, with ranges of its
-    own `propose 3 9 = 50 :`, the greatest number and the greatest target."""
-    words = ["propose", str(operands), *operators, *([f"{spec.number_high} = {spec.target_high}"] if ranges else [])]
-    return f"{' '.join(words)} :"
+def propose_compact(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
+    """The tiny model's prompt: `propose 3 :`, also for "3 or more"."""
+    return f"propose {operands} :"
 
 
 def propose_any(operands: int | None = None, spec: ProblemSpec | None = None, **asked: object) -> Prompt:

@@ -1,7 +1,9 @@
-"""A run folder read once into a frozen object; a missing or damaged file is an error with file and line."""
+"""A run folder read once into a frozen object; a missing or damaged file is an error with file and line. Those of an
+iterated run (Wang et al.) have iterations as rounds."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -12,17 +14,17 @@ from typing import Any
 
 from ..contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from ..contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
-from ..data.jsonl import json_file, json_lines, json_shape
+from ..data.jsonl import json_file, json_lines, json_shape, parquet_rows
+from ..data.run_files import numbered_folders
 from ..errors import DataError
 from ..games import critic_metrics
+from ..games.critic_metrics import OF_RIGHT, OF_WRONG
 from ..games.metrics import METRICS
 from ..guides.judge import Judge
 from ..options import is_number, is_whole
 from ..proposers import policies, rungs, targets_metrics, tiers
 from ..proposers.symbolic.metrics import SYMBOLIC
-from ..statistics.bootstrap import Estimate, Interval
-from . import iterated
-from .iterated import DAMAGED
+from ..statistics.bootstrap import Estimate, Interval, ratio_interval
 from .terminal import before_after_rows, estimate, interval, rates
 
 HISTOGRAM = "round/solve_rate_histogram"
@@ -48,6 +50,73 @@ def shipped() -> list[Metric]:
     return list({metric.name: metric for metric in found}.values())
 
 
+LINEAGE = "iterated.json"
+"""The file that makes a folder an iterated run's."""
+DAMAGED = "the run folder is damaged"
+
+SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "prover/correct_rate": (("right",), ("right", "wrong")),
+    "prover/success_rate": (("corrected", "resisted", "kept"), (*OF_WRONG, *OF_RIGHT)),
+    "prover/corrected_rate": (("corrected",), OF_WRONG),
+    "prover/resisted_rate": (("resisted",), OF_RIGHT),
+    "prover/kept_rate": (("kept",), OF_RIGHT),
+    "prover/misled_rate": (("misled",), OF_RIGHT),
+    "helpful/win_rate": (("corrected",), OF_WRONG),
+    "misleading/win_rate": (("misled",), OF_RIGHT),
+    "helpful/read_rate": (("shown",), ("shown", "unreadable")),
+    "misleading/read_rate": (("shown",), ("shown", "unreadable")),
+}
+"""Metric -> (labels that count, labels of which), as the game logs them online."""
+
+
+def iterations_of(folder: Path) -> list[dict[str, Any]]:
+    """Per iteration `iteration`, and each metric of SHARES that has samples as an Estimate with a 95% interval over
+    problems. Texts that the token budget cut are not among an iterated run's samples. DataError for a damaged file."""
+    found = []
+    for number, place in numbered_folders(folder, "iteration"):
+        rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
+        one: dict[str, Any] = {"iteration": number}
+        for metric, (won, of) in SHARES.items():
+            role = metric.partition("/")[0]
+            own = rows if "win_rate" in metric else [row for row in rows if row["role"] == role]
+            estimate = ratio_interval(
+                [float(row["label"] in won) for row in own],
+                [float(row["label"] in of) for row in own],
+                [row["problem"] for row in own],
+            )
+            if estimate is not None:
+                one[metric] = estimate
+        if rows:  # iteration 0, the imitation of another run, plays nothing
+            found.append(one)
+    return found
+
+
+def samples_of(folder: Path) -> list[dict[str, Any]]:
+    """Lines as in samples.jsonl: of each iteration a revision of every outcome, and two first answers and critiques of
+    each kind, from the first chunks that have them."""
+    found: list[dict[str, Any]] = []
+    for _, place in numbered_folders(folder, "iteration"):
+        wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
+        wanted |= {("prover", label): 2 for label in ("right", "wrong")}
+        wanted |= {(critic, label): 2 for critic in ("helpful", "misleading") for label in ("shown", "unreadable")}
+        for path in _played(place):
+            if not any(wanted.values()):
+                break
+            for row in parquet_rows(path, cure=DAMAGED):
+                if wanted.get((row["role"], row["label"]), 0):
+                    wanted[row["role"], row["label"]] -= 1
+                    found.append({
+                        "step": row["iteration"], "role": row["role"], "prompt": json.loads(row["prompt"]),
+                        "completion": row["completion"], "reward": row["reward"], "problem": row["problem"],
+                        "reason": row["label"],
+                    })  # fmt: skip
+    return found
+
+
+def _played(place: Path) -> list[Path]:
+    return sorted(place.glob("played-*.parquet"))
+
+
 @dataclass(frozen=True)
 class Run:
     """What a run folder holds. metrics: one dict of finite numbers per line of metrics.jsonl, by rising step, of each
@@ -68,7 +137,7 @@ class Run:
     metrics: list[Metric] = field(default_factory=list)
     control: dict[str, Any] = field(default_factory=dict)
     iterations: list[dict[str, Any]] = field(default_factory=list)
-    """Of an iterated run (iterated.py)."""
+    """Of an iterated run."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -129,23 +198,19 @@ def load_run(folder: Path) -> Run:
     """Read `folder`. run.json and metrics.jsonl must be there, the other files may be absent."""
     if not os.path.isdir(folder):  # noqa: PTH112 -- pathlib raises for a name that is too long
         raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
-    iterated_run = (folder / iterated.LINEAGE).exists()
+    iterated_run = (folder / LINEAGE).exists()
     for name in ("run.json",) if iterated_run else ("run.json", "metrics.jsonl"):
         if not (folder / name).exists():
             raise DataError(f"'{folder}' is not a run folder: it has no {name}.{_runs_in(folder)}")
     description = json_file(folder / "run.json", DAMAGED, config=dict)
     config = description["config"]
-    iterations = iterated.iterations_of(folder) if iterated_run else []
+    iterations = iterations_of(folder) if iterated_run else []
     rounds, others, histograms = ([], [], {}) if iterations else _metrics(folder / "metrics.jsonl")
     for one in iterations:  # an iteration as a round
         rates = {name: found.value for name, found in one.items() if isinstance(found, Estimate)}
         rounds.append({"step": one["iteration"], **rates})
-    samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
-    environment, rollbacks = description.get("environment"), _rows(folder / "rollbacks.jsonl")
-    each = 1 if iterations else steps_counted(description)
-    for row in [*rounds, *others, *samples, *rollbacks] if each > 1 else ():
-        if isinstance(row.get("step"), int | float):
-            row["step"] = row["step"] / each if row["step"] % each else row["step"] // each
+    samples = samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
+    environment = description.get("environment")
     return Run(
         path=folder,
         name=str(description.get("name") or folder.resolve().name),
@@ -153,24 +218,17 @@ def load_run(folder: Path) -> Run:
         config={name: value for name, value in config.items() if not name.endswith(_SECRET)},
         environment=environment if isinstance(environment, dict) else {},
         rounds=rounds,
-        histograms={step // each: counts for step, counts in histograms.items()},
+        histograms=histograms,
         others=others,
         samples=samples,
         evaluation=read_object(
             folder / "evaluation.json", "the figures before and after training, with their intervals", _evaluation
         ),
-        rollbacks=rollbacks,
+        rollbacks=_rows(folder / "rollbacks.jsonl"),
         metrics=_written(description.get("metrics"), folder / "run.json"),
         control=read_object(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
     )
-
-
-def steps_counted(description: Mapping[str, Any]) -> int:
-    """What the logs of a run count in a round, by its run.json: 1, or its optimizer steps where an earlier version
-    wrote them."""
-    config = description.get("config") or {}
-    return 1 if description.get("counts") == "rounds" else int(config.get("steps_per_round") or 1)
 
 
 def _runs_in(folder: Path) -> str:

@@ -65,9 +65,7 @@ class CumulativeSolveRate:
         return {"generations": self.generations, "first_solved": self.first_solved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """DataError if the state is of other problems, or from before it held rounds."""
-        if "first_solved" not in state:
-            raise DataError("The saved cumulative solve rate does not say when problems were solved; start a new run.")
+        """DataError if the state is of other problems."""
         foreign = [key for key in state["first_solved"] if key not in self._round]
         if foreign:
             raise DataError(

@@ -21,7 +21,6 @@ from ...contract.stateful import Stateless
 from ...data.jsonl import json_lines
 from ...errors import ConfigError, DataError, MissingExtraError
 from ...registry import Amount, Count, Registry
-from ...statistics.calibration import auc, brier, calibration_error, reliability
 
 logger = logging.getLogger(__name__)
 
@@ -274,3 +273,35 @@ def _raw(model: Any, features_NF: np.ndarray) -> np.ndarray:
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-np.clip(x, -50, 50)))
+
+
+BINS = 10
+
+
+def brier(p_N: np.ndarray, rate_N: np.ndarray) -> float:
+    """Mean squared error against the single answers of N problems, of which a share `rate` was right (each problem
+    counts alike): (p - rate)^2 + rate (1 - rate). 0 is perfect; 0.25 is p = 1/2 everywhere."""
+    return float(np.mean((p_N - rate_N) ** 2 + rate_N * (1 - rate_N)))
+
+
+def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
+    """Chance that a right answer is to a problem with a higher p than a wrong answer; equal p count a half. None if
+    there is no right one or no wrong one."""
+    _, place_N = np.unique(p_N, return_inverse=True)
+    right, wrong = np.bincount(place_N, rate_N), np.bincount(place_N, 1 - rate_N)
+    if not right.sum() or not wrong.sum():
+        return None
+    below = np.concatenate([[0.0], np.cumsum(wrong)[:-1]])
+    return float((right * (below + wrong / 2)).sum() / (right.sum() * wrong.sum()))
+
+
+def reliability(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> list[tuple[int, float, float]]:
+    """(problems, mean p, mean rate) of each tenth of p that has problems."""
+    place_N = np.minimum((p_N * bins).astype(int), bins - 1)
+    found = [place_N == b for b in range(bins)]
+    return [(int(own.sum()), float(p_N[own].mean()), float(rate_N[own].mean())) for own in found if own.any()]
+
+
+def calibration_error(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> float:
+    """Mean |mean p - mean rate| over the bins, weighted by their problems. 0 is calibrated."""
+    return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N, bins)) / max(len(p_N), 1)

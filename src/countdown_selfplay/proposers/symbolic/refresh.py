@@ -14,11 +14,9 @@ from ...contract.game import BaseProposer, Outcome, Proposal
 from ...contract.round import Round, Turn, from_main
 from ...errors import ConfigError, GameError
 from ...registry import Count, Registry, Share
-from ...statistics.calibration import brier, calibration_error
-from .difficulty import DIFFICULTIES, Difficulty, measured_rates
+from .difficulty import DIFFICULTIES, Difficulty, brier, calibration_error, measured_rates
 from .metrics import SYMBOLIC, cascade
-from .novelty import NoveltyArchive, distance_among
-from .selection import ProblemReplay, Reservoir, Rule, Selection
+from .selection import NoveltyArchive, ProblemReplay, Reservoir, Rule, Selection, distance_among
 
 _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Selection, "replay": ProblemReplay})
 

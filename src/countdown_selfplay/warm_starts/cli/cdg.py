@@ -173,8 +173,7 @@ def measure(
     """A prover's figures on held-out problems, sampled as `eval_preset` says."""
     from ...evaluation.setting import preset
     from ..iterated.driver import tokenizer_of
-    from ..training import measure_prover
-    from ..weights import load_whole
+    from ..training import load_whole, measure_prover
 
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
     size = max(settings.per_device_eval_batch_size, n)

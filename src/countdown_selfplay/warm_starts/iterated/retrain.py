@@ -14,8 +14,7 @@ from ...errors import ConfigError
 from ...evaluation.sampling import demonstration_ids, pair_ids
 from ..configs import DPOSettings, SFTSettings
 from ..filters import TOO_LONG, drop_long
-from ..training import train, trainer_of
-from ..weights import load_whole
+from ..training import load_whole, train, trainer_of
 from .select import Row, prompt_of
 from .settings import IteratedSettings, RoleTraining, of_iteration
 

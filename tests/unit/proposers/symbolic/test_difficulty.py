@@ -1,4 +1,4 @@
-# Tests: proposers/symbolic/difficulty.py, statistics/calibration.py
+# Tests: proposers/symbolic/difficulty.py
 """Estimates of the solve rate: by rollouts, and by trees whose calibration is known."""
 
 import json
@@ -13,11 +13,14 @@ from countdown_selfplay.errors import ConfigError, DataError, MissingExtraError
 from countdown_selfplay.proposers.symbolic.difficulty import (
     DIFFICULTIES,
     Predictor,
+    auc,
+    brier,
+    calibration_error,
     measured_rates,
     platt,
     read_labels,
+    reliability,
 )
-from countdown_selfplay.statistics.calibration import auc, brier, calibration_error, reliability
 from countdown_selfplay.testing import ScriptedRound
 
 DOMAIN = CountdownDomain.tiny()
