@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from peft import AdaLoraConfig, IA3Config, LoHaConfig, LoraConfig, PromptTuningConfig, VeraConfig, get_peft_model
 
-from countdown_selfplay.asking import check_generation_kwargs, check_token_ids, generation_settings, ready
+from countdown_selfplay.asking import check_generation_kwargs, check_token_ids, generation_settings
+from countdown_selfplay.chat_templates import ready
 from countdown_selfplay.cli.help_part import print_parts
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal

@@ -14,7 +14,8 @@ from ..contract.domain import Helping
 from ..options import is_whole
 from ..registry import Registry
 from . import guide
-from .exact.solver import is_solvable_batch, reachable_targets
+from .exact.listing import reachable_targets
+from .exact.solver import is_solvable_batch
 from .generator import generate_problems
 from .guide import Review, rubric_in_moves
 from .moves import solving_moves

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..asking import ready
+from ..chat_templates import ready
 from ..data.jsonl import json_file
 from ..errors import ConfigError
 from ..tiny import EMBEDDED, resolve_model

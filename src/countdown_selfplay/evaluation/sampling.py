@@ -16,7 +16,8 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.generation.stopping_criteria import StopStringCriteria
 
-from ..asking import DEFAULTS, Asked, check_token_ids, end_of_turn, generation_settings, prompt_ids, ready
+from ..asking import DEFAULTS, Asked, check_token_ids, generation_settings
+from ..chat_templates import end_of_turn, prompt_ids, ready
 from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError, PromptError
 from ..policies.decode import evaluating, neutral_generation, without_idle_rows

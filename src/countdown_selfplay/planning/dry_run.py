@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from trl import ModelConfig, get_peft_config
 
-from ..asking import prompt_ids
+from ..chat_templates import prompt_ids
 from ..config import JointSelfPlayConfig, Role
 from ..config.countdown_fields import CountdownArguments
 from ..config.recipes import COUNTDOWN, spread

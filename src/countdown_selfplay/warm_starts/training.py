@@ -21,7 +21,7 @@ from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
 from .. import __version__, _trl
-from ..asking import ready
+from ..chat_templates import ready
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.choose import choose_engine

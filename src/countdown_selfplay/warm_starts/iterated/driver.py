@@ -12,7 +12,7 @@ import torch
 from accelerate import Accelerator
 from transformers import AutoTokenizer
 
-from ...asking import ready
+from ...chat_templates import ready
 from ...contract.domain import Domain
 from ...contract.game import Game
 from ...contract.metric import for_players
