@@ -51,20 +51,20 @@ WRONG_FILES = {
     "prover_lr: 1e-5": "wrong.yaml: unknown field 'prover_lr'. Did you mean 'prover_learning_rate'?",
     "max_stepps: 3": "wrong.yaml: unknown field 'max_stepps'. Did you mean 'max_steps'?",
     "no_report: true": "wrong.yaml: unknown field 'no_report'.",
-    "max_steps: three": "`max_steps` (three) must be a whole number.",
+    "max_steps: three": "`max_steps` ('three') must be a whole number.",
     "max_steps: 2.5": "`max_steps` (2.5) must be a whole number.",
-    "max_steps: .inf": "`max_steps` (inf) must be a whole number.",
+    "max_steps: .inf": "`max_steps` (inf) must be a finite number.",
     "max_steps: [1, 2]": "`max_steps` ([1, 2]) must be a whole number.",
-    "learning_rate: 1e": "`learning_rate` (1e) must be a number.",
+    "learning_rate: 1e": "`learning_rate` ('1e') must be a number.",
     "learning_rate: true": "`learning_rate` (True) must be a number.",
     "seed: null": "`seed` (None) must be a whole number.",
-    "guard: maybe": "`guard` (maybe) must be true or false.",
+    "guard: maybe": "`guard` ('maybe') must be true or false.",
     "guard: null": "`guard` (None) must be true or false.",
-    "operands: 3": "`operands` (3) must be a list of whole numbers.",
-    "operands: [3, four]": "`operands` ([3, 'four']) must be a list of whole numbers.",
-    "reward_funcs: verifier": "`reward_funcs` (verifier) must be a list of texts.",
-    "prover_objective: {a: 1}": "`prover_objective` ({'a': 1}) must be a text.",
-    "conjecturer_reward_kwargs: [1]": "`conjecturer_reward_kwargs` ([1]) must be a text, or a mapping.",
+    "operands: 3": "`operands` (3) must be a list, each entry a whole number.",
+    "operands: [3, four]": "`operands` ([3, 'four']) must be a list, each entry a whole number.",
+    "reward_funcs: verifier": "`reward_funcs` ('verifier') must be a list, each entry a text or null.",
+    "prover_objective: {a: 1}": "`prover_objective` ({'a': 1}) must be a text or null.",
+    "conjecturer_reward_kwargs: [1]": "`conjecturer_reward_kwargs` ([1]) must be a mapping, or a JSON object such as",
     "policy_sharing: fulll": "`policy_sharing` (fulll) must be one of full, lora, tied. Did you mean 'full'?",
     "optim: adamw_torc": "`optim` (adamw_torc) must be one of 41 values. Did you mean 'adamw_torch'?",
     "recipe: tiny/defualt": "Unknown recipe 'tiny/defualt'. Did you mean 'tiny/default'?",
@@ -106,8 +106,8 @@ def test_a_wrong_file_is_one_sentence(text, tmp_path, monkeypatch):
 
 def test_yaml_values_become_those_of_their_fields(tmp_path):
     (tmp_path / "mine.yaml").write_text(
-        "recipe: tiny/default\nsave_strategy: no\nmax_steps: '5'\nlearning_rate: 1e-5\nguard: 'yes'\nseed: 3.0\n"
-        "report_to: [none]\nresume_from_checkpoint: true\noperands: [2, '3']\n"
+        "recipe: tiny/default\nsave_strategy: no\nmax_steps: '5'\nlearning_rate: 1e-5\nguard: 'true'\nseed: 3.0\n"
+        "report_to: [none]\nresume_from_checkpoint: true\noperands: [2, 3]\n"
         "guard_trips: {prover/entropy: [0.1, null]}\n"
         "dataset_name: null\nroles: {prover: &a {top_k: 5}, conjecturer: {<<: *a, top_k: 0}}\n"
         "env: {COUNTDOWN_TEST: 1}\nbf16: false\n"
@@ -126,7 +126,7 @@ def test_every_shipped_recipe_is_read_by_its_command():
         parser = OptionParser(command)
         for name in recipes(command):
             asked = sources.sources_of(command, ["--recipe", name])
-            sources.check_names(parser.how, asked, parser.fields)
+            asked.check_names(parser.fields)
             for _, settings in asked.shipped:
                 parser.typed(settings)
             seen += 1
@@ -141,7 +141,7 @@ def test_every_shipped_recipe_is_read_by_its_command():
     ("sft", "--epochs", "Did you mean '--num_train_epochs'?"),
     ("rloo", "--train_batch_size", "Did you mean '--per_device_train_batch_size'?"),
     ("symbolic", "--rollouts", "Did you mean '--num_generations'?"),
-    ("cdg", "--max_steps", "Use --iterations; for online training: --training online --max_steps."),
+    ("cdg", "--max_steps", "Iterated training has --iterations; for online training: --training online --max_steps."),
     ("cdg", "--lr", "for online training: --training online --learning_rate."),
 ])  # fmt: skip
 def test_a_name_that_is_no_option_leads_to_the_one_here(command, flag, said):

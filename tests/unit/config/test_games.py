@@ -1,4 +1,4 @@
-# Tests: config/settings.py, config/part_rules.py, config/own_parts.py, contract/stateful.py
+# Tests: config/joint.py, config/part_rules.py, config/script.py, contract/stateful.py
 """`game` and `proposer` by name: what a game of one's own must have, and which arguments are taken."""
 
 from tests.joint_config import joint_config
