@@ -5,8 +5,6 @@ The tables are read twice: tests/contract holds them against the pinned Transfor
 one at hand. Where a name has moved, Transformers' own loop samples.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 

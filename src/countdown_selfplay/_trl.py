@@ -4,8 +4,6 @@ The lists below are read twice: tests/contract holds them against the pinned TRL
 at hand when a trainer is built. Nothing is copied: methods are overridden or called, attributes read or swapped.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib
 import os

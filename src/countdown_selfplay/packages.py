@@ -4,8 +4,6 @@ The core imports none of them: it finds what they add by the dotted names below 
 each may be left out of an installation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Visible dictionaries of plug-ins: `REGISTRY[name]` with an error that suggests the nearest name."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import json

@@ -186,7 +186,7 @@ _FIXED_SHOTS = (
 """Solvable, of three and four numbers, on the training side of the split."""
 
 
-def propose_six_shots(operands: int, spec: ProblemSpec, **asked: object) -> Prompt:
+def propose_six_shots(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """Six fixed shots of three and four numbers, the same prompt whatever is asked for, as Allen and Ståblein have it
     (their numbers and header are others)."""
     return (

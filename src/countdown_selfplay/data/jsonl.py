@@ -1,7 +1,5 @@
 """Reading JSON and JSONL objects with given fields, and Parquet. Else a DataError: file, line, fault and cure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Files of a run folder: written whole or not at all, appended by whole lines, moved aside and never lost."""
 
-from __future__ import annotations
-
 import errno
 import json
 import logging

@@ -1,7 +1,5 @@
 """Reading a YAML file that a user wrote: one sentence for each thing that can be wrong with it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Domains by name: what is played. A domain of a user's own is named by where it is: my_package.my_module:MyDomain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 The statistics need NumPy only. What samples from a model loads torch on first use.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

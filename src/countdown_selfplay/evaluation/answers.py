@@ -6,8 +6,6 @@ ends with the rows that an uninterrupted one would have had: bit for bit with th
 number of threads. Weights, versions and device are part of the setting, the number of threads is not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -1,8 +1,6 @@
 """Episodes of a domain in moves, one generation for each move of all that are still played, and a Round that samples
 from models and trains nothing: for collecting a game's samples, and for measuring play."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A set of hard targets, as in SGS (appendix D): problems that a solver rarely solves, all of them solvable."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

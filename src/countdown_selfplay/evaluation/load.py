@@ -1,8 +1,6 @@
 """A run folder read once into a frozen object; a missing or damaged file is an error with file and line. Those of an
 iterated run (Wang et al.) have iterations as rounds."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

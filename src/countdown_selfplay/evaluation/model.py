@@ -1,7 +1,5 @@
 """The model that `countdown-selfplay eval` scores, and what identifies its weights and the software around it."""
 
-from __future__ import annotations
-
 import fnmatch
 import hashlib
 import platform

@@ -6,8 +6,6 @@ tokenizers the last word of the prompt then depends on the completion, so that t
 it never meets when it samples. Here the two are tokenized apart and the end token is put after the completion once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack

@@ -1,8 +1,6 @@
 """In which setting a model is scored (its own run's, the embedded model's, a paper's by name, or that of the public
 checkpoints), and on which problems: a file's, a hub data set's, the frozen set's, or generated ones."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import hashlib

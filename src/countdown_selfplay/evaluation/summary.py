@@ -1,8 +1,6 @@
 """The sum of a prover's answers: pass@k, majority@k and rates with 95% intervals, overall, by stratum and by rung, and
 the score of the whole ladder; two of them as evaluation.json."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,6 @@
 """Plain text for the terminal: tables of evaluations, single players of a pool among them, and a line that says how
 far a long evaluation is."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """A language model reviews: the guide of SGS 2026, section 3.2, a copy of the model that everything starts from."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

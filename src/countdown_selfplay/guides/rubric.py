@@ -1,7 +1,5 @@
 """The paper's rubric by the domain's exact rules instead of a language model's word."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a configuration would do, without loading a model."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, asdict, fields

@@ -1,8 +1,6 @@
 """Bytes that follow from the settings of a run (docs/memory.md): weights, gradients, optimizer and KV cache.
 planning/probe.py measures the rest too."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Proposers by name: where a round's candidates come from, and what they teach it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

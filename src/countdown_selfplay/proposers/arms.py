@@ -1,8 +1,6 @@
 """Rewards of the arms of a bandit, and which arm to pull: UCB1 and Thompson sampling, with or without forgetting. The
 arms may be regimes of symbolic changes (symbolic/bandits.py) or rungs of a domain (rung_bandits.py)."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Language models propose: every player of a kind writes problems, and earns what the round found out about them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

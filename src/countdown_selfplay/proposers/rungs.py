@@ -1,8 +1,6 @@
 """Proposers over the rungs of a domain: nobody writes problems, the domain makes them, and what is chosen
 is how many of each rung. Controls of a trained conjecturer, and its rivals."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple

@@ -1,8 +1,6 @@
 """Self-guided self-play (SGS): a fixed set of target problems, and problems proposed as a help with each that is
 unsolved."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import Mapping, Sequence

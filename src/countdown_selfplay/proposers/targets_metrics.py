@@ -1,7 +1,5 @@
 """What the proposer `targets` logs, and the form of problems that SGS watches (figure 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

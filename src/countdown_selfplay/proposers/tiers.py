@@ -1,8 +1,6 @@
 """A pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play): each asks for what its tier stands
 at."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,8 +1,6 @@
 """pass@k and majority@k without bias: how often one of k answers is correct, or the most frequent one, with the k
 drawn from n without replacement."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence

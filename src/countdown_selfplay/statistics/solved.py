@@ -1,7 +1,5 @@
 """The cumulative solve rate: the share of a fixed set of problems that has ever been solved, against generations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

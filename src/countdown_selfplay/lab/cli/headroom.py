@@ -1,7 +1,5 @@
 """`countdown-selfplay headroom`: whether a curriculum can pay in a setting, before anybody trains one."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,8 +1,6 @@
 """Candidates from easy, medium and hard regimes, which a bandit chooses among (Task Difficulty and Diversity, sections
 3.4 and 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

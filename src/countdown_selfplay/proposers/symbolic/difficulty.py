@@ -5,8 +5,6 @@ The paper uses XGBoost. LightGBM is used here: of three libraries the best Brier
 shortest fit and the smallest install (benchmarks/difficulty_libraries.py).
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Candidates by a small neural policy over a number action and an expression action (Task Difficulty and Diversity,
 section 3.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

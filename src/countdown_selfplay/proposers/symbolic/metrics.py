@@ -1,7 +1,5 @@
 """What symbolic proposers log. Most of it exists in the rounds that refresh the generated problems alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from math import inf

@@ -1,8 +1,6 @@
 """Generated problems: how far one is from those before it, which of them enter training, the buffer that the solver
 trains from, and the reservoir that labels are asked from (Task Difficulty and Diversity, sections 3.3 and 3.4)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`countdown-selfplay cdg`: the Critic-Discernment Game, trained online, or in iterations from the initial model."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`countdown-selfplay ipo`: IPO on pairs of scored samples (right over wrong), evaluate before and after."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
