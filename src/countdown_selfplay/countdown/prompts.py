@@ -152,15 +152,15 @@ def _request(operands: int, spec: ProblemSpec, or_more: bool = False) -> str:
     )
 
 
-def propose_json(operands: int, spec: ProblemSpec, **asked: Any) -> Prompt:
+def propose_json(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """Chat and JSON (Multimodal LLM Self-Play, section 3.3), all of it the user's turn."""
-    return chat(_request(operands, spec, **asked))
+    return chat(_request(operands, spec, or_more))
 
 
-def propose_tier(operands: int, spec: ProblemSpec, **asked: Any) -> Prompt:
+def propose_tier(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """The same as a tier-specific system prompt, as Multimodal LLM Self-Play, section 3.3 has it. The paper does not
     print the user's turn."""
-    system = _request(operands, spec, **asked)
+    system = _request(operands, spec, or_more)
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
 
