@@ -40,8 +40,8 @@ _ANY_REWARD = (
 
 @cache
 def shipped() -> list[Metric]:
-    """The metrics that the library declares: for runs of older releases, which wrote no panels or no declarations, and
-    for those that are no part of run.json (times, evaluations)."""
+    """The metrics that the library declares: for those that are no part of run.json (times, evaluations), and for a
+    run that declares nothing."""
     own = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
     proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
     found = (*own, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
@@ -144,8 +144,8 @@ class Run:
 
     @cached_property
     def declared(self) -> dict[str, Metric]:
-        """Logged name -> declaration, in the order of the declarations: the run's, completed by the library's. A
-        metric that the run does not declare has no range, unless the run declares nothing."""
+        """Logged name -> declaration, in the order of the declarations: the run's, then the library's. A metric that
+        the run does not declare has no range, unless the run declares nothing."""
         others = shipped()
         if self.metrics:
             others = [replace(metric, healthy=UNBOUNDED, trip=None, in_a_row=None) for metric in others]
@@ -157,9 +157,7 @@ class Run:
             fits = [places[name]] if name in places else [i for i in patterns if declaration_of(name, [known[i]])]
             metric = declaration_of(name, [known[fits[0]]]) if fits else None
             if metric is not None:
-                template = known[fits[0]].name
-                own = fits[0] < len(self.metrics)
-                found.append((fits[0], _natural(name), _completed(metric, template) if own else metric))
+                found.append((fits[0], _natural(name), metric))
         players = {one.removesuffix("/completion_length") for one in self.names if one.endswith("/completion_length")}
         return {metric.name: _with_panel(metric, players) for *_, metric in sorted(found, key=lambda one: one[:2])}
 
@@ -239,21 +237,6 @@ def _runs_in(folder: Path) -> str:
 def _rows(path: Path) -> list[dict[str, Any]]:
     """The lines of a file; [] if it is not there."""
     return [row for _, row in json_lines(path, _TORN)] if path.exists() else []
-
-
-def _completed(metric: Metric, template: str) -> Metric:
-    """The run's declaration with the library's texts and panel where it lacks them. `template`: its declared name."""
-    known = declaration_of(metric.name, sorted(shipped(), key=lambda one: one.name != template))
-    if known is None:
-        return metric
-    return replace(
-        metric,
-        help=metric.help or known.help,
-        subject=metric.subject or known.subject,
-        word=metric.word or known.word,
-        panel=metric.panel or known.panel,
-        legible=metric.legible or known.legible,
-    )
 
 
 def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:
