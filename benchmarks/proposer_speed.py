@@ -18,8 +18,7 @@ import numpy as np
 
 from countdown_selfplay.countdown import CountdownDomain, ProblemSpec, generate_problems
 from countdown_selfplay.proposers.symbolic.difficulty import Predictor
-from countdown_selfplay.proposers.symbolic.novelty import Nearest
-from countdown_selfplay.proposers.symbolic.selection import Selection
+from countdown_selfplay.proposers.symbolic.selection import Nearest, Selection
 
 COUNT, REPEATS = 1000, 15
 LIMITS = {3: 50, 4: 100, 100_000: 100, 1_000_000: 500}

@@ -16,7 +16,6 @@ from countdown_selfplay.guides import judge
 from countdown_selfplay.lab.proposers import rung_oracle
 from countdown_selfplay.proposers import policies, targets_metrics, tiers
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
-from countdown_selfplay.worlds import levels
 
 PAGE = Path(__file__).parent / "metrics.md"
 BEGIN, END = "<!-- declared: docs/metrics_page.py writes from here -->", "<!-- declared: to here -->"
@@ -36,7 +35,7 @@ SECTIONS = {
     ),
     "Proposers over rungs": (
         "[Who chooses the rungs](concepts.md#proposers-over-rungs), and the repaired arm of the proposer `policies`.",
-        (*rung_oracle.ORACLE, *levels.LEVELS[1:], policies.REPAIRED),
+        (*rung_oracle.ORACLE, policies.REPAIRED),
     ),
     "Symbolic proposers": (
         "[What they do](symbolic.md). Most of these exist only in the rounds that refresh the generated problems. "

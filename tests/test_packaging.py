@@ -23,7 +23,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = {
     # leaves that everyone may use
     **dict.fromkeys(("errors", "options", "packages", "registry", "random_state", "__version__"), 0),
-    **dict.fromkeys(("_trl", "_transformers", "asking"), 0),
+    **dict.fromkeys(("_trl", "_transformers", "_trl_check", "asking", "chat_templates"), 0),
     **dict.fromkeys(("countdown", "contract"), 1),
     **dict.fromkeys(("domains", "rewards", "objectives", "statistics", "data", "tiny"), 2),
     **dict.fromkeys(("curriculum", "proposers", "guides"), 3),

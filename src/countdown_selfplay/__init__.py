@@ -3,8 +3,6 @@
 Importing the package is cheap: names that need torch or TRL are loaded on first use.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys

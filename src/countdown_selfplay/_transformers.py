@@ -2,8 +2,6 @@
 Trainer are in `_trl.py`. tests/contract compares the tables with the pinned Transformers, and the decoding loop with
 the installed one. If a name has moved, Transformers' own loop samples."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 

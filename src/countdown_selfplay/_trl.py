@@ -1,29 +1,23 @@
-"""Seam to TRL: every private name of TRL and of the Trainer that this library uses. tests/contract compares the tables
-with the pinned TRL, and `check_seam` with the installed one when a trainer is built. Nothing is copied: methods are
-overridden or called, attributes read or swapped."""
+"""The seam: every private name of TRL and of the Trainer that this library touches, in one file.
 
-from __future__ import annotations
+The lists below are read twice: tests/contract holds them against the pinned TRL, and `_trl_check.py` against the one
+at hand when a trainer is built. Nothing is copied: methods are overridden or called, attributes read or swapped.
+"""
 
 import atexit
 import importlib
-import inspect
 import os
-import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
-import trl
 from torch.nn.utils.rnn import pad_sequence
-from transformers import GenerationConfig, Trainer
-from trl import GRPOTrainer
+from transformers import GenerationConfig
 
 from .asking import generation_settings
-from .errors import ConfigError
 
 # TRL 1.16 uses three names of a model that transformers renamed; nothing a user could change.
 _RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is deprecated"
@@ -69,68 +63,6 @@ COMPILED_BY = ("ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_DYNAMO_MODE")
 """Environment variables by which TrainingArguments makes accelerate compile."""
 RESUMED_BY = "_load_from_checkpoint"
 """Names of Transformers' Trainer, as the table before."""
-
-
-def check_seam() -> None:
-    """Raise ConfigError, which names the moved parts, if this library cannot drive the installed TRL or Transformers;
-    for an older TRL without moved names, it names the version."""
-    lost = moved_names(GRPOTrainer, _source(GRPOTrainer), _source(Trainer))
-    old = tuple(map(int, re.findall(r"\d+", trl.__version__)[:2])) < OLDEST
-    if lost or old:
-        floor = ".".join(map(str, OLDEST))
-        shown = lost[:3] + ([f"and {len(lost) - 3} more"] if len(lost) > 3 else [])
-        why = "; ".join(shown) if lost else f"it is older than {floor}, the first one that is tested"
-        raise ConfigError(
-            f"TRL {trl.__version__} does not fit this version of countdown-selfplay: {why}; install another one, such "
-            f'as `pip install "trl=={floor}.*"`.'
-        )
-
-
-def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
-    """Return a phrase for each part of the seam that has moved. `trainer`: GRPOTrainer, whose file is `source`;
-    `base_source`: that of the Trainer. Without a source ("") parts that only it shows are not checked."""
-    gone = [phrase for path, wanted in IMPORTED.items() if (phrase := _moved_import(path, wanted))]
-    for wanted_by, exact in ((OVERRIDDEN, True), (CALLED, False)):
-        for name, wanted in wanted_by.items():
-            taken = _parameters(getattr(trainer, name, None))
-            if taken is None:
-                gone.append(f"`GRPOTrainer.{name}` is gone")
-            elif (taken if exact else taken[: len(wanted)]) != wanted:
-                gone.append(f"`GRPOTrainer.{name}` takes ({', '.join(taken[1:])}) and not ({', '.join(wanted[1:])})")
-    if source:
-        attributes = [name for name in (*ATTRIBUTES, *SAMPLING_SWITCHES) if f"self.{name}" not in source]
-        gone += [f"`GRPOTrainer.{name}` is gone" for name in attributes]
-        logs = [name for name in COMPLETION_LOGS if f'self._logs["{name}"]' not in source]
-        gone += [f"`GRPOTrainer._logs` has no '{name}'" for name in logs]
-        keys = [key for key in ROLLOUT_KEYS if f'"{key}"' not in source]
-        gone += [f"`_generate_and_score_completions` returns no '{key}'" for key in keys]
-    if base_source:
-        lost = [name for name in LOSS_SINCE_LOG if f"self.{name} = " not in base_source]
-        lost += [] if f"def {RESUMED_BY}(" in base_source else [RESUMED_BY]
-        gone += [f"`Trainer.{name}` of Transformers is gone" for name in lost]
-    return gone
-
-
-def _moved_import(path: str, wanted: tuple[str, ...]) -> str:
-    """Return a phrase if an import is gone or takes other parameters, else ""."""
-    module, _, name = path.rpartition(".")
-    try:
-        taken = _parameters(getattr(importlib.import_module(module), name, None))
-    except ImportError:
-        taken = None
-    if taken is None:
-        return f"`{path}` is gone"
-    lost = [parameter for parameter in wanted if parameter not in taken]
-    return f"`{path}` takes no {', '.join(lost)}" if lost else ""
-
-
-def _parameters(function: Any) -> tuple[str, ...] | None:
-    return tuple(inspect.signature(inspect.unwrap(function)).parameters) if callable(function) else None
-
-
-def _source(one: type) -> str:
-    path = Path(inspect.getfile(one))
-    return path.read_text(encoding="utf-8") if path.suffix == ".py" and path.exists() else ""
 
 
 def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:

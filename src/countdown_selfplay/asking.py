@@ -1,22 +1,14 @@
-"""Sampling settings, the generation config made of them, and the rendering of prompts, for rollouts, evaluations,
-probes, demonstrations, warm starts, `eval`, `ask` and exports. Settings of a run's prompts (`chat_template_kwargs`, a
-system message that the template refuses) become a preamble of the tokenizer's chat template, so that TRL, and users of
-the exported model, render the prompts of training."""
+"""How a model is asked, in one place: the settings of sampling and the generation config that they make (prompts are
+rendered in chat_templates.py). Rollouts, evaluations, probes, demonstrations, warm starts, `eval`, `ask` and exports
+go through both.
+"""
 
-from __future__ import annotations
-
-import copy
-import inspect
-import logging
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from .errors import ConfigError, DataError, PromptError
+from .errors import ConfigError
 from .options import is_whole, json_object
 from .registry import nearest
-
-logger = logging.getLogger(__name__)
 
 
 class Asked(TypedDict, total=False):
@@ -153,146 +145,6 @@ def generation_settings(sampling: Mapping[str, Any], ends: Sequence[int], pad: i
         **{n: v for n, v in how["generation_kwargs"].items() if drawn or n not in _DRAWING},
     }
     if drawn:
-        values |= {
-            "temperature": float(how["temperature"]),
-            "top_p": float(how["top_p"]),
-            "top_k": int(how["top_k"]),
-        }
-        values["min_p"] = float(how["min_p"]) or None  # 0 would make a processor without effect
+        values |= {"temperature": float(how["temperature"]), "top_p": float(how["top_p"]), "top_k": int(how["top_k"])}
+        values["min_p"] = float(how["min_p"]) or None  # 0 would make a processor that does nothing
     return values
-
-
-def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = None) -> Any:
-    """Return a tokenizer whose chat template renders all of `prompts` with `chat_template_kwargs` as defaults: the
-    argument, or a copy with another template. One prompt of each order of roles is rendered, and an answer. A system
-    message that the template refuses or omits is moved to the beginning of the user's, which is logged once. Raises
-    PromptError if the template still fails."""
-    chats = {tuple(message["role"] for message in chat): chat for chat in prompts if not isinstance(chat, str)}
-    if not chats:
-        return tokenizer
-    _check_template(tokenizer)
-    tokenizer_ready = _with_preamble(tokenizer, _defaults(tokenizer, chat_template_kwargs))
-    fault = _fault(tokenizer_ready, chats.values())
-    if fault is not None:
-        tokenizer_ready = _with_preamble(tokenizer_ready, _FOLD)
-        if not any("system" in roles for roles in chats) or _fault(tokenizer_ready, chats.values()) is not None:
-            raise fault
-        _say("The chat template takes no system message: its text is put at the beginning of the user's message.")
-    end_of_turn(tokenizer_ready)
-    return tokenizer_ready
-
-
-_FOLD = (
-    "{% if messages | length > 1 and messages[0]['role'] == 'system' and messages[1]['role'] == 'user' %}"
-    "{% set messages = [{'role': 'user', 'content': messages[0]['content'] ~ '\\n\\n' ~ messages[1]['content']}] "
-    "+ messages[2:] %}{% endif %}\n"
-)
-"""Template preamble that moves a system message's text to the beginning of the user's."""
-
-
-@cache
-def _say(text: str) -> None:
-    logger.warning(text)
-
-
-def _defaults(tokenizer: Any, given: Any) -> str:
-    """Return the preamble that sets variables which are not passed. Raises ConfigError for an invalid name."""
-    kwargs = json_object("chat_template_kwargs", given, '{"enable_thinking": false}')
-    taken = (
-        {"messages", *inspect.signature(tokenizer.apply_chat_template).parameters} - {"kwargs"} if kwargs else set()
-    )
-    templates = tokenizer.chat_template
-    text = "".join(templates.values()) if isinstance(templates, Mapping) else templates
-    for name in kwargs:
-        if name in taken or not name.isidentifier():
-            raise ConfigError(
-                f"`chat_template_kwargs` ({given}) must hold variables of the chat template, such as "
-                f'{{"enable_thinking": false}}, and {name} is none; leave it out.'
-            )
-        if name not in text:
-            _say(f"`chat_template_kwargs` sets {name}, which the model's chat template does not read.")
-    lines = [f"{{% if {n} is not defined %}}{{% set {n} = {v!r} %}}{{% endif %}}\n" for n, v in kwargs.items()]
-    return "".join(lines)
-
-
-def _with_preamble(tokenizer: Any, preamble: str) -> Any:
-    """Return the tokenizer if its templates contain the preamble, else a copy with it."""
-    template = tokenizer.chat_template
-    named = template if isinstance(template, Mapping) else {"": template}
-    if all(preamble in one for one in named.values()):
-        return tokenizer
-    copied, changed = copy.copy(tokenizer), {name: preamble + one for name, one in named.items()}
-    copied.chat_template = changed if isinstance(template, Mapping) else changed[""]
-    return copied
-
-
-def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
-    """Return the fault of the first chat that the template does not render, or whose questions it omits."""
-    for chat in chats:
-        try:
-            text = _rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True)
-        except PromptError as error:
-            return error
-        for i, message in enumerate(chat):
-            if message["role"] in ("system", "user") and _with_more(tokenizer, chat, i) == text:
-                return PromptError(
-                    f"The model's chat template leaves out the {message['role']}'s message "
-                    f"({message['content'][:40]!r}); set `tokenizer.chat_template` to one that writes it, or take a "
-                    "prompt of plain text."
-                )
-    return None
-
-
-def _with_more(tokenizer: Any, chat: Sequence[Any], i: int) -> str | None:
-    """Render a chat whose message `i` has additional text: the result is unchanged if the template omits that message.
-    None if it cannot be rendered."""
-    changed = [*chat[:i], {**chat[i], "content": f"{chat[i]['content']} 7"}, *chat[i + 1 :]]
-    try:
-        return str(_rendered(tokenizer, changed, tokenize=False, add_generation_prompt=True))
-    except PromptError:
-        return None
-
-
-def _check_template(tokenizer: Any) -> None:
-    if getattr(tokenizer, "chat_template", None) is None:
-        raise PromptError(
-            "The prompt is a list of chat messages and the tokenizer has no chat template; use a prompt of plain "
-            "text, such as 'tinyzero' or 'compact', or set `tokenizer.chat_template`."
-        )
-
-
-def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
-    """Render a chat through the chat template. Raises PromptError for any error in the template's code."""
-    _check_template(tokenizer)
-    try:
-        return tokenizer.apply_chat_template(chat, **how)
-    except Exception as error:
-        first = (str(error).strip().splitlines() or [""])[0]
-        roles = ", ".join(message["role"] for message in chat)
-        raise PromptError(
-            f"The model's chat template does not render a prompt of the messages {roles}: {type(error).__name__} "
-            f"({first}); set `tokenizer.chat_template` or `chat_template_kwargs` to what renders it, or take a prompt "
-            "of plain text (prover_prompt=tinyzero and conjecturer_prompt=completion)."
-        ) from error
-
-
-def prompt_ids(tokenizer: Any, prompt: Any, *, asks: bool = True) -> list[int]:
-    """Return the ids of a model's prompt: a text, or chat messages through the chat template of a tokenizer that is
-    `ready`. asks: whether a chat ends with the beginning of an answer."""
-    if isinstance(prompt, str):
-        ids = tokenizer(prompt)["input_ids"]
-    else:
-        ids = _rendered(tokenizer, prompt, add_generation_prompt=asks, return_dict=True)["input_ids"]
-    if not ids:
-        raise DataError(f"The prompt {str(prompt)[:60]!r} has no token.")
-    return list(ids)
-
-
-def end_of_turn(tokenizer: Any) -> int | None:
-    """Return the id that the chat template puts after an assistant's turn; None if that is not a special token."""
-    turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
-    rendered = _rendered(tokenizer, turn, tokenize=False)
-    after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]
-    added = tokenizer.added_tokens_decoder  # some tokenizers mark the token here only
-    special = after and (after[0] in tokenizer.all_special_ids or (after[0] in added and added[after[0]].special))
-    return int(after[0]) if special else None

@@ -1,8 +1,6 @@
 """Optional packages (`warm_starts`, `worlds`, `lab`), and the parts that they add by name. The core does not import
 them: it uses only the dotted names below and in cli/commands.py, so that each may be left out of an installation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,7 +20,6 @@ PARTS: Mapping[str, Mapping[str, str]] = {
         "verifiers": "worlds.verifiers:VerifiersTasks",
     },
     "proposer": {
-        "factorized_levels": "worlds.levels:FactorizedLevels",
         "oracle_targets": "lab.proposers.target_oracle:OracleTargets",
         "ucb_rungs": "lab.proposers.rung_bandits:UCBRungs",
         "thompson_rungs": "lab.proposers.rung_bandits:ThompsonRungs",

@@ -1,7 +1,5 @@
 """Registries of plug-ins: `REGISTRY[name]` with an error that suggests the nearest name."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import json
@@ -43,28 +41,12 @@ ELSEWHERE = {
 }
 """Names of settings in other libraries that are not similar in spelling."""
 
-_SIZES = {
-    "prover": "problems_per_round",
-    "conjecturer": "proposals_per_round, or conjecturer_players 0 for no conjecturer",
-}
-REPLACED = {
-    "micro_batches": "problems_per_round and proposals_per_round, or players 0 for no conjecturer",
-    "samples_per_round": "problems_per_round and proposals_per_round",
-    **{f"{kind}_{old}": new for kind, new in _SIZES.items() for old in ("micro_batches", "samples_per_round")},
-    "questions": "problems_per_round",
-    "conjecturer_model_name_or_path": "conjecturer_model",
-}
-"""Settings of earlier versions and their replacements."""
-
 
 def suggestion(name: str, known: list[str]) -> str:
-    """Return " Did you mean 'x'?" if a known name is close, or is the equivalent of another library's name; the
-    replacement for a name of an earlier version; else ""."""
+    """ " Did you mean 'x'?" if a known name is close, or is the word here for one of other libraries; else ""."""
     dashes, plain = name[: len(name) - len(name.lstrip("-"))], name.lstrip("-")
-    if plain in REPLACED:
-        return f" Set {REPLACED[plain]}."
-    other = [plain[: -len(word)] + ours for word, ours in ELSEWHERE.items() if f"_{plain}".endswith(f"_{word}")]
-    close = [f"{dashes}{ours}" for ours in other if f"{dashes}{ours}" in known]
+    other = [plain[: -len(word)] + own for word, own in ELSEWHERE.items() if f"_{plain}".endswith(f"_{word}")]
+    close = [f"{dashes}{own}" for own in other if f"{dashes}{own}" in known]
     if not close and plain not in ELSEWHERE:
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f" Did you mean '{close[0]}'?" if close else ""
@@ -72,8 +54,7 @@ def suggestion(name: str, known: list[str]) -> str:
 
 def nearest(name: str, known: list[str]) -> str:
     """Return the end of an "unknown name" message: the nearest known name if one is close, then all of them."""
-    listed = "" if name in REPLACED else f" Known names: {', '.join(sorted(known))}."
-    return f"{suggestion(name, known)}{listed}"
+    return f"{suggestion(name, known)} Known names: {', '.join(sorted(known))}."
 
 
 class Registry(dict[str, T]):

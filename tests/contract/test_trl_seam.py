@@ -1,4 +1,4 @@
-# Tests: _trl.py, data/anchors.py
+# Tests: _trl.py, _trl_check.py, data/anchors.py
 """The pinned TRL has exactly the private names, parameters and output keys that countdown_selfplay/_trl.py relies
 on."""
 
@@ -19,7 +19,7 @@ from trl import GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer.utils import RepeatSampler
 
-from countdown_selfplay import JointConjecturerProverTrainer, _trl
+from countdown_selfplay import JointConjecturerProverTrainer, _trl, _trl_check
 from countdown_selfplay.data.anchors import RoundBatches
 from countdown_selfplay.errors import ConfigError
 
@@ -28,8 +28,8 @@ GRPO_SOURCE, TRAINER_SOURCE = (Path(inspect.getfile(one)).read_text() for one in
 
 def test_the_trl_at_hand_is_the_pinned_minor_version_and_has_every_name_parameter_and_key_of_the_seam():
     assert trl.__version__.startswith("1.16.")
-    assert _trl.moved_names(GRPOTrainer, GRPO_SOURCE, TRAINER_SOURCE) == []
-    _trl.check_seam()
+    assert _trl_check.moved_names(GRPOTrainer, GRPO_SOURCE, TRAINER_SOURCE) == []
+    _trl_check.check_seam()
     wanted = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     floor = f">={'.'.join(map(str, _trl.OLDEST))}"
     assert f"trl{floor}" in wanted["dependencies"]
@@ -72,7 +72,7 @@ class _Reordered(GRPOTrainer):
     ),
 ])  # fmt: skip
 def test_a_method_that_moved_is_named(trainer, phrase):
-    assert _trl.moved_names(trainer, GRPO_SOURCE, TRAINER_SOURCE) == [phrase]
+    assert _trl_check.moved_names(trainer, GRPO_SOURCE, TRAINER_SOURCE) == [phrase]
 
 
 @pytest.mark.parametrize("before, after, phrase", [
@@ -85,7 +85,7 @@ def test_a_method_that_moved_is_named(trainer, phrase):
 ])  # fmt: skip
 def test_an_attribute_or_a_key_that_moved_is_named(before, after, phrase):
     sources = [source.replace(before, after) for source in (GRPO_SOURCE, TRAINER_SOURCE)]
-    assert _trl.moved_names(GRPOTrainer, *sources) == [phrase]
+    assert _trl_check.moved_names(GRPOTrainer, *sources) == [phrase]
 
 
 def _without_outputs(model, temperature):
@@ -108,10 +108,10 @@ def test_a_function_that_moved_is_refused_when_a_trainer_is_built(monkeypatch):
 def test_an_older_trl_whose_seam_stands_is_refused_by_its_version_and_a_newer_one_is_taken(monkeypatch):
     monkeypatch.setattr(trl, "__version__", "1.15.4")
     with pytest.raises(ConfigError, match=r"TRL 1\.15\.4 .*: it is older than 1\.16, the first one that is tested;"):
-        _trl.check_seam()
+        _trl_check.check_seam()
     for newer in ("1.18.0", "2.0.0.dev0"):
         monkeypatch.setattr(trl, "__version__", newer)
-        _trl.check_seam()
+        _trl_check.check_seam()
 
 
 def test_the_switches_of_sampling_and_the_logs_are_those_that_trl_reads():

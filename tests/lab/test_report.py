@@ -245,7 +245,7 @@ def test_a_loss_of_coverage_is_said_and_a_change_that_may_be_none_is_not(tmp_pat
 def test_the_head_has_time_and_tokens_and_metrics_have_their_definitions(tmp_path):
     folder = made_up.write_run(tmp_path, metrics=None)
     rows = [{"round/starved": float(i == 9), "step_time": 2.5, "round/tokens": 700 * i} for i in range(1, 31)]
-    declared = {"round/starved": {"healthy": [0, 0.5]}}
+    declared = {"round/starved": {"healthy": [0, 0.5], "help": "1 if no problem was played."}}
     logged(folder, *rows, metrics=declared)
     page = report(tmp_path, folder)
     assert "0:01:15 of rounds · 21,000 tokens sampled" in page.text  # 30 x 2.5 s

@@ -83,7 +83,7 @@ def test_what_is_solved_beyond_the_baseline_is_counted_on_what_it_never_solved(t
         (tmp_path / name).mkdir()
         (tmp_path / name / "first_solved.json").write_text(json.dumps({"rounds": 3, "first_solved": first}))
         run = replace(make_run(name, [10, 20, 30], [0.25, 0.5, 0.5]), path=tmp_path / name)
-        run.config.update(steps_per_round=2, domain="math_qa", prover_objective="reinforce_half")
+        run.config.update(domain="math_qa", prover_objective="reinforce_half")
         run.config["conjecturer_players"] = 0 if name == "base" else 1
         runs.append(run)
     ((title, figure),) = beyond_baseline(runs).items()
@@ -93,17 +93,13 @@ def test_what_is_solved_beyond_the_baseline_is_counted_on_what_it_never_solved(t
     assert beyond_baseline(runs[:1]) == beyond_baseline(runs[1:]) == {}
     curve, compute, _ = load_curve(str(write_curve(tmp_path / "sgs", runs[1])), None, None)
     assert compute == "round/generations" and curve.compute.tolist() == [10, 20, 30]
-    assert curve.rate.tolist() == [0.25, 0.5, 0.5]  # a in round 1, c in round 2: steps 2 and 4
+    assert curve.rate.tolist() == [0.25, 0.5, 0.5]  # a in round 1, c in round 2
 
 
 def write_curve(folder, run):
     """The files of a run folder that a scaling fit reads."""
     (folder / "run.json").write_text(json.dumps({"config": run.config}))
-    each = run.config.get("steps_per_round", 1)
-    rows = [
-        {**row, "step": row["step"] * each, "round/cumulative_solve_rate": row["targets/solve_rate"]}
-        for row in run.rounds
-    ]
+    rows = [{**row, "round/cumulative_solve_rate": row["targets/solve_rate"]} for row in run.rounds]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 

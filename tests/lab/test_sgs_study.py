@@ -23,14 +23,14 @@ def write_arm(root, arm, seeds, top, entropy, **more):
     for seed in range(seeds):
         folder = root / arm / f"seed-{seed}"
         folder.mkdir(parents=True)
-        (folder / "run.json").write_text(json.dumps({"config": {"seed": seed, "steps_per_round": 2}}))
+        (folder / "run.json").write_text(json.dumps({"config": {"seed": seed}}))
         count = top + seed
         first = {f"t{i:02}": None if i >= count else 1 + i * 20 // count for i in range(40)}
         rows = []
         for at in range(1, 21):
             rate = sum(r is not None and r <= at for r in first.values()) / 40
             rows.append({
-                "step": 2 * at, "round/generations": 100 * at, "targets/solve_rate": rate,
+                "step": at, "round/generations": 100 * at, "targets/solve_rate": rate,
                 "round/cumulative_solve_rate": rate, "prover/sampled_entropy": 1.0 if at <= 5 else entropy,
                 "targets/attempted": min(at / 4, 1.0), **{name: value(at) for name, value in more.items()},
             })  # fmt: skip

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from peft import AdaLoraConfig, IA3Config, LoHaConfig, LoraConfig, PromptTuningConfig, VeraConfig, get_peft_model
 
-from countdown_selfplay.asking import check_generation_kwargs, check_token_ids, generation_settings, ready
+from countdown_selfplay.asking import check_generation_kwargs, check_token_ids, generation_settings
+from countdown_selfplay.chat_templates import ready
 from countdown_selfplay.cli.help_part import print_parts
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal
@@ -85,9 +86,9 @@ def tokenizer():
 class OneThing(BaseDomain):
     """A domain that is asked for one thing alone."""
 
-    asks = ({"operands": 3},)
+    asks = ({"size": 3},)
 
-    def propose_row(self, operands): ...
+    def propose_row(self, size): ...
 
 
 def moves(**changes):
@@ -294,14 +295,13 @@ ROWS = [
     row("=3 =2", tiers, start=[3, 4, 4], floor=3, ceiling=4),
     row("floor=5 ceiling=4", tiers, floor=5, ceiling=4),
     row("low=0.7 high=0.2", tiers, low=0.7, high=0.2),
-    row("levels", tiers, axis="number_high"),
+    row("levels", tiers, axis="rung"),
     row("=2 =3", checked_tiers, {**PLAYERS, "conjecturer": ["a", "b", "c"]}, TIERED),
     row("min_valid", checked_tiers, {"conjecturer": []}, TIERED, min_valid=0),
     row("operands=6", checked_tiers, PLAYERS, TIERED, ceiling=6),
-    row("propose_row", checked_tiers, PLAYERS, OneThing(), axis="number_high", levels=[5, 9], start=[5, 5]),
+    row("propose_row", checked_tiers, PLAYERS, OneThing()),
     row("discount=0", make_proposer, "ucb", {"discount": 0}),
     row("window discount", make_proposer, "ucb", {"window": 3, "discount": 0.9}),
-    row("reward=luck", make_proposer, "ucb", {"reward": "luck"}),
     row("exploration=-1", make_proposer, "ucb", {"exploration": -1}),
     row("pulls=0", make_proposer, "ucb", {"pulls": 0}),
     row("pulls=8 candidates=4", make_proposer, "ucb", {"candidates": 4}),
@@ -325,7 +325,7 @@ ROWS = [
     row("mutations=Sums", make_proposer("mutation", {}).propose, ScriptedRound(lambda *_: "", {"prover": (2, 4)},
         Sums()), []),
     *(row(next(iter(given)), DIFFICULTIES.make, "predictor", given) for given in [
-        {"trees": 0}, {"leaves": 1}, {"least": 3}, {"members": True}, {"learning_rate": -1}, {"confidence": "x"}]),
+        {"trees": 0}, {"leaves": 1}, {"least": 3}, {"learning_rate": -1}]),
     # games and guides
     row("roles.prover.players=2", planned, players=2),
     row("=roles.helpful =roles.misleading", planned, kinds=("prover",)),

@@ -92,10 +92,6 @@ ROWS = [
     row("max_tokens_per_micro_batch=1.5 =whole~number", config, max_tokens_per_micro_batch=1.5),
     row("problems_per_round=True =whole~number", config, problems_per_round=True),
     row("steps_per_round=9 =8~samples~of~the~prover", config, problems_per_round=1, steps_per_round=9),
-    row("prover_micro_batches =problems_per_round", config, prover_micro_batches=2),
-    row("conjecturer_samples_per_round =proposals_per_round", config, conjecturer_samples_per_round=2),
-    row("roles.helpful.micro_batches =problems_per_round", own_game, prover={}, helpful={"micro_batches": 2}),
-    row("=questions =problems_per_round", small, **CRITICS | {"game_kwargs": {"questions": 8}}),
     row("=learning_rte ='learning_rate'", config, learning_rte=1),
     *(row("prover_num_generations=1 ="+name, config, prover_objective=name, prover_num_generations=1)
       for name in ("rloo", "grpo", "dr_grpo", "cispo", "maxrl", "reinforce_half")),
@@ -136,7 +132,7 @@ ROWS = [
     row("target_low=50 target_high=20", config, target_low=50, target_high=20),
     row("frontier_low=0.8 frontier_high", config, frontier_low=0.8, frontier_high=0.7),
     row("game=3", config, game=3),
-    row("=conjecturer_model_name_or_path =conjecturer_model.", config, conjecturer_model_name_or_path="x"),
+    row("=conjecturer_model_name_or_path ='conjecturer_model'", config, conjecturer_model_name_or_path="x"),
     row("anchor_fraction=half", config, anchor_fraction="half"),
     row("shuffled_rewards=yes", config, shuffled_rewards="yes"),
     # a value in a list of them

@@ -78,7 +78,7 @@ def players(**counts):
     return dict(roles={kind: {**role, "players": counts.get(kind, 2)} for kind, role in POOL["roles"].items()})
 
 
-LADDER = {"start": [9, 12], "axis": "number_high", "levels": [9, 12]}
+HIGHER = {**POOL["proposer_kwargs"], "start": [3, 4], "floor": 3}
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ LADDER = {"start": [9, 12], "axis": "number_high", "levels": [9, 12]}
             dict(proposer_kwargs={**POOL["proposer_kwargs"], "ceiling": 3}),
             r"in proposer_kwargs \({\"ceiling\": 4} there, {\"ceiling\": 3} here\)",
         ),
-        (dict(proposer_kwargs=LADDER), r"proposer_kwargs \(.* there, {.*\"axis\": \"number_high\".* here\)"),
+        (dict(proposer_kwargs=HIGHER), r"proposer_kwargs \(.* there, {.*\"floor\": 3.* here\)"),
         (
-            dict(proposer_kwargs=LADDER, allow_changed="proposer_kwargs"),
-            r"are at \[{'operands': .*axis operands\), which 2 tiers on the axis number_high .*keep the number of",
+            dict(proposer_kwargs=HIGHER, allow_changed="proposer_kwargs"),
+            r"are at \[{'operands': .*axis operands\), which 2 tiers on the axis operands .*keep the number of",
         ),
     ],
 )

@@ -1,17 +1,11 @@
-# Tests: asking.py
+# Tests: asking.py, chat_templates.py
 """One rendering of a prompt, one generation config: templates of models as they are found, and `generation_kwargs`."""
 
 import pytest
 from transformers import AutoTokenizer, GenerationConfig
 
-from countdown_selfplay.asking import (
-    DEFAULTS,
-    check_generation_kwargs,
-    check_token_ids,
-    generation_settings,
-    prompt_ids,
-    ready,
-)
+from countdown_selfplay.asking import DEFAULTS, check_generation_kwargs, check_token_ids, generation_settings
+from countdown_selfplay.chat_templates import prompt_ids, ready
 from countdown_selfplay.errors import ConfigError, PromptError
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 

@@ -138,7 +138,7 @@ PROPOSERS = {
     "bandit_rungs": _proposer("bandit_rungs"), "ucb_rungs": _proposer("ucb_rungs"),
     "thompson_rungs": _proposer("thompson_rungs"),
     "oracle_rungs": _proposer("oracle_rungs", kind="half", probe=2, samples=2, every=2),
-    "factorized_levels": _proposer("factorized_levels"), "uniform_texts": _proposer("uniform_texts"),
+    "uniform_texts": _proposer("uniform_texts"),
 }  # fmt: skip
 
 CRITIC = {"num_generations": 2}

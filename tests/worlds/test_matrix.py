@@ -24,7 +24,7 @@ RUNG_PROPOSERS = ["uniform_rungs", "bandit_rungs", "ucb_rungs", "thompson_rungs"
 SYMBOLIC = ["mutation", "ucb", "thompson", "factorized"]
 NEEDS = {
     "policies": {"proposals"}, "repair": {"repair"}, "targets": set(), "helped_targets": {"help"}, "stp": {"variant"},
-    "oracle_targets": {"derivations"}, "tiers": {"rungs"}, "asked_tiers": {"sizes"}, "factorized_levels": {"levels"},
+    "oracle_targets": {"derivations"}, "tiers": {"rungs"}, "asked_tiers": {"sizes"},
     "uniform_texts": {"texts"}, "propose_and_solve": set(), "critic_discernment": {"critique"},
     **{name: {"rungs"} for name in RUNG_PROPOSERS}, **{name: {"mutations"} for name in SYMBOLIC},
 }  # fmt: skip

@@ -1,4 +1,4 @@
-# Tests: worlds/reasoning_gym.py, worlds/gym_worker.py, worlds/gym_tasks.py, worlds/levels.py
+# Tests: worlds/reasoning_gym.py, worlds/gym_worker.py, worlds/gym_tasks.py
 """The domain reasoning_gym: equal problems everywhere, verdicts of its own scorers, answers that break a scorer, and
 every proposer over its levels."""
 
@@ -217,7 +217,7 @@ def script(role, row, i):
     return value_of(row["prompt"]) if row["levels"][1] == 0 and i < 2 else "0"
 
 
-RUNGS = ["uniform_rungs", "bandit_rungs", "ucb_rungs", "thompson_rungs", "factorized_levels", "oracle_rungs"]
+RUNGS = ["uniform_rungs", "bandit_rungs", "ucb_rungs", "thompson_rungs", "oracle_rungs"]
 
 
 @pytest.mark.parametrize("name", [*RUNGS, "policies"])

@@ -25,7 +25,7 @@ from ..countdown import (
     heldout_problems,
     problem_from_row,
 )
-from ..countdown.exact.solver import solution_trees
+from ..countdown.exact.listing import solution_trees
 from ..countdown.features import operators_of
 from ..countdown.generator import iterate_problems
 from ..countdown.planted import VALUE_HIGH, planted_problems

@@ -160,15 +160,8 @@ class BaseDomain(Generic[P]):
 
     # Proposals of levels: they leave open which problem of these levels is played
 
-    @property
-    def settings(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        """Problem family -> setting -> its lowest and highest level."""
-        return {}
-
-    at_levels: Any = None
-    """`at_levels(kind, levels)`: the problem that `parse` reads in a proposal of these levels, one per setting."""
     undrawn: Any = None
-    """`undrawn(problem)`: the problem of levels from which a problem was drawn."""
+    """`undrawn(problem)`: what `parse` reads in a proposal of the levels of a problem that was drawn."""
     drawn: Any = None
     """`drawn(problems, seed, exclude)`: for each problem of levels a playable problem of these levels, or None.
     All are distinct, a function of the arguments alone, not held out, and have no key in `exclude`. None:

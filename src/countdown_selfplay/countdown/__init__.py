@@ -5,16 +5,8 @@ A problem is k positive integers and a target; a solution uses every number exac
 
 from .domain import CountdownDomain
 from .environment import CountdownEnvironment, CountdownMovesEnvironment
-from .exact.solver import (
-    all_solutions,
-    count_solutions,
-    is_solvable,
-    is_solvable_batch,
-    reachable_counts,
-    reachable_targets,
-    solvable_arrays,
-    solve,
-)
+from .exact.listing import all_solutions, count_solutions, reachable_counts, reachable_targets
+from .exact.solver import is_solvable, is_solvable_batch, solvable_arrays, solve
 from .features import FEATURES, feature_matrix, features
 from .generator import generate_problems, heldout_problems
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key

@@ -10,7 +10,6 @@ from ..errors import ConfigError
 from .critique import CountdownCritique
 from .cures import CURES
 from .exact.solver import is_solvable, is_solvable_batch
-from .features import features
 from .helping import HELP_PROMPTS, VARIANT_PROMPTS, CountdownHelping
 from .moves import Moving, check_moves
 from .mutations import CountdownMutations
@@ -30,9 +29,8 @@ from .rules import DEFAULT_RULES, Rules
 from .verifier import CLOSE, Verdict, verify, verify_batch
 
 _BOUNDS = ("number_low", "number_high", "target_low", "target_high")
-_ASKED = ("operands", "or_more", "operators", *_BOUNDS)
+_ASKED = ("operands", "or_more")
 """Keys of a request that constrain the problem."""
-_NEEDS = {"+": "needs_add", "-": "needs_sub", "*": "needs_mul", "/": "needs_div"}
 _ANSWERED, _PROPOSED = Problem((1, 2, 3), 1), Problem((3, 5, 7), 22)
 _ANSWERS = {"tags": "<think> 1 + 2 = 3, 3 / 3 = 1 </think>\n<answer> (1 + 2) / 3 </answer>", "bare": "( 1 + 2 ) / 3"}
 _MOVES = {"tags": "<think> 3 - 2 = 1 </think>\n<answer> 3 - 2 = 1 </answer>", "bare": "3 - 2 = 1"}
@@ -99,19 +97,17 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         return cls(spec, Rules(**rules), operands=tuple(fields.operands), answers=answers, **own)
 
     def propose_row(self, operands: int | None = None, target: Problem | None = None, **asked: Any) -> dict[str, Any]:
-        """Return a row that requests a problem with this many numbers; without a count one that helps with the
-        problem `target`, a variant of the problem `variant_of` with the answer `solution`, or any. asked: `or_more`
-        (True: at least as many), `operators` (every solution needs each of "+-*/" in it), and bounds of `spec`,
-        such as `number_high`."""
+        """A row that asks the conjecturer for a problem with this many numbers; without a count for one that helps
+        with the problem `target`, for a variant of the problem `variant_of`, of which `solution` is an answer that was
+        given, or for any. asked: `or_more` (True: at least as many)."""
         if "variant_of" in asked:
             problem, solution = asked["variant_of"], asked["solution"]
             written = verify(solution, problem, self.rules).expression or str(solution)
             return {"prompt": VARIANT_PROMPTS[self.conjecturer_prompt](problem, written, self.spec)}
         if operands is None:
             return {"prompt": HELP_PROMPTS[self.conjecturer_prompt](target, self.spec)}
-        bounds = {name: value for name, value in asked.items() if name in _BOUNDS}
-        spec = replace(self.spec, **bounds) if bounds else self.spec
-        return {"prompt": CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, spec, **asked), "operands": operands}
+        prompt = CONJECTURER_PROMPTS[self.conjecturer_prompt](operands, self.spec, **asked)
+        return {"prompt": prompt, "operands": operands}
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -170,17 +166,10 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
         prompts = [self.propose_row(k)["prompt"] for k in sorted(set(self.spec.operands))]
         return len(prompts) > 1 and all(prompt != prompts[0] for prompt in prompts[1:])
 
-    def as_asked(
-        self, problem: Problem, operands: int, or_more: bool = False, operators: str = "", **bounds: Any
-    ) -> bool:
+    def as_asked(self, problem: Problem, operands: int, or_more: bool = False) -> bool:
         """Return whether the problem fits the request (`propose_row`); one without a count fits any."""
         count = len(problem.numbers)
-        if not (count == operands or (or_more and count > operands) or not self.asks_operands):
-            return False
-        if bounds and not replace(self.spec, **bounds).admits(problem):
-            return False
-        needs = features(problem, self.rules) if operators else {}
-        return all(needs[_NEEDS[operator]] == 1 for operator in operators)
+        return count == operands or (or_more and count > operands) or not self.asks_operands
 
     def in_range(self, problem: Problem) -> bool:
         """Return whether the problem is in the ranges of `spec`; in moves also of `value_high`."""

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .exact.forms import ADD_BIT, DIV_BIT, MUL_BIT, SUB_BIT, Array, Node, shapes
-from .exact.meeting import Bound
-from .exact.solver import by_operands, first_choice, solution_forms, solvable_arrays
+from .exact.listing import Bound, first_choice, solution_forms
+from .exact.solver import by_operands, solvable_arrays
 from .problem import Problem, ProblemSpec, problem_of_key
 from .rules import DEFAULT_RULES, Rules
 

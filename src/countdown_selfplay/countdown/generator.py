@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import ConfigError, DataError
 from ..options import is_whole
 from .exact.forms import Array
-from .exact.meeting import mix
+from .exact.listing import mix
 from .exact.solver import MAX_OPERANDS, solvable_arrays
 from .problem import Problem, ProblemSpec, heldout_key
 from .rules import DEFAULT_RULES, Rules

@@ -13,10 +13,10 @@ from ..contract.domain import Helping
 from ..options import is_whole
 from ..registry import Registry
 from . import guide
-from .exact.solver import is_solvable_batch, reachable_targets
+from .exact.listing import reachable_targets
+from .exact.solver import is_solvable_batch
 from .generator import generate_problems
-from .guide import Review
-from .guide_moves import rubric_in_moves
+from .guide import Review, rubric_in_moves
 from .moves import solving_moves
 from .problem import Problem, ProblemSpec, heldout_key
 from .prompts import COMPLETION_PREFIX, Prompt, by_style, chat, compact, problem_json, problem_tag, propose_any

@@ -135,14 +135,13 @@ def problem_tag(problem: Problem) -> str:
     return f"{COMPLETION_PREFIX}{', '.join(map(str, problem.numbers))}], target={problem.target} {COMPLETION_STOP}"
 
 
-def _request(operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int) -> str:
+def _request(operands: int, spec: ProblemSpec, or_more: bool = False) -> str:
     count = f"{operands} or more" if or_more else f"exactly {operands}"
-    needed = f"Every solution must need the operation {' and '.join(operators)}. " if operators else ""
     return (
         f"Generate a NEW countdown arithmetic problem that uses {count} distinct positive integers from "
         f"{spec.number_low} to {spec.number_high}. "
         f"The target must be an integer from {spec.target_low} to {spec.target_high} that can be reached by using "
-        f"every number exactly once with the operations +, -, *, / and parentheses. {needed}"
+        f"every number exactly once with the operations +, -, *, / and parentheses. "
         "Do NOT copy the example below; invent different numbers and a different target.\n"
         f"Example: <answer>{problem_json(json_example(operands))}</answer>\n"
         "Output ONLY the answer tags with JSON inside: "
@@ -150,31 +149,25 @@ def _request(operands: int, spec: ProblemSpec, or_more: bool = False, operators:
     )
 
 
-# Each takes the request (`CountdownDomain.propose_row`); requested ranges are already those of `spec`.
-
-
-def propose_json(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
+def propose_json(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """Render chat and JSON (Multimodal LLM Self-Play, section 3.3) as one user turn."""
-    return chat(_request(operands, spec, **request))
+    return chat(_request(operands, spec, or_more))
 
 
-def propose_tier(operands: int, spec: ProblemSpec, **request: Any) -> Prompt:
+def propose_tier(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """Render the same as a tier-specific system prompt (Multimodal LLM Self-Play, section 3.3)."""
-    system = _request(operands, spec, **request)
+    system = _request(operands, spec, or_more)
     return [{"role": "system", "content": system}, {"role": "user", "content": "Generate one new problem."}]
 
 
-def propose_completion(
-    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
-) -> Prompt:
+def propose_completion(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """Render six shots (Allen and Ståblein) and the beginning of a seventh, which ends in `<problem> numbers=[`."""
     shots = "\n".join(problem_tag(shot) for shot in completion_shots(operands, spec))
     count = f"{operands} or more" if or_more else f"{operands}"
-    needed = f" Every solution needs {' and '.join(operators)}." if operators else ""
     return (
         f"Countdown arithmetic problems. Each uses {count} numbers from {spec.number_low} to {spec.number_high} "
         f"and a target from {spec.target_low} to {spec.target_high} that can be reached by using every number exactly "
-        f"once with +, -, *, /.{needed}\n{shots}\n{COMPLETION_PREFIX}"
+        f"once with +, -, *, /.\n{shots}\n{COMPLETION_PREFIX}"
     )
 
 
@@ -189,7 +182,7 @@ _FIXED_SHOTS = (
 """Solvable examples of three and four numbers, on the training side of the split."""
 
 
-def propose_six_shots(operands: int, spec: ProblemSpec, **request: object) -> Prompt:
+def propose_six_shots(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
     """Render six fixed shots of three and four numbers, the same prompt for every request, as in Allen and Ståblein
     (whose numbers and header differ)."""
     return (
@@ -199,13 +192,9 @@ def propose_six_shots(operands: int, spec: ProblemSpec, **request: object) -> Pr
     )
 
 
-def propose_compact(
-    operands: int, spec: ProblemSpec, or_more: bool = False, operators: str = "", **ranges: int
-) -> Prompt:
-    """Render the tiny model's prompt: `propose 3 :`, also for "3 or more"; with operators `propose 3 * :`, with
-    requested ranges `propose 3 9 = 50 :`, the largest number and target."""
-    words = ["propose", str(operands), *operators, *([f"{spec.number_high} = {spec.target_high}"] if ranges else [])]
-    return f"{' '.join(words)} :"
+def propose_compact(operands: int, spec: ProblemSpec, or_more: bool = False) -> Prompt:
+    """The tiny model's prompt: `propose 3 :`, also for "3 or more"."""
+    return f"propose {operands} :"
 
 
 def propose_any(operands: int | None = None, spec: ProblemSpec | None = None, **request: object) -> Prompt:

@@ -1,7 +1,5 @@
 """Problem files and hub data sets as rows for training and evaluation."""
 
-from __future__ import annotations
-
 import glob
 import logging
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Readers of JSON and JSONL objects with required fields, and of Parquet. Faults are DataErrors."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

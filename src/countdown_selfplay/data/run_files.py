@@ -1,7 +1,5 @@
 """Files of a run folder: written atomically, appended by whole lines, moved aside and never deleted."""
 
-from __future__ import annotations
-
 import errno
 import json
 import logging
@@ -29,7 +27,6 @@ _LOGS = ("metrics", "samples", "rollbacks")
 _OF_A_RUN = (
     *(f"{name}{kind}.jsonl" for name in _LOGS for kind in ("", ".discarded")),
     *("run.json", "evaluation.json", "control.json", "first_solved.json", "targets.json", "report.html", "plots"),
-    *("prover", "conjecturer", "policy"),  # exports of earlier versions may lack ROLES_FILE
     *("control", "run.json.damaged", GOING_BACK),
 )
 

@@ -1,7 +1,5 @@
 """Reader of a user's YAML file, with one sentence per fault."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

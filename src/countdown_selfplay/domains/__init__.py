@@ -1,7 +1,5 @@
 """Domains by name. A user's domain is named by its place: my_package.my_module:MyDomain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

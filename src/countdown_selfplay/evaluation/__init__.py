@@ -1,8 +1,6 @@
 """Evaluation of models with intervals: unbiased pass@k, bootstrap, sampling, evaluation of each role, reports. The
 statistics need only NumPy; modules that sample load torch on first use."""
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

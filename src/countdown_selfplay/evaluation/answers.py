@@ -5,8 +5,6 @@ batch's problems, so that an interrupted evaluation continues after the last who
 one, bit for bit with the same weights, versions, device and number of threads. Weights, versions and device are part
 of the setting; the number of threads is not."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -1,8 +1,6 @@
 """Episodes of a domain in moves, with one generation per move of all unfinished episodes; and a Round that samples
 without training, to collect and measure play."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

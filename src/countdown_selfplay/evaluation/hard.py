@@ -1,7 +1,5 @@
 """Set of hard targets as in SGS (appendix D): solvable problems that a solver rarely solves."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

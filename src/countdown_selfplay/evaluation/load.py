@@ -1,7 +1,7 @@
-"""Reading of a run folder into a frozen object; errors name the file and line."""
+"""A run folder read once into a frozen object; a missing or damaged file is an error with file and line. Those of an
+iterated run (Wang et al.) have iterations as rounds."""
 
-from __future__ import annotations
-
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -12,17 +12,17 @@ from typing import Any
 
 from ..contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from ..contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
-from ..data.jsonl import json_file, json_lines, json_shape
+from ..data.jsonl import json_file, json_lines, json_shape, parquet_rows
+from ..data.run_files import numbered_folders
 from ..errors import DataError
 from ..games import critic_metrics
+from ..games.critic_metrics import OF_RIGHT, OF_WRONG
 from ..games.metrics import METRICS
 from ..guides.judge import Judge
 from ..options import is_number, is_whole
 from ..proposers import policies, rungs, targets_metrics, tiers
 from ..proposers.symbolic.metrics import SYMBOLIC
-from ..statistics.bootstrap import Estimate, Interval
-from . import iterated
-from .iterated import DAMAGED
+from ..statistics.bootstrap import Estimate, Interval, ratio_interval
 from .terminal import before_after_rows, estimate, interval, rates
 
 HISTOGRAM = "round/solve_rate_histogram"
@@ -40,12 +40,79 @@ _ANY_REWARD = (
 
 @cache
 def shipped() -> list[Metric]:
-    """Return the metrics that the library declares, for runs of older releases, which wrote no declarations or panels,
-    and for metrics outside run.json (times, evaluations)."""
+    """The metrics that the library declares: for those that are no part of run.json (times, evaluations), and for a
+    run that declares nothing."""
     declared = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
     proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
     metrics = (*declared, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
     return list({metric.name: metric for metric in metrics}.values())
+
+
+LINEAGE = "iterated.json"
+"""File that identifies the folder of an iterated run."""
+DAMAGED = "the run folder is damaged"
+
+SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "prover/correct_rate": (("right",), ("right", "wrong")),
+    "prover/success_rate": (("corrected", "resisted", "kept"), (*OF_WRONG, *OF_RIGHT)),
+    "prover/corrected_rate": (("corrected",), OF_WRONG),
+    "prover/resisted_rate": (("resisted",), OF_RIGHT),
+    "prover/kept_rate": (("kept",), OF_RIGHT),
+    "prover/misled_rate": (("misled",), OF_RIGHT),
+    "helpful/win_rate": (("corrected",), OF_WRONG),
+    "misleading/win_rate": (("misled",), OF_RIGHT),
+    "helpful/read_rate": (("shown",), ("shown", "unreadable")),
+    "misleading/read_rate": (("shown",), ("shown", "unreadable")),
+}
+"""Metric -> (labels in the numerator, labels in the denominator), as in the game's log."""
+
+
+def iterations_of(folder: Path) -> list[dict[str, Any]]:
+    """Return for each iteration `iteration`, and each metric of SHARES with samples as an Estimate with a 95% interval
+    over problems. Truncated texts are not among an iterated run's samples. Raises DataError for a damaged file."""
+    found = []
+    for number, place in numbered_folders(folder, "iteration"):
+        rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
+        one: dict[str, Any] = {"iteration": number}
+        for metric, (won, of) in SHARES.items():
+            role = metric.partition("/")[0]
+            own = rows if "win_rate" in metric else [row for row in rows if row["role"] == role]
+            estimate = ratio_interval(
+                [float(row["label"] in won) for row in own],
+                [float(row["label"] in of) for row in own],
+                [row["problem"] for row in own],
+            )
+            if estimate is not None:
+                one[metric] = estimate
+        if rows:  # iteration 0, the imitation of another run, plays nothing
+            found.append(one)
+    return found
+
+
+def samples_of(folder: Path) -> list[dict[str, Any]]:
+    """Return lines as in samples.jsonl: for each iteration a revision of every outcome, and two first answers and
+    critiques of each type, from the first chunks that have them."""
+    found: list[dict[str, Any]] = []
+    for _, place in numbered_folders(folder, "iteration"):
+        wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
+        wanted |= {("prover", label): 2 for label in ("right", "wrong")}
+        wanted |= {(critic, label): 2 for critic in ("helpful", "misleading") for label in ("shown", "unreadable")}
+        for path in _played(place):
+            if not any(wanted.values()):
+                break
+            for row in parquet_rows(path, cure=DAMAGED):
+                if wanted.get((row["role"], row["label"]), 0):
+                    wanted[row["role"], row["label"]] -= 1
+                    found.append({
+                        "step": row["iteration"], "role": row["role"], "prompt": json.loads(row["prompt"]),
+                        "completion": row["completion"], "reward": row["reward"], "problem": row["problem"],
+                        "reason": row["label"],
+                    })  # fmt: skip
+    return found
+
+
+def _played(place: Path) -> list[Path]:
+    return sorted(place.glob("played-*.parquet"))
 
 
 @dataclass(frozen=True)
@@ -70,6 +137,7 @@ class Run:
     held_out: dict[str, dict[str, int]] = field(default_factory=dict)
     """Axis -> value -> held-out problems, rungs left out."""
     iterations: list[dict[str, Any]] = field(default_factory=list)
+    """Of an iterated run."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -78,8 +146,8 @@ class Run:
 
     @cached_property
     def declared(self) -> dict[str, Metric]:
-        """Logged name -> declaration, in order: the run's, completed by the library's. A metric that the run does not
-        declare has no range, unless the run declares nothing."""
+        """Logged name -> declaration, in the order of the declarations: the run's, then the library's. A metric that
+        the run does not declare has no range, unless the run declares nothing."""
         others = shipped()
         if self.metrics:
             others = [replace(metric, healthy=UNBOUNDED, trip=None, in_a_row=None) for metric in others]
@@ -91,9 +159,7 @@ class Run:
             fits = [places[name]] if name in places else [i for i in patterns if declaration_of(name, [known[i]])]
             metric = declaration_of(name, [known[fits[0]]]) if fits else None
             if metric is not None:
-                template = known[fits[0]].name
-                current = fits[0] < len(self.metrics)
-                changes.append((fits[0], _natural(name), _completed(metric, template) if current else metric))
+                changes.append((fits[0], _natural(name), metric))
         players = {one.removesuffix("/completion_length") for one in self.names if one.endswith("/completion_length")}
         return {metric.name: _with_panel(metric, players) for *_, metric in sorted(changes, key=lambda one: one[:2])}
 
@@ -130,24 +196,20 @@ def load_run(folder: Path) -> Run:
     """Load `folder`, which must have run.json and metrics.jsonl; other files are optional."""
     if not os.path.isdir(folder):  # noqa: PTH112 -- pathlib raises for a name that is too long
         raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
-    iterated_run = (folder / iterated.LINEAGE).exists()
+    iterated_run = (folder / LINEAGE).exists()
     for name in ("run.json",) if iterated_run else ("run.json", "metrics.jsonl"):
         if not (folder / name).exists():
             raise DataError(f"'{folder}' is not a run folder: it has no {name}.{_runs_in(folder)}")
     description = json_file(folder / "run.json", DAMAGED, config=dict)
     config = description["config"]
-    iterations = iterated.iterations_of(folder) if iterated_run else []
+    iterations = iterations_of(folder) if iterated_run else []
     rounds, others, histograms = ([], [], {}) if iterations else _metrics(folder / "metrics.jsonl")
     for one in iterations:  # iterations as rounds
         rates = {name: metric.value for name, metric in one.items() if isinstance(metric, Estimate)}
         rounds.append({"step": one["iteration"], **rates})
-    samples = iterated.samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
-    environment, rollbacks = description.get("environment"), _rows(folder / "rollbacks.jsonl")
+    samples = samples_of(folder) if iterations else _rows(folder / "samples.jsonl")
+    environment = description.get("environment")
     held_out = description.get("held_out") or {}
-    each = 1 if iterations else steps_counted(description)
-    for row in [*rounds, *others, *samples, *rollbacks] if each > 1 else ():
-        if isinstance(row.get("step"), int | float):
-            row["step"] = row["step"] / each if row["step"] % each else row["step"] // each
     return Run(
         path=folder,
         name=str(description.get("name") or folder.resolve().name),
@@ -155,24 +217,18 @@ def load_run(folder: Path) -> Run:
         config={name: value for name, value in config.items() if not name.endswith(_SECRET)},
         environment=environment if isinstance(environment, dict) else {},
         rounds=rounds,
-        histograms={step // each: counts for step, counts in histograms.items()},
+        histograms=histograms,
         others=others,
         samples=samples,
         evaluation=read_object(
             folder / "evaluation.json", "the figures before and after training, with their intervals", _evaluation
         ),
-        rollbacks=rollbacks,
+        rollbacks=_rows(folder / "rollbacks.jsonl"),
         metrics=_written(description.get("metrics"), folder / "run.json"),
         control=read_object(folder / "control.json", "the figures of run and control, with their intervals", _control),
         iterations=iterations,
-        held_out={axis: own for axis, own in held_out.items() if isinstance(own, dict)},
+        held_out={axis: counts for axis, counts in held_out.items() if isinstance(counts, dict)},
     )
-
-
-def steps_counted(description: Mapping[str, Any]) -> int:
-    """Return the log's steps per round, by run.json: 1, or the optimizer steps of an earlier version."""
-    config = description.get("config") or {}
-    return 1 if description.get("counts") == "rounds" else int(config.get("steps_per_round") or 1)
 
 
 def _runs_in(folder: Path) -> str:
@@ -184,21 +240,6 @@ def _runs_in(folder: Path) -> str:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     return [row for _, row in json_lines(path, _TORN)] if path.exists() else []
-
-
-def _completed(metric: Metric, template: str) -> Metric:
-    """Complete the run's declaration by the library's texts and panel. `template`: its declared name."""
-    known = declaration_of(metric.name, sorted(shipped(), key=lambda one: one.name != template))
-    if known is None:
-        return metric
-    return replace(
-        metric,
-        help=metric.help or known.help,
-        subject=metric.subject or known.subject,
-        word=metric.word or known.word,
-        panel=metric.panel or known.panel,
-        legible=metric.legible or known.legible,
-    )
 
 
 def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:

@@ -1,7 +1,5 @@
 """Model of `countdown-selfplay eval`, and identities of its weights and software."""
 
-from __future__ import annotations
-
 import fnmatch
 import hashlib
 import platform
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..asking import ready
+from ..chat_templates import ready
 from ..data.jsonl import json_file
 from ..errors import ConfigError
 from ..tiny import EMBEDDED, resolve_model

@@ -1,8 +1,6 @@
 """Evaluation of each role: the prover's pass@k on given problems (or a pool's), the conjecturer's rates over its
 proposals, the guide's over its reviews."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ TRL tokenizes prompt and completion as one text and finds the border afterwards.
 the last token of the prompt then depends on the completion, and the model is trained on a context that never occurs in
 sampling. Here both are tokenized separately, and the end token is appended once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
@@ -15,7 +13,8 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 from transformers.generation.stopping_criteria import StopStringCriteria
 
-from ..asking import DEFAULTS, Asked, check_token_ids, end_of_turn, generation_settings, prompt_ids, ready
+from ..asking import DEFAULTS, Asked, check_token_ids, generation_settings
+from ..chat_templates import end_of_turn, prompt_ids, ready
 from ..distributed.processes import ALONE, Processes
 from ..errors import ConfigError, DataError, PromptError
 from ..policies.decode import evaluating, neutral_generation, without_idle_rows

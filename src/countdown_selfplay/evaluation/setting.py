@@ -1,8 +1,6 @@
 """Settings of an evaluation (those of the model's run, the embedded model, a paper, or the public checkpoints) and its
 problems (of a file, a hub data set, the frozen set, or the generator)."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import hashlib

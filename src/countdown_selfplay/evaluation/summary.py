@@ -1,8 +1,6 @@
 """Summary of a prover's answers: pass@k, majority@k and rates with 95% intervals, overall, by stratum and by rung, and
 the score of the ladder; two summaries as evaluation.json."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

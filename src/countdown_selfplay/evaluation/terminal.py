@@ -1,7 +1,5 @@
 """Text for the terminal: tables of evaluations and of single players of a pool, and a progress line."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Mapping

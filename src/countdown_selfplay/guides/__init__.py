@@ -1,7 +1,5 @@
 """Guides by name: scores of proposals in addition to the provers' (SGS 2026, section 3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Guide by a language model: that of SGS 2026, section 3.2, a copy of the initial model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

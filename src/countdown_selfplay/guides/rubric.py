@@ -1,7 +1,5 @@
 """Guide by the domain's exact rules, with the paper's rubric."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -22,16 +22,13 @@ from ..statistics.pass_at_k import pass_at_k_array
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LATER = ("min_p", "repetition_penalty", "stop_strings", "generation_kwargs", "chat_template_kwargs")
-"""Fields that records of earlier versions lack."""
-SETTING = ("temperature", "top_p", "top_k", "max_new_tokens", *LATER, "prover_prompt", "rules")
+SETTING = (
+    *("temperature", "top_p", "top_k", "max_new_tokens", "min_p", "repetition_penalty", "stop_strings"),
+    *("generation_kwargs", "chat_template_kwargs", "prover_prompt", "rules"),
+)
 """Fields that must be equal for two evaluations to measure the same thing."""
 
 _OFF = {"top_p": 1.0, "top_k": 0}  # None and these both switch the filter off
-_LATEX = str.maketrans({
-    **{mark: rf"\{mark}" for mark in "&%$#_{}"},
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-})  # fmt: skip
 
 LEVEL = 0.95
 _TAIL = 10  # resamples that should lie beyond the end of an interval
@@ -41,8 +38,8 @@ _FEW_SEEDS = 5
 @dataclass(frozen=True)
 class Result:
     """One evaluation. keys: identity of each problem (a repeated one is numbered); correct: right answers per problem
-    out of `n`; setting: the fields of SETTING, and the known ones of LATER; truncated_rate: share of answers cut at
-    the token budget; dtype: precision of the model, if known."""
+    out of `n`; setting: the fields of SETTING; truncated_rate: share of answers cut at the token budget; dtype: in
+    which the model computed, if that is known."""
 
     path: str
     keys: list[str]
@@ -82,33 +79,20 @@ def load_arms(words: Sequence[str]) -> list[Arm]:
 
 
 def check_settings(arms: Sequence[Arm]) -> str | None:
-    """Return a sentence on the first difference between the settings of two evaluations, or None. A field that one of
-    them lacks is not a difference (`unknown_settings`)."""
-    results = [result for arm in arms for result in arm.results]
-    for i, result in enumerate(results):
-        for other in results[:i]:
-            silent = {name for name in LATER if name not in result.setting or name not in other.setting}
-            first, ours = ({n: v for n, v in one.setting.items() if n not in silent} for one in (other, result))
-            differing = first_difference(first, ours)
-            if differing is not None:
-                name, before, now = differing
-                return f"'{result.path}' was made with {name} {now!r} and '{other.path}' with {before!r}"
+    """The first difference between the settings of two evaluations, as a sentence; None if all are alike."""
+    first, *others = [result for arm in arms for result in arm.results]
+    for result in others:
+        differing = first_difference(first.setting, result.setting)
+        if differing is not None:
+            name, before, now = differing
+            return f"'{result.path}' was made with {name} {now!r} and '{first.path}' with {before!r}"
     return None
 
 
-def unknown_settings(arms: Sequence[Arm]) -> list[str]:
-    """Return notes on fields that some evaluations, of an earlier version, lack, and on different precisions."""
-    results = [result for arm in arms for result in arm.results]
-    known = {name for name in LATER for result in results if name in result.setting}
-    silent = [(result.path, lacking) for result in results if (lacking := sorted(known - {*result.setting}))]
-    notes = [
-        f"'{path}', of an earlier version, does not say its {', '.join(lacking)}: whether they are those of the "
-        "others is not known; evaluate it again to be sure."
-        for path, lacking in silent[:1]
-    ]
-    kinds = sorted({result.dtype for result in results if result.dtype is not None})
-    notes += [f"The models computed in different precisions: {', '.join(kinds)}."] if len(kinds) > 1 else []
-    return notes
+def unlike_precisions(arms: Sequence[Arm]) -> list[str]:
+    """A note where the models computed in different precisions."""
+    kinds = sorted({result.dtype for arm in arms for result in arm.results if result.dtype is not None})
+    return [f"The models computed in different precisions: {', '.join(kinds)}."] if len(kinds) > 1 else []
 
 
 def aligned_arms(
@@ -194,7 +178,6 @@ def _setting(raw: dict[str, Any]) -> dict[str, Any]:
     domain = raw.get("domain") or {}
     named = {**raw, **{name: domain[name] for name in ("prover_prompt", "rules") if name in domain}}
     setting = {name: _OFF.get(name) if named.get(name) is None else named[name] for name in SETTING}
-    setting = {name: value for name, value in setting.items() if value is not None or name not in LATER}
     # Countdown's ranges and its other prompt do not change how an answer is judged.
     return setting if "prover_prompt" in domain else {**setting, "domain": domain}
 
@@ -356,18 +339,6 @@ def markdown(rows: Sequence[tuple[str, ...]], notes: Sequence[str]) -> str:
     """Format a table with notes below it; the first row is its header."""
     lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:], "", *(f"- {note}" for note in notes)]) + "\n"
-
-
-def latex(comparison: Comparison) -> str:
-    """Format a `tabular` for the package booktabs; the notes are comments above it."""
-    head, *rows = [[cell.translate(_LATEX).replace("–", "--") for cell in row] for row in rows_of(comparison)]
-    lines = [f"% {note}" for note in comparison.notes()]
-    lines += [rf"\begin{{tabular}}{{lr{'l' * (len(head) - 2)}}}", r"\toprule", " & ".join(head) + r" \\", r"\midrule"]
-    for i, row in enumerate(rows):
-        if i and rows[i - 1][0] != row[0]:
-            lines.append(r"\addlinespace")
-        lines.append(" & ".join(row) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
 def figure(comparison: Comparison) -> "Figure":

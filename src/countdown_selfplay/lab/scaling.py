@@ -10,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..data.jsonl import json_file, json_lines, json_shape
+from ..data.jsonl import json_lines, json_shape
 from ..errors import DataError
-from ..evaluation.iterated import DAMAGED
-from ..evaluation.load import steps_counted
 from ..statistics.bootstrap import Z_95, Estimate, finite_array, t_quantile, two_level_draws
 from ..statistics.solved import FIRST_SOLVED
 from .scaling_fit import ScalingCurve, ScalingFit, fit_scaling_curve, jacobian
@@ -74,9 +72,6 @@ def load_curve(path: str, compute: str | None, rate: str | None) -> tuple[Scalin
         raise DataError(f"'{place}' is no table: a line has more cells than the first, which names the columns.")
     columns = list(dict.fromkeys(name for row in rows for name in row))
     rate = rate or _default_rate(columns, place)
-    if run is not None and (run / "run.json").is_file():
-        each = steps_counted(json_file(run / "run.json", DAMAGED, config=dict))
-        rows = [{**row, "step": row["step"] / each} if each > 1 and "step" in row else row for row in rows]
     if compute is None:
         compute = next((name for name in ("compute", GENERATIONS, COUNTED) if name in columns), GENERATIONS)
     if compute == GENERATIONS and compute not in columns and run is not None:

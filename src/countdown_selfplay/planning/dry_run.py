@@ -1,7 +1,5 @@
 """Dry run of a configuration, without loading a model."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, asdict, fields
@@ -12,7 +10,7 @@ from typing import Any
 import torch
 from trl import ModelConfig, get_peft_config
 
-from ..asking import prompt_ids
+from ..chat_templates import prompt_ids
 from ..config import JointSelfPlayConfig, Role
 from ..config.countdown_fields import CountdownArguments
 from ..config.generation_rules import engine_arguments

@@ -1,8 +1,6 @@
 """Bytes that follow from the settings of a run (docs/memory.md): weights, gradients, optimizer, sampling, and the
 activations of a micro-batch. planning/probe.py measures them."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

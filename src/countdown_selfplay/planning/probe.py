@@ -1,7 +1,5 @@
 """Measured peaks of memory: two rounds of a configuration with texts of full length."""
 
-from __future__ import annotations
-
 import copy
 import os
 import tempfile

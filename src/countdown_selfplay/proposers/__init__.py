@@ -1,7 +1,5 @@
 """Proposers by name. A proposer supplies a round's candidates and learns from their outcome."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

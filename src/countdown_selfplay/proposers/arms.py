@@ -1,8 +1,6 @@
 """Bandit arms: UCB1 and Thompson sampling, with or without forgetting. Arms are regimes of symbolic changes
 (symbolic/bandits.py) or rungs of a domain (rung_bandits.py)."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Proposals by language models: every player of a role writes problems, and is rewarded by their outcome."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,8 +1,6 @@
 """Proposers over the rungs of a domain, without a conjecturer: the domain makes the problems, and the proposer chooses
 how many of each rung. Controls and competitors of a trained conjecturer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple

@@ -1,7 +1,5 @@
 """Self-guided self-play (SGS): a fixed set of targets, and proposals of steps towards unsolved ones."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Metrics of the proposer `targets`, and the complexity of problems that SGS reports (figure 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random problems for a tier whose conjecturers wrote too few (Multimodal LLM Self-Play)."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping
 from fractions import Fraction

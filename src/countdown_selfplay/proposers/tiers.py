@@ -1,7 +1,5 @@
 """Pool of conjecturers, one per tier of difficulty (Multimodal LLM Self-Play)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +17,7 @@ from ..registry import Count, Share
 from .policies import Policies
 from .tier_supplement import supplement
 
-Axis = Literal["operands", "rung", "number_low", "number_high", "target_low", "target_high", "operators"]
+Axis = Literal["operands", "rung"]
 
 TIER_CONFIG = "tier_config.json"
 
@@ -143,15 +141,17 @@ class Tiers(Policies):
     3.8). A tier's pass rate is the mean over its played problems of any origin. The domain decides on properties
     that a rung leaves open.
 
-    start: initial rung of each tier on the `axis`: operand counts in the paper, (3, 4); or the path of a
-    tier_config.json of a run to continue. The number of tiers is that of the conjecturers; without a conjecturer
-    the rule makes all problems. low, high, window, hysteresis: of the TierTracker. axis: property that makes a tier
-    harder: "operands" from `floor` to `ceiling`; or "number_high", "target_high", "operators" or "rung" (of a
-    domain such as `verifiers`), with `levels`. levels: rungs from easy to hard ([9, 20, 50], or ["", "*", "*/"] for
-    operations that every solution must need), or mappings of several settings, for which `start` counts rungs from
-    0. or_more: the last tier requests its operand count "or more", and accepts more (section 3.3). min_valid:
-    number of playable problems to which the rule fills a tier; provers are trained on them, and no conjecturer is
-    credited. 0: never."""
+    start: where each tier begins, on the `axis`: operand counts in the paper, (3, 4); or the path of a
+    tier_config.json whose run is gone on from. There are as many tiers as conjecturers; without any conjecturer the
+    rule alone makes problems. low, high, window, hysteresis: of the TierTracker.
+    axis: what makes a tier harder: "operands" from `floor` to `ceiling`, or "rung" (of a domain such as `verifiers`),
+    with `levels`, the rungs from easy to hard. What a rung leaves open is asked for as the domain asks.
+    or_more: the last tier asks for its operand count "or more", and takes more (section 3.3).
+    min_valid: problems that may be played below which a tier is filled up to that number by the rule; they are
+    attempted and trained on by provers, and earn no conjecturer anything. 0: never.
+
+    A tier's pass rate is the mean over the problems of its tier that were played, whoever made them.
+    """
 
     needs: Sequence[str] = ()
     metrics = TIERS
@@ -166,15 +166,14 @@ class Tiers(Policies):
         window: Count = 1,
         hysteresis: bool = False,
         axis: Axis = "operands",
-        levels: Annotated[list[Any], MinLen(1)] | None = None,
+        levels: Annotated[list[int], MinLen(1)] | None = None,
         or_more: bool = True,
         min_valid: Annotated[int, Ge(0)] = 6,
     ) -> None:
         super().__init__()
         self.axis, self.or_more, self.min_valid = axis, or_more, min_valid
-        names = _values(axis, floor, ceiling, levels)
-        self.ladder: list[dict[str, Any]] = [dict(v) if isinstance(v, Mapping) else {axis: v} for v in names]
-        self.names = list(range(len(names))) if any(isinstance(v, Mapping) for v in names) else names
+        self.names = _values(axis, floor, ceiling, levels)
+        self.ladder: list[dict[str, Any]] = [{axis: value} for value in self.names]
         start = _read(start, axis) if isinstance(start, str) else list(start)
         outside = [value for value in start if value not in self.names]
         if not start or outside:
@@ -189,7 +188,7 @@ class Tiers(Policies):
                 "raise `ceiling`, list more `levels`, or have fewer tiers."
             )
         rungs = [self.names.index(value) for value in start]
-        self.tracker = TierTracker(rungs, len(names) - 1, low, high, window, hysteresis)
+        self.tracker = TierTracker(rungs, len(self.names) - 1, low, high, window, hysteresis)
         self.tier_N: list[int] = []  # of each proposal of the round
         self.values: dict[str, float] = {}  # the round's metrics
 
@@ -317,7 +316,8 @@ def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
     return {"valid_conjecture_rate": valid / count, "copied_example_rate": copied / count} if count else {}
 
 
-def _values(axis: str, floor: int, ceiling: int, levels: Sequence[Any] | None) -> list[Any]:
+def _values(axis: str, floor: int, ceiling: int, levels: Sequence[int] | None) -> list[int]:
+    """The rungs from easy to hard, as they are named in `start`."""
     if levels is not None:
         return list(levels)
     if axis != "operands":

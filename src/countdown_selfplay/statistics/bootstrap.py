@@ -1,8 +1,6 @@
 """Confidence intervals by resampling problems (of a mean, of a ratio of sums, of the difference of two models) and,
 over a few training seeds, by Student's t, alone and together with a bootstrap over problems."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache

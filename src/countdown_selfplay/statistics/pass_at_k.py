@@ -1,7 +1,5 @@
 """Unbiased pass@k and majority@k of k answers drawn from n without replacement."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence

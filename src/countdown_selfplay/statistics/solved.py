@@ -1,7 +1,5 @@
 """Cumulative solve rate: the share of a fixed set of problems that has ever been solved, against generations."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -61,9 +59,7 @@ class CumulativeSolveRate:
         return {"generations": self.generations, "first_solved": self.first_solved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state. Raises DataError if it is of other problems, or without rounds."""
-        if "first_solved" not in state:
-            raise DataError("The saved cumulative solve rate does not say when problems were solved; start a new run.")
+        """DataError if the state is of other problems."""
         foreign = [key for key in state["first_solved"] if key not in self._round]
         if foreign:
             raise DataError(

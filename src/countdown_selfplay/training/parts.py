@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from ..asking import check_generation_kwargs, check_token_ids, prompt_ids, ready
+from ..asking import check_generation_kwargs, check_token_ids
+from ..chat_templates import prompt_ids, ready
 from ..config import JointSelfPlayConfig
 from ..config.fields import GuardFields
 from ..config.role_rules import check_sharing, check_tokens

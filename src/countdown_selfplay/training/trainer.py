@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from trl import GRPOTrainer
 
 from .. import _trl
+from .._trl_check import check_seam
 from ..config import JointSelfPlayConfig
 from ..config.changes import model_settings, run_settings
 from ..config.recipes import spread
@@ -119,7 +120,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         domain: OpenDomain[Any] | None = None,
         game: Game | None = None,
     ) -> None:
-        _trl.check_seam()
+        check_seam()
         args = settled_for(args or JointSelfPlayConfig("joint-selfplay"), game, peft_config)
         self.engine = choose_engine(args)
         refuse_unsupported(args, self.engine.name)

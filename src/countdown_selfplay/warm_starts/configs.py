@@ -23,7 +23,7 @@ class WarmStartArguments(EvaluationArguments, CountdownFields):
 
     recipe: str | None = option(None, "A named setting, such as tiny/sft or tiny/ipo.")
     role: Literal["prover", "conjecturer", "guide"] = option(
-        "prover", "The role that is warm-started; guide: by sft alone."
+        "prover", "The role that is warm-started; by ipo the prover alone."
     )
     eval_proposals: int = option(1024, "Proposals sampled for the table before / after.", Range(1))
     eval_samples: int = option(8, "Answers per held-out problem, the n of pass@k.", Range(1))
@@ -134,21 +134,12 @@ class IPOArguments(WarmStartArguments):
     dataset_train_split: str = option("train", "Split of dataset_name.")
     problems: int = option(512, "Problems that are sampled, at most.", Range(1))
     samples_per_problem: int = option(8, "Answers per problem.", Range(2))
-    proposals: int = option(2048, "Proposals that are sampled, if role is conjecturer.", Range(1))
-    pairs_per_group: int | None = option(
-        4, "Most pairs from one problem. Proposals have no limit: all answer a handful of prompts.", Range(1)
-    )
-    conjecturer_reward: str = option(
-        "tent", "Score of a proposal given its solve rate: a name in CONJECTURER_REWARDS."
-    )
-    prover_model_name_or_path: str | None = option(
-        None, "The model that attempts proposals, if role is conjecturer. None: the one that is trained."
-    )
+    pairs_per_group: int | None = option(4, "Most pairs from one problem.", Range(1))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.role == "guide":
-            raise ConfigError("`role` (guide) has no pairs to prefer among; warm-start it with sft.")
+        if self.role != "prover":
+            raise ConfigError(f"`role` ({self.role}) has no pairs to prefer among; warm-start it with sft.")
 
 
 class _Settled(Settled):

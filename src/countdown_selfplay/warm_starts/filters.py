@@ -4,7 +4,7 @@ functions of the rows and a seed."""
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
@@ -85,8 +85,8 @@ def is_loop(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ScoredSample:
-    """One sampled completion. group: its samples are compared with each other alone, the problem's key or, for a
-    conjecturer, `group_of` the request; prompt: the text or chat before it; score: higher is better."""
+    """One sampled completion. group: its samples are compared with each other alone, the problem's key; prompt: the
+    text or chat before it; score: higher is better."""
 
     group: str
     prompt: Any
@@ -103,11 +103,6 @@ class PreferencePair:
     chosen: str
     rejected: str
     margin: float
-
-
-def group_of(ask: Mapping[str, Any]) -> str:
-    """Return the group of proposals with the same request."""
-    return " ".join(str(value) for value in ask.values())
 
 
 def make_preference_pairs(

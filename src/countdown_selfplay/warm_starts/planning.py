@@ -6,7 +6,7 @@ from typing import Any
 
 from trl import get_peft_config
 
-from ..asking import prompt_ids, ready
+from ..chat_templates import prompt_ids, ready
 from ..domains import longest_problem
 from ..errors import CountdownSelfPlayError, PromptError
 from ..planning.dry_run import unreadable

@@ -10,26 +10,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from accelerate.utils import broadcast_object_list, gather_object
-from trl import ModelConfig
+from accelerate.utils import gather_object
 
-from ..contract.domain import Domain, OpenDomain, P, ended, in_moves
+from ..contract.domain import Domain, P, ended, in_moves
 from ..countdown import CountdownDomain, Problem, problem_of_key
 from ..countdown.prompts import problem_in_prompt
 from ..data.files import load_problem_rows
 from ..data.jsonl import json_lines
-from ..domains import asked_of, checked_alone, is_held_out, verdicts_of
+from ..domains import checked_alone, is_held_out, verdicts_of
 from ..errors import DataError
-from ..evaluation.roles import evaluate_prover
 from ..evaluation.sampling import sample_completions, text_of
-from ..policies.build import load_pretrained
 from ..random_state import seed_from
-from ..rewards import RewardContext, checked_rewards, make_conjecturer_reward
-from ..tiny import resolve_model
 from .configs import IPOArguments
 from .demonstrations import SCHEMA
-from .filters import HELD_OUT, UNFINISHED, WRONG, Kept, PreferencePair, ScoredSample, group_of
+from .filters import HELD_OUT, UNFINISHED, WRONG, Kept, PreferencePair, ScoredSample
 
 
 def clean_demonstrations(
@@ -160,12 +154,11 @@ def _preference(row: Mapping[str, Any], name: str, index: int) -> str:
     return text
 
 
-def read_samples(path: str, role: str, domain: OpenDomain[Any], evaluated: Collection[str] = ()) -> Kept[ScoredSample]:
-    """Return the samples of a JSONL file, without held-out problems and truncated texts. For the prover a row needs
+def read_samples(path: str, domain: Domain[Any], evaluated: Collection[str] = ()) -> Kept[ScoredSample]:
+    """The samples of a JSONL file, without those of held-out problems and those that were cut off. A row needs
     `completion` and its problem, as the domain reads it; for Countdown numbers or nums and target, or `problem`, the
-    key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the verifier's; a different
-    `score` in the row means other rules (DataError). For the conjecturer a row needs `completion`, its request
-    (Countdown: `operands`) and `score`, the reward of the proposal."""
+    key that `countdown-selfplay eval` writes (its numbers are sorted). The score is the verifier's own; a `score` in
+    the row must agree with it, or the row was scored under other rules (DataError)."""
     kept: Kept[ScoredSample] = Kept()
     for number, row in json_lines(Path(path), "pass a JSONL file with a row per sample"):
         if row.get("record") == "setting":  # the line that `eval` writes first
@@ -173,11 +166,10 @@ def read_samples(path: str, role: str, domain: OpenDomain[Any], evaluated: Colle
         try:
             if row.get("completion") is None:
                 raise DataError("column 'completion' is absent.")
-            text = text_of(row["completion"])
-            sample, problem = (_answer if role == "prover" else _proposal)(row, text, domain)
+            sample, problem = _answer(row, text_of(row["completion"]), domain)
         except DataError as error:
             raise DataError(f"'{path}', line {number}: {str(error).removeprefix('row 0, ')}") from None
-        held_out = problem is not None and is_held_out(domain, problem, evaluated)
+        held_out = is_held_out(domain, problem, evaluated)
         kept.add(sample, HELD_OUT if held_out else UNFINISHED if row.get("truncated") else None)
     return kept
 
@@ -202,23 +194,6 @@ def _answer(row: Mapping[str, Any], text: str, domain: Domain[Any]) -> tuple[Sco
     return ScoredSample(domain.key(problem), prompt, text, float(verdict.correct)), problem
 
 
-def _proposal(row: Mapping[str, Any], text: str, domain: OpenDomain[Any]) -> tuple[ScoredSample, Any]:
-    for name, like in (*domain.asks[0].items(), ("score", 0.0)):
-        number = isinstance(row.get(name), int | float) and not isinstance(row.get(name), bool)
-        if isinstance(like, int | float) and not number:
-            raise DataError(f"column '{name}' must be a number, got {row.get(name)!r}.")
-        if row.get(name) is None:
-            raise DataError(f"column '{name}' is absent: it holds the request, such as {like!r}.")
-    problem, score = domain.parse([text])[0].problem, float(row["score"])
-    if problem is None and score > 0:
-        raise DataError(f"score {score} for a text that holds no problem; set `conjecturer_prompt` to its format.")
-    ask = {name: type(like)(row[name]) for name, like in domain.asks[0].items()}
-    return ScoredSample(group_of(ask), domain.propose_row(**ask)["prompt"], text, score), problem
-
-
-ATTEMPTS = 8  # answers per proposal that its solve rate is measured with
-
-
 def sample_answers(
     model: Any, tokenizer: Any, problems: Sequence[P], domain: Domain[P], n: int, **sampling: Any
 ) -> Kept[ScoredSample]:
@@ -237,78 +212,20 @@ def sample_answers(
     return Kept(samples, drawn, +Counter({UNFINISHED: drawn - len(samples)}))
 
 
-def sample_proposals(
-    model: Any,
-    tokenizer: Any,
-    prover: Any,
-    domain: OpenDomain[Any],
-    n: int,
-    reward: str,
-    seed: int,
-    evaluated: Collection[str] = (),
-    **sampling: Any,
-) -> Kept[ScoredSample]:
-    """Sample `n` proposals scored by the conjecturer reward of their solve rate under `prover`, a model with the same
-    tokenizer; 0 for those without a playable problem of the request. Held-out problems are left out."""
-    asks = asked_of(domain)
-    each = -(-n // len(asks))
-    prompts = [domain.propose_row(**ask)["prompt"] for ask in asks]
-    stops = domain.stop_strings("conjecturer")
-    rows = sample_completions(model, tokenizer, prompts, each, stop_strings=stops, seed=seed, **sampling)
-    problems = {c.text: domain.parse([c.text])[0].problem for row in rows for c in row}
-    distinct = {domain.key(p): p for p in problems.values() if p is not None}
-    checked = checked_alone(domain, list(distinct.values()))
-    playable = [p for p, check in zip(distinct.values(), checked, strict=True) if check.reason == "ok"]
-    played = [problem for problem in playable if not is_held_out(domain, problem, evaluated)]
-    rates = np.zeros(0)
-    if played:
-        seed = seed_from("attempts", seed)
-        attempts = evaluate_prover(prover, tokenizer, played, domain, ATTEMPTS, (), seed=seed, **sampling)
-        rates = np.array(attempts.correct) / ATTEMPTS
-    rewards = checked_rewards(make_conjecturer_reward(reward), rates, RewardContext(attempts=ATTEMPTS))
-    scores = {domain.key(problem): float(value) for problem, value in zip(played, rewards, strict=True)}
-    kept: Kept[ScoredSample] = Kept()
-    for ask, prompt, row in zip(asks, prompts, rows, strict=True):
-        verdicts = domain.check(played, [ask] * len(played))
-        fitting = {key for key, one in zip(scores, verdicts, strict=True) if one.reason == "ok"}
-        for c in row:
-            problem = problems[c.text]
-            key = None if problem is None else domain.key(problem)
-            held_out = problem is not None and is_held_out(domain, problem, evaluated)
-            sample = ScoredSample(group_of(ask), prompt, c.text, scores[key] if key in fitting else 0.0)
-            kept.add(sample, HELD_OUT if held_out else UNFINISHED if c.truncated else None)
-    return kept
-
-
 def scored_samples(
-    script: IPOArguments, args: Any, options: ModelConfig, model: Any, tokenizer: Any, evaluated: set[str]
+    script: IPOArguments, args: Any, model: Any, tokenizer: Any, evaluated: set[str]
 ) -> Kept[ScoredSample]:
-    """Return the samples of the file, or of the model: answers are shared among the processes, proposals (whose solve
-    rates must agree for equal ones) are sampled by the first."""
+    """The samples of the file, or answers drawn from the model, which the processes share out."""
     if script.samples_file is not None:
-        return read_samples(script.samples_file, script.role, script.played, evaluated)
+        return read_samples(script.samples_file, script.played, evaluated)
     rank, processes = args.process_index, args.world_size
     how = {**script.sampling, "batch_size": max(args.per_device_eval_batch_size, script.samples_per_problem)}
-    if script.role == "conjecturer":
-        result: list[Any] = [None]
-        if rank == 0:
-            prover = model if script.prover_model_name_or_path is None else _prover(script, options, model.device)
-            n, reward, seed = script.proposals, script.conjecturer_reward, seed_from("ipo", args.seed)
-            result[0] = sample_proposals(model, tokenizer, prover, script.played, n, reward, seed, evaluated, **how)
-        if processes > 1:
-            broadcast_object_list(result)
-        return result[0]
     problems = problems_to_sample(script, args.seed, evaluated).rows[rank::processes]
     seed = seed_from("ipo", args.seed, rank)
     part = sample_answers(model, tokenizer, problems, script.played, script.samples_per_problem, seed=seed, **how)
     parts = gather_object([part]) if processes > 1 else [part]
     samples = [sample for one in parts for sample in one.rows]
     return Kept(samples, sum(one.read for one in parts), sum((one.left_out for one in parts), Counter()))
-
-
-def _prover(script: IPOArguments, options: ModelConfig, device: Any) -> Any:
-    kwargs = {"dtype": options.dtype, "attn_implementation": options.attn_implementation}
-    return load_pretrained(resolve_model(script.prover_model_name_or_path), kwargs).to(device)
 
 
 def problems_to_sample(script: IPOArguments, seed: int, evaluated: set[str]) -> Kept[Any]:

@@ -7,19 +7,21 @@ asserts that they exist in the pinned TRL with these parameters."""
 
 import copy
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from datasets import Dataset
 from datasets.utils import disable_progress_bars as disable_dataset_progress_bars
+from peft import PeftModel, get_peft_model
 from torch.utils.data import BatchSampler
-from transformers import TrainerCallback
+from transformers import AutoModelForCausalLM, TrainerCallback
+from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 from trl import DPOTrainer, ModelConfig, SFTTrainer, get_peft_config
 
 from .. import __version__, _trl
-from ..asking import ready
+from ..chat_templates import ready
 from ..countdown.rows import compact_solution
 from ..data.run_files import append_lines
 from ..distributed.choose import choose_engine
@@ -31,7 +33,7 @@ from ..evaluation.roles import evaluate_conjecturer, evaluate_guide, evaluate_pr
 from ..evaluation.sampling import IGNORED, demonstration_ids, end_token_id, id_list, pair_ids
 from ..evaluation.summary import write_evaluation
 from ..evaluation.terminal import ProgressLine, before_after_table
-from ..policies.build import model_arguments, read_tokenizer
+from ..policies.build import load_pretrained, model_arguments, read_tokenizer
 from ..tiny import resolve_model
 from ..training.callbacks.run_folder import command_line, record_of, write_description
 from ..training.exports import card, example_prompt
@@ -39,7 +41,6 @@ from ..training.run import quiet_loading
 from ..training.run_lock import run_lock
 from .configs import WarmStartArguments
 from .filters import Kept, PreferencePair, drop_long
-from .weights import load_whole, with_weights
 
 
 def load(args: Any, options: ModelConfig, script: Any) -> tuple[Any, Any, Any]:
@@ -336,3 +337,26 @@ def _write_card(script: WarmStartArguments, trainer: Any, path: str, method: str
         command=command_line(sys.argv), prompt=example_prompt(script.played, script.role), sampling=script.sampling,
     )  # fmt: skip
     (Path(args.output_dir) / "README.md").write_text(text, encoding="utf-8")
+
+
+def load_whole(path: str, kwargs: Mapping[str, Any]) -> Any:
+    """Load a causal language model with all weights on each process, an adapter merged into its base. After a launch
+    with ZeRO-3 has settings for a trainer, transformers would shard a model while reading it."""
+    unset_hf_deepspeed_config()
+    return load_pretrained(path, kwargs)
+
+
+def with_weights(model: Any, state: Mapping[str, torch.Tensor]) -> Any:
+    """Return a model of the architecture of the sharded `model` with the tensors of `state`, to be saved."""
+    unset_hf_deepspeed_config()
+    adapted = isinstance(model, PeftModel)
+    base = model.get_base_model() if adapted else model
+    with torch.device("meta"):
+        whole: Any = AutoModelForCausalLM.from_config(base.config)
+        if adapted:
+            whole = get_peft_model(whole, model.active_peft_config)
+    whole.load_state_dict(state, strict=False, assign=True)
+    inner = whole.get_base_model() if adapted else whole
+    inner.tie_weights()
+    inner.generation_config = base.generation_config
+    return whole

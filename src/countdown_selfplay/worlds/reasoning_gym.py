@@ -289,10 +289,6 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
     def asks(self) -> Sequence[Mapping[str, Any]]:
         return tuple({"task": task.name} for task in self._mixture if task.ranges)
 
-    @property
-    def settings(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        return {task.name: {name: (low, high) for name, low, high in task.ranges} for task in self._mixture}
-
     def propose_row(self, task: str) -> dict[str, Any]:
         chosen = self._tasks[task]
         ranges = "; ".join(f"{name} from {low} to {high}" for name, low, high in chosen.ranges)
@@ -332,11 +328,8 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
             checks.append(Checked(reason if inside else "out_of_range", {"in_range": inside}))
         return checks
 
-    def at_levels(self, kind: str, levels: Sequence[int]) -> GymProblem:
-        return GymProblem(kind, tuple(levels))
-
     def undrawn(self, problem: GymProblem) -> GymProblem:
-        return self.at_levels(problem.task, problem.levels)
+        return GymProblem(problem.task, problem.levels)
 
     def drawn(self, problems: Sequence[GymProblem], seed: int, exclude: Iterable[str] = ()) -> list[GymProblem | None]:
         """Return for each proposal a problem of its levels, all distinct, or None."""

@@ -1,4 +1,4 @@
-# Tests: lab/cli/headroom.py, lab/headroom/measure.py, lab/headroom/oracle.py
+# Tests: lab/cli/headroom.py, lab/headroom/measure.py
 """`countdown-selfplay headroom` on the embedded ladder, as small as it gets, and what it refuses."""
 
 import fcntl

@@ -1,9 +1,9 @@
-# Tests: lab/headroom/oracle.py, lab/headroom/runs.py
+# Tests: lab/headroom/measure.py, lab/headroom/runs.py
 """The oracle's search on runs whose counts are given: what it tries, what it measures on, and what it plays."""
 
 from pathlib import Path
 
-from countdown_selfplay.lab.headroom.oracle import candidates, gain, search
+from countdown_selfplay.lab.headroom.measure import candidates, gain, search
 from countdown_selfplay.lab.headroom.runs import Measured
 
 TUNING = {rung: ["t"] * 2 for rung in (3, 4, 5, 6, 7)}

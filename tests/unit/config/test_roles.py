@@ -98,27 +98,6 @@ def test_a_conjecturer_of_no_players_is_absent_however_it_is_written():
     assert alone.trained_roles == ("prover", "helpful")
 
 
-@pytest.mark.parametrize("old", ["micro_batches", "samples_per_round"])
-def test_sizes_in_the_words_of_earlier_versions_are_refused_with_the_new_ones(old, tmp_path):
-    """As keyword, in `roles`, in a file and as flag."""
-    file = tmp_path / "c.yaml"
-    file.write_text(f"conjecturer_{old}: 8\n")
-    new = {"prover": "problems_per_round", "conjecturer": "proposals_per_round, or conjecturer_players 0"}
-    for kind, said in new.items():
-        with pytest.raises(ConfigError, match=rf"`{kind}_{old}` is not a field .*\. Set {said}"):
-            config(**{f"{kind}_{old}": 8})
-        with pytest.raises(ConfigError, match=rf"`{kind}_{old}` is not a field .*\. Set {said}"):
-            JointSelfPlayConfig.from_recipe("tiny/default", **{f"{kind}_{old}": 8})
-        with pytest.raises(ConfigError, match=rf"^Unknown option '--{kind}_{old}'. Set {said}"):
-            parse([f"--{kind}_{old}", "8"])
-        with pytest.raises(ConfigError, match=r"is not a setting of a role. Set problems_per_round and proposals_per"):
-            config(roles={kind: {old: 8}})
-    with pytest.raises(ConfigError, match=rf"unknown field 'conjecturer_{old}'. Set proposals_per_round"):
-        parse(["--config", str(file)])
-    with pytest.raises(ConfigError, match=r"does not take questions; .* Set problems_per_round.$"):
-        config(game="critic_discernment", game_kwargs={"questions": 8}, roles={"helpful": None})
-
-
 def test_a_game_of_ones_own_brings_its_kinds():
     c = own_game(prover={}, helpful={"objective": "rest"}, misleading={"objective": "rest", "beta": 2})
     assert c.with_kinds(CRITIC) is c

@@ -10,7 +10,7 @@ import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, solve
 from countdown_selfplay.countdown.critique import cut_at_mistake, first_mistake, first_wrong_step, steps_of
-from countdown_selfplay.countdown.exact.solver import all_solutions
+from countdown_selfplay.countdown.exact.listing import all_solutions
 
 RULES = Rules(answer_format="bare")
 PROBLEM = Problem((3, 5, 7), 22)

@@ -1,4 +1,4 @@
-# Tests: countdown/features.py, countdown/exact/solver.py
+# Tests: countdown/features.py, countdown/exact/listing.py, countdown/exact/solver.py
 """Solutions as trees, and the features made of them, at problems whose solutions can be listed by hand."""
 
 import math
@@ -18,7 +18,7 @@ from countdown_selfplay.countdown import (
     generate_problems,
     verify,
 )
-from countdown_selfplay.countdown.exact.solver import solution_trees
+from countdown_selfplay.countdown.exact.listing import solution_trees
 from countdown_selfplay.countdown.features import operators_of
 
 

@@ -1,10 +1,10 @@
-# Tests: countdown/guide_moves.py, countdown/helping.py, countdown/moves.py, countdown/domain.py
+# Tests: countdown/guide.py, countdown/helping.py, countdown/moves.py, countdown/domain.py
 """The rubric of SGS 2026 for answers in moves, at problems that can be judged by hand."""
 
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Rules
-from countdown_selfplay.countdown.guide_moves import moves_between, rubric_in_moves
+from countdown_selfplay.countdown.guide import moves_between, rubric_in_moves
 from countdown_selfplay.countdown.moves import solving_moves
 
 TARGET = Problem((3, 4, 5, 6), 24)

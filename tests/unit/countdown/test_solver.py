@@ -22,7 +22,7 @@ from countdown_selfplay.countdown import (
     solve,
     verify,
 )
-from countdown_selfplay.countdown.exact import meeting, solver
+from countdown_selfplay.countdown.exact import listing, meeting, solver
 from countdown_selfplay.countdown.exact.forms import flippable, plan
 
 from .oracle import naive_counts, naive_solvable, random_problems, random_tree
@@ -165,13 +165,13 @@ def test_the_confirmed_way_and_the_exact_way_agree(k, monkeypatch):
     for module in (meeting, solver):
         monkeypatch.setattr(module, "is_exact", lambda *arguments: False)
     solver._solve_sorted.cache_clear()
-    solver._reachable_sorted.cache_clear()
+    listing._reachable_sorted.cache_clear()
     try:
         assert [(is_solvable(p), count_solutions(p)) for p in problems] == exact
         assert is_solvable_batch(problems) == [solvable for solvable, _ in exact]
     finally:
         solver._solve_sorted.cache_clear()
-        solver._reachable_sorted.cache_clear()
+        listing._reachable_sorted.cache_clear()
     assert {True, False} == {solvable for solvable, _ in exact}
 
 

@@ -149,31 +149,12 @@ def test_without_a_conjecturer_the_rule_makes_all_problems_and_processes_propose
     assert first == second and len(first[0]) == len(first[1])
 
 
-def test_other_axes():
-    wide = tiers(axis="number_high", start=[5, 9], levels=[5, 9, 12])
-    wide.check(PLAYERS, DOMAIN)
-    made = a_round({"conjecturer/0": ["2 3 = 5", "2 6 = 8", "?", "?"], "conjecturer/1": ["2 9 = 11"] * 4})
-    proposals = wide.propose(made, [])
-    # the domain asks for 2 operands in round 0; a 6 is beyond tier 0's greatest number
-    assert [p.reason for p in proposals[:5]] == ["ok", "not_as_asked", "malformed", "malformed", "ok"]
-    assert made.rows["conjecturer/0"][0]["prompt"] == "propose 2 5 = 99 :"
-    wide.learn(made, outcome_of(proposals, [1.0] * sum(p.reason == "ok" for p in proposals)))
-    assert wide.logged()["tier_0_rung"] == 1 and "tier_0_operand_count" not in wide.logged()
-    needed = tiers(axis="operators", start=["", "*"], levels=["", "*", "*/"], min_valid=0)
-    texts = {"conjecturer/0": ["2 3 = 5", "2 3 = 6", "?", "?"], "conjecturer/1": ["2 3 = 5", "2 3 = 6", "?", "?"]}
-    found = needed.propose(a_round(texts), [])
-    assert [p.reason for p in found[:2] + found[4:6]] == ["ok", "ok", "not_as_asked", "ok"]  # 5 needs no product
-    mixed = tiers(levels=[{"operands": 2, "number_high": 9}, {"operands": 3}], start=[0, 1])
-    assert mixed.ask(0, {"operands": 4}) == {"operands": 2, "number_high": 9}
-    assert mixed.ask(1, {"operands": 4}) == {"operands": 3, "or_more": True}
-
-
 def test_a_run_goes_on_from_a_tier_config(tmp_path):
     path = tmp_path / "tier_config.json"
     path.write_text(json.dumps(tiers(start=[2, 5]).files()["tier_config.json"]))
     assert tiers(start=str(path)).tracker.rungs == [0, 3]
-    with pytest.raises(ConfigError, match="axis operands, and this run's `axis` is number_high"):
-        tiers(start=str(path), axis="number_high", levels=[5, 9])
+    with pytest.raises(ConfigError, match="axis operands, and this run's `axis` is rung"):
+        tiers(start=str(path), axis="rung", levels=[5, 9])
     for content in ("", "[]", '{"tiers": 3}'):
         path.write_text(content)
         with pytest.raises(DataError, match=r"does not hold a JSON object with `tiers` and `axis` \(.*or a tier_conf"):
@@ -189,7 +170,7 @@ def test_tiers_go_on_from_their_state_and_those_of_another_axis_or_number_refuse
     same.load_state_dict(state)
     assert same.tracker == first.tracker and same.state_dict() == first.state_dict()
     with pytest.raises(CheckpointError, match=r"are at \[{'operands': 2}, {'operands': 5}\] \(axis operands\), which"):
-        tiers(axis="number_high", start=[5, 9], levels=[5, 9]).load_state_dict(state)
+        tiers(axis="rung", start=[5, 9], levels=[5, 9]).load_state_dict(state)
     for others in (tiers(start=[3, 4], floor=3), tiers(start=[3, 4], ceiling=4), tiers(start=[3])):
         with pytest.raises(CheckpointError, match="number of tiers and the `axis`, `levels`, `floor` and `ceiling`"):
             others.load_state_dict(state)

@@ -203,7 +203,6 @@ def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
     (["--game_kwargs", "{bad"], "`game_kwargs` ('{bad') must be a JSON object"),
     (["--game_kwargs", "[1]"], "`game_kwargs` ('[1]') must be a JSON object"),
     (["--role_training", '{"prover": {"labels": ["rigth"]}, "helpful": {}, "misleading": {}}'], "mean 'right'?"),
-    (["--mask_first_turn", "false"], "`mask_first_turn` (False) needs prompts that are chats"),
     (["--chat_template_path", "nowhere/at/all"], "`chat_template_path` (nowhere/at/all) must name a model"),
     (["--leave_out", "prover"], "`leave_out` (prover) names a role without which there is no game"),
     (["--role_training", '{"prover": {"epochs": 2}}'], "(prover) lacks helpful and misleading, who play too"),

@@ -36,16 +36,6 @@ def test_equal_seeds_give_equal_weights(tmp_path):
     assert all(a[name].equal(b[name]) for name in a)
 
 
-def test_a_conjecturer_prefers_problems_in_the_band(tmp_path, capsys):
-    out = tmp_path / "ipo"
-    arguments = ["--role", "conjecturer", "--proposals", "96", "--eval_proposals", "32", "--use_peft", "true"]
-    arguments += ["--lora_target_modules", "q_proj", "v_proj", "--warmup_steps", "0"]
-    assert main(["ipo", "--output_dir", str(out), *arguments, *QUICK]) == 0
-    printed = capsys.readouterr().out
-    assert "pairs of 96 samples of the model itself" in printed and "held-out problem" in printed
-    assert "conjecturer solvable" in printed and moved(out) > 0
-
-
 def write_rows(path, *rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
@@ -72,7 +62,7 @@ def test_the_dry_run_counts_the_pairs_of_a_file_and_trains_nothing(tmp_path, cap
     (["--samples_file", "other.jsonl"], "'other.jsonl', line 1: the row says score 0.1 and the verifier 1"),
     (["--samples_file", "one.jsonl"], "None of the 1 samples (no group has both"),
     (["--pairs_per_group", "0"], "`pairs_per_group` (0) must be a finite number of at least 1"),
-    (["--role", "conjecturer", "--conjecturer_reward", "tnet", "--proposals", "64"], "Did you mean 'tent'?"),
+    (["--role", "conjecturer"], "`role` (conjecturer) has no pairs to prefer among; warm-start it with sft."),
 ])  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)

@@ -1,13 +1,11 @@
-# Tests: warm_starts/iterated/retrain.py, warm_starts/iterated/settings.py
+# Tests: warm_starts/iterated/retrain.py
 """What of a row is in the loss: tokens decoded by a chat tokenizer."""
 
 import json
 
-import pytest
 from tests.cli.stand_in import make_tokenizer
 from tests.warm_starts.iterated.test_select import row
 
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.warm_starts.iterated import IteratedSettings
 from countdown_selfplay.warm_starts.iterated.retrain import token_ids
 
@@ -23,13 +21,10 @@ def in_the_loss(tokenizer, ids):
     return tokenizer.decode([i for i, label in zip(ids["input_ids"], ids["labels"], strict=True) if label != -100])
 
 
-def test_the_first_turn_is_in_the_loss_if_it_is_asked_for_and_answers_of_a_pair_end():
+def test_a_revision_alone_is_in_the_loss_and_answers_of_a_pair_end():
     tokenizer = make_tokenizer()
     masked = token_ids(tokenizer, REVISION, IteratedSettings("x"))
     assert in_the_loss(tokenizer, masked) == "So it is 35.<|im_end|>"
-    open_ = token_ids(tokenizer, REVISION, IteratedSettings("x", mask_first_turn=False))
-    assert in_the_loss(tokenizer, open_) == "It is 25.<|im_end|>\nSo it is 35.<|im_end|>"
-    assert open_["input_ids"] == masked["input_ids"]
     tokenizer = make_tokenizer()
     pair = row(completion="35", before="", rejected="25")
     answers = token_ids(tokenizer, pair, IteratedSettings("x", algorithm="dpo"))
@@ -38,12 +33,3 @@ def test_the_first_turn_is_in_the_loss_if_it_is_asked_for_and_answers_of_a_pair_
     step = row(prompt='"44 19 = 25 :"', completion=" - 19", before="44", rejected=" + 19")
     steps = token_ids(tokenizer, step, IteratedSettings("x", algorithm="step_dpo"))
     assert [tokenizer.decode(steps[name]) for name in steps] == ["44 19 = 25 :44", " - 19", " + 19"]
-
-
-def test_a_prompt_without_turns_and_a_template_that_rewrites_them_are_refused():
-    tokenizer, settings = make_tokenizer(), IteratedSettings("x", mask_first_turn=False)
-    with pytest.raises(ConfigError, match=r"`mask_first_turn` \(False\) needs prompts that are chats"):
-        token_ids(tokenizer, row(prompt='"again 3"'), settings)
-    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] if loop.last else '...' }}{% endfor %}"
-    with pytest.raises(ConfigError, match=r"`mask_first_turn` \(False\) cannot be: the chat template writes"):
-        token_ids(tokenizer, REVISION, settings)

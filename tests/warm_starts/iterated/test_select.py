@@ -132,8 +132,6 @@ def test_settings_that_cannot_be_are_refused():
     for name, value in (("temperature", -1.0), ("seed", -1), ("per_device_train_batch_size", 0), ("max_length", 0)):
         with pytest.raises(ConfigError, match=rf"`{name}` \({value}\) must be"):
             IteratedSettings("x", **{name: value})
-    with pytest.raises(ConfigError, match=r"`mask_first_turn` \(False\) .* `algorithm` \(dpo\)"):
-        IteratedSettings("x", algorithm="dpo", mask_first_turn=False)
     with pytest.raises(ConfigError, match=r"`iterations` \(0\)"):
         IteratedSettings("x", iterations=0)
     with pytest.raises(ConfigError, match=r"`role_training.prover.epoch` is not a setting of a role. Did you mean 'e"):

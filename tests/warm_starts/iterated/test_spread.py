@@ -75,7 +75,7 @@ def test_an_engine_that_accelerate_did_not_start_is_refused_before_anything_is_p
 
 @pytest.mark.parametrize(("changes", "said"), [
     ({"vllm_max_model_length": 64}, r"`vllm_max_model_length` \(64\) is read under generation_backend=vllm only"),
-    ({"generation_backend": "vllm", "vllm_server_port": 1}, r"`vllm_server_port` \(1\) is read under .*=vllm_server"),
+    ({"generation_backend": "vllm", "vllm_group_port": 1}, r"`vllm_group_port` \(1\) is read under .*=vllm_server"),
     ({"generation_backend": "vllm", "vllm_engine_kwargs": {"model": "x"}}, r"must not hold model \(x\)"),
     ({"generation_backend": "vllm", "vllm_engine_kwargs": "1"}, r"`vllm_engine_kwargs` .* must be a JSON object"),
     ({"generation_backend": "vllm", "vllm_tensor_parallel_size": 2}, r"\(2\) must divide .* processes \(1\)"),

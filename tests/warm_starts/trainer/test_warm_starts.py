@@ -16,7 +16,6 @@ from countdown_selfplay.countdown import (
     Problem,
     generate_problems,
     heldout_problems,
-    is_solvable,
     verify,
 )
 from countdown_selfplay.errors import ConfigError, DataError
@@ -34,7 +33,7 @@ from countdown_selfplay.warm_starts import (
 )
 from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
 from countdown_selfplay.warm_starts.filters import drop_long
-from countdown_selfplay.warm_starts.readers import read_preferences, read_samples, sample_answers, sample_proposals
+from countdown_selfplay.warm_starts.readers import read_preferences, read_samples, sample_answers
 
 TINY = CountdownDomain.tiny()
 CHATML = (
@@ -186,7 +185,7 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
         {"numbers": p.numbers, "target": p.target, "completion": "1 +", "truncated": True},
         {"numbers": held.numbers, "target": held.target, "completion": "1 + 1"},
     )  # fmt: skip
-    found = read_samples(path, "prover", TINY)
+    found = read_samples(path, TINY)
     assert found.read == 4 and found.left_out == {"held-out problem": 1, "cut off": 1}
     assert [(s.group, s.completion, s.score) for s in found.rows] == [(p.key, right, 1.0), (p.key, "1 + 1", 0.0)]
     assert found.rows[0].prompt == f"{' '.join(map(str, sorted(p.numbers)))} = {p.target} :"
@@ -201,26 +200,10 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
 ])  # fmt: skip
 def test_a_sample_that_cannot_be_used_is_named(tmp_path, row, message):
     with pytest.raises(DataError, match=message):
-        read_samples(write_rows(tmp_path / "s.jsonl", row), "prover", TINY)
+        read_samples(write_rows(tmp_path / "s.jsonl", row), TINY)
 
 
-def test_scored_proposals_are_read_by_operand_count(tmp_path):
-    train = generate_problems(1, TINY.spec, seed=3)[0]
-    text = f"{' '.join(map(str, train.numbers))} = {train.target}"
-    path = write_rows(
-        tmp_path / "s.jsonl",
-        {"operands": 3, "completion": text, "score": 0.7},
-        {"operands": 3, "completion": "3 5", "score": 0},
-    )
-    samples = read_samples(path, "conjecturer", TINY)
-    found = [(s.group, s.prompt, s.score) for s in samples.rows]
-    assert samples.read == 2 and found == [("3", "propose 3 :", 0.7), ("3", "propose 3 :", 0.0)]
-    bad = write_rows(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
-    with pytest.raises(DataError, match="holds no problem"):
-        read_samples(bad, "conjecturer", TINY)
-
-
-def test_the_models_own_answers_and_proposals_are_scored_exactly():
+def test_the_models_own_answers_are_scored_exactly():
     model, tokenizer = load_tiny_model()
     problems = generate_problems(12, TINY.spec, seed=5)
     sampling = {"max_new_tokens": 16, "batch_size": 512, "seed": 1}
@@ -231,15 +214,6 @@ def test_the_models_own_answers_and_proposals_are_scored_exactly():
     for s in answers:
         assert s.score == float(TINY.verify([s.completion], [by_key[s.group]])[0].correct)
     assert 0 < sum(s.score for s in answers) < len(answers)
-    found = sample_proposals(model, tokenizer, model, TINY, 64, "tent", **sampling)
-    assert found.read == 64 == len(found.rows) + found.left_out.total()
-    assert 0 < found.left_out["held-out problem"] < 32  # one key in eight
-    for s in found.rows:
-        problem = TINY.parse([s.completion])[0].problem
-        assert 0 <= s.score <= 1
-        if s.score > 0:  # tent of a solve rate in eighths: 1 - 2.5 |p - 0.4|
-            assert problem is not None and is_solvable(problem)
-            assert min(abs(s.score - max(0, 1 - 2.5 * abs(i / 8 - 0.4))) for i in range(9)) < 1e-9
 
 
 def test_bf16_follows_the_device_and_no_token_is_pickled(tmp_path):

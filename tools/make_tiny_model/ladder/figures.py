@@ -9,7 +9,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, Verdict
-from countdown_selfplay.countdown.guide_moves import moves_between
+from countdown_selfplay.countdown.guide import moves_between
 from countdown_selfplay.countdown.helping import HELP_PROMPTS
 from countdown_selfplay.countdown.planted import planted_problems
 from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS

@@ -1,137 +1,19 @@
 """Deciding a target by meeting: every expression is `x op y` with x over some operands and y over the others, so the
 forms of proper subsets suffice. Where one side is a single number it is one look for five constants.
 
-Counting looks at all forms of the whole set, each of which is one inequivalent expression. When numbers repeat some
-are the same: with 3, 3 and 8 the form `a - b + c` is written twice. Equal numbers are interchangeable, everything else
-of the equivalence of forms.py stays: `8 + 3 - 3` and `8 * 3 / 3` are two solutions. Two signed forms are the same if
-their hashes are, where the hash of a sum is a commutative function of its signed terms, that of a product of its
-factors, exponents and overall sign. The hashes are fixed 64-bit functions; a test compares them with explicit trees.
-
 Comparisons are exact, not tolerant, wherever all numbers involved are below 2^53 (`is_exact`: up to 5 operands of at
 most 999, 6 of at most 406). Beyond that they are tolerant and every candidate is confirmed with Python's rationals."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from ..rules import Rules
-from .forms import ADD, DIV, MUL, SUB, Array, Node, combine, flippable, form, plan, positions, submask
+from .forms import ADD, DIV, MUL, SUB, Array, Node, combine, form
 from .values import EXACT, Values, largest
-
-
-def mix(x: Array) -> Array:
-    """Return the finalizer of SplitMix64 (Steele, Lea, Flood 2014), a bijection of 64-bit integers."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-_NUMERATOR, _DENOMINATOR, _TERM, _ATOM, _SUM = (np.uint64(0x9E3779B97F4A7C15 * i % 2**64) for i in range(1, 6))
-_SIGNS = mix(np.arange(101, 104, dtype=np.uint64))  # of a product: -1, 0 (equal to its own negative), +1
-
-
-class _Hashes:
-    """Hashes of each form and its negative; as terms of a sum (both signs); as factors (exponent +1, -1; sign)."""
-
-    def __init__(self, count: int) -> None:
-        self.plus, self.minus, self.term_plus, self.term_minus, self.up, self.down = np.zeros((6, count), np.uint64)
-        self.sign = np.zeros(count, dtype=np.int64)
-
-    def set_factor(self, part: slice) -> None:
-        key = np.minimum(self.plus[part], self.minus[part])
-        self.up[part] = mix(key + _NUMERATOR)
-        self.down[part] = mix(key + _DENOMINATOR)
-        self.sign[part] = np.where(self.plus[part] == self.minus[part], 0, np.where(self.plus[part] == key, 1, -1))
-
-    def set_product(self, part: slice) -> None:
-        self.plus[part] = mix(self.up[part] + _SIGNS[1 + self.sign[part]])
-        self.minus[part] = mix(self.up[part] + _SIGNS[1 - self.sign[part]])
-        self.set_term(part)
-
-    def set_term(self, part: slice) -> None:
-        self.term_plus[part] = mix(self.plus[part] + _TERM)
-        self.term_minus[part] = mix(self.minus[part] + _TERM)
-
-
-def _hashes(symbols: tuple[int, ...]) -> _Hashes:
-    """Return the hashes of all forms over operands; operands with one symbol are equal."""
-    done: dict[int, _Hashes] = {}
-    k = len(symbols)
-    for mask in sorted(range(1, 1 << k), key=int.bit_count):
-        where = positions(mask)
-        forms = plan(len(where))
-        hashes = done[mask] = _Hashes(forms.count)
-        if len(where) == 1:
-            symbol = np.array([symbols[where[0]]], dtype=np.uint64)
-            hashes.plus[:], hashes.minus[:] = mix(mix(symbol + _ATOM)), mix(mix(symbol + _ATOM) + _SUM)
-            hashes.set_factor(slice(0, 1))
-            hashes.set_term(slice(0, 1))
-            continue
-        for block in forms.blocks:
-            part = slice(block.start, block.stop)
-            x, y = done[submask(block.left, mask)], done[submask(block.right, mask)]
-            i, j = block.left_slice, block.right_slice
-            if block.op in (ADD, SUB):
-                same, other = (y.term_plus, y.term_minus) if block.op == ADD else (y.term_minus, y.term_plus)
-                hashes.term_plus[part] = (x.term_plus[i, None] + same[None, j]).reshape(-1)
-                hashes.term_minus[part] = (x.term_minus[i, None] + other[None, j]).reshape(-1)
-                hashes.plus[part] = mix(hashes.term_plus[part] + _SUM)
-                hashes.minus[part] = mix(hashes.term_minus[part] + _SUM)
-                hashes.set_factor(part)
-            else:
-                up, down = (y.up, y.down) if block.op == MUL else (y.down, y.up)
-                hashes.up[part] = (x.up[i, None] + up[None, j]).reshape(-1)
-                hashes.down[part] = (x.down[i, None] + down[None, j]).reshape(-1)
-                hashes.sign[part] = (x.sign[i, None] * y.sign[None, j]).reshape(-1)
-                hashes.set_product(part)
-        mixed = slice(forms.sums + forms.pure, forms.up_to_inversion)
-        inverse = slice(forms.up_to_inversion, forms.count)
-        hashes.up[inverse], hashes.down[inverse] = hashes.down[mixed], hashes.up[mixed]
-        hashes.sign[inverse] = hashes.sign[mixed]
-        hashes.set_product(inverse)
-    return done[(1 << k) - 1]
-
-
-@lru_cache(maxsize=64)
-def counted(symbols: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return two (count,) masks over the forms of these operands: those to count, and those whose negative counts. Of
-    equal signed forms the first is counted. `symbols`: equal for equal numbers, e.g. (0, 0, 1) for 3, 3, 8."""
-    flips = flippable(len(symbols))
-    if len(set(symbols)) == len(symbols):
-        return np.ones(len(flips), dtype=bool), flips
-    hashes = _hashes(symbols)
-    _, first = np.unique(np.concatenate([hashes.plus, hashes.minus[flips]]), return_index=True)
-    chosen = np.zeros(len(flips) + int(flips.sum()), dtype=bool)
-    chosen[first] = True
-    negatives = np.zeros(len(flips), dtype=bool)
-    negatives[flips] = chosen[len(flips) :]
-    return chosen[: len(flips)], negatives
-
-
-def symbols_of(ordered: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the pattern of equal numbers of an ascending tuple: (3, 3, 8) -> (0, 0, 1)."""
-    seen = sorted(set(ordered))
-    return tuple(seen.index(number) for number in ordered)
-
 
 TOLERANCE = 1e-12
 """Relative tolerance of candidates, which exact arithmetic then confirms."""
-
-SLICE_ELEMENTS = 1 << 14
-"""Values per slice: they and their temporaries fit into the first two levels of cache."""
-
-Bound = int | Array
-
-
-class Hits(NamedTuple):
-    """One entry per expression: its problem, its value, its form, and whether it is the form's negative."""
-
-    problems: Array
-    targets: Array
-    forms: Array
-    negated: Array
 
 
 def is_exact(k: int, number: int, target: int) -> bool:
@@ -249,45 +131,3 @@ def _solutions(x: Node, y: Node, target: int, rules: Rules) -> Iterator[Node]:
 def has_value(node: Node, target: int, rules: Rules) -> bool:
     """Return whether the expression is a solution, in exact arithmetic."""
     return node.value() == target and (not rules.integers_only or node.integral())
-
-
-def hits(values: Values, ordered_PK: Array, symbols: tuple[int, ...], low: Bound, high: Bound, rules: Rules) -> Hits:
-    """Return every countable expression over all operands with an integer value from `low` to `high`: for all
-    problems, or (problems,) one for each. values: of the whole set, for these numbers. ordered_PK: (problems, k), each
-    row ascending and with equal numbers where `symbols` (of `symbols_of`) are equal."""
-    most = np.maximum(np.abs(low), np.abs(high))
-    least = np.where((np.less_equal(low, 0)) & (np.greater_equal(high, 0)), 0, np.minimum(np.abs(low), np.abs(high)))
-    exact = is_exact(values.k, values.greatest, int(most.max(initial=0)))
-    places, wholes = [], []
-    with np.errstate(invalid="ignore"):
-        for start, value_FP in values.quotients_of_all(SLICE_ELEMENTS):
-            whole_FP = np.rint(value_FP)
-            if exact:
-                good_FP = whole_FP == value_FP
-                np.abs(value_FP, out=value_FP)
-                good_FP &= value_FP >= least
-                good_FP &= value_FP <= most
-            else:
-                good_FP = np.abs(value_FP - whole_FP) <= TOLERANCE * np.abs(value_FP)
-                good_FP &= (np.abs(whole_FP) >= least) & (np.abs(whole_FP) <= most)
-            place = np.flatnonzero(good_FP)
-            wholes.append(whole_FP.reshape(-1)[place].astype(np.int64))
-            places.append(place + start * values.problems)
-    flat, targets = np.concatenate(places), np.concatenate(wholes)
-    forms, problems = np.divmod(flat, values.problems)
-    chosen_of_signs = []
-    for sign, mask in zip((1, -1), counted(symbols), strict=True):
-        least_of, most_of = (bound if isinstance(bound, int) else bound[problems] for bound in (low, high))
-        chosen = mask[forms] & (sign * targets >= least_of) & (sign * targets <= most_of)
-        if not exact:
-            chosen[chosen] = [
-                # Its negative, which may be the one that counts, has then exactly the other value.
-                has_value(form(tuple(ordered_PK[p].tolist()), int(f)), int(t), rules)
-                for f, p, t in zip(forms[chosen], problems[chosen], targets[chosen], strict=True)
-            ]
-        chosen_of_signs.append(chosen)
-    plus, minus = chosen_of_signs
-    return Hits(
-        np.concatenate([problems[plus], problems[minus]]), np.concatenate([targets[plus], -targets[minus]]),
-        np.concatenate([forms[plus], forms[minus]]), np.repeat([False, True], [plus.sum(), minus.sum()]),
-    )  # fmt: skip

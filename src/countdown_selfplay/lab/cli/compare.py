@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
         )
     arms = comparing.aligned_arms(arms, options.common, "pass --common to compare on the common ones only")
     comparison = comparing.compare_arms(arms, options.ks, options.resamples, options.seed)
-    remarks = [*comparison.notes(), *comparing.unknown_settings(arms), *warnings(arms)]
+    remarks = [*comparison.notes(), *comparing.unlike_precisions(arms), *warnings(arms)]
     if differing is not None:
         remarks.append(f"Different settings are compared: {differing}.")
     print(aligned(comparing.rows_of(comparison)))
@@ -42,7 +42,6 @@ def main(argv: list[str]) -> int:
 
         texts = {
             "comparison.md": comparing.markdown(comparing.rows_of(comparison), remarks),
-            "comparison.tex": comparing.latex(comparison),
             "comparison.svg": svg(comparing.figure(comparison)),
             "comparison.json": json.dumps({**comparison.to_dict(), "notes": remarks}, indent=1) + "\n",
         }
@@ -60,7 +59,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
                         help="compare in spite of another temperature, budget, prompt or rule set")  # fmt: skip
     parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the bootstrap (10000)")
     add_options(parser, seed="of the bootstrap (0)")
-    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write comparison.md, .tex, .svg and .json")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="write comparison.md, .svg and .json")
     return parser.parse_args(argv)
 
 

@@ -1,7 +1,5 @@
 """`countdown-selfplay headroom`: whether a curriculum can pay in a setting, before a full training run."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

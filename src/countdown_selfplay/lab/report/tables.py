@@ -14,7 +14,7 @@ from ...errors import DataError
 from ...evaluation.findings import beyond, healthy_of, mean, subject
 from ...evaluation.load import Run
 from ...statistics.bootstrap import Estimate, Interval
-from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result, unknown_settings
+from ..compare import Arm, Comparison, aligned_arms, check_settings, compare_arms, load_result, unlike_precisions
 from .arms import PLACES, RunArm, arms_of, band_text, over_seeds
 from .charts import declared_in
 
@@ -282,9 +282,9 @@ def compared(arms: Sequence[RunArm]) -> tuple[Comparison | str | None, str]:
         return str(error), ""
     sizes = [len(result.keys) for arm in loaded for result in arm.results]
     common = len(aligned[0].results[0].keys)
-    note = f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
-    note = "" if set(sizes) == {common} else f"{note}{common} that all have in common."
-    return compare_arms(aligned, resamples=_RESAMPLES), " ".join([note, *unknown_settings(loaded)]).strip()
+    said = f"The runs were evaluated on different problems ({min(sizes)} to {max(sizes)} of them): compared are the "
+    said = "" if set(sizes) == {common} else f"{said}{common} that all have in common."
+    return compare_arms(aligned, resamples=_RESAMPLES), " ".join([said, *unlike_precisions(loaded)]).strip()
 
 
 def comparison(result: Comparison | str | None, note: str = "") -> Table | None:

@@ -1,10 +1,8 @@
 """Bandits over easy, medium and hard regimes (Task Difficulty and Diversity, sections 3.4 and 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,17 +22,15 @@ REGIMES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 
 @dataclass
 class Bandit(Symbolic):
-    """A refresh is `pulls` pulls, each with an equal part of the candidates. A pull's reward is the mean R_gen of its
-    valid candidates, rescaled to [0, 1]; without any it is 0. With reward="progress" it is, once per round, the mean
-    change of the solve rates of the arm's problems between two plays, rescaled from [-1, 1], and .5 for an arm of the
-    last refresh without a problem that was played twice. The paper does not define the reward.
+    """A refresh is `pulls` pulls, each of an equal part of the candidates. A pull's reward is the mean R_gen of its
+    valid candidates, moved to [0, 1] by its least and greatest value; without any it is 0. The paper does not say what
+    rewards an arm.
 
     discount, window: forgetting of rewards (Arms)."""
 
     pulls: Count = 8
     discount: Discount = 1.0
     window: Window = 0
-    reward: Literal["score", "progress"] = "score"
 
     arms: ClassVar[Sequence[str]] = tuple(REGIMES)
 
@@ -47,7 +43,6 @@ class Bandit(Symbolic):
             )
         self.heard = Arms(self.arms, self.discount, self.window)
         self.pulled: list[str] = []
-        self.unheard: list[str] = []  # arms of the last refresh whose problems have shown no progress or loss yet
 
     @property
     def sums(self) -> dict[str, list[float]]:
@@ -60,12 +55,9 @@ class Bandit(Symbolic):
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
         generator = np.random.default_rng(round.seed("arms"))
-        for arm in self.unheard:
-            self.record(arm, 0.5)
         self.pulled = []
         for _ in range(self.pulls):
             self.pulled.append(self.pull(generator, {arm: self.pulled.count(arm) for arm in self.arms}))
-        self.unheard = sorted(set(self.pulled)) if self.reward == "progress" else []
         arms = [self.pulled[self._pull_of(i)] for i in range(len(seeds))]
         numbers = [str(generator.choice(REGIMES[arm][0])) for arm in arms]
         kinds = [str(generator.choice(REGIMES[arm][1])) for arm in arms]
@@ -75,31 +67,19 @@ class Bandit(Symbolic):
         return row * self.pulls // self.candidates
 
     def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
-        if self.reward == "score":
-            low, high = self.select.bounds
-            for number, arm in enumerate(self.pulled):
-                scores = [s for s, row in zip(scored.score, scored.rows, strict=True) if self._pull_of(row) == number]
-                mean = sum(scores) / len(scores) if scores else low
-                self.record(arm, (mean - low) / (high - low) if high > low else 0.0)
+        low, high = self.select.bounds
+        for number, arm in enumerate(self.pulled):
+            own = [s for s, row in zip(scored.score, scored.rows, strict=True) if self._pull_of(row) == number]
+            mean = sum(own) / len(own) if own else low
+            self.heard.record(arm, (mean - low) / (high - low) if high > low else 0.0)
         return {f"proposer/value_{arm}": mean for arm, mean in self.heard.means().items()}
 
-    def learn_progress(self, changes: dict[str, list[float]]) -> None:
-        if self.reward == "progress":
-            self.unheard = [arm for arm in self.unheard if arm not in changes]
-            for arm, progress in sorted(changes.items()):
-                self.record(arm, (1 + sum(progress) / len(progress)) / 2)
-
-    def record(self, arm: str, reward: float) -> None:
-        """Record a pull of an arm and its reward in [0, 1]."""
-        self.heard.record(arm, reward)
-
     def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "bandit": {**self.heard.state_dict(), "unheard": list(self.unheard)}}
+        return {**super().state_dict(), "bandit": self.heard.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         super().load_state_dict(state)
         self.heard.load_state_dict(state["bandit"])
-        self.unheard = list(state["bandit"]["unheard"])
 
 
 @dataclass

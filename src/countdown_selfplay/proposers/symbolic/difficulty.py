@@ -4,8 +4,6 @@ Difficulty and Diversity, sections 3.3 and 3.4).
 The paper uses XGBoost. LightGBM had the best Brier score of three libraries (.0565 against .0567), the shortest fit
 and the smallest installation (benchmarks/difficulty_libraries.py)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +18,6 @@ from ...contract.stateful import Stateless
 from ...data.jsonl import json_lines
 from ...errors import ConfigError, DataError, MissingExtraError
 from ...registry import Amount, Count, Registry
-from ...statistics.calibration import auc, brier, calibration_error, reliability
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +49,6 @@ DIFFICULTIES: Registry[Any] = Registry(
     {
         "rollout": "countdown_selfplay.proposers.symbolic.difficulty:Rollout",
         "predictor": "countdown_selfplay.proposers.symbolic.difficulty:Predictor",
-        "uncertainty": "countdown_selfplay.proposers.symbolic.difficulty:Uncertainty",
     },
 )
 
@@ -98,9 +94,13 @@ class Predictor:
     of the logits (Platt) are fitted to out-of-fold predictions. State: the labels and the trees. One thread and no
     random numbers, so that equal labels give equal trees.
 
-    labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: no initial labels.
-    least: number of labels below which every prediction is PRIOR, with one warning. capacity: largest number of
-    labels; the newest stay. members, confidence: see Uncertainty."""
+    labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: it starts with none.
+    Before it has `least` labels it says PRIOR of every problem, and warns once. capacity: the labels kept, the last
+    ones.
+
+    Its state: the labels and the trees. One thread, and no random numbers of its own, so that equal labels give equal
+    trees.
+    """
 
     labels: str | None = None
     trees: Count = 100
@@ -108,8 +108,6 @@ class Predictor:
     learning_rate: Amount = 0.08
     least: Labels = 50
     capacity: Labels = 20_000
-    members: Count = 1
-    confidence: Amount = 0.0
 
     wants_labels: ClassVar[bool] = True
 
@@ -123,8 +121,8 @@ class Predictor:
         self.options = {"num_leaves": self.leaves, "learning_rate": self.learning_rate, "min_data_in_leaf": 20}
         self.features_LF = np.zeros((0, 0))
         self.rate_L, self.attempts_L = np.zeros(0), np.zeros(0)
-        self.texts: list[str] = []
-        self.models: list[Any] = []
+        self.text = ""
+        self.model: Any = None
         self.stretch, self.shift = 1.0, 0.0
         self.reliability: list[tuple[int, float, float]] = []
         self.warned = False
@@ -133,7 +131,7 @@ class Predictor:
         if self.labels is not None and not len(self.rate_L):
             self.learn(*read_labels(self.labels, round.domain))
         self._check(features_NF)
-        if not self.models:
+        if self.model is None:
             if not self.warned:
                 logger.warning(
                     "The difficulty predictor has %d labels and needs %d: until then it estimates a solve rate of %g "
@@ -144,12 +142,8 @@ class Predictor:
         return self.predict(features_NF)
 
     def predict(self, features_NF: np.ndarray) -> np.ndarray:
-        """Return calibrated probabilities, less `confidence` standard deviations over the members, (N,)."""
-        if not len(features_NF):
-            return np.zeros(0)
-        logit_MN = np.stack([_raw(model, features_NF) for model in self.models]) * self.stretch + self.shift
-        p_MN = _sigmoid(logit_MN)
-        return np.clip(p_MN.mean(axis=0) - self.confidence * p_MN.std(axis=0), 0.0, 1.0)
+        """(N,) calibrated probabilities."""
+        return _sigmoid(_raw(self.model, features_NF) * self.stretch + self.shift) if len(features_NF) else np.zeros(0)
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
         """Add labels and fit again; return Brier score, AUC and calibration error of predictions of the added labels,
@@ -182,19 +176,14 @@ class Predictor:
             stretch, shift = platt(unseen_L[~out_L], self.rate_L[~out_L], self.attempts_L[~out_L])
             p_L[out_L] = _sigmoid(unseen_L[out_L] * stretch + shift)
         self.stretch, self.shift = platt(unseen_L, self.rate_L, self.attempts_L)
-        self.texts = [self._trained(self._rows(member)) for member in range(self.members)]
-        self.models = [_booster(text) for text in self.texts]
+        self.text = self._trained(np.arange(len(self.rate_L)))
+        self.model = _booster(self.text)
         self.reliability = reliability(p_L, self.rate_L)
         fresh = slice(-min(added, len(p_L)), None)
         p_N, rate_N = p_L[fresh], self.rate_L[fresh]
         metrics = {"brier": brier(p_N, rate_N), "calibration_error": calibration_error(p_N, rate_N)}
         area = auc(p_N, rate_N)
         return metrics if area is None else {**metrics, "auc": area}
-
-    def _rows(self, member: int) -> np.ndarray:
-        """Return all labels, or for one of several members a bootstrap sample."""
-        total = len(self.rate_L)
-        return np.arange(total) if self.members == 1 else np.random.default_rng(member).integers(total, size=total)
 
     def _trained(self, rows: np.ndarray) -> str:
         """Return trees in LightGBM's text form, from which all predictions are computed."""
@@ -209,7 +198,7 @@ class Predictor:
             "features": self.features_LF.copy(),
             "rates": self.rate_L.copy(),
             "attempts": self.attempts_L.copy(),
-            "trees": list(self.texts),
+            "trees": self.text,
             "platt": [self.stretch, self.shift],
             "reliability": [list(entry) for entry in self.reliability],
             "warned": self.warned,
@@ -218,20 +207,11 @@ class Predictor:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.features_LF = np.array(state["features"], dtype=float)
         self.rate_L, self.attempts_L = np.array(state["rates"]), np.array(state["attempts"])
-        self.texts = list(state["trees"])
-        self.models = [_booster(text) for text in self.texts]
+        self.text = state["trees"]
+        self.model = _booster(self.text) if self.text else None
         self.stretch, self.shift = state["platt"]
         self.reliability = [(int(n), p, rate) for n, p, rate in state["reliability"]]
         self.warned = state["warned"]
-
-
-@dataclass
-class Uncertainty(Predictor):
-    """Predictor ensemble, each member fitted to labels drawn with replacement; it returns the upper confidence bound
-    of the difficulty 1 - p: p less `confidence` standard deviations over the members."""
-
-    members: Count = 5
-    confidence: Amount = 1.0
 
 
 def library() -> Any:
@@ -290,3 +270,35 @@ def _raw(model: Any, features_NF: np.ndarray) -> np.ndarray:
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-np.clip(x, -50, 50)))
+
+
+BINS = 10
+
+
+def brier(p_N: np.ndarray, rate_N: np.ndarray) -> float:
+    """Return the mean squared error against the single answers of N problems, of which a share `rate` was right (equal
+    weights): (p - rate)^2 + rate (1 - rate). 0 is perfect; 0.25 is p = 1/2 everywhere."""
+    return float(np.mean((p_N - rate_N) ** 2 + rate_N * (1 - rate_N)))
+
+
+def auc(p_N: np.ndarray, rate_N: np.ndarray) -> float | None:
+    """Return the probability that a right answer belongs to a problem with a higher p than a wrong answer; ties count
+    a half. None without right or wrong answers."""
+    _, place_N = np.unique(p_N, return_inverse=True)
+    right, wrong = np.bincount(place_N, rate_N), np.bincount(place_N, 1 - rate_N)
+    if not right.sum() or not wrong.sum():
+        return None
+    below = np.concatenate([[0.0], np.cumsum(wrong)[:-1]])
+    return float((right * (below + wrong / 2)).sum() / (right.sum() * wrong.sum()))
+
+
+def reliability(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> list[tuple[int, float, float]]:
+    """Return (problems, mean p, mean rate) of each tenth of p with problems."""
+    place_N = np.minimum((p_N * bins).astype(int), bins - 1)
+    found = [place_N == b for b in range(bins)]
+    return [(int(own.sum()), float(p_N[own].mean()), float(rate_N[own].mean())) for own in found if own.any()]
+
+
+def calibration_error(p_N: np.ndarray, rate_N: np.ndarray, bins: int = BINS) -> float:
+    """Return the mean |mean p - mean rate| over the bins, weighted by their problems. 0 is calibrated."""
+    return sum(n * abs(p - rate) for n, p, rate in reliability(p_N, rate_N, bins)) / max(len(p_N), 1)

@@ -1,7 +1,5 @@
 """Candidates by a small neural policy over pairs of actions (Task Difficulty and Diversity, section 3.4)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

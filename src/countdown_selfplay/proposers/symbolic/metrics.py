@@ -1,7 +1,5 @@
 """Metrics of symbolic proposers. Most of them exist only in rounds that refresh the generated problems."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from math import inf

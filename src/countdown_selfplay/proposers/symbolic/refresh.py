@@ -1,8 +1,6 @@
 """Algorithm 1 of Task Difficulty and Diversity as a proposer: generate, filter, estimate, score, select, replay,
 relabel. Subclasses generate the candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
@@ -14,11 +12,9 @@ from ...contract.game import BaseProposer, Outcome, Proposal
 from ...contract.round import Round, Turn, from_main
 from ...errors import ConfigError, GameError
 from ...registry import Count, Registry, Share
-from ...statistics.calibration import brier, calibration_error
-from .difficulty import DIFFICULTIES, Difficulty, measured_rates
+from .difficulty import DIFFICULTIES, Difficulty, brier, calibration_error, measured_rates
 from .metrics import SYMBOLIC, cascade
-from .novelty import NoveltyArchive, distance_among
-from .selection import ProblemReplay, Reservoir, Rule, Selection
+from .selection import NoveltyArchive, ProblemReplay, Reservoir, Rule, Selection, distance_among
 
 _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Selection, "replay": ProblemReplay})
 
@@ -83,7 +79,7 @@ class Symbolic(BaseProposer):
         if self.played_labels and not self.estimator.wants_labels:
             raise ConfigError(
                 f"`played_labels` (true) is for a difficulty that learns from labels, and {self.difficulty} measures; "
-                "set difficulty: predictor or uncertainty, or leave it out."
+                "set difficulty: predictor, or leave it out."
             )
         self.archive = NoveltyArchive(self.features)
         self.buffer: ProblemReplay = _PARTS.make("replay", self.replay)
@@ -102,9 +98,6 @@ class Symbolic(BaseProposer):
     def learn_scores(self, round: Round, scored: Scored) -> dict[str, Any]:
         """Learn from the scores of the valid candidates; return metrics."""
         return {}
-
-    def learn_progress(self, changes: dict[str, list[float]]) -> None:
-        """Learn from arm -> changes of its problems' solve rates since each was last played."""
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
         """Raise ConfigError for a domain without `mutations`."""
@@ -131,7 +124,6 @@ class Symbolic(BaseProposer):
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
         """Set the measured solve rates of the buffer's problems."""
         rate_P, errors = outcome.solve_rate_P, []
-        changes: dict[str, list[float]] = {}
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             key = round.domain.key(proposal.problem)
             entry = self.buffer.entries.get(key)
@@ -139,16 +131,13 @@ class Symbolic(BaseProposer):
                 continue
             if not entry.measured:
                 errors.append(abs(entry.p - rate_P[index]))
-            change = self.buffer.measured(key, float(rate_P[index]))
-            if change is not None:
-                changes.setdefault(entry.arm, []).append(change)
+            entry.p, entry.measured = float(rate_P[index]), True
         if self.played_labels:
             answers = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
             for problem, rate in zip(outcome.problems, outcome.correct_MPG.mean((0, 2)).tolist(), strict=True):
                 self.played[round.domain.key(problem)] = (rate, answers)
         if errors:
             self.logged_now["proposer/estimate_error"] = float(np.mean(errors))
-        self.learn_progress(changes)
         return []
 
     def logged(self) -> dict[str, Any]:

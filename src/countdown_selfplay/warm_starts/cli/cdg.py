@@ -1,7 +1,5 @@
 """`countdown-selfplay cdg`: the Critic-Discernment Game, trained online, or in iterations from the initial model."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import dataclass
@@ -172,8 +170,7 @@ def measure(
     """Return a prover's figures on held-out problems, sampled under `eval_preset`."""
     from ...evaluation.setting import preset
     from ..iterated.driver import tokenizer_of
-    from ..training import measure_prover
-    from ..weights import load_whole
+    from ..training import load_whole, measure_prover
 
     n, how = script.eval_samples, preset(script.eval_preset, settings.sampling)
     size = max(settings.per_device_eval_batch_size, n)

@@ -1,7 +1,5 @@
 """`countdown-selfplay ipo`: IPO on pairs of scored samples (right over wrong), evaluate before and after."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 
@@ -9,7 +7,6 @@ from ...cli.launch import planned as planned_for
 from ...cli.options import parse_options
 from ...config.run_rules import check_run
 from ...data.files import held_out_problems, load_problem_rows
-from ...errors import ConfigError
 from ...planning.dry_run import batches, print_warm_start
 from ...planning.memory import launch_of
 from ..configs import IPOArguments, IPOSettings
@@ -37,7 +34,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
         given = given_pairs(script, evaluated)
         if given is not None:
             return given, "preferences", f"from {script.dataset_name}"
-        samples = scored_samples(script, args, model, weights, tokenizer, evaluated)
+        samples = scored_samples(script, args, weights, tokenizer, evaluated)
         pairs = pairs_of(samples, script, args.seed).insist("samples (no group has both a better and a worse one)")
         source = "of the model itself" if script.samples_file is None else f"from {script.samples_file}"
         return pairs, "samples", source
@@ -54,22 +51,12 @@ def given_pairs(script: IPOArguments, evaluated: set[str]) -> Kept[PreferencePai
     rows = load_problem_rows(script.dataset_name, script.dataset_train_split)
     if not set(PREFERENCES) & set(rows.column_names):
         return None
-    if script.role == "conjecturer":
-        raise ConfigError(
-            f"`dataset_name` ({script.dataset_name}) holds preferences between answers, and `role` is conjecturer; "
-            "set role=prover."
-        )
     return read_preferences(rows, script.played, evaluated, script.dataset_name).insist("preferences")
 
 
 def pairs_of(samples: Kept[ScoredSample], script: IPOArguments, seed: int) -> Kept[PreferencePair]:
-    """Return pairs. Prover: a right over a wrong answer to the same problem. Conjecturer: a proposal with reward above
-    0 over one with less, for the same request."""
-    if script.role == "prover":
-        pairs = make_preference_pairs(samples.rows, pairs_per_group=script.pairs_per_group, seed=seed)
-    else:
-        smallest = sys.float_info.min  # any reward above 0
-        pairs = make_preference_pairs(samples.rows, chosen_at_least=smallest, pairs_per_group=None, seed=seed)
+    """A right over a wrong answer to the same problem."""
+    pairs = make_preference_pairs(samples.rows, pairs_per_group=script.pairs_per_group, seed=seed)
     return Kept(pairs, samples.read, samples.left_out)
 
 
@@ -78,11 +65,9 @@ def _planned(script: IPOArguments, args: IPOSettings, evaluated: set[str]) -> tu
     if given is not None:
         return f"{len(given.rows)} pairs of {given.read} preferences ({given.reasons})", len(given.rows)
     if script.samples_file is not None:
-        samples = read_samples(script.samples_file, script.role, script.played, evaluated)
+        samples = read_samples(script.samples_file, script.played, evaluated)
         pairs = pairs_of(samples, script, args.seed).rows
         return f"{samples.read} samples ({samples.reasons}) give {len(pairs)} pairs", len(pairs)
-    if script.role == "conjecturer":
-        return f"{script.proposals} proposals, at most {script.proposals // 2} pairs", script.proposals // 2
     from ..readers import problems_to_sample
 
     n = len(problems_to_sample(script, args.seed, evaluated).rows)

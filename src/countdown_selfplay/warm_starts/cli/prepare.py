@@ -1,7 +1,5 @@
 """`--prepare` of `cdg`, `pool` and `sgs`: make, once, the starts of their recipes for the embedded model."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator

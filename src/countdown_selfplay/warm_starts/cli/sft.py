@@ -1,7 +1,5 @@
 """`countdown-selfplay sft`: fine-tune a prover or a conjecturer on demonstrations, evaluate before and after."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping
 from copy import copy

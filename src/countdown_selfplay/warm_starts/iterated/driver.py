@@ -12,7 +12,7 @@ import torch
 from accelerate import Accelerator
 from transformers import AutoTokenizer
 
-from ...asking import ready
+from ...chat_templates import ready
 from ...contract.domain import Domain
 from ...contract.game import Game
 from ...contract.metric import for_players
@@ -22,12 +22,13 @@ from ...data.run_files import append_lines, discard_lines, read_phases, write_at
 from ...distributed.choose import choose_engine
 from ...distributed.processes import ALONE, Processes, processes_of
 from ...domains import example_prompts
-from ...errors import ConfigError, DataError, RunFolderError
+from ...errors import ConfigError, DataError, RunFolderError, shortened
+from ...evaluation.answers import first_difference
 from ...evaluation.episodes import CollectingRound, Player
 from ...evaluation.terminal import ProgressLine
 from ...policies.build import load_tokenizer
 from ...training.run_lock import run_lock
-from ..weights import load_whole
+from ..training import load_whole
 from . import select
 from .engine import VLLMPlay, check_engine
 from .retrain import check_sizes, retrain, trainer_settings
@@ -69,9 +70,6 @@ class IteratedSelfPlay:
         if twice:
             raise ConfigError(f"`problems` holds '{twice[0]}' {keys.count(twice[0])} times; pass each problem once.")
         self.game, self.domain, self.problems, self.settings = game, domain, list(problems), settings
-        prompt = domain.prove_row(self.problems[0])["prompt"]
-        if not settings.mask_first_turn and isinstance(prompt, str):
-            raise ConfigError("`mask_first_turn` (False) needs prompts that are chats; set it to true.")
         self.initial = {kind: models if isinstance(models, str) else models[kind] for kind in settings.kinds}
         if settings.imitate and len(set(self.initial.values())) > 1:
             raise ConfigError(f"`imitate` ({settings.imitate}) makes one model for all roles; pass one model for all.")
@@ -187,11 +185,12 @@ class IteratedSelfPlay:
             return
         then = json_file(path, "put back the file that the run wrote, or name another output_dir")
         begun = max((line["iteration"] for line in self.log()), default=0)
-        changed = differences(then, now, begun)
+        changed = first_difference(comparable(then, begun), comparable(now, begun))
         if changed:
+            old, new = (shortened(json.dumps(value), _MOST) for value in changed[1:])
             raise RunFolderError(
-                f"'{self.folder}' was begun with other settings ({'; '.join(changed)}); go on with the old ones, or "
-                "name another output_dir."
+                f"'{self.folder}' was begun with other settings ({changed[0]}: {old}, now {new}); go on with the old "
+                "ones, or name another output_dir."
             )
         if then != now:  # max_steps of more iterations
             write_atomically(path, json.dumps(now, indent=1) + "\n")
@@ -322,42 +321,14 @@ class IteratedSelfPlay:
             self.tell(line)
 
 
-def differences(then: Mapping[str, Any], now: Mapping[str, Any], begun: int) -> list[str]:
-    """Describe every setting that differs as "name: old, now new", such as role_training.prover.epochs. `max_steps`
-    may have values for more iterations; those of the iterations up to `begun` must be equal."""
-    old, new = flat(then), flat(now)
-    changes = []
-    for name in dict.fromkeys([*new, *old]):
-        before, after = old.get(name), new.get(name)
-        if before == after:
-            continue
-        text = f"{name}: {_short(before)}, now {_short(after)}"
-        if isinstance(before, list) and isinstance(after, list):
-            common = max(begun, min(len(before), len(after)))
-            steps = ([of_iteration(values, t + 1) for t in range(common)] for values in (before, after))
-            if name.endswith(".max_steps") and next(steps) == next(steps):
-                continue
-            if max(len(json.dumps(value)) for value in (before, after)) > _MOST:
-                pairs = enumerate(zip(before, after, strict=False))
-                place = next((i for i, (one, other) in pairs if one != other), None)
-                text += "" if place is None else f", different from number {place + 1} on"
-        changes.append(text)
-    return changes
-
-
-def flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Flatten mappings within mappings, with dotted names."""
-    flattened: dict[str, Any] = {}
-    for name, value in settings.items():
-        flattened |= flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
-    return flattened
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    if len(text) <= _MOST:
-        return text
-    return f"{len(value)} of them" if isinstance(value, list) else f"{text[:_MOST]}..."
+def comparable(settings: Mapping[str, Any], iterations: int) -> dict[str, Any]:
+    """The settings of a run with `max_steps` of so many iterations, those that were begun: it may grow."""
+    begun = range(1, iterations + 1)
+    roles = {
+        kind: {**role, "max_steps": role["max_steps"] and [of_iteration(role["max_steps"], t) for t in begun]}
+        for kind, role in settings["role_training"].items()
+    }
+    return {**settings, "role_training": roles}
 
 
 def tokenizer_of(path: str, settings: IteratedSettings, domain: Any, problems: Sequence[Any]) -> Any:

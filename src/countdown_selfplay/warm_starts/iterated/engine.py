@@ -10,7 +10,8 @@ import torch
 from accelerate import Accelerator
 from transformers import GenerationConfig
 
-from ...asking import generation_settings, prompt_ids
+from ...asking import generation_settings
+from ...chat_templates import prompt_ids
 from ...config import JointSelfPlayConfig
 from ...distributed.ddp import Engine
 from ...distributed.processes import ALONE, Processes

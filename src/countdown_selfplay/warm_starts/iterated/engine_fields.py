@@ -29,9 +29,7 @@ class EngineFields:
         "Further arguments of vLLM's LLM as JSON, such as '{\"enforce_eager\": true}'. dtype defaults to bfloat16, "
         "on a CPU to float32.",
     )
-    vllm_server_base_url: str | None = option(None, "The server, such as http://127.0.0.1:8000; None: host and port.")
-    vllm_server_host: str = option("0.0.0.0", "The server's host, without vllm_server_base_url.")
-    vllm_server_port: int = option(8000, "The server's port, without vllm_server_base_url.", Range(1, 65535))
+    vllm_server_base_url: str | None = option(None, "The server; None: http://0.0.0.0:8000.")
     vllm_server_timeout: float = option(240.0, "Seconds to wait for a server that is starting.", Range(0, above=True))
     vllm_group_port: int = option(51216, "Port over which the weights go to the server.", Range(1, 65535))
     vllm_request_timeout: float = option(

@@ -11,11 +11,10 @@ from transformers import PrinterCallback
 
 from ...distributed.processes import ALONE, Processes
 from ...errors import ConfigError
-from ...evaluation.sampling import demonstration_ids, pair_ids, prompt_ids
+from ...evaluation.sampling import demonstration_ids, pair_ids
 from ..configs import DPOSettings, SFTSettings
 from ..filters import TOO_LONG, drop_long
-from ..training import train, trainer_of
-from ..weights import load_whole
+from ..training import load_whole, train, trainer_of
 from .select import Row, prompt_of
 from .settings import IteratedSettings, RoleTraining, of_iteration
 
@@ -107,30 +106,9 @@ def token_ids(tokenizer: Any, row: Row, settings: IteratedSettings) -> dict[str,
     """Return the ids of a sample or of a pair. Steps have no end token: the answer continues after them."""
     prompt = prompt_of(row)
     if "rejected" not in row:
-        ids = demonstration_ids(tokenizer, prompt, row["completion"])
-        return ids if settings.mask_first_turn else with_first_turns(tokenizer, prompt, ids)
+        return demonstration_ids(tokenizer, prompt, row["completion"])
     ids = pair_ids(tokenizer, prompt, row["completion"], row["rejected"])
     if settings.algorithm == "step_dpo":
         ids = {name: values if name == "prompt_ids" else values[:-1] for name, values in ids.items()}
         ids["prompt_ids"] += tokenizer(row["before"], add_special_tokens=False)["input_ids"]
     return ids
-
-
-def with_first_turns(tokenizer: Any, prompt: Any, ids: dict[str, list[int]]) -> dict[str, list[int]]:
-    """Return the same with the assistant's turns of the prompt in the loss too. Raises ConfigError for a prompt that
-    is not a chat, and for a template that renders a turn differently before others."""
-    if isinstance(prompt, str):
-        raise ConfigError("`mask_first_turn` (False) needs prompts that are chats; set it to true.")
-    labels = list(ids["labels"])
-    for i, message in enumerate(prompt):
-        if message["role"] != "assistant":
-            continue
-        begin = len(prompt_ids(tokenizer, prompt[:i]))
-        whole = prompt_ids(tokenizer, prompt[: i + 1], asks=False)
-        if whole != ids["input_ids"][: len(whole)]:
-            raise ConfigError(
-                "`mask_first_turn` (False) cannot be: the chat template writes a first answer otherwise once others "
-                "follow, so its tokens in a revision's prompt are not those that were sampled; set it to true."
-            )
-        labels[begin : len(whole)] = ids["input_ids"][begin : len(whole)]
-    return {**ids, "labels": labels}

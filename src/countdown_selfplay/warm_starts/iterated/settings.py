@@ -146,11 +146,6 @@ class IteratedSettings(EngineFields):
     per_device_train_batch_size: int = option(8, "Rows per forward pass in retraining, on each process.")
     max_length: int | None = option(None, "Tokens of a row; longer ones are left out of training and counted.")
     beta: float = option(0.5, "DPO's beta, which ties a role to its initial model.", Range(0, above=True))
-    mask_first_turn: bool = option(
-        True,
-        "A revision's loss is on the revision alone. False: also on the first answer, which is a turn of "
-        "its prompt (chats only).",
-    )
     imitate: str | None = option(
         None,
         "The folder of another iterated run, whose first iteration's chosen samples the model is trained "
@@ -186,11 +181,6 @@ class IteratedSettings(EngineFields):
         for name in ("iterations", "chunk", "imitate_rows", "max_completion_length", "max_length"):
             if not fits(getattr(self, name), Count | None):
                 raise ConfigError(f"`{name}` ({getattr(self, name)!r}) must be {described(Count)}.")
-        if not self.mask_first_turn and self.algorithm != "rest":
-            raise ConfigError(
-                f"`mask_first_turn` (False) is about revisions that are imitated, and `algorithm` ({self.algorithm}) "
-                "imitates none; leave it true, or take rest."
-            )
         for kind, role in self.kinds.items():
             for size in role.batch_size:
                 if size > self.per_device_train_batch_size and size % self.per_device_train_batch_size:

@@ -7,7 +7,6 @@ import pytest
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic import Scored
 from countdown_selfplay.proposers.symbolic.bandits import REGIMES
-from countdown_selfplay.testing import ScriptedRound
 
 NONE = dict.fromkeys(REGIMES, 0)
 
@@ -25,7 +24,7 @@ def test_every_arm_is_pulled_once_and_then_by_mean_and_uncertainty():
     # 4, 1, 1 pulls of 6; rewards .9, .5, .2: .9 + sqrt(2 ln 6 / 4) = 1.846, .5 + sqrt(2 ln 6) = 2.393, 2.093
     bandit = ucb()
     for arm, reward in [("easy", 0.9)] * 4 + [("medium", 0.5), ("hard", 0.2)]:
-        bandit.record(arm, reward)
+        bandit.heard.record(arm, reward)
     assert bandit.pull(None, NONE) == "medium"
     # with a quarter of the exploration .9 + .237 = 1.137 beats .5 + .473 = .973
     bandit.exploration = 0.25
@@ -39,12 +38,12 @@ def test_discounted_and_windowed_sums_forget_and_thompson_draws_from_the_posteri
     discounted, window = ucb(discount=0.5), ucb(window=2)
     for bandit in (discounted, window):
         for arm, reward in [("easy", 1.0), ("easy", 0.0), ("hard", 0.4)]:
-            bandit.record(arm, reward)
+            bandit.heard.record(arm, reward)
     assert discounted.sums["easy"] == [0.25 + 0.5, 0.25] and discounted.sums["hard"] == [1.0, 0.4]
     assert window.sums == {"easy": [1.0, 0.0], "medium": [0.0, 0.0], "hard": [1.0, 0.4]}
     bandit = make_proposer("thompson", {"candidates": 8, "pulls": 4})
     for arm, reward in [("easy", 1.0)] * 4 + [("medium", 0.0)] * 4:
-        bandit.record(arm, reward)
+        bandit.heard.record(arm, reward)
     generator = np.random.default_rng(0)
     pulled = [bandit.pull(generator, NONE) for _ in range(4000)]
     # Beta(5, 1), Beta(1, 5), Beta(1, 1). P(hard wins) = E[u^5 (1 - (1 - u)^5)] = 1/6 - B(6, 6) = 1/6 - 1/2772
@@ -52,7 +51,7 @@ def test_discounted_and_windowed_sums_forget_and_thompson_draws_from_the_posteri
     assert pulled.count("medium") / 4000 < 0.01
 
 
-def test_a_pulls_reward_is_its_mean_score_or_its_progress():
+def test_a_pulls_reward_is_its_mean_score():
     bandit = ucb()  # R_gen lies in [-.4, .5]; rows 0-1 are the first pull, 2-3 the second, and so on
     bandit.pulled = ["easy", "hard", "hard", "medium"]
     rows = np.array([0, 1, 2, 6])
@@ -60,14 +59,3 @@ def test_a_pulls_reward_is_its_mean_score_or_its_progress():
     # easy (.41 + .4) / .9 = .9; hard: 0 for the worst score, and 0 for a pull without a valid candidate; medium .5
     assert bandit.sums["easy"] == pytest.approx([1, 0.9])
     assert bandit.sums["hard"] == pytest.approx([2, 0.0]) and bandit.sums["medium"] == pytest.approx([1, 0.5])
-    bandit = ucb(reward="progress")
-    bandit.pulled = ["easy"] * 4
-    bandit.learn_scores(None, Scored(np.array([0]), [], np.zeros(1), np.ones(1)))
-    assert bandit.sums["easy"] == [0, 0]  # scores do not count
-    bandit.learn_progress({"hard": [0.5, 0.1], "easy": [-0.2]})
-    assert bandit.sums["hard"] == pytest.approx([1, 0.65]) and bandit.sums["easy"] == pytest.approx([1, 0.4])
-    bandit, round = ucb(reward="progress"), ScriptedRound(lambda *given: "", {"prover": (8, 1)})
-    bandit.choose(round, range(8))
-    bandit.learn_progress({"easy": [0.5]})  # (1 + .5) / 2; nothing was heard of the two others
-    bandit.choose(round, range(8))
-    assert bandit.sums == {"easy": [1.0, 0.75], "medium": [1.0, 0.5], "hard": [1.0, 0.5]}

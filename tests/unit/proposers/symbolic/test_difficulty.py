@@ -1,4 +1,4 @@
-# Tests: proposers/symbolic/difficulty.py, statistics/calibration.py
+# Tests: proposers/symbolic/difficulty.py
 """Estimates of the solve rate: by rollouts, and by trees whose calibration is known."""
 
 import json
@@ -13,12 +13,14 @@ from countdown_selfplay.errors import ConfigError, DataError, MissingExtraError
 from countdown_selfplay.proposers.symbolic.difficulty import (
     DIFFICULTIES,
     Predictor,
-    Uncertainty,
+    auc,
+    brier,
+    calibration_error,
     measured_rates,
     platt,
     read_labels,
+    reliability,
 )
-from countdown_selfplay.statistics.calibration import auc, brier, calibration_error, reliability
 from countdown_selfplay.testing import ScriptedRound
 
 DOMAIN = CountdownDomain.tiny()
@@ -60,16 +62,6 @@ def test_the_predictor_is_calibrated_on_new_problems_and_the_ensemble_less_sure_
     # on unseen labels: no better than the true p, whose Brier score is the mean of p (1 - p), and near to it
     assert (p * (1 - p)).mean() - 0.01 < logged["brier"] < (p * (1 - p)).mean() + 0.015
     assert logged["auc"] > 0.8
-    features, rate, _ = labelled(400, 0)
-    bold, careful = Uncertainty(confidence=0.0), Uncertainty(confidence=2.0)
-    for one in (bold, careful):
-        one.learn(features, rate, 8)
-    new = labelled(100, 1)[0]
-    logit = np.stack([model.predict(new, raw_score=True) for model in bold.models]) * bold.stretch + bold.shift
-    p = 1 / (1 + np.exp(-logit))
-    assert bold.predict(new) == pytest.approx(p.mean(0))
-    assert careful.predict(new) == pytest.approx(np.clip(p.mean(0) - 2 * p.std(0), 0, 1))
-    assert (careful.predict(new) <= bold.predict(new)).all()
 
 
 def test_without_labels_it_says_the_prior_and_without_its_library_the_extra(caplog, monkeypatch):
@@ -79,9 +71,9 @@ def test_without_labels_it_says_the_prior_and_without_its_library_the_extra(capl
             assert predictor.estimate(None, PROBLEMS, np.zeros((30, 4))).tolist() == [0.5] * 30
     assert len(caplog.records) == 1 and "has 0 labels and needs 50" in caplog.text
     few = labelled(49, 0)
-    assert predictor.learn(*few[:2], 8) == {} and not predictor.models
+    assert predictor.learn(*few[:2], 8) == {} and not predictor.model
     predictor.learn(few[0][:1], few[1][:1], 8)
-    assert predictor.models
+    assert predictor.model
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(MissingExtraError, match=r"countdown-selfplay\[symbolic\]"):
         Predictor()
@@ -98,7 +90,7 @@ def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
     assert features.shape == (60, 21) and rate[:9].tolist() == [i / 8 for i in range(9)] and set(attempts) == {8}
     predictor = Predictor(str(file))
     predictor.estimate(ScriptedRound(every_second, {"prover": (8, 8)}), PROBLEMS, features[:30])
-    assert len(predictor.rate_L) == 60 and predictor.models
+    assert len(predictor.rate_L) == 60 and predictor.model
     with pytest.raises(ConfigError, match="labels have 21 features, and the domain now gives 4"):
         predictor.estimate(None, PROBLEMS, np.zeros((30, 4)))
     young = Predictor()

@@ -1,11 +1,11 @@
-# Tests: proposers/symbolic/novelty.py
+# Tests: proposers/symbolic/selection.py
 """Exact nearest neighbours: against brute force, in one go and in pieces."""
 
 import numpy as np
 import pytest
 
 from countdown_selfplay.errors import ConfigError
-from countdown_selfplay.proposers.symbolic.novelty import Nearest, NoveltyArchive
+from countdown_selfplay.proposers.symbolic.selection import Nearest, NoveltyArchive
 
 
 def brute(points, known):
@@ -51,7 +51,6 @@ def test_a_saved_archive_comes_back_and_another_feature_set_or_rule_set_is_refus
     point = np.full((1, 7), 0.3)
     assert again.listed == ["a", "b"] and (again.distance(point) == archive.distance(point)).all()
     again.open({"rules": {"use_all": True}, "prover_prompt": "tinyzero"})  # a prompt changes no distance
-    again.open({"rules": {"use_all": True, "score_tagged": None}, "prover_prompt": "compact"})  # a later version's
     with pytest.raises(ConfigError, match=r"was made with rules \{'use_all': True\}, and this run has"):
         again.open({"rules": {"use_all": False}, "prover_prompt": "compact"})
     with pytest.raises(ConfigError, match="has feature_set 7, and this run 13"):

@@ -22,8 +22,8 @@ SMALL = {"refresh": 2, "candidates": 48, "keep": 12, "relabel": 24, "relabel_eve
 KINDS = {
     "mutation": {"difficulty": "predictor", "difficulty_kwargs": {"least": 10, "trees": 10}},
     "ucb": {"window": 6},
-    "thompson": {"discount": 0.9, "reward": "progress", "features": 7},
-    "factorized": {"difficulty": "uncertainty", "difficulty_kwargs": {"least": 10, "trees": 10, "members": 2},
+    "thompson": {"discount": 0.9, "features": 7},
+    "factorized": {"difficulty": "predictor", "difficulty_kwargs": {"least": 10, "trees": 10},
                    "played_labels": True, "relabel_every": 0},
 }  # fmt: skip
 

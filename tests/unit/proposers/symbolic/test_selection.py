@@ -84,8 +84,7 @@ def test_a_full_buffer_drops_the_oldest_or_what_weighs_least():
     replay = ProblemReplay(capacity=2, half_life=10, softness=0.2)
     replay.add(["a", "b", "c"], [0.0, 0.4, 0.5], ["x", "y", "z"], now=0, band=band)
     assert list(replay.entries) == ["b", "c"]
-    assert replay.measured("b", 0.25) is None  # the first measurement: an estimate is no earlier one
-    assert replay.measured("b", 0.75) == 0.5 and replay.measured("gone", 1.0) is None
+    replay.entries["b"].p, replay.entries["b"].measured = 0.75, True
     again = ProblemReplay(capacity=2, half_life=10, softness=0.2)
     again.load_state_dict(replay.state_dict())
     assert again.entries == replay.entries
