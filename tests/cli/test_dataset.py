@@ -119,32 +119,3 @@ def test_excluded_problems_and_the_frozen_set_are_left_out_and_counted(tmp_path,
     _, rows, out, _ = write(tmp_path, capsys, *arguments, "--exclude", "heldout-v1")
     assert not held_out & {problem_from_row(row, 0).key for row in rows}
     assert "excluded problems" in out
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["out.csv", "--count", "3"], "must end in .jsonl or .parquet"),
-    (["nowhere/out.jsonl", "--count", "3"], "no folder"),
-    (["out.jsonl"], "--count"),
-    (["out.jsonl", "--count", "three"], "three"),
-    (["out.jsonl", "--count", "-3"], "`--count` (-3) must be at least 1."),
-    (["out.jsonl", "--count", "0"], "`--count` (0) must be at least 1."),
-    (["out.jsonl", "--count", "3", "--target_low", "0", "--target_high", "0"], "`--target_low` (0) must be at"),
-    (["out.jsonl", "--count", "3", "--min_solutions", "-1"], "`--min_solutions` (-1) must be at least 1."),
-    (["out.jsonl", "--count", "3", "--max_solutions", "0"], "`--max_solutions` (0) must be at least 1."),
-    (["out.jsonl", "--count", "3", "--operands", "7"], "`operands`"),
-    (["out.jsonl", "--count", "3", "--number_low", "0"], "`number_low` (0)"),
-    (["out.jsonl", "--count", "3", "--schema", "xml"], "xml"),
-    (["out.jsonl", "--count", "3", "--exclude", "absent.jsonl"], "'absent.jsonl' cannot be read"),
-    (["out.jsonl", "--count", "3", "--exclude", "bad.jsonl"], "'bad.jsonl', row 1, column 'target'"),
-    (["out.jsonl", "--count", "3", "--exclude", "broken.jsonl"], "'broken.jsonl', line 1: this is not a JSON object"),
-    (["out.jsonl", "--count", "500", "--operands", "2", "--number_high", "2"], "500 problems are more than the 273"),
-])  # fmt: skip
-def test_bad_input_is_one_clear_line_and_nothing_is_written(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad.jsonl").write_text('{"nums": [1, 2], "target": 3}\n{"nums": [1, 2]}\n')
-    (tmp_path / "broken.jsonl").write_text("not json\n")
-    before = names(tmp_path)
-    assert main(["dataset", *arguments]) == 2
-    streams = capsys.readouterr()
-    assert (streams.out, streams.err.count("\n")) == ("", 1) and message in streams.err
-    assert names(tmp_path) == before

@@ -5,7 +5,6 @@ import importlib
 import json
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,24 +21,6 @@ from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--recipe", "tiny/rloo"], "`proposer` (None) is not for `symbolic`; set mutation, ucb"),
-    (
-        ["--recipe", "tiny/default", "--proposer", "targets"],
-        "`proposer` (targets) is not for `symbolic`; set mutation, ucb",
-    ),
-    (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of proposer '"),
-    (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
-    (["--recipe", "tiny/symbolic_p_solver"], "`labels` (runs/tiny-rloo/solve_rates.jsonl) is not a file"),
-])  # fmt: skip
-def test_what_cannot_be_played_is_one_line_and_no_run(arguments, message, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["symbolic", *arguments, "--output_dir", str(tmp_path / "run")]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error
-    assert not (tmp_path / "run").exists()
-
-
 def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys):
     out = tmp_path / "rates.jsonl"
     assert main(["solve-rates", "tiny", "--problems", "12", "--samples", "2", "--out", str(out)]) == 0
@@ -48,21 +29,6 @@ def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys
     assert f"mean solve rate {rates.mean():.3f}" in capsys.readouterr().out
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
-
-
-@pytest.mark.parametrize(("words", "said"), [
-    (["nowhere"], "'nowhere' is not a run folder with a prover in it"),
-    (["tiny", "--out", "no/rates.jsonl"], "There is no folder 'no' to write 'rates.jsonl' into"),
-    (["tiny", "--problems", "0"], "'0' is not a whole number above 0"),
-    (["tiny", "--number_high", "1"], "2000 problems are more than the 99"),
-    (["tiny", "--out", "."], "Argument --out: '.' is a folder; pass the name of a file"),
-    (["conjecturer"], "'conjecturer' is not a run folder with a prover in it"),
-])  # fmt: skip
-def test_a_wrong_call_for_solve_rates_is_one_sentence(words, said, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("conjecturer").mkdir()
-    Path("run.json").write_text('{"config": {}}')
-    assert main(["solve-rates", *words]) == 2 and said in capsys.readouterr().err
 
 
 def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_as_in_training(tmp_path, monkeypatch):

@@ -41,12 +41,6 @@ def test_the_files_hold_the_words_that_the_scripts_draw_and_nothing_to_fetch(dra
         assert len(text) < (40_000 if name in ("ladder", "headroom") else 20_000), name
 
 
-@pytest.mark.parametrize("page, picture", PAGES.items())
-def test_a_page_begins_with_its_picture(page, picture):
-    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
-    assert re.match(rf"# .*\n\n!\[[^\]]{{40,}}\]\(assets/{picture}\.svg\)\n", text)
-
-
 def test_the_gallery_shows_each_chart_by_its_title(drawn):
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
     shown = re.findall(r"^!\[([^\]]+)\]\(assets/(.+?)\.svg\)\n\n\*\*(.+?)\.\*\* ", text, re.MULTILINE)

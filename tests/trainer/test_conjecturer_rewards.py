@@ -69,16 +69,6 @@ def test_every_reward_plays_rounds_and_gives_the_conjecturer_a_signal(build, tmp
     )
 
 
-def test_rewards_that_look_back_resume_bit_for_bit(build):
-    changes = TINY_ROUND | dict(
-        max_steps=4, save_strategy="steps", save_steps=2, conjecturer_reward="sum", soft_overlong=0.5,
-        conjecturer_reward_kwargs={"terms": ["tent", "difficulty_diversity"]},
-    )  # fmt: skip
-    straight = ran(build("straight", **changes))
-    resumed = goes_on(straight, build("resumed", **changes), 2)
-    assert "prover/rewards/soft_overlong" in rounds(resumed.args.output_dir)[0]
-
-
 PAID = dict(
     per_device_train_batch_size=16, conjecturer_num_generations=16, max_completion_length=12, anchor_fraction=0.0,
     conjecturer_reward="learning_progress", learning_rate=1e-4,

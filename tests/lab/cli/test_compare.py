@@ -217,29 +217,6 @@ def test_run_folders_are_compared_after_training_and_with_before(tmp_path, capsy
     assert [d["percentile"]["difference"] for d in found["differences"]] == [0.25, 0.625]
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["a.jsonl"], "needs at least two arms"),
-    (["a.jsonl", "absent.jsonl"], "There is no file or run folder 'absent.jsonl'"),
-    (["a.jsonl", "x=absent-*.jsonl"], "There is no file or run folder 'absent-*.jsonl'"),
-    (["a.jsonl", "b=a.jsonl,a.jsonl"], "holds 'a.jsonl' twice"),
-    (["a=a.jsonl", "a=other.jsonl"], "Two arms are called 'a'"),
-    (["a.jsonl", "empty"], "has no evaluation.json"),
-    (["a.jsonl", "old"], "does not say a prover's right answers by the keys of its problems"),
-    (["a.jsonl", "b=a.jsonl", "--ks", "8"], "`ks` (8) must lie between 1 and the least answers, n = 4"),
-    (["a.jsonl", "b=a.jsonl", "--resamples", "0"], "`resamples` (0)"),
-    (["a.jsonl", "other.jsonl", "--common"], "no problem in common"),
-])  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    write_answers(tmp_path / "a.jsonl", [1, 2], n=4)
-    write_answers(tmp_path / "other.jsonl", [1, 2], n=4, keys=["p", "q"])
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "evaluation.json").write_text('{"before": {}, "after": {"prover": {"correct": [1], "n": 4}}}')
-    code, out, err = compare(capsys, *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1) and message in err
-
-
 RECIPES = Path(__file__).parents[3] / "examples" / "recipes" / "qwen2.5-0.5b"
 
 

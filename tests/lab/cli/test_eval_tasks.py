@@ -202,24 +202,3 @@ def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path)
     alone = [json.loads(line) for line in (tmp_path / "answers.greedy.jsonl").read_text().splitlines()[1:]]
     right = sum(row["reason"] == "correct" for row in alone)
     assert len(alone) == 24 and result["greedy"]["pass_at"]["1"]["value"] == pytest.approx(right / 24)
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--task", "win_rate"], "choose from"),
-    (["--step_set", "x.jsonl"], "`--step_set` belongs to `--task error_detection`, and the task is 'solve'"),
-    (["--task", "win_rates"], "'tiny' holds no players"),
-    (["--task", "error_detection", "--step_set", "."],
-     "Argument --step_set: '.' is a folder; pass the name of a file"),
-    (["--task", "self_correction", "--training_data", "."], "Argument --training_data: '.' is a folder"),
-    (["--task", "self_correction", "--output", "x.jsonl"], "must end in .json for --task self_correction"),
-    (["--task", "self_correction", "--role", "conjecturer"], "scores a prover"),
-    (["--task", "self_correction", "--each", "3"], "pass --training_data FILE too"),
-    (["--task", "error_detection", "--domain", "math_qa", "--problems", "x.jsonl"], "`--step_set` is not set"),
-    (["--items", "3"], "`--items` belongs to `--task error_detection`"),
-    (["--task", "error_detection", "--critiques", "8", "4"], "`--critiques` belongs to `--task win_rates`"),
-    (["--revisions", "4"], "`--revisions` belongs to `--task win_rates`"),
-    (["--task", "win_rates", "--greedy"], "`--greedy` belongs to `--task solve`"),
-])  # fmt: skip
-def test_bad_input_is_one_sentence(arguments, message, capsys):
-    code, _, error = evaluate(capsys, "--model", "tiny", *arguments)
-    assert code == 2 and message in error and error.count("\n") == 1

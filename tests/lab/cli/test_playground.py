@@ -222,16 +222,3 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, messa
     assert re.search(message, printed.err)
     if "exists" in message:
         assert (path / "playground.html").read_text() == "mine"
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    ([], "required: RUN"),
-    (["absent"], "There is no run folder"),
-    (["demo", "b"], "Unrecognized arguments"),
-    (["demo", "--output", "demo/run.json/page.html"], "run.json.*cannot be written"),
-])  # fmt: skip
-def test_wrong_arguments_are_one_line(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(write_run(tmp_path, "demo", rounds=2).parent)
-    assert main.main(["playground", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and re.search(message, said)

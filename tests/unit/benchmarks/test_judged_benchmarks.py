@@ -40,13 +40,6 @@ def test_every_job_of_the_gpu_hour_is_a_command_that_its_script_accepts(bench, q
             assert any(options.only in cell for cell in bench("memory").CELLS)
 
 
-def test_the_gpu_hour_covers_what_the_documentation_leaves_open(bench):
-    names = {job.name for job in bench("gpu_hour").jobs(False)}
-    rounds = {f"joint-{size}-{sharing}-{engine}" for size in ("0.5b", "1.5b") for sharing in ("full", "lora")
-              for engine in ("generate", "vllm")}  # fmt: skip
-    assert rounds | {"update-0.6b-full", "update-0.6b-lora", "memory", "shared-prefix-0.5b", "stock-0.5b"} <= names
-
-
 def test_the_plan_of_the_gpu_hour_says_what_is_measured_and_the_minutes_that_are_left(bench, tmp_path):
     gpu_hour = bench("gpu_hour")
     jobs = [job for job in gpu_hour.jobs(False) if job.name.startswith("update-")]  # two of 3 minutes

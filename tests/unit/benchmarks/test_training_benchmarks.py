@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,32 +64,6 @@ def test_random_shapes_need_no_hub_with_the_embedded_tokenizer(bench, tmp_path, 
         bench.contenders.prepare_model("qwen3-0.6b", None, "tiny", tmp_path)
 
 
-def test_what_the_hub_does_not_give_is_one_sentence_that_says_what_to_do(bench, tmp_path):
-    """The tests run offline, as a machine without the hub would."""
-    with pytest.raises(SystemExit, match=r"download it once with `hf download no/tokenizer` .* or --tokenizer tiny"):
-        bench.contenders.prepare_model("qwen2.5-0.5b", None, "no/tokenizer", tmp_path)
-    with pytest.raises(SystemExit, match="'no/model' is not a folder here"):
-        bench.contenders.prepare_model("smollm2-135m", "no/model", "", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "gpu", "said"),
-    [
-        ({}, False, None),
-        ({"steps": 1, "warmup": 0}, False, None),
-        ({"steps": 0}, False, "at least 1"),
-        ({"steps": 1, "warmup": 0}, True, "at least 2: on a GPU totals and phases are taken in different turns"),
-        ({"warmup": -1}, True, "--warmup (-1)"),
-        ({"tokenizer": "tiny"}, True, "needs --prompts compact"),
-        ({"tokenizer": "tiny", "prompts": "compact"}, True, None),
-    ],
-)
-def test_turns_that_give_no_figures_are_refused(bench, changes, gpu, said):
-    """On a GPU every other turn is profiled, so that two turns in a row hold one of each kind."""
-    found = bench.throughput.refusal(Namespace(**{**vars(bench.throughput.parser().parse_args([])), **changes}), gpu)
-    assert (found is None) == (said is None) and (said or "") in (found or "")
-
-
 def test_a_trainer_that_fails_in_its_thread_fails_where_it_is_waited_for(bench, tmp_path):
     from tests.trainer.conftest import make_trainer
 
@@ -100,17 +73,6 @@ def test_a_trainer_that_fails_in_its_thread_fails_where_it_is_waited_for(bench, 
     paced = bench.pacing.Paced(make_trainer(tmp_path, trainer={"reward_funcs": broken}))
     with pytest.raises(ZeroDivisionError, match="no reward"):
         paced.step()
-
-
-def test_a_trainer_that_has_ended_takes_no_further_step(bench, tmp_path):
-    from tests.trainer.conftest import make_trainer
-
-    paced = bench.pacing.Paced(make_trainer(tmp_path, max_steps=1))
-    wall, cpu = paced.step()
-    assert wall > 0 and cpu > 0
-    with pytest.raises(RuntimeError, match="taken its last step"):
-        paced.step()
-    paced.join()
 
 
 @pytest.mark.matrix
