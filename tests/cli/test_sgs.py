@@ -3,7 +3,6 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -184,16 +183,3 @@ def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, capsys,
     assert calls == [64, 6, 6] and not file.exists()  # the 64 candidates were not attempted again
     for name in ("targets.jsonl", "targets.jsonl.meta"):
         assert (tmp_path / name).read_text() == (tmp_path / "whole" / name).read_text()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("SMOLLM2" not in os.environ, reason="SMOLLM2 must name a folder with SmolLM2-135M-Instruct")
-def test_a_set_that_smollm2_finds_hard(tmp_path, capsys):
-    """Its sizes and rates are in docs/sgs.md; nothing is claimed about them here but that they are counts."""
-    out, model = tmp_path / "targets.jsonl", os.environ["SMOLLM2"]
-    ranges = ("--operands", "2", "--number_high", "20", "--target_low", "1", "--target_high", "99")
-    how = ("--prover_prompt", "compact", "--max_new_tokens", "16", "--attempts", "4", "--most", "1")
-    assert main(["dataset", str(out), "--count", "16", *ranges, *how, "--hard_for", model]) == 0
-    chosen = json.loads((tmp_path / "targets.jsonl.meta").read_text())["hard_for"]
-    assert chosen["targets"] == 16 == len(out.read_text().splitlines()) and max(chosen["chosen_by"]) <= 1
-    assert "16 targets of" in capsys.readouterr().out

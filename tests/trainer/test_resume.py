@@ -3,6 +3,7 @@
 trajectory."""
 
 import functools
+import json
 import shutil
 from pathlib import Path
 
