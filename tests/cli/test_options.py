@@ -4,8 +4,6 @@ their mistakes are refused before torch loads."""
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -110,22 +108,6 @@ def test_a_file_of_options_for_other_versions_is_passed_over(versions, tmp_path,
 def test_a_file_or_a_flag_asks_for_a_dry_run(text, flags, planned, tmp_path):
     (tmp_path / "plan.yaml").write_text(f"{text}\n")
     assert check_early("joint", ["--config", str(tmp_path / "plan.yaml"), *flags]) is planned
-
-
-@pytest.mark.parametrize(("argv", "says"), [
-    (["--learnin_rate", "1"], "Unknown option '--learnin_rate'. Did you mean '--learning_rate'?"),
-    (["--config", "wrong.yaml"], "wrong.yaml: unknown field 'demonstration'. Did you mean 'demonstrations'?"),
-    (["--recipe", "tiny/sfd"], "Unknown recipe 'tiny/sfd'. Did you mean 'tiny/sft'?"),
-])  # fmt: skip
-def test_a_name_that_does_not_exist_loads_neither_torch_nor_trl(argv, says, tmp_path):
-    (tmp_path / "wrong.yaml").write_text("demonstration: 3\n")
-    code = (
-        f"import sys; from countdown_selfplay.cli.main import main; code = main(['sft', *{argv!r}])\n"
-        "print(code, sorted({'torch', 'trl', 'transformers', 'datasets'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.split("\n")[-2] == "2 []"
-    assert says in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_help_part_lists_the_arguments_of_the_parts_of_a_kind_and_no_kind_is_refused_by_the_nearest(capsys):

@@ -3,13 +3,10 @@
 
 import importlib
 import json
-import re
 import shutil
 
 import numpy as np
 import pytest
-import yaml
-from tests.cli.test_recipes_played import ROOT
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli import solve_rates
@@ -17,7 +14,6 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_fields, spread
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
-from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 
@@ -78,27 +74,6 @@ def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses(
 
 
 ARMS = ("ucb", "p_solver", "refresh", "refresh_diversity")
-
-
-@pytest.mark.parametrize("size", ["tiny", "qwen2.5-0.5b"])
-def test_the_papers_arms_choose_from_as_many_candidates_and_draw_uniformly_from_the_buffer(size):
-    found = [recipe_fields(f"{size}/symbolic_{arm}", {}, JointSelfPlayConfig)["proposer_kwargs"] for arm in ARMS]
-    assert len({(own["candidates"], own["keep"], own["refresh"]) for own in found}) == 1
-    assert found[0]["refresh"] == 10  # table 1
-    assert all("replay" not in own for own in found)
-    assert vars(ProblemReplay()) == {"capacity": 10_000, "half_life": 0, "softness": 0, "entries": {}}
-
-
-@pytest.mark.parametrize("size", ["tiny", "qwen2.5-0.5b"])
-@pytest.mark.parametrize("arm", ARMS[1:])
-def test_the_commands_in_the_head_of_a_recipe_write_the_labels_that_it_reads(size, arm):
-    text = (ROOT / "examples" / "recipes" / size / f"symbolic_{arm}.yaml").read_text()
-    labels = yaml.safe_load(text)["proposer_kwargs"]["difficulty_kwargs"]["labels"]
-    head = " ".join(line[2:] for line in text.splitlines() if line.startswith("# "))
-    trained = re.search(r"countdown-selfplay rloo (?:--recipe (\S+?)|--output_dir (\S+) --max_steps 100), then", head)
-    recipe, folder = trained.groups()
-    written = folder or recipe_fields(recipe, {}, JointSelfPlayConfig)["output_dir"]
-    assert f"countdown-selfplay solve-rates {written}" in head and labels == f"{written}/solve_rates.jsonl"
 
 
 def test_the_recipes_at_the_papers_size_have_the_solver_of_its_rloo():

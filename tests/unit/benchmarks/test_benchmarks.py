@@ -23,37 +23,6 @@ def simulator():
     del sys.modules["simulate_scaling"]
 
 
-def test_an_all_reduce_goes_around_the_node_and_then_between_nodes(simulator):
-    """10^9 bytes, links 450 and 50 GB/s at 0.7: 8 GPUs 2 x 7/8 / 315 = 5.5556 ms and 2 x 3 x 20 us; 16 GPUs on two
-    nodes as well 2 x 1/2 x (1/8) / 35 = 3.5714 ms, and 2 x 4 x 20 us."""
-    gpu, e = simulator.GPUS["h100"], simulator.Efficiency()
-    assert simulator.all_reduce(1e9, 1, gpu, e) == 0.0
-    assert simulator.all_reduce(1e9, 8, gpu, e) == pytest.approx(5.5556e-3 + 1.2e-4, rel=1e-4)
-    assert simulator.all_reduce(1e9, 16, gpu, e) == pytest.approx(5.5556e-3 + 3.5714e-3 + 1.6e-4, rel=1e-4)
-
-
-def test_decoding_few_rows_is_bound_by_memory_and_many_by_arithmetic(simulator):
-    """10^9 parameters in bf16: 2 GB at 0.7 x 3,350 GB/s are 0.85288 ms; 10^4 rows x 2 x 10^9 operations at 0.4 x 989
-    TFLOPS are 50.556 ms; vLLM adds 4 ms a step."""
-    gpu, e = simulator.GPUS["h100"], simulator.Efficiency()
-    model = simulator.Model("m", 1e9, 10, 0, 64)  # no cache
-    assert simulator.decode(model, 1, 100, 50, gpu, e, "vllm") == pytest.approx(100 * (0.85288e-3 + 4e-3), rel=1e-4)
-    assert simulator.decode(model, 1e4, 1, 50, gpu, e, "vllm") == pytest.approx(50.556e-3 + 4e-3, rel=1e-4)
-    # `generate`: float32 weights, 1 ms for each of 10 layers
-    assert simulator.decode(model, 1, 1, 50, gpu, e, "hf") == pytest.approx(2 * 0.85288e-3 + 10e-3, rel=1e-4)
-
-
-def test_weights_are_replicated_where_they_fit_and_sharded_where_they_do_not(simulator):
-    """Two roles x 16 bytes a parameter and a copy in bf16, in 0.8 x 80 GB: 1.8e9 parameters take 61.2 GB, 2e9 take 68.
-    A copy of 33e9 parameters (66 GB) is split over 4 GPUs (0.4 x 80 = 32 GB each at most)."""
-    gpu = simulator.GPUS["h100"]
-    sizes = [simulator.Model("m", n, 30, 2, 64) for n in (1.8e9, 2e9, 33e9)]
-    assert [simulator.strategy(m, 1, gpu, "vllm") for m in sizes] == ["ddp", None, None]
-    assert [simulator.strategy(m, 8, gpu, "vllm") for m in sizes] == ["ddp", "sharded", None]
-    assert simulator.strategy(sizes[2], 64, gpu, "vllm") == "sharded"
-    assert [simulator.split(m, gpu) for m in sizes] == [1, 1, 4]
-
-
 def test_the_parts_of_a_round_add_up_and_more_gpus_never_cost_less_per_sample(simulator):
     gpu, e, r = simulator.GPUS["h100"], simulator.Efficiency(), simulator.Round()
     host, model = simulator.Host(own=1e-4, shared=1e-5), simulator.MODELS["Qwen2.5-0.5B"]

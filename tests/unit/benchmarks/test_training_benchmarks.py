@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from transformers import Qwen3Config
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
@@ -49,19 +48,6 @@ def test_the_update_recomputes_each_layers_activations_once(bench, tmp_path, ask
     train_only.backward(trainer, wrapped, [batch] * 2)
     assert {ran.count(name) for name in ran} == {2 * expected} and len(set(ran)) == 3
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in trainer.model.parameters())
-
-
-def test_random_shapes_need_no_hub_with_the_embedded_tokenizer(bench, tmp_path, monkeypatch):
-    small = Qwen3Config(vocab_size=200, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
-                        num_attention_heads=2, num_key_value_heads=1, head_dim=8)  # fmt: skip
-    monkeypatch.setattr(bench.contenders, "shape_of", lambda model: small)
-    folder = bench.contenders.prepare_model("qwen3-0.6b", None, "tiny", tmp_path)
-    found = json.loads((Path(folder) / "config.json").read_text())
-    tiny = bench.contenders.AutoTokenizer.from_pretrained(folder)
-    assert (found["vocab_size"], found["pad_token_id"]) == (200, tiny.pad_token_id) and len(tiny) == 129
-    small.vocab_size = 100
-    with pytest.raises(SystemExit, match=r"has 129 tokens and qwen3-0\.6b 100: take another one"):
-        bench.contenders.prepare_model("qwen3-0.6b", None, "tiny", tmp_path)
 
 
 def test_a_trainer_that_fails_in_its_thread_fails_where_it_is_waited_for(bench, tmp_path):

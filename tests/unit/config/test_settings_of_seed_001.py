@@ -29,12 +29,6 @@ def test_rules_of_the_yaml_reach_the_verifier_and_the_results(tmp_path):
     assert plain.rules == Rules()
 
 
-def test_a_role_can_have_a_kl_of_its_own(tmp_path):
-    c = config(tmp_path, kl_estimator="k1", conjecturer_kl_reduction="mean")
-    found = [(c.role(r).kl_estimator, c.role(r).kl_reduction) for r in ("prover", "conjecturer")]
-    assert found == [("k1", "sum"), ("k1", "mean")]
-
-
 def test_shaped_maxrl_reads_the_charge(tmp_path):
     assert config(tmp_path, prover_objective="maxrl", prover_objective_kwargs={"shaped": True}, length_penalty=0.1)
 

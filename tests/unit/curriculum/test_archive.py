@@ -17,33 +17,6 @@ def test_a_problem_is_not_novel_for_exactly_the_window():
     assert seen == [True, True, False]
 
 
-def test_the_archive_does_not_outgrow_the_window():
-    state = Archive()
-    for i in range(100):
-        state.record_round([f"problem {i}"], window=3, starved=False)
-    assert len(state.last_played) == 3
-
-
-def test_without_a_window_everything_is_novel_and_nothing_is_kept():
-    state = Archive()
-    state.record_round(["a"], window=0, starved=True)
-    assert not state.played_within("a", 0) and state.last_played == {} and state.starved_rounds == 1
-
-
-def test_each_problem_is_kept_once_at_its_last_place():
-    state = Archive()
-    state.record_played(["a", "b", "c"], [0.0, 0.5, 1.0])
-    state.record_played(["b", "d", "d"], [0.25, 0.75, 0.5])
-    assert state.played == ["a", "c", "b", "d"] and state.recent_rates == [0.5, 0.5]
-
-
-def test_a_round_without_conjectured_problems_leaves_no_trace():
-    state = Archive()
-    state.record_played(["a"], [0.25])
-    state.record_played([], [])
-    assert state.played == ["a"] and state.recent_rates == [0.25]
-
-
 def test_both_are_bounded():
     state = Archive()
     for i in range(PLAYED_LIMIT + 10):

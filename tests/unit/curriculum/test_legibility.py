@@ -3,10 +3,8 @@
 
 import pytest
 
-from countdown_selfplay.contract.metric import Metric, for_players
+from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum.guard import Legibility
-from countdown_selfplay.games import critic_metrics, metrics
-from countdown_selfplay.guides.judge import Judge
 
 READ = [
     Metric("a/read_rate", "", cure="Warm-start a.", legible=True),
@@ -55,15 +53,3 @@ def test_a_run_of_fewer_rounds_is_judged_when_it_ends_and_one_that_is_resumed_la
     assert said([{"a/read_rate": 0.0}], rounds=1)[0][0].endswith("(a/read_rate 0): warm-start a.")
     resumed = Legibility(READ)
     assert resumed.observe(9, {"a/read_rate": 0.0}) is None and resumed.judge() is None
-
-
-def test_the_shipped_games_declare_which_rates_these_are():
-    kinds = {kind: [kind] for kind in ("prover", "conjecturer", "helpful", "misleading", "guide")}
-    declared = for_players((*metrics.METRICS, *critic_metrics.METRICS, *Judge.metrics), kinds)
-    assert {metric.name for metric in declared if metric.legible} == {
-        "prover/format_rate",
-        "conjecturer/parseable_rate",
-        "helpful/read_rate",
-        "misleading/read_rate",
-        "guide/format_rate",
-    }

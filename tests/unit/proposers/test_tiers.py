@@ -12,7 +12,7 @@ from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, 
 from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
 from countdown_selfplay.proposers.tier_supplement import supplement
 from countdown_selfplay.proposers.tiers import Tiers
-from countdown_selfplay.testing import ScriptedRound, in_ranks
+from countdown_selfplay.testing import ScriptedRound
 
 SPEC = ProblemSpec((2, 3, 4, 5), 1, 12, 1, 99)
 DOMAIN = CountdownDomain(SPEC, conjecturer_prompt="compact", prover_prompt="compact")
@@ -129,24 +129,6 @@ def test_a_tier_without_a_problem_stays_and_only_the_frontier_is_trained_on():
     turns = proposer.learn(made, Outcome(*[getattr(found, f) for f in found.__dataclass_fields__][:-1], inside))
     assert turns[0].selected_B.tolist() == [True, False, False, False]
     assert turns[1].selected_B.tolist() == [True, True, False, False]
-
-
-def test_without_a_conjecturer_the_rule_makes_all_problems_and_processes_propose_the_same():
-    made = ScriptedRound(lambda *_: "?", {"prover": (32, 2)}, DOMAIN)
-    proposer = tiers(min_valid=4)
-    proposer.check({"prover": ["prover"], "conjecturer": []}, DOMAIN)
-    proposals = proposer.propose(made, [])
-    assert [len(p.problem.numbers) for p in proposals] == [3] * 4 + [4] * 4
-    assert proposer.learn(made, outcome_of(proposals, [0.5] * 8)) == []
-    assert "valid_conjecture_rate" not in proposer.logged()
-
-    def play(rank, gather):
-        made = a_round(TEXTS, rank=rank, world=2, gather=gather)
-        proposer = tiers()
-        return proposer.propose(made, []), proposer.tier_N
-
-    first, second = in_ranks(2, play)
-    assert first == second and len(first[0]) == len(first[1])
 
 
 def test_other_axes():

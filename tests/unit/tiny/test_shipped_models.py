@@ -4,8 +4,6 @@ what they can do (figures of docs/tiny_model.md), the dear ones where `slow` tes
 
 import hashlib
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +12,12 @@ import torch
 from safetensors.torch import load_file
 from tools.make_tiny_model.exercises import exercises
 from tools.make_tiny_model.figures import MAX_NEW_TOKENS, held_out_problems
-from tools.make_tiny_model.ladder.figures import answer_requests, measure, play, propose
+from tools.make_tiny_model.ladder.figures import answer_requests, measure, play
 from tools.make_tiny_model.tokenizer import RESERVED
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.eval import parse
-from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, heldout_key
+from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key
 from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
 from countdown_selfplay.evaluation.model import folder_of
 from countdown_selfplay.evaluation.sampling import sample_completions
@@ -62,34 +60,10 @@ def held_out():
     return held_out_problems(TINY_SPEC)
 
 
-def test_importing_the_package_loads_no_torch():
-    code = "import sys, countdown_selfplay.tiny as t; t.TINY_MODEL_PATH, t.TINY_SPEC; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
-def test_the_specs_are_those_of_the_domain_and_with_three_to_twenty_numbers():
-    assert CountdownDomain.tiny().spec == TINY_SPEC
-    assert replace(TINY_SPEC, operands=tuple(range(3, 21))) == LADDER_SPEC == ProblemSpec(range(3, 21), 1, 12, 1, 99)
-
-
 def test_the_name_leads_to_the_prover_and_others_to_themselves():
     assert resolve_model("tiny-ladder") == str(LADDER_MODEL_PATHS["prover"])
     assert resolve_model("tiny") == resolve_model(None) == str(TINY_MODEL_PATH)
     assert resolve_model("some/model") == "some/model"
-
-
-@pytest.mark.parametrize("role", LADDER)
-def test_the_folder_is_a_whole_model_with_the_tiny_models_tokenizer(role):
-    names = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
-    assert {path.name for path in LADDER[role].iterdir()} == {path.name for path in TINY_MODEL_PATH.iterdir()} > names
-    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
-        assert (LADDER[role] / name).read_bytes() == (TINY_MODEL_PATH / name).read_bytes(), name
-
-
-@pytest.mark.parametrize(("roles", "most"), [(["tiny"], 3_000_000), (list(LADDER), 1_500_000)])
-def test_the_files_take_little_room(roles, most):
-    assert sum(path.stat().st_size for role in roles for path in PATHS[role].iterdir()) <= most
 
 
 SHAPES = [
@@ -144,11 +118,6 @@ def test_the_tokenizer_knows_the_numbers_0_to_99_and_keeps_unknown_words_visible
     assert tokenizer.decode(tokenizer(numbers)["input_ids"], skip_special_tokens=True) == numbers
     # Dropping the unknown word would leave a right answer that was never written.
     assert tokenizer.decode(tokenizer("3 * 5 100 + 7")["input_ids"], skip_special_tokens=True) == "3 * 5 <unk> + 7"
-
-
-def test_a_batch_of_prompts_is_padded_on_the_left(tokenizer):
-    batch = tokenizer(["3 5 7 = 22 :", "propose 3 :"], padding=True)
-    assert batch["attention_mask"] == [[1] * 7, [0, 0, 0, 1, 1, 1, 1]]
 
 
 def test_the_prompts_of_both_roles_have_no_unknown_word(tokenizer, held_out):
@@ -218,16 +187,6 @@ def test_the_old_logits_are_those_of_the_old_weights(model_and_tokenizer):
         assert torch.allclose(logits[:, :LEARNT], hidden @ rows.T, rtol=0, atol=1e-5)
 
 
-def test_the_reserved_words_are_known_and_differ(model_and_tokenizer):
-    model, tokenizer = model_and_tokenizer
-    assert tokenizer.convert_tokens_to_ids(list(RESERVED)) == list(range(LEARNT, LEARNT + 16))
-    text = "critic check right because <r0>"
-    assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
-    # As input they differ: no two rows are closer than half of what a word of its own has (length 2).
-    rows = model.get_input_embeddings().weight.detach()[LEARNT:]
-    assert torch.cdist(rows, rows).add(torch.eye(16) * 9).min() > 1
-
-
 # What they can do
 
 
@@ -289,15 +248,6 @@ def test_an_episode_depends_on_the_seed_alone(models):
     first = play(*models["prover"], problems, seed=5)
     assert first == play(*models["prover"], problems, seed=5)
     assert 0 < sum(first) < 32
-
-
-def test_proposals_are_well_formed_and_of_all_sizes(models):
-    proposals = propose(*models["conjecturer"], 256)
-    # Measured over 2,048: .745 and .628; of 256 the standard deviation is .03.
-    assert 0.65 < proposals.parseable.value < 0.84
-    assert 0.53 < proposals.new.value < 0.73
-    assert min(proposals.sizes) <= 4
-    assert max(proposals.sizes) >= 18
 
 
 @pytest.mark.slow

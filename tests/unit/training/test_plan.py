@@ -13,7 +13,6 @@ from countdown_selfplay.training.plan import (
     Room,
     equal_steps,
     filled_steps,
-    group_tokens,
     side_by_side,
 )
 
@@ -31,14 +30,6 @@ def numbers(samples):
 
 def shape(cut):
     return [numbers(part) for part in cut]
-
-
-def test_counts_are_of_what_is_trained_on_and_an_episode_is_one_answer():
-    """Tokens 1 + 1, 3 x 3 and 4 x 2 in two groups; episode 1 is not selected."""
-    assert Counts.of(episode_samples(selected=[True, False, True, True])) == Counts(3, 19, 2, 0)
-    mixed = [sample(1, 2), sample(2, 3, trained=False, imitated=True), sample(3, 4, group=1, imitated=True)]
-    assert Counts.of(mixed, 2) == Counts(2 / 2, 6 / 2, 2 / 2, 7 / 2) and Counts.of([]) == Counts(0, 0, 0, 0)
-    assert group_tokens(mixed) == {0: 2, 1: 4}
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------
@@ -65,13 +56,6 @@ def test_equal_steps_hold_each_answer_once_and_whole_groups_where_they_fit(group
         assert all(set(Counter(s.group for s in part).values()) == {4} for part in cut)
     by_seed = [shape(equal_steps(made, steps, seed)) for seed in range(1, 7)]
     assert by_seed[0] == shape(cut) and (steps == 1 or any(one != by_seed[0] for one in by_seed))
-
-
-def test_equal_steps_keep_episodes_whole_and_may_be_empty():
-    cut = equal_steps(episode_samples(), 2, seed=0)
-    assert sorted(len({s.answer for s in part}) for part in cut) == [2, 2] and sum(map(len, cut)) == 8
-    assert all(not {s.answer for s in cut[0]} & {s.answer for s in part} for part in cut[1:])
-    assert sorted(map(len, equal_steps(answers([1.0]), 3, seed=0))) == [0, 0, 1] and equal_steps([], 2, 0) == [[], []]
 
 
 @pytest.mark.parametrize(
@@ -109,11 +93,6 @@ def test_filled_steps_keep_groups_of_one_size_that_divides_them_and_episodes():
 
 def long(tokens, **more):
     return [sample(i + 1, n, group=i // 2, **more) for i, n in enumerate(tokens)]
-
-
-def test_micro_batches_hold_so_many_rows_longest_first():
-    assert shape(Room(2).cut(long([2, 5, 3, 1, 4]))) == [[2, 5], [3, 1], [4]]
-    assert Room(2).cut([]) == []
 
 
 def test_micro_batches_hold_so_many_tokens_with_their_padding():
