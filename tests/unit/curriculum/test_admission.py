@@ -51,6 +51,10 @@ def test_with_one_to_seven_valid_problems_truncation_keeps_none_and_fill_keeps_e
     assert slots_filled(admitted, 16, 0.5, "anchor", 8) == (admitted, 16 - admitted)
 
 
+def test_no_fill_plays_the_proposals_alone():
+    assert [slots_filled(n, 16, 0.0, "none") for n in (0, 5, 20)] == [(0, 0), (5, 0), (16, 0)]
+
+
 @pytest.mark.parametrize("admitted, anchors", [(0, 8), (1, 15), (7, 9), (8, 8), (9, 15), (12, 12), (20, 20), (32, 32)])
 def test_keep_all_plays_every_proposal_and_pads_as_the_authors_do(admitted, anchors):
     """n_fixed = max(n_valid, 8), the batch padded to a multiple of 8: 1 + 8 = 9 -> 16, 9 + 9 = 18 -> 24."""

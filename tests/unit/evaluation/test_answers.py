@@ -8,6 +8,8 @@ from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.answers import (
     AnswerFile,
     AnswerSet,
+    batch_key,
+    batches_of,
     read_answers,
 )
 from countdown_selfplay.evaluation.summary import powers_of_two, summarise
@@ -23,6 +25,15 @@ def run(path, setting=SET, until=None):
         for batch in BATCHES[file.batches_done : until]:
             file.append([answer(i, j, (i + j) % 3 == 0) for i in batch for j in range(2)])
         return file.batches_done
+
+
+def test_batches_are_whole_problems_by_length_and_known_by_their_problems_and_a_repeated_one_by_its_number():
+    prompts = ["ccc", "a", "bb", "d"]
+    assert batches_of(prompts, n=4, batch_size=8) == [[1, 3], [2, 0]]
+    assert batches_of(prompts, n=4, batch_size=3) == [[1], [3], [2], [0]]  # at least one problem at a time
+    twice = [((1, 2), 3), ((2, 2), 4), ((1, 2), 3)]
+    assert batch_key(twice, [0]) != batch_key(twice, [2])
+    assert batch_key(twice, [0, 1]) == batch_key(twice[:2], [0, 1])
 
 
 def test_a_file_that_was_cut_at_any_byte_ends_as_if_it_had_not_been(tmp_path):

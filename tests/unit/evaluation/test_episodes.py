@@ -13,6 +13,7 @@ from countdown_selfplay.domains import held_out_by_rung
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.evaluation import evaluate_prover
 from countdown_selfplay.evaluation.answers import answer_batches
+from countdown_selfplay.evaluation.episodes import rungs_of, sample_episodes
 from countdown_selfplay.evaluation.summary import by_rung, differences_by_rung, ladder, pass_by_rung
 from countdown_selfplay.evaluation.terminal import before_after_table
 from countdown_selfplay.statistics.bootstrap import share_interval
@@ -73,6 +74,21 @@ def test_rungs_are_solved_with_the_known_probability_and_equal_seeds_give_equal_
     for rung in (1, 2, 4):  # 2,000 episodes: four standard errors of p = .8^rung are at most .045
         assert first["by_rung"][str(rung)]["pass_at"]["1"]["value"] == pytest.approx(0.8**rung, abs=0.045)
     assert found(3)["correct"] == first["correct"] != found(4)["correct"]
+
+
+def test_memory_is_bounded_by_the_batch_and_progress_never_goes_back(tokenizer):
+    model = Climber(tokenizer, 1.0)
+    sample_episodes(model, tokenizer, [Stair(1, 2), Stair(2, 1)], DOMAIN, 5, batch_size=4)
+    assert model.rows == [4, 4, 2, 4, 1]  # ten first moves, then five second ones
+    told = []
+    model = Climber(tokenizer, 0.7)
+    problems = held_out_by_rung(DOMAIN, None, 3)
+    sample_episodes(model, tokenizer, problems, DOMAIN, 4, batch_size=16, progress=lambda *pair: told.append(pair))
+    done = [pair[0] for pair in told]
+    assert done == sorted(done) and told[-1] == (108, 108) and {pair[1] for pair in told} == {108}
+    assert rungs_of(DOMAIN, [Stair(1, 2), Stair(2, 2)]) is None
+    assert rungs_of(BaseDomain(), [1, 2]) is None
+    assert rungs_of(DOMAIN, [Stair(1, 2), Stair(2, 3)]) == [2, 3]
 
 
 def test_processes_that_must_keep_step_call_the_model_equally_often(tokenizer):

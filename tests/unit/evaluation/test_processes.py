@@ -55,6 +55,11 @@ def test_every_item_comes_back_in_its_place_and_all_shares_are_equally_long(tota
     assert Told(0, world, answer=lambda mine: whole).collect(shares[0], total) == items
 
 
+def test_the_processes_draw_different_numbers_and_one_process_draws_the_old_ones():
+    assert ALONE.seed(5) == 5
+    assert len({Processes(rank, 3).seed(5) for rank in range(3)}) == 3
+
+
 def test_all_processes_return_the_same_evaluation_of_all_problems_and_rates_of_exactly_n_proposals():
     model, tokenizer = load_tiny_model()
     problems = generate_problems(7, TINY_SPEC, seed=0, split="heldout")

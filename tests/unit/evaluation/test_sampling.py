@@ -110,6 +110,15 @@ def test_padding_batch_mates_and_the_models_own_config_change_no_text(model, tok
     assert sample(bent, tokenizer, temperature=0) == sample(plain, tokenizer, temperature=0)
 
 
+@pytest.mark.parametrize("mode", [True, False])
+def test_the_mode_of_every_submodule_is_put_back(tokenizer, mode):
+    model = build().train(mode)
+    model.model.layers[0].train(not mode)
+    before = [module.training for module in model.modules()]
+    sample(model, tokenizer)
+    assert [module.training for module in model.modules()] == before
+
+
 def test_a_text_ends_at_the_first_end_token_of_all_that_the_model_has_and_is_truncated_without(tokenizer):
     model = Scripted([9, 4, 10, 2, 8, 8], [9, 4, 10, 8, 8, 8])
     texts, truncated = sample(model, tokenizer, ["7 :"], 2)

@@ -196,3 +196,17 @@ def test_the_first_refresh_is_as_far_from_the_anchors_as_brute_force_says():
     ))  # fmt: skip
     nearest = [np.sqrt(((known - point) ** 2).mean(1)).min() for point in own]
     assert proposer.logged()["proposer/diversity"] == pytest.approx(np.mean(nearest)) and np.mean(nearest) < 0.5
+
+
+def test_the_action_policy_takes_one_step_a_refresh_and_logs_the_probability_of_each_action():
+    own = make_proposer("factorized", {"refresh": 2, "candidates": 32, "keep": 6})
+    for index in range(5):  # refreshes in rounds 0, 2 and 4
+        own.propose(a_round(index), ANCHORS)
+    assert {float(moment["step"]) for moment in own.policy.adam.state.values()} == {3.0}
+    logged = own.logged()
+    assert sum(logged[f"proposer/q_{action}"] for action in DOMAIN.mutations.number_actions) == pytest.approx(1)
+    assert sum(logged[f"proposer/q_{action}"] for action in DOMAIN.mutations.expression_actions) == pytest.approx(1)
+    # not those that it has now, after its step: what the candidates were drawn by
+    now = [part.exp().mean(0).tolist() for part in own.policy.log_probs(own.state_NS)]
+    assert logged["proposer/q_small"] != pytest.approx(now[0][list(DOMAIN.mutations.number_actions).index("small")])
+    assert all(declaration_of(name, SYMBOLIC) for name in logged)
