@@ -5,6 +5,7 @@ import pytest
 from transformers import AutoTokenizer, GenerationConfig
 
 from countdown_selfplay.asking import (
+    DEFAULTS,
     check_generation_kwargs,
     check_token_ids,
     generation_settings,
@@ -100,6 +101,30 @@ def test_prompt_ids_of_a_chat_are_those_of_its_rendering():
     chat = [{"role": "user", "content": "3 5 7"}]
     assert prompt_ids(own, chat) == own("3 5 7 =", add_special_tokens=False)["input_ids"]
     assert prompt_ids(own, chat, asks=False) == own("3 5 7", add_special_tokens=False)["input_ids"]
+
+
+def test_one_generation_config_holds_every_setting():
+    how = {**DEFAULTS, "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.2, "repetition_penalty": 1.1}
+    how |= {"max_new_tokens": 9, "stop_strings": ["x"], "generation_kwargs": {"typical_p": 0.5, "min_new_tokens": 2}}
+    expected = {
+        "do_sample": True,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 7,
+        "min_p": 0.2,
+        "typical_p": 0.5,
+        "repetition_penalty": 1.1,
+        "max_new_tokens": 9,
+        "min_new_tokens": 2,
+        "stop_strings": ["x"],
+        "eos_token_id": [2, 3],
+        "pad_token_id": 0,
+    }
+    assert generation_settings(how, [2, 3], 0) == expected
+    drawing = ("temperature", "top_p", "top_k", "min_p", "typical_p")
+    greedy = {name: value for name, value in expected.items() if name not in drawing} | {"do_sample": False}
+    assert generation_settings(how | {"temperature": 0.0}, [2, 3], 0) == greedy
+    assert generation_settings({}, [2], None)["pad_token_id"] == 2 and generation_settings({}, [2], 0)["min_p"] is None
 
 
 ACTING = {

@@ -11,7 +11,7 @@ from countdown_selfplay.contract.metric import for_players
 from countdown_selfplay.evaluation.terminal import duration
 from countdown_selfplay.games.metrics import METRICS
 from countdown_selfplay.statistics.bootstrap import Estimate, independent_difference, wilson_interval
-from countdown_selfplay.training.callbacks.progress import RoundLines, RoundProgress, close_bars
+from countdown_selfplay.training.callbacks.progress import RoundLines, RoundProgress, close_bars, words_text
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,14 @@ def test_the_bar_has_room_beside_the_words(columns, words):
     bar = line.split("|")[-2]
     assert len(bar) >= 8 and set(bar) <= set(" ▏▎▍▌▋▊▉█0123456789#") and bar.strip()
     close_bars([progress])
+
+
+def test_the_solve_rate_is_said_once_where_every_problem_was_conjectured():
+    shown = [("prover/correct_rate", "solved"), ("round/solve_rate_mean", "solve rate")]
+    logs = {"prover/correct_rate": 0.25, "round/solve_rate_mean": 0.25}
+    assert words_text(shown, logs | {"round/anchor_slots": 0}) == "solved 0.25"
+    assert words_text(shown, logs | {"round/anchor_slots": 8}) == "solved 0.25, solve rate 0.25"
+    assert words_text(shown[1:], logs | {"round/anchor_slots": 0}) == "solve rate 0.25"  # a pool has no one share
 
 
 def test_a_line_says_when_the_run_will_end(monkeypatch, capsys):

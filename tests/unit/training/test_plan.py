@@ -13,6 +13,7 @@ from countdown_selfplay.training.plan import (
     Room,
     equal_steps,
     filled_steps,
+    group_tokens,
     side_by_side,
 )
 
@@ -30,6 +31,14 @@ def numbers(samples):
 
 def shape(cut):
     return [numbers(part) for part in cut]
+
+
+def test_counts_are_of_what_is_trained_on_and_an_episode_is_one_answer():
+    """Tokens 1 + 1, 3 x 3 and 4 x 2 in two groups; episode 1 is not selected."""
+    assert Counts.of(episode_samples(selected=[True, False, True, True])) == Counts(3, 19, 2, 0)
+    mixed = [sample(1, 2), sample(2, 3, trained=False, imitated=True), sample(3, 4, group=1, imitated=True)]
+    assert Counts.of(mixed, 2) == Counts(2 / 2, 6 / 2, 2 / 2, 7 / 2) and Counts.of([]) == Counts(0, 0, 0, 0)
+    assert group_tokens(mixed) == {0: 2, 1: 4}
 
 
 # -- steps ------------------------------------------------------------------------------------------------------------
