@@ -2,7 +2,6 @@
 """`countdown-selfplay dataset`: the files it writes, decontamination, and bad input."""
 
 import json
-import os
 
 import pytest
 
@@ -64,21 +63,6 @@ def test_the_rules_and_all_that_it_takes_to_make_the_file_again_stand_beside_it(
     again = generate_problems(7, spec, meta["seed"], heldout_problems(), meta["split"], rules)
     lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
     assert [problem_from_row(json.loads(line), 0) for line in lines] == again
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to a core")
-def test_the_file_does_not_depend_on_the_number_of_cores(tmp_path, capsys):
-    arguments = ("--count", "600", "--operands", "3", "4", "5", "--seed", "9")
-    cores = os.sched_getaffinity(0)
-    files = []
-    try:
-        for i, allowed in enumerate(({min(cores)}, cores)):
-            os.sched_setaffinity(0, allowed)
-            assert write(tmp_path, capsys, *arguments, name=f"{i}.jsonl")[0] == 0
-            files.append((tmp_path / f"{i}.jsonl").read_bytes())
-    finally:
-        os.sched_setaffinity(0, cores)
-    assert files[0] == files[1] and len(files[0].splitlines()) == 600
 
 
 def test_parquet_and_jsonl_hold_the_same_rows_group_by_group(tmp_path, capsys, monkeypatch):

@@ -7,16 +7,12 @@ import os
 
 import pytest
 
-from countdown_selfplay.cli import help, sources
+from countdown_selfplay.cli import help
 from countdown_selfplay.cli.help import help_text
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.cli.options import OptionParser
 from countdown_selfplay.cli.sources import check_early
-from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.errors import ConfigError
-
-from ..installed import here
 
 
 def test_yaml_values_become_those_of_their_fields(tmp_path):
@@ -35,19 +31,6 @@ def test_yaml_values_become_those_of_their_fields(tmp_path):
     assert type(args.seed) is int and os.environ.pop("COUNTDOWN_TEST") == "1"
 
 
-def test_every_shipped_recipe_is_read_by_its_command():
-    seen = 0
-    for command in here(["joint", "sft", "ipo", "cdg"]):
-        parser = OptionParser(command)
-        for name in recipes(command):
-            asked = sources.sources_of(command, ["--recipe", name])
-            sources.check_names(parser.how, asked, parser.fields)
-            for _, settings in asked.shipped:
-                parser.typed(settings)
-            seen += 1
-    assert seen > 30
-
-
 @pytest.mark.parametrize(("command", "flag", "said"), [
     ("joint", "--model", "Did you mean '--model_name_or_path'?"),
     ("joint", "--learnin_rate", "Did you mean '--learning_rate'?"),
@@ -63,19 +46,6 @@ def test_a_name_that_is_no_option_leads_to_the_one_here(command, flag, said):
     with pytest.raises(ConfigError) as refused:
         check_early(command, [flag, "3"])
     assert str(refused.value).endswith(said) and flag in str(refused.value)
-
-
-@pytest.mark.parametrize("line", [
-    "",
-    "--max_steps 3 --learning_rate=1e-5 --guard --no_report --operands 3 4 --fill truncate --truncate_multiple 8",
-    "--recipe tiny/default --report_to none --attn_implementation sdpa",
-    "--bf16 false --eval_strategy steps --eval_steps 2 --warmup_steps 0.1",
-    '--roles {"prover":{"players":1}} --max_steps 3',
-    "--max-steps 3 --no-report",
-])  # fmt: skip
-def test_right_flags_pass_early_and_late(line):
-    assert check_early("joint", line.split()) is False
-    parse([*line.split(), "--report_to", "none"])
 
 
 def test_a_flag_of_two_values_may_stand_alone_and_help_leaves_a_name_to_the_parser():
@@ -96,18 +66,6 @@ def test_a_file_of_options_for_other_versions_is_passed_over(versions, tmp_path,
     with pytest.raises(ConfigError, match=r"Unknown option '--max_stepps'\. Did you mean '--max_steps'\?"):
         parse(["--max_stepps", "1"])
     assert help_text("joint", False) == usual  # of the parser
-
-
-@pytest.mark.parametrize(("text", "flags", "planned"), [
-    ("dry_run: true", [], True),
-    ("dry_run: 'no'", [], False),
-    ("dry_run: true", ["--dry_run", "false"], False),
-    ("max_steps: 3", ["--dry_run", "--seed", "1"], True),
-    ("max_steps: 3", [], False),
-])  # fmt: skip
-def test_a_file_or_a_flag_asks_for_a_dry_run(text, flags, planned, tmp_path):
-    (tmp_path / "plan.yaml").write_text(f"{text}\n")
-    assert check_early("joint", ["--config", str(tmp_path / "plan.yaml"), *flags]) is planned
 
 
 def test_help_part_lists_the_arguments_of_the_parts_of_a_kind_and_no_kind_is_refused_by_the_nearest(capsys):

@@ -13,7 +13,6 @@ from countdown_selfplay.lab.report.panels import drawn, solve_rate_maps
 from countdown_selfplay.lab.report.pictures import Curve, cells, line_chart, shade_words, svg
 
 NAN = float("nan")
-MAP = "Solve rates of conjectured problems"
 
 
 def make_run(values, metric="round/solve_rate_mean", **changes):

@@ -95,7 +95,6 @@ def exactly(trainer):
     filled(trainer)
 
 
-MORE = ("critic", "kept")
 SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, problems_per_round=4)
 
 

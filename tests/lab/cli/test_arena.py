@@ -116,15 +116,3 @@ def test_a_job_ends_with_the_process_that_began_it():
     assert process.poll() is None
     process.stdin.close()  # as the system does when the other process ends, however it ends
     assert process.wait() == 143
-
-
-@pytest.mark.matrix
-def test_the_arena_script_prints_the_table_of_its_contestants(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    write_mini(tmp_path)
-    from tests.test_examples import script
-
-    script("arena").main(track="mini.yaml", names=("random", "frozen"), seeds=(1,))
-    said = capsys.readouterr().out
-    assert "Track mini" in said and "random: random solvable problems, 32 answers" in said
-    assert len(list((tmp_path / "runs" / "example-arena" / "mini").glob("*-1.json"))) == 2

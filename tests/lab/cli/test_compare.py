@@ -3,7 +3,6 @@
 
 import json
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -183,6 +182,3 @@ def test_run_folders_are_compared_after_training_and_with_before(tmp_path, capsy
     found = result(tmp_path / "c")
     assert found["arms"] == ["start", "one", "two"]
     assert [d["percentile"]["difference"] for d in found["differences"]] == [0.25, 0.625]
-
-
-RECIPES = Path(__file__).parents[3] / "examples" / "recipes" / "qwen2.5-0.5b"

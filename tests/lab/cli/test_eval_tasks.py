@@ -42,41 +42,6 @@ def evaluate(capsys, *arguments):
     return code, printed.out, printed.err
 
 
-@pytest.mark.matrix
-def test_a_model_of_an_iterated_run_is_scored_in_its_setting(run, capsys):
-    code, out, _ = evaluate(capsys, "--model", run / "iteration-1" / "prover", *FEW, "--samples", 2)
-    assert code == 0 and "setting of run 'run'; temperature 0.95, top_p 0.95, top_k 0, max_new_tokens 16" in out
-
-
-@pytest.mark.matrix
-def test_win_rates_between_iterations_and_their_maps_in_the_report(run, capsys):
-    output = run / "win_rates.json"
-    arguments = ["--task", "win_rates", "--model", run, *FEW, "--samples", 2, "--critiques", 2, 2, "--revisions", 2]
-    code, out, error = evaluate(capsys, *arguments, "--output", output)
-    assert code == 0, error
-    found = json.loads(output.read_text())
-    assert found["provers"] == found["critics"] == ["start", "1", "2"] and len(found["cells"]) == 9
-    assert re.search(r"^resisted: prover +critics start +critics 1 +critics 2$", out, re.MULTILINE)
-    for cell in found["cells"]:
-        counts = cell["outcomes"]
-        of_wrong = counts.get("corrected", 0) + counts.get("not_corrected", 0)
-        if of_wrong:
-            assert cell["corrected"]["value"] == pytest.approx(counts.get("corrected", 0) / of_wrong)
-            assert cell["corrected"]["low"] <= cell["corrected"]["value"] <= cell["corrected"]["high"]
-    assert any(cell["corrected"] for cell in found["cells"]) and any(cell["resisted"] for cell in found["cells"])
-    assert main(["report", str(run)]) == 0
-    page = (run / "report.html").read_text()
-    assert "Misleading critiques rejected" in page and "prover of iteration" in page
-    assert (run / "plots" / "wrong-answers-corrected.svg").is_file()
-    # The table's first row is what the parquet files hold.
-    rows = [row for path in (run / "iteration-1").glob("played-*.parquet") for row in select.read(path)]
-    first = [row["label"] for row in rows if row["turn"] == 0]
-    assert f"{first.count('right') / len(first):.3f}" in page
-    played = {row["label"] for row in rows if row["turn"] == 1}
-    transcripts = page[page.index("<h4>Transcripts</h4>") :]
-    assert played and all(f">{outcome}</span>" in transcripts for outcome in played)
-
-
 def test_a_prover_gives_the_same_first_answers_to_all_critics():
     iterations = [Iteration(name, dict.fromkeys(ROLES, str(TINY_MODEL_PATH))) for name in "ab"]
     domain = CountdownDomain.tiny()

@@ -1,6 +1,10 @@
 # Tests: lab/cli/report.py, lab/cli/playground.py, lab/cli/compare.py
 """`countdown-selfplay report` from the command line."""
 
+import subprocess
+import sys
+
+from tests.made_up_answers import write_answers
 from tests.made_up_runs import write_run
 
 from countdown_selfplay.cli import main
@@ -18,6 +22,18 @@ def test_one_run_gets_its_page_in_its_own_folder_and_several_in_the_working_fold
     for more, out in (([], "report.html"), (["--output", "new/page.html"], "new/page.html")):
         assert main.main(["report", *folders, *more]) == 0
         assert "Self-play: 3 runs" in (tmp_path / out).read_text()
+
+
+def test_a_report_a_playground_and_a_comparison_need_no_torch(tmp_path):
+    folder, a = str(write_run(tmp_path, "demo", rounds=2)), str(write_answers(tmp_path / "a.jsonl", [1, 2], n=4))
+    code = (
+        "import sys\nfrom countdown_selfplay.cli.main import main\n"
+        f"for line in ({['report', folder]}, {['playground', folder]}, {['compare', a, f'b={a}']}):\n"
+        "    assert main(line) == 0\n"
+        "    assert not {'torch', 'transformers', 'trl', 'datasets'} & set(sys.modules), line"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_watched_page_is_rewritten_when_the_run_has_logged_and_reloads_until_the_watch_ends(tmp_path, capsys):

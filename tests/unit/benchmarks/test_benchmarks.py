@@ -23,21 +23,6 @@ def simulator():
     del sys.modules["simulate_scaling"]
 
 
-def test_the_parts_of_a_round_add_up_and_more_gpus_never_cost_less_per_sample(simulator):
-    gpu, e, r = simulator.GPUS["h100"], simulator.Efficiency(), simulator.Round()
-    host, model = simulator.Host(own=1e-4, shared=1e-5), simulator.MODELS["Qwen2.5-0.5B"]
-    found = [simulator.simulate(model, n, gpu, e, r, host) for n in (1, 8, 64)]
-    for one in found:
-        assert sum(one["parts"].values()) == pytest.approx(one["seconds"])
-    # 8 x 0.494e9 operations x 5,120 samples x 410 tokens at 0.15 x 989 TFLOPS, and 28 bytes x 2 roles of optimizer
-    assert found[0]["parts"]["update"] == pytest.approx(55.922 + 0.0118, rel=1e-3)
-    assert found[0]["parts"]["host"] == pytest.approx(5120 * 1.1e-4)
-    assert found[1]["parts"]["host"] == pytest.approx(640 * 1e-4 + 5120 * 1e-5)
-    hours = [one["gpu_hours_per_million"] for one in found]
-    assert hours == sorted(hours)
-    assert hours[0] == pytest.approx(found[0]["seconds"] / 5120 * 1e6 / 3600)
-
-
 def test_two_processes_wait_for_the_slower_one_in_each_segment_and_then_for_the_network(simulator):
     """Sampling 1 and 3 s, update 2 and 2 s, the rest of the round 0.5 and 0 s: 3 + 2 + 0.5; an all-reduce of 600 bytes
     between 0.1 s at 400 and 0.3 s at 800 is 0.2 s; two gathers at 0.1 s and three of objects at 0.01 s."""
@@ -90,16 +75,3 @@ def test_the_throughput_benchmark_runs_and_its_ratios_are_those_of_its_steps(tmp
     assert all("log-probs" in step["phases_cpu"] for step in stock)  # TRL's second pass, which ours leaves out
     assert not any("log-probs" in step["phases_cpu"] for step in ours)
     assert "samples/s" in done.stdout
-
-
-@pytest.mark.matrix
-def test_the_cost_of_a_reward_is_the_ratio_of_the_sums_over_rounds(tmp_path):
-    line = [sys.executable, str(ROOT / "benchmarks" / "progress_cost.py"), "--contestants", "progress", "--seeds", "1"]
-    line += ["--rounds", "2", "--output", str(tmp_path / "found.json")]
-    done = subprocess.run(line, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads((tmp_path / "found.json").read_text())
-    seconds = {name: sum(each) for name, each in found["seconds"]["1"].items()}
-    assert set(seconds) == {"trained", "progress"} and min(seconds.values()) > 0
-    (ratio,) = found["ratios"]["progress"]["by_seed"]
-    assert ratio == pytest.approx(seconds["progress"] / seconds["trained"], rel=0.05)  # seconds are rounded

@@ -2,9 +2,6 @@
 """The benchmarks that train: what they time is what they say, and what they refuse is one sentence."""
 
 import importlib
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,27 +56,3 @@ def test_a_trainer_that_fails_in_its_thread_fails_where_it_is_waited_for(bench, 
     paced = bench.pacing.Paced(make_trainer(tmp_path, trainer={"reward_funcs": broken}))
     with pytest.raises(ZeroDivisionError, match="no reward"):
         paced.step()
-
-
-@pytest.mark.matrix
-def test_the_overhead_of_a_round_is_told_with_the_machine_it_was_measured_on(tmp_path):
-    output = tmp_path / "new" / "found.json"
-    command = [sys.executable, str(BENCHMARKS / "step_overhead.py"), "--rounds", "2", "--warmup", "1"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, "--output", str(output)], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(output.read_text())
-    assert found["machine"].endswith("1 threads")
-    low, high = found["ratio_interval"]
-    assert 0 < low <= found["ratio"] <= high
-    assert set(found["median_seconds"]) == {"joint", "stock prover", "stock conjecturer"}
-
-
-@pytest.mark.matrix
-def test_a_round_with_and_without_the_work_that_is_left_out_ends_with_equal_weights(tmp_path):
-    """It refuses to print a ratio of ways that differ."""
-    line = [sys.executable, str(BENCHMARKS / "round_overhead.py"), "--quick", "--output", str(tmp_path / "found.json")]
-    done = subprocess.run(line, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert {len(values) for values in found["seconds"].values()} == {2} and "equal weights" in done.stdout

@@ -2,7 +2,6 @@
 """Roles as data: `roles` in Python, YAML and on the command line, what it resolves to, and what is refused."""
 
 import copy
-import dataclasses
 import json
 
 import pytest
@@ -25,20 +24,6 @@ def config(**changes):
 
 def own_game(**roles):
     return config(game=None, roles=roles)
-
-
-def test_fields_and_roles_are_two_ways_to_write_the_same():
-    one, other = (
-        config(prover_beta=0.25, prover_objective="grpo"),
-        config(roles={"prover": {"beta": 0.25, "objective": "grpo"}}),
-    )
-    assert one.to_dict() == other.to_dict() and one.to_dict()["prover_beta"] == 0.25
-    assert one.role("prover").beta == other.role("prover").beta == 0.25
-    assert (one.field_of("prover", "beta"), other.field_of("prover", "beta")) == ("prover_beta", "roles.prover.beta")
-    assert dataclasses.replace(other, prover_beta=0.5).role("prover").beta == 0.5
-    rare = config(roles={"prover": {"top_k": 5}}, operands=[3]).to_dict()
-    assert rare["roles"] == {"prover": {"top_k": 5}} and JointSelfPlayConfig(**rare).role("prover").top_k == 5
-    assert JointSelfPlayConfig(**rare).to_dict() == rare and rare["domain_kwargs"]["operands"] == [3]
 
 
 def test_countdowns_arguments_have_their_names_in_recipes_and_their_mapping_in_the_config():
@@ -126,17 +111,6 @@ def test_weights_are_shared_player_by_player():
     assert c.trained_roles == tuple(c.all_roles)
     tied = config(policy_sharing="tied")
     assert {s.weights for s in tied.all_roles.values()} == {"policy"}
-
-
-def test_stop_texts_of_a_role_come_before_the_domains():
-    class Domain:
-        def stop_strings(self, role):
-            return [role]
-
-    for given in (["</a>"], '["</a>"]', "</a>"):
-        assert config(prover_stop=given).role("prover").stops(Domain()) == ["</a>"]
-    pool = config(roles={"prover": {"players": 2}, "conjecturer": {"stop": []}})
-    assert pool.role("prover/1").stops(Domain()) == ["prover"] and pool.role("conjecturer").stops(Domain()) == []
 
 
 GROUP_OF_ONE = ("reinforce", "rae", "rest", "expert_iteration")

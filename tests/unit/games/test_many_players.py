@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from countdown_selfplay.contract.game import BaseGuide, BaseProposer, Proposal
+from countdown_selfplay.contract.game import BaseGuide, BaseProposer
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.admission import examine
@@ -91,13 +91,6 @@ def test_a_symbolic_proposer_learns_what_became_of_each_proposal_shared_duplicat
     _, proposer, _ = symbolic(duplicate_proposals="share")
     assert proposer.outcomes[0].problem_of == [0, 0, 1, None, None]
     assert proposer.outcomes[0].rewards_N[:2].tolist() == [0.75, 0.75]
-
-
-class Unchecked(Symbolic):
-    """Asks the domain for no facts."""
-
-    def propose(self, round, anchors):
-        return [Proposal(Problem((3, 5, 7), 22)), Proposal(Problem((2, 3, 4), 24))]
 
 
 def test_two_provers_are_averaged_and_one_is_no_list_of_provers():

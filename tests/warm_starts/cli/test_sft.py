@@ -117,27 +117,6 @@ def test_the_recipes_of_a_command_are_its_own():
 
 
 @pytest.mark.slow
-def test_from_a_data_set_to_self_play(tmp_path, capsys, monkeypatch):
-    """dataset -> sft -> eval (rows) -> ipo -> joint, each step with what the one before left."""
-    monkeypatch.chdir(tmp_path)
-    spec = ["--operands", "3", "--number_high", "12", "--target_low", "1", "--target_high", "99"]
-    compact = ["--prover_prompt", "compact"]
-    assert main(["dataset", "d.jsonl", "--count", "256", "--schema", "solved", *spec, *compact]) == 0
-    sft = ["--dataset_name", "d.jsonl", "--output_dir", "sft", "--num_train_epochs", "1", *TO_12, *QUICK, *LITTLE]
-    assert main(["sft", *sft]) == 0
-    assert main(["dataset", "p.jsonl", "--count", "64", "--schema", "prover", "--seed", "9", *spec, *compact]) == 0
-    assert main(["eval", "--model", "sft", "--problems", "p.jsonl", "--samples", "8", "--output", "a.jsonl"]) == 0
-    ipo = ["--model_name_or_path", "sft", "--recipe", "tiny/ipo", "--samples_file", "a.jsonl", "--output_dir", "ipo"]
-    capsys.readouterr()
-    assert main(["ipo", *ipo, *QUICK, *LITTLE, "--max_steps", "2"]) == 0
-    assert "pairs of 512 samples from a.jsonl" in capsys.readouterr().out
-    joint = ["--recipe", "tiny/default", "--model_name_or_path", "ipo", "--max_steps", "2", "--output_dir", "joint"]
-    little = ["--eval_problems", "16", "--eval_proposals", "32", "--num_generations_eval", "4"]
-    assert main(["joint", *joint, *little, *QUICK]) == 0
-    assert (tmp_path / "joint" / "prover" / "model.safetensors").is_file()
-
-
-@pytest.mark.slow
 def test_fine_tuning_raises_pass_at_1_on_numbers_that_the_model_has_not_met(tmp_path):
     """The default recipe: the embedded model was trained on numbers up to 12; here they go up to 20. Held-out
     problems, 95% interval; docs/warm_starts.md has +.075 on 512."""

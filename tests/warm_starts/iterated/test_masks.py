@@ -3,11 +3,9 @@
 
 import json
 
-import pytest
 from tests.cli.stand_in import make_tokenizer
 from tests.warm_starts.iterated.test_select import row
 
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.warm_starts.iterated import IteratedSettings
 from countdown_selfplay.warm_starts.iterated.retrain import token_ids
 
@@ -38,12 +36,3 @@ def test_the_first_turn_is_in_the_loss_if_it_is_asked_for_and_answers_of_a_pair_
     step = row(prompt='"44 19 = 25 :"', completion=" - 19", before="44", rejected=" + 19")
     steps = token_ids(tokenizer, step, IteratedSettings("x", algorithm="step_dpo"))
     assert [tokenizer.decode(steps[name]) for name in steps] == ["44 19 = 25 :44", " - 19", " + 19"]
-
-
-def test_a_prompt_without_turns_and_a_template_that_rewrites_them_are_refused():
-    tokenizer, settings = make_tokenizer(), IteratedSettings("x", mask_first_turn=False)
-    with pytest.raises(ConfigError, match=r"`mask_first_turn` \(False\) needs prompts that are chats"):
-        token_ids(tokenizer, row(prompt='"again 3"'), settings)
-    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] if loop.last else '...' }}{% endfor %}"
-    with pytest.raises(ConfigError, match=r"`mask_first_turn` \(False\) cannot be: the chat template writes"):
-        token_ids(tokenizer, REVISION, settings)
