@@ -8,10 +8,7 @@ docs/arena.md describes tracks, contestants and files; `countdown-selfplay arena
 
 from pathlib import Path
 
-from countdown_selfplay.lab.arena import board
-from countdown_selfplay.lab.arena.contestants import entrant
-from countdown_selfplay.lab.arena.schedule import Asked, Place, Schedule
-from countdown_selfplay.lab.arena.tracks import load_track
+from countdown_selfplay.lab.arena import Asked, Place, Schedule, as_text, entrant, load_track, standings
 
 
 def main(track="ladder", names=("plain", "trained"), seeds=(1, 2), workers=1):
@@ -20,8 +17,8 @@ def main(track="ladder", names=("plain", "trained"), seeds=(1, 2), workers=1):
         entrant(name).settings(on)  # refuses a setting that is fixed on the track, before anything is played
     jobs = [Asked(track, name, seed) for seed in seeds for name in names]
     Schedule(place, jobs, workers).play()
-    found = board.standings(place.folder / on.name, on)
-    print(board.as_text(found))  # one seed has no interval and no test, two have wide ones; the page has ten
+    found = standings(place.folder / on.name, on)
+    print(as_text(found))  # one seed has no interval and no test, two have wide ones; the page has ten
     for row in found["rows"]:
         print(f"{row['contestant']}: {row['title']}, {row['answers']:,.0f} answers, {row['updates']:.0f} updates")
 

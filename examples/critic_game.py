@@ -10,11 +10,9 @@ game, studies/critic_discernment.py measures it.
 from pathlib import Path
 
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.evaluation import evaluate_prover
-from countdown_selfplay.evaluation.model import load_model
+from countdown_selfplay.evaluation import evaluate_prover, load_model
 from countdown_selfplay.games import GAMES
-from countdown_selfplay.warm_starts.iterated import IteratedSelfPlay, IteratedSettings
-from countdown_selfplay.warm_starts.starts import cdg_start
+from countdown_selfplay.warm_starts import IteratedSelfPlay, IteratedSettings, cdg_start
 
 START = Path("runs/example-cdg-start")
 

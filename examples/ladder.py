@@ -11,7 +11,6 @@ from datasets import Dataset
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig, summary
 from countdown_selfplay.domains import domain_from, held_out_by_rung
-from countdown_selfplay.tiny import LADDER_MODEL_PATHS
 
 RUNGS = [3, 4, 5, 6, 7, 8]
 
@@ -32,7 +31,7 @@ def main(rounds=40, each=32):
     domain = domain_from(args)
     held_out = held_out_by_rung(domain, RUNGS, each)  # as many problems of each number of operands
     trainer = JointConjecturerProverTrainer(
-        {role: str(path) for role, path in LADDER_MODEL_PATHS.items()},
+        {"prover": "tiny-ladder", "conjecturer": "tiny-ladder-conjecturer"},
         args=args,
         domain=domain,
         conjecturer_reward=at_the_edge,

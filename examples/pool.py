@@ -7,7 +7,6 @@ when they solve too little. docs/pools.md describes the system, studies/pool_exp
 """
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 
 def main(rounds=10):
@@ -30,9 +29,7 @@ def main(rounds=10):
         report_to="none",
     )
     # a mapping by player or by kind; the models that `countdown-selfplay pool --prepare` makes know four operands too
-    trainer = JointConjecturerProverTrainer(
-        {"prover": str(TINY_MODEL_PATH), "conjecturer": str(TINY_MODEL_PATH)}, args=args
-    )
+    trainer = JointConjecturerProverTrainer({"prover": "tiny", "conjecturer": "tiny"}, args=args)
     before = trainer.evaluate()
     trainer.train()
     after = trainer.evaluate()

@@ -13,8 +13,7 @@ from datasets import Dataset
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
-from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.warm_starts.starts import Job, fine_tune
+from countdown_selfplay.warm_starts import Job, fine_tune
 
 CONJECTURER = Path("runs/example-sgs-conjecturer")
 
@@ -27,7 +26,7 @@ def main(rounds=12, demonstrations=2048):
     args = JointSelfPlayConfig.from_recipe(
         "tiny/sgs",
         output_dir="runs/example-sgs",
-        max_steps=rounds * 4,  # four optimizer steps a round
+        max_steps=rounds,
         proposer_kwargs={"batch": 32},  # targets of a round; None: all of them
         guide="rubric",  # the paper's rubric by the domain's rules; judge: a language model; none
         conjecturer_reward_kwargs={"top_of": "between"},
@@ -36,7 +35,7 @@ def main(rounds=12, demonstrations=2048):
         report_to="none",
     )
     trainer = JointConjecturerProverTrainer(
-        {"prover": str(TINY_MODEL_PATH), "conjecturer": str(CONJECTURER)},
+        {"prover": "tiny", "conjecturer": str(CONJECTURER)},
         args=args,
         train_dataset=Dataset.from_list([{"numbers": list(p.numbers), "target": p.target} for p in targets]),
     )

@@ -8,7 +8,6 @@ estimators and their selections; studies/symbolic_proposers.py measures them.
 """
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
-from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 
 def main(rounds=20):
@@ -33,7 +32,7 @@ def main(rounds=20):
         save_strategy="no",
         report_to="none",
     )
-    trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)
+    trainer = JointConjecturerProverTrainer("tiny", args=args)
     before = trainer.evaluate()
     trainer.train()
     after = trainer.evaluate()

@@ -12,8 +12,7 @@ from datasets import Dataset
 from transformers import AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from countdown_selfplay.countdown import CountdownEnvironment, generate_problems
-from countdown_selfplay.countdown.prompts import compact
+from countdown_selfplay.countdown import CountdownEnvironment, compact, generate_problems
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC
 
 TEMPLATE = """{% for m in messages %}{% if m.role == 'user' %}{{ bos_token }} {{ m.content }} {% elif m.tool_calls %}\

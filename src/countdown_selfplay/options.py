@@ -1,4 +1,4 @@
-"""Settings as fields of dataclasses: help, range and choices stand beside the field, and one loop checks values."""
+"""Dataclass fields with help, range and choices, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNSET: Any = dataclasses.MISSING
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The numbers that a setting takes."""
+    """Range of a numeric setting."""
 
     low: float = -INF
     high: float = INF
@@ -33,7 +33,7 @@ class Range:
     """`high` itself is not allowed."""
 
     def check(self, name: str, value: object) -> None:
-        """ConfigError for a number outside; values that are no numbers are left alone."""
+        """Raise ConfigError for a number outside the range; other values pass."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return
         fits = math.isfinite(value) and self.low <= value <= self.high
@@ -47,8 +47,8 @@ class Range:
 
 
 class Help(str):
-    """The help of a setting, with its range and so on: HfArgumentParser hands all metadata of a field to argparse, so
-    that they must travel in a value that argparse knows."""
+    """Help text of a setting with its metadata. HfArgumentParser passes all metadata of a field to argparse, so they
+    are attached to the value that argparse knows."""
 
     range = Range()
     free = False
@@ -66,63 +66,63 @@ def option(
     free: bool = False,
     plain: bool = False,
 ) -> Any:
-    """A field of a dataclass of settings. within: the numbers that it takes. free, plain: as in Help."""
+    """Declare a field of a dataclass of settings. within: range of its numbers. free, plain: see Help."""
     text = Help(help)
     text.range, text.free, text.plain = within, free, plain
     return dataclasses.field(default=default, default_factory=factory, metadata={"help": text})
 
 
 def help_of(field: dataclasses.Field[Any]) -> Help:
-    """The help of a field with its range; of one that `option` has not made without any."""
-    found = field.metadata.get("help")
-    return found if isinstance(found, Help) else Help()
+    """Return the help of a field with its metadata, or an empty Help if `option` did not declare it."""
+    help = field.metadata.get("help")
+    return help if isinstance(help, Help) else Help()
 
 
 def free_names(settings: type) -> set[str]:
-    """Fields that a resume may change."""
+    """Return the fields that a resume may change."""
     return {f.name for f in dataclasses.fields(settings) if help_of(f).free}
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether `value` is a real number that a float can hold: neither a bool nor NaN nor infinite. NumPy's scalars are
-    numbers too; they are recognized by `dtype`, for this module loads without NumPy."""
+    """Return whether `value` is a finite real number: no bool, NaN or infinity. NumPy scalars are recognized by
+    `dtype`, since this module loads without NumPy."""
     scalar = getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f") and not getattr(value, "ndim", 1)
     number = (isinstance(value, int | float) or scalar) and not isinstance(value, bool)
     return number and bool(abs(cast("float", value)) <= sys.float_info.max)
 
 
 def is_whole(value: object, low: float = -INF) -> TypeGuard[int]:
-    """Whether `value` is an int of at least `low`; a bool is none."""
+    """Return whether `value` is an int of at least `low`; a bool is not."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= low
 
 
 def at_least(settings: object, low: int, *names: str) -> None:
-    """ConfigError if one of the fields is below `low`."""
+    """Raise ConfigError if one of the fields is below `low`."""
     for name in names:
         if getattr(settings, name) < low:
             raise ConfigError(f"`{name}` ({getattr(settings, name)}) must be at least {low}.")
 
 
 def json_object(name: str, value: Any, example: str = '{"name": "value"}') -> dict[str, Any]:
-    """The arguments that a mapping, its text or None gives; ConfigError for anything else."""
+    """Parse a mapping, its JSON text or None into a dict. ConfigError for anything else."""
     try:
-        found = json.loads(value) if isinstance(value, str) else {} if value is None else value
+        parsed = json.loads(value) if isinstance(value, str) else {} if value is None else value
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, Mapping):
+        parsed = None
+    if not isinstance(parsed, Mapping):
         raise ConfigError(f"`{name}` ({value!r}) must be a JSON object, such as {example}.")
-    return dict(found)
+    return dict(parsed)
 
 
 @cache
 def hints_of(settings: Any) -> dict[str, Any]:
-    """The types of a dataclass's fields."""
+    """Return the types of a dataclass's fields."""
     return get_type_hints(settings)
 
 
 def check_options(settings: Any, prefix: str = "") -> None:
-    """ConfigError for the first field of the dataclass `settings` whose number is out of its range, or whose value is
-    none of its choices. prefix: of the name that the error gives, such as guard_."""
+    """Raise ConfigError for the first field of the dataclass `settings` whose number is out of range or whose value is
+    none of its choices. prefix: of the name in the message, such as guard_."""
     declared: Any = type(settings)
     for field in dataclasses.fields(settings):
         value, hint = getattr(settings, field.name, None), hints_of(declared).get(field.name)
@@ -136,8 +136,8 @@ def check_options(settings: Any, prefix: str = "") -> None:
 
 
 def built(settings: type[T], given: Mapping[str, Any], mapping: str, prefix: str = "") -> T:
-    """The dataclass `settings` of the values in the field `mapping`, each as its type wants it. ConfigError names one
-    that is not a field, with the dataclass's own list, and one that is of another type or out of range."""
+    """Build the dataclass `settings` from the field `mapping`, converting each value to its type. ConfigError names an
+    entry that is no field, has another type or is out of range."""
     declared: Any = settings
     known = [f.name for f in dataclasses.fields(declared) if "help" in f.metadata]
     for name in given:
@@ -149,21 +149,21 @@ def built(settings: type[T], given: Mapping[str, Any], mapping: str, prefix: str
 
 
 def typed(name: str, hint: Any, value: Any) -> Any:
-    """`value` as the type `hint` of a setting: YAML reads 1e-6 as a text, JSON 8.0 as no whole number, and lists and
-    mappings come as JSON from the command line. ConfigError, with the `name`, for a value of another type."""
+    """Convert `value` to the type `hint` of a setting: YAML reads 1e-6 as text, JSON reads 8.0 as a float, and the
+    command line gives lists and mappings as JSON. ConfigError, with `name`, for a value of another type."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     plain = {get_origin(kind) or kind for kind in kinds}
     if get_origin(hint) is Literal:  # check_options has the sentence on choices
         return value
-    found = _parsed(value) if isinstance(value, str) and str not in plain else value
-    if plain & {int, float} and isinstance(found, int | float) and not isinstance(found, bool):
-        if not math.isfinite(found):  # Range has the sentence
-            return found
+    result = _parsed(value) if isinstance(value, str) and str not in plain else value
+    if plain & {int, float} and isinstance(result, int | float) and not isinstance(result, bool):
+        if not math.isfinite(result):  # Range has the sentence
+            return result
         kind = float if float in plain else int
-        found = kind(found) if kind(found) == found else found
-    if not fits(found, hint):
+        result = kind(result) if kind(result) == result else result
+    if not fits(result, hint):
         raise ConfigError(f"`{name}` ({value!r}) must be {described(hint)}.")
-    return found
+    return result
 
 
 def _parsed(text: str) -> Any:

@@ -1,35 +1,28 @@
-"""The command line of a script with a trainer: TRL's parser, recipes, and one rule for what wins."""
+"""Command-line parser of scripts with a trainer: TRL's parser with recipes and one order of precedence."""
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from types import NoneType, UnionType
-from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, NoReturn
 
 from transformers import TrainingArguments
 from trl import ModelConfig, TrlParser
 
 from .config.countdown_fields import CountdownArguments
+from .config.joint import JointSelfPlayConfig
 from .config.recipes import COUNTDOWN, as_fields, over
-from .config.settings import SelfPlaySettings
 from .config.sources import Sources, read_sources
 from .distributed.launch import refuse_lone_process
 from .errors import ConfigError, CountdownSelfPlayError
+from .options import hints_of, typed
 from .policies.build import model_arguments
 from .registry import suggestion
 
-_KINDS = {
-    "int": ("a whole number", "whole numbers"),
-    "float": ("a number", "numbers"),
-    "string_to_bool": ("true or false", ""),
-    "str": ("a text", "texts"),
-}
-"""Name of the function that argparse converts a word with -> what the field takes, and what a list of it."""
 _FEW = 12
 """So many choices are listed in an error."""
 
@@ -55,14 +48,14 @@ class SelfPlayParser(TrlParser):
         for action in self._actions:
             if action.dest != "help":
                 self.fields.setdefault(action.dest, action)  # `report` has the flag --no_report too
-        hints = {name: hint for model in self.types for name, hint in get_type_hints(model).items()}
-        self.takes = {name: _kinds(hints.get(name, str)) for name in self.fields}
+        self.hints = {name: hint for model in self.types for name, hint in hints_of(model).items()}
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
 
     def parse_args_and_config(self, args: Iterable[str] | None = None) -> tuple[Any, ...]:  # type: ignore[override]
-        """An instance of each dataclass. Prints a refusal in one sentence and exits with code 2, as argparse does."""
+        """Return an instance of each dataclass. Prints a refusal in one sentence and exits with code 2, as argparse
+        does."""
         argv = sys.argv[1:] if args is None else list(args)
         if {"-h", "--help"} & set(argv):
             self.print_help()
@@ -76,7 +69,7 @@ class SelfPlayParser(TrlParser):
             self.exit(2, f"{self.prog}: error: {error}\n")
 
     def settings(self, sources: Sources) -> dict[str, Any]:
-        """The settings of all sources, typed."""
+        """Merge the settings of all sources and convert them."""
         merged: dict[str, Any] = {}
         for _, file in sources.files:
             merged = over(merged, self.typed(file))
@@ -84,107 +77,69 @@ class SelfPlayParser(TrlParser):
             action.default, action.required = argparse.SUPPRESS, False
         flags = vars(self.parse_args(sources.argv))
         merged = over(merged, flags)
-        asked = sorted(COUNTDOWN & (flags.keys() | sources.written.keys()))  # those of a recipe are passed over
-        if asked and (domain := merged.get("domain", "countdown")) != "countdown":
+        countdown = sorted(COUNTDOWN & (flags.keys() | sources.written.keys()))  # those of a recipe are passed over
+        if countdown and (domain := merged.get("domain", "countdown")) != "countdown":
             raise ConfigError(
-                f"`{asked[0]}` is Countdown's, and `domain` is '{domain}'; leave it out, or set domain_kwargs."
+                f"`{countdown[0]}` is Countdown's, and `domain` is '{domain}'; leave it out, or set domain_kwargs."
             )
         return merged if sources.recipe is None else {**merged, "recipe": sources.recipe}
 
     @property
     def training(self) -> Any:
-        """The trainer's config among the dataclasses."""
+        """The trainer's config class among the dataclasses."""
         return next((one for one in self.types if issubclass(one, TrainingArguments)), self.types[0])
 
     def built(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The dataclasses, each with its own part of the settings. The adapter's dropout is 0, not TRL's .05: the
-        sampled and the trained policy would be two."""
+        """Build the dataclasses from their parts of the settings. The adapter's dropout defaults to 0 rather than
+        TRL's .05, which would make the trained policy differ from the sampled one."""
         os.environ.update({key: str(value) for key, value in settings.get("env", {}).items()})
         try:
-            found = {one: self._built(one, {"lora_dropout": 0.0, **settings}) for one in self.types}
+            instances = {one: self._built(one, {"lora_dropout": 0.0, **settings}) for one in self.types}
         except CountdownSelfPlayError:
             raise
         except ValueError as error:  # TrainingArguments and TRL's configs check their own fields with it
             raise ConfigError(f"Transformers or TRL refuses these settings: {error}") from error
-        training, model = (found.get(one) for one in (self.training, ModelConfig))
+        training, model = (instances.get(one) for one in (self.training, ModelConfig))
         if model is not None:
             refuse_unread(model, settings)
-        if model is not None and isinstance(training, SelfPlaySettings):
+        if model is not None and isinstance(training, JointSelfPlayConfig):
             training.model_init_kwargs = model_arguments(model, training)
-        return tuple(found.values())
+        return tuple(instances.values())
 
     def _built(self, model: Any, settings: Mapping[str, Any]) -> Any:
         names = {one.name for one in fields(model) if one.init}
-        if issubclass(model, SelfPlaySettings) and CountdownArguments in self.types:
+        if issubclass(model, JointSelfPlayConfig) and CountdownArguments in self.types:
             countdown = settings.get("domain", "countdown") == "countdown"
             settings = as_fields({"domain_kwargs": None, **settings} if countdown else settings)
         return model(**{name: value for name, value in settings.items() if name in names})
 
     def typed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings of a YAML file as their fields take them; ConfigError where one does not."""
-        return {name: value if name == "env" else self._value(name, value) for name, value in settings.items()}
+        """Convert the settings of a YAML file to the types of their fields. ConfigError for a value of another
+        type."""
+        return {name: value if name == "env" else self._typed(name, value) for name, value in settings.items()}
 
-    def _value(self, name: str, value: Any) -> Any:
-        action, takes = self.fields[name], self.takes[name] - ({str} if self.fields[name].choices else set())
-        listed = action.nargs in ("+", "*")
-        if type(value) in takes and not (listed and isinstance(value, list)):
-            return value
-        one, several = _KINDS.get(converter(action), _KINDS["str"])
-        if listed:
-            found = [_converted(action, word) for word in value] if isinstance(value, list) else [None]
-            if None in found:
-                raise ConfigError(f"`{name}` ({value}) must be a list of {several}.")
-            return found
-        if action.choices is not None:
-            return _chosen(name, value, [str(choice) for choice in action.choices])
-        found = _converted(action, value)
-        if found is None:
-            more = "".join(f", or a {word}" for kind, word in ((dict, "mapping"), (list, "list")) if kind in takes)
-            raise ConfigError(f"`{name}` ({value}) must be {one}{more}.")
-        return found
-
-
-def _kinds(hint: Any) -> set[Any]:
-    """The types of which a value in YAML is taken as it is."""
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return {get_origin(kind) or kind for kind in kinds} & {NoneType, bool, int, float, dict, list, str}
-
-
-def _converted(action: argparse.Action, value: Any) -> Any:
-    """A YAML value as the word that a user would write after the flag, converted; None if it cannot be."""
-    kind = converter(action)
-    if kind == "str":
-        return value if isinstance(value, str | bool) else str(value) if _plain(value) else None
-    if not _plain(value) or (isinstance(value, bool) and kind != "string_to_bool"):
-        return None
-    if kind == "int" and isinstance(value, float) and value.is_integer():
-        return int(value)
-    try:
-        return action.type(str(value))  # type: ignore[operator,misc]
-    except (ValueError, argparse.ArgumentTypeError):
-        return None
+    def _typed(self, name: str, value: Any) -> Any:
+        choices, hint = self.fields[name].choices, self.hints[name]
+        if hint in (str, str | None) and isinstance(value, int | float):  # run_name: 2026
+            return value if isinstance(value, bool) else str(value)  # resume_from_checkpoint: true
+        if choices is None or isinstance(value, list | NoneType):
+            return typed(name, hint, value)
+        listed = [str(choice) for choice in choices]
+        chosen = "no" if value is False and "no" in listed else value  # YAML reads `no` as false
+        if str(chosen) in listed:
+            return chosen
+        close = suggestion(str(chosen), listed)
+        shown = ", ".join(listed) if len(listed) <= _FEW or not close else f"{len(listed)} values"
+        raise ConfigError(f"`{name}` ({value}) must be one of {shown}.{close}")
 
 
 def converter(action: argparse.Action) -> str:
-    """The name of the function that argparse converts a word with."""
+    """Return the name of the function by which argparse converts a word."""
     return getattr(action.type, "__name__", "str")
 
 
-def _plain(value: Any) -> bool:
-    return isinstance(value, str | bool | int | float | datetime.date)
-
-
-def _chosen(name: str, value: Any, choices: list[str]) -> Any:
-    chosen = "no" if value is False and "no" in choices else value  # YAML reads `no` as false
-    if str(chosen) in choices:
-        return chosen
-    close = suggestion(str(chosen), choices)
-    listed = ", ".join(choices) if len(choices) <= _FEW or not close else f"{len(choices)} values"
-    raise ConfigError(f"`{name}` ({value}) must be one of {listed}.{close}")
-
-
 def refuse_unread(model: ModelConfig, named: Iterable[str]) -> None:
-    """Options of the model that would be passed over."""
+    """Raise ConfigError for options of the model that would be ignored."""
     if model.load_in_8bit or model.load_in_4bit:
         raise ConfigError(
             "`load_in_8bit` and `load_in_4bit` are not supported: the finished folder holds whole weights, which a "

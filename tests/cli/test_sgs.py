@@ -1,4 +1,4 @@
-# Tests: cli/commands.py, cli/hard_set.py, evaluation/hard.py, config/starts.py
+# Tests: cli/commands.py, cli/hard_set.py, evaluation/hard.py, config/script.py
 """`countdown-selfplay sgs`: its recipes, what they start from, and the set of hard targets."""
 
 import hashlib
@@ -11,7 +11,7 @@ from tests.installed import MISSING
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_settings, recipes
-from countdown_selfplay.config.starts import check_starts
+from countdown_selfplay.config.script import check_starts
 from countdown_selfplay.countdown import CountdownDomain, generate_problems
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.hard import hard_problems

@@ -4,7 +4,7 @@ from math import inf, nan
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import build_arguments, main, parse
-from countdown_selfplay.config.starts import check_starts
+from countdown_selfplay.config.script import check_starts
 from countdown_selfplay.errors import DataError, PromptError, UnknownNameError
 from tests.joint_config import joint_config
 from tests.refusals.rows import row

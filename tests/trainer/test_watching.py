@@ -10,7 +10,7 @@ from datasets import Dataset
 from transformers import EarlyStoppingCallback
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.own_parts import callbacks_of, reward_funcs_of
+from countdown_selfplay.config.script import callbacks_of, reward_funcs_of
 from countdown_selfplay.domains import held_out_of
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.rewards import make_conjecturer_reward

@@ -1,1 +1,1 @@
-"""The command line: one cheap module per command, with `HELP` (one line) and `main(argv) -> exit code`."""
+"""The command line: one module per command, with `main(argv) -> exit code`, imported when it is called."""

@@ -1,4 +1,4 @@
-"""The commands of `countdown-selfplay`, in one table. Nothing heavy is imported."""
+"""Table of the commands of `countdown-selfplay`. Imports neither torch nor TRL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config.starts import CDG, POOL, SGS
+from ..config.script import CDG, POOL, SGS
 
 _JOINT = (
     "countdown_selfplay.config.script:JointScriptArguments",
@@ -48,11 +48,11 @@ class Trainer(Command):
     plans_launch: bool = True
     """Whether a --dry_run with launch options plans for that launch instead of starting it."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Fields of the other commands -> the option that says the same here."""
+    """Field of the other commands -> a sentence that names the option of this one."""
 
     @property
     def models(self) -> tuple[str, ...]:
-        """All dataclasses of the options, as module:name."""
+        """Dataclasses of the options, as module:name."""
         countdown = ("countdown_selfplay.config.countdown_fields:CountdownArguments",) * (self.kind == "joint")
         return (*self.settings, "trl:ModelConfig", *countdown)
 
@@ -101,11 +101,11 @@ def _symbolic(script: Any, training: Any) -> str | None:
 
 
 def _as_joint(recipe: str, start: Path | None = None) -> str:
-    said = f"With no argument it plays recipe {recipe}. The options are those of joint"
+    text = f"With no argument it plays recipe {recipe}. The options are those of joint"
     if start is None:
-        return f"{said}.\n"
+        return f"{text}.\n"
     return (
-        f"{said}, and --prepare [--recipe NAME]:\nit makes what the recipe starts from in {start}, once, in a few "
+        f"{text}, and --prepare [--recipe NAME]:\nit makes what the recipe starts from in {start}, once, in a few "
         "minutes, and ends. A second call finds it there.\n"
     )
 
@@ -173,9 +173,10 @@ COMMANDS: dict[str, Command] = {
         ("countdown_selfplay.warm_starts.cli.cdg:IteratedArguments",
          "countdown_selfplay.warm_starts.iterated.settings:IteratedSettings"), "cdg", start=CDG,
         elsewhere={
-            "max_steps": "--iterations",
-            "generation_backend": "`generate`, the only way in which it samples",
-            "learning_rate": '--role_training, such as \'{"prover": {"learning_rate": [3e-4]}}\'',
+            "max_steps": " Iterated training has --iterations; for online training: --training online --max_steps.",
+            "generation_backend": " Iterated training samples by `generate` alone; --training online has backends.",
+            "learning_rate": " Iterated training has --role_training, such as "
+            "'{\"prover\": {\"learning_rate\": [3e-4]}}'; for online training: --training online --learning_rate.",
         },
     ),
     ONLINE: Trainer(_CDG_HELP, JOINT, "tiny/cdg", _JOINT_EPILOG, recipe_with_model=True, start=CDG),

@@ -1,5 +1,5 @@
-"""`countdown-selfplay dataset`: solvable problems, or demonstrations, into a JSONL or Parquet file. Loads no torch,
-unless a model is to find them hard."""
+"""`countdown-selfplay dataset`: write solvable problems or demonstrations to a JSONL or Parquet file. Loads torch for
+`--hard_for` only."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ ROW_GROUP = 1 << 16
 
 
 def write_jsonl(path: Path, rows: Iterator[Row]) -> None:
-    """One JSON object per line."""
+    """Write one JSON object per line."""
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def write_parquet(path: Path, rows: Iterator[Row]) -> None:
-    """One Parquet table, written group by group."""
+    """Write one Parquet table, one row group at a time."""
     import pyarrow
     import pyarrow.parquet
 
@@ -83,7 +83,7 @@ WRITERS: dict[str, Callable[[Path, Iterator[Row]], None]] = {".jsonl": write_jso
 
 
 def excluded_keys(files: list[str]) -> set[str]:
-    """Keys of all problems in JSONL or Parquet files; `heldout-v1` is the frozen held-out set."""
+    """Return the keys of all problems in JSONL or Parquet files; `heldout-v1` is the frozen held-out set."""
     keys: set[str] = set()
     for name in files:
         if name == "heldout-v1":
@@ -100,7 +100,7 @@ def excluded_keys(files: list[str]) -> set[str]:
 
 
 class Condition:
-    """What a problem must meet besides its ranges; counts how many were refused for overlap."""
+    """Conditions on a problem beside its ranges, and a count of the problems refused for overlap."""
 
     def __init__(self, options: argparse.Namespace, rules: Rules, excluded: set[str]) -> None:
         low, high = options.min_solutions, options.max_solutions
@@ -123,7 +123,7 @@ class Condition:
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:
-    """The command line, parsed."""
+    """Parse the command line."""
     parser = parser_of("dataset", EPILOG)
     spec = ProblemSpec()
     parser.add_argument("out", help="the file to write, .jsonl or .parquet")
@@ -153,7 +153,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 
 
 def in_moves(options: argparse.Namespace) -> bool:
-    """Whether the file is for answers in moves; ConfigError for what needs the exact solver then."""
+    """Return whether the file is for answers in moves. ConfigError for options that need the exact solver then."""
     if options.schema != MOVES_SCHEMA and options.prover_prompt not in MOVES_PROMPTS:
         return False
     if options.schema not in {MOVES_SCHEMA, *UNSOLVED_SCHEMAS}:
@@ -170,7 +170,7 @@ def in_moves(options: argparse.Namespace) -> bool:
 
 
 def domain_of(options: argparse.Namespace, moves: bool) -> CountdownDomain:
-    """The domain of the options: ranges, rules and prompts."""
+    """Build the domain (ranges, rules, prompts) from the options."""
     ranges = {n: vars(options)[n] for n in ("number_low", "number_high", "target_low", "target_high")}
     prompt = options.prover_prompt or ("moves" if moves else "countdown_3to4")
     rules = replace(rules_of(options), answer_format="bare") if moves and prompt in BARE_PROMPTS else rules_of(options)
@@ -185,7 +185,7 @@ def domain_of(options: argparse.Namespace, moves: bool) -> CountdownDomain:
 
 
 def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Counter[int], more: Row) -> Row:
-    """Where the problems of a file come from: enough to make the file again."""
+    """Describe how the file was made, completely enough to make it again."""
     conditions = ("schema", "seed", "split", "min_solutions", "max_solutions", "needs")
     return {
         "format": "countdown-selfplay-dataset-1",
@@ -204,7 +204,7 @@ def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Co
 
 
 def main(argv: list[str]) -> int:
-    """Generate, write, and say what was written."""
+    """Generate the rows, write them and print a summary."""
     options = options_of(argv)
     out = Path(options.out)
     if out.suffix not in WRITERS:

@@ -1,4 +1,4 @@
-"""`countdown-selfplay env`: what runs here, to paste into a report. Versions, device, cores, memory, extras."""
+"""`countdown-selfplay env`: print versions, device, cores, memory and extras, for a bug report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXTRAS = {
 
 
 def version(distribution: str) -> str | None:
-    """The installed version, or None; nothing is imported."""
+    """Return the installed version of a package without importing it, or None."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -37,7 +37,8 @@ def version(distribution: str) -> str | None:
 
 
 def memory_gib() -> float | None:
-    """Physical memory in GiB, less if a control group of this process allows less; None where neither can be read."""
+    """Return the physical memory in GiB, or the limit of this process's control group if that is less; None if neither
+    can be read."""
     amounts: list[int] = []
     if sys.platform != "win32" and "SC_PHYS_PAGES" in os.sysconf_names:
         amounts.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -48,12 +49,12 @@ def memory_gib() -> float | None:
 
 
 def cores() -> int:
-    """CPU cores that this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def devices() -> list[str]:
-    """Names of the accelerators torch sees, with their memory; ["cpu"] where there is none; [] without torch."""
+    """Return name and memory of each accelerator that torch sees; ["cpu"] without one, [] without torch."""
     if version("torch") is None:
         return []
     import torch
@@ -65,7 +66,7 @@ def devices() -> list[str]:
 
 
 def environment() -> dict[str, Any]:
-    """Everything that is printed, as plain JSON values."""
+    """Collect everything that is printed, as plain JSON values."""
     return {
         "countdown-selfplay": __version__,
         "python": platform.python_version(),
@@ -79,7 +80,7 @@ def environment() -> dict[str, Any]:
 
 
 def as_text(info: dict[str, Any]) -> str:
-    """One aligned line per fact."""
+    """Format one aligned line per fact."""
     rows = [(name, info[name]) for name in ("countdown-selfplay", "python", "platform")]
     rows += [(name, found or "not installed") for name, found in info["packages"].items()]
     rows.append(("devices", ", ".join(info["devices"]) or "unknown (torch is not installed)"))

@@ -1,4 +1,4 @@
-"""`countdown-selfplay eval`: what a model can do in a role, with 95% intervals, on held-out problems or a file."""
+"""`countdown-selfplay eval`: score a model in a role, with 95% intervals, on held-out problems or on a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ exit codes: 0 done, 2 wrong input"""
 
 
 def main(argv: list[str]) -> int:
-    """Evaluate, print the table and with --output write everything."""
+    """Evaluate, print the table, and write the answers with --output."""
     options = parse(argv)
     tasks = critic_tasks(options.task)
     if tasks is not None:
@@ -73,7 +73,7 @@ def main(argv: list[str]) -> int:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """The options; `--n-problems` and `--n_problems` are the same."""
+    """Parse the options; `--n-problems` is read as `--n_problems`."""
     parser = parser_of("eval", EPILOG)
     add_options(parser, "model", "seed", "device", "batch_size", role="what to score it as (default: prover)")
     parser.add_argument("--task", choices=TASKS, default="solve", help="the kind of evaluation (default: solve)")
@@ -156,14 +156,14 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def critic_tasks(task: str = "solve") -> Any:
-    """The module of the tasks of the Critic-Discernment Game; None where `lab` is not installed. ConfigError for a
-    `task` that is one of them then."""
+    """Return the module of the Critic-Discernment Game's tasks, or None without the package `lab`. ConfigError for
+    such a `task` then."""
     place = CALLED["critic_tasks"]
     return None if task == "solve" and absent_package(place) else attribute_of(place, f"`--task {task}`")
 
 
 def check_output(options: argparse.Namespace) -> None:
-    """ConfigError if --output cannot be what is asked for."""
+    """Raise ConfigError if --output cannot be written."""
     if options.output is None:
         return
     if options.output.suffix not in (".json", ".jsonl"):
@@ -175,12 +175,12 @@ def check_output(options: argparse.Namespace) -> None:
 
 
 def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[dict[str, Any], list[Row]]:
-    """The result as JSON values, and the rows of the table: pass@k, majority@k and rates, then by stratum."""
-    asked = problem_set(options, setting.domain)
+    """Return the result as JSON values and the rows of the table: pass@k, majority@k and rates, then by stratum."""
+    selected = problem_set(options, setting.domain)
     started = time.perf_counter()
-    prompts = [setting.domain.prove_row(problem)["prompt"] for problem in asked.problems]
+    prompts = [setting.domain.prove_row(problem)["prompt"] for problem in selected.problems]
     load = cache(lambda: model_of(options, setting, prompts))  # greedy answers come from the same
-    answers = collect(options, setting, asked, load)
+    answers = collect(options, setting, selected, load)
     from ..evaluation.summary import LADDER, rungs_text, summarise
 
     result = summarise(answers, seed=options.seed, ladder_rungs=options.ladder_rungs or LADDER)
@@ -191,7 +191,7 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
         )
     rows: list[Row] = []
     if options.greedy or options.eval_preset == "cdg":
-        single = summarise(collect(*as_greedy(options, setting), asked, load), seed=options.seed)
+        single = summarise(collect(*as_greedy(options, setting), selected, load), seed=options.seed)
         result["greedy"] = {name: single[name] for name in ("pass_at", "truncated_rate", "correct", "setting")}
         rows.append(("greedy pass@1", *cells(single["pass_at"]["1"])))
     result["seconds"] = round(time.perf_counter() - started, 3)
@@ -221,18 +221,18 @@ def evaluate_as_prover(options: argparse.Namespace, setting: Setting) -> tuple[d
 
 
 def model_of(options: argparse.Namespace, setting: Setting, prompts: Iterable[Any]) -> tuple[Any, Any]:
-    """Model and tokenizer; `prompts` are tried before the model loads."""
+    """Load model and tokenizer; `prompts` are tokenized before the model loads, so that a bad one is refused early."""
     given = setting.sampling["chat_template_kwargs"]
     return load_model(options.model, place_of(options.device), prompts, given)
 
 
 def ends_of(by_k: dict[str, Any]) -> list[str]:
-    """The least and the greatest k."""
+    """Return the least and the greatest k."""
     return [*dict.fromkeys((min(by_k, key=int), max(by_k, key=int)))] if by_k else []
 
 
 def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.Namespace, Setting]:
-    """The same with one answer at temperature 0; the rows of x.jsonl are then in x.greedy.jsonl, for `compare`."""
+    """Return options and setting for one answer at temperature 0. Its rows go to x.greedy.jsonl, for `compare`."""
     output = options.output
     if output is not None:
         output = output.with_suffix(".greedy.jsonl") if output.suffix == ".jsonl" else None
@@ -240,8 +240,9 @@ def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.N
     return argparse.Namespace(**{**vars(options), "samples": 1, "output": output}), replace(setting, sampling=sampling)
 
 
-def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, load: Callable[..., Any]) -> Any:
-    """The AnswerSet: what --output holds already, and the rest from the model, which is loaded only if needed."""
+def collect(options: argparse.Namespace, setting: Setting, selected: ProblemSet, load: Callable[..., Any]) -> Any:
+    """Return the AnswerSet: read from --output as far as it is there, sampled for the rest. Loads the model only if
+    needed."""
     place = place_of(options.device)
     folder = folder_of(options.model)
     loaded = load() if folder is None else None  # a hub id that is not in the cache yet
@@ -263,11 +264,11 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
         **setting.sampling,
         "dtype": dtype_on(place, folder),
         "domain": setting.domain.to_dict(),
-        **asked.to_dict(setting.domain),
+        **selected.to_dict(setting.domain),
         "device": device_name(place),
         "versions": versions(),
     }
-    prompts = [setting.domain.prove_row(problem)["prompt"] for problem in asked.problems]
+    prompts = [setting.domain.prove_row(problem)["prompt"] for problem in selected.problems]
     batches = batches_of(prompts, n, answers_at_once(setting.domain, size))
     with ExitStack() as stack:
         file = None
@@ -281,8 +282,8 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
             model, tokenizer = loaded or load()
             sampling = {**setting.sampling, "seed": options.seed, "batch_size": size, "skip": done}
             bar = stack.enter_context(ProgressLine("prover", enabled=not options.disable_tqdm))
-            sampling["strata"] = asked.strata
-            for batch in answer_batches(model, tokenizer, asked.problems, setting.domain, n, **sampling):
+            sampling["strata"] = selected.strata
+            for batch in answer_batches(model, tokenizer, selected.problems, setting.domain, n, **sampling):
                 rows += batch
                 if file is not None:
                     file.append(batch)
@@ -291,7 +292,7 @@ def collect(options: argparse.Namespace, setting: Setting, asked: ProblemSet, lo
 
 
 def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tuple[dict[str, Any], list[Row]]:
-    """The result as JSON values, and the rows of the table: the rates that exist."""
+    """Return the result as JSON values and the rows of the table: the rates that are defined."""
     prompts = [setting.domain.propose_row(**ask)["prompt"] for ask in asked_of(setting.domain)]
     model, tokenizer = model_of(options, setting, prompts)
     from ..evaluation.roles import evaluate_conjecturer
@@ -306,7 +307,7 @@ def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tu
 
 
 def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any]) -> list[str]:
-    """What one must know to read the table."""
+    """Return notes that belong under the table."""
     size = f"{result['n']} proposals"
     if options.role == "prover":
         size = f"{result['problems']} problems x {result['n']} answers"

@@ -1,4 +1,5 @@
-"""`countdown-selfplay dataset --hard_for MODEL`: problems that a model rarely solves. `search` alone loads torch."""
+"""`countdown-selfplay dataset --hard_for MODEL`: find problems that a model rarely solves. Only `search` loads
+torch."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _NAMES = ("attempts", "most", "temperature", "max_new_tokens", "batch_size", "de
 
 
 def check(options: Namespace) -> None:
-    """ConfigError for what does not go with --hard_for, or without it, before torch is loaded."""
+    """Raise ConfigError for options that need --hard_for, or that contradict it, before torch loads."""
     if options.hard_for is None:
         given = [name for name in _NAMES if vars(options)[name] is not None]
         if given:
@@ -50,15 +51,17 @@ def check(options: Namespace) -> None:
 
 
 def attempts_of(options: Namespace) -> tuple[int, int]:
-    """Attempts at a problem, and the most right ones that a hard one may have."""
+    """Return the number of attempts at a problem, and the greatest number of right ones that a hard problem may
+    have."""
     return options.attempts or ATTEMPTS, MOST if options.most is None else options.most
 
 
 def setting(options: Namespace, domain: CountdownDomain) -> tuple[CountdownDomain, dict[str, Any]]:
-    """The domain in which the model is asked, and how it samples: as in its own training, where it has a run.json or
-    is the embedded model, with what the options say on top. Ranges and rules of problems are the options' own."""
-    asked = {"model": options.hard_for, "role": "prover", "eval_preset": TRAINING}
-    base = setting_of(Namespace(**asked, domain=None, domain_kwargs=None))
+    """Return the domain and the sampling settings of the attempts: those of the model's training where it has a
+    run.json or is an embedded model, under the options given. Ranges and rules of the problems are always those of the
+    options."""
+    request = {"model": options.hard_for, "role": "prover", "eval_preset": TRAINING}
+    base = setting_of(Namespace(**request, domain=None, domain_kwargs=None))
     known = options.hard_for == "tiny" or find_run(options.hard_for) is not None
     sampling = dict(base.sampling if known else OWN)
     sampling |= {name: v for name in ("temperature", "max_new_tokens") if (v := vars(options)[name]) is not None}
@@ -76,7 +79,8 @@ def setting(options: Namespace, domain: CountdownDomain) -> tuple[CountdownDomai
 def search(
     options: Namespace, domain: CountdownDomain, excluded: set[str], file: Path
 ) -> tuple[CountdownDomain, HardProblems, dict[str, Any]]:
-    """The domain as the model was asked, the problems, and how they were chosen. `file`: a search goes on from it."""
+    """Return the domain, the hard problems, and a description of the search. `file`: attempts of an interrupted
+    search, which is continued."""
     from ..evaluation.hard import AttemptFile, hard_problems
     from ..evaluation.terminal import ProgressLine
 
@@ -89,18 +93,18 @@ def search(
     size = texts_at_once(options.batch_size, sampling["max_new_tokens"])
     how = {"model": options.hard_for, "weights": folder and weights_digest(folder), "prompt": domain.prover_prompt}
     how |= {"attempts": attempts, "most": most, "batch_size": size, **sampling, "device": device_name(place)}
-    asked = how | {"count": options.count, "seed": options.seed, "part": PART, "domain": domain.to_dict()}
-    asked |= {"excluded": sorted(excluded), "versions": versions()}
+    request = how | {"count": options.count, "seed": options.seed, "part": PART, "domain": domain.to_dict()}
+    request |= {"excluded": sorted(excluded), "versions": versions()}
     with ProgressLine("attempts at a part of the problems") as bar:
         sampling |= {"progress": bar, "batch_size": size}
         rules = {"seed": options.seed, "attempts": attempts, "most": most, "exclude": excluded, "part": PART}
-        rules |= {"file": AttemptFile(file, asked), "say": lambda line: print(line, file=sys.stderr)}
-        found = hard_problems(model, tokenizer, domain, options.count, **rules, **sampling)
-    return domain, found, how
+        rules |= {"file": AttemptFile(file, request), "say": lambda line: print(line, file=sys.stderr)}
+        result = hard_problems(model, tokenizer, domain, options.count, **rules, **sampling)
+    return domain, result, how
 
 
 def add_hard_options(parser: argparse.ArgumentParser) -> None:
-    """--hard_for and what it takes."""
+    """Add --hard_for and its options to the parser."""
     group = parser.add_argument_group(
         "hard problems (SGS, appendix D)",
         "Attempts are kept in a file next to OUT until it is written; the same call continues after an interruption.",

@@ -1,6 +1,6 @@
-"""`--help` of the trainer commands: the library's own options by section and TRL's most used ones, in brief;
-`--help-all` the rest, and whole explanations. options.json holds what is known of the options without loading TRL and
-Transformers, which takes seconds; docs/commands_page.py writes it from the parsers."""
+"""`--help` of the trainer commands: the library's options by section and TRL's most used ones, one line or two each;
+`--help-all` prints all options with their full texts. options.json describes the options, so that --help need not
+import TRL; docs/commands_page.py writes it from the parsers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Both roles": ("RoleFields",),
     "Collapse guard": ("GuardFields",),
     "Generation backend": ("GenerationFields", "EngineFields"),
-    "Run": ("RunFields", "SelfPlaySettings", "SFTSettings", "IPOSettings"),
+    "Run": ("RunFields", "JointSelfPlayConfig", "SFTSettings", "IPOSettings"),
 }
 """Title -> the classes whose fields stand under it; those of all other classes of this library: under the first."""
 USED = (
@@ -43,7 +43,7 @@ USED = (
 
 @dataclass(frozen=True)
 class Option:
-    """A flag of a trainer command."""
+    """Description of a flag of a trainer command."""
 
     name: str
     section: str = ""
@@ -58,23 +58,23 @@ class Option:
 
 
 def options_of(command: str) -> list[Option] | None:
-    """The options of a trainer command from options.json, those of TRL and Transformers that --help lacks by name
-    alone. None where other versions of the two are installed than those whose fields the file holds."""
-    found = json.loads(FILE.read_text(encoding="utf-8"))
-    if not all(_is_installed(name, known) for name, known in found["versions"].items()):
+    """Read the options of a trainer command from options.json. Options of TRL and Transformers that --help omits have
+    a name only. None if the installed versions of TRL or Transformers differ from those of the file."""
+    written = json.loads(FILE.read_text(encoding="utf-8"))
+    if not all(_is_installed(name, known) for name, known in written["versions"].items()):
         return None
-    return [Option(**found["options"][row]) for row in found["commands"][" ".join(TRAINERS[command].models)]]
+    return [Option(**written["options"][row]) for row in written["commands"][" ".join(TRAINERS[command].models)]]
 
 
 def _is_installed(package: str, version: str) -> bool:
-    """By the folder that an installer leaves beside the package: importlib.metadata takes ten times as long."""
+    """Check the version by the installer's .dist-info folder: importlib.metadata takes ten times as long."""
     spec = find_spec(package)
     place = Path(spec.origin).parents[1] if spec and spec.origin else None
     return place is not None and (place / f"{package}-{version}.dist-info").is_dir()
 
 
 def help_text(command: str, everything: bool) -> str:
-    """The options by section. `everything`: with their whole explanations, and all fields of TRL and Transformers."""
+    """Format the options by section. `everything`: full texts, and all fields of TRL and Transformers."""
     options = None if everything else options_of(command)
     if options is None:
         from .options import OptionParser
@@ -111,7 +111,7 @@ def _width() -> int:
 
 
 def _entries(options: Iterable[Option], everything: bool) -> list[str]:
-    """Name, default (without one the kind of value), and the explanation: whole, or as much as fits into two lines."""
+    """Format name, default (or the kind of value) and explanation: the full text, or what fits into two lines."""
     lines = []
     for one in options:
         shown = _kind(one) if one.default in (None, "", []) else _word(one.default)
@@ -124,14 +124,14 @@ def _entries(options: Iterable[Option], everything: bool) -> list[str]:
 
 
 def _cut(text: str, room: int) -> str:
-    """The first sentence, or of a longer one the clauses that fit."""
-    found = re.split(r"(?<=[\w`)])\.\s", text, maxsplit=1)[0].rstrip(".")
-    while len(found) > room or any(found.count(a) != found.count(b) for a, b in ("()", "{}")):
-        shorter = re.sub(r"[,;:]? ?[,;:(][^,;:(]*$", "", found)
-        if shorter == found:
-            return textwrap.shorten(found, room, placeholder=" ...")
-        found = re.sub(r"(, such as|,| such as)?( '\{\"\w+\")?$", "", shorter)
-    return found
+    """Return the first sentence of `text`, or as many of its clauses as fit into `room` characters."""
+    sentence = re.split(r"(?<=[\w`)])\.\s", text, maxsplit=1)[0].rstrip(".")
+    while len(sentence) > room or any(sentence.count(a) != sentence.count(b) for a, b in ("()", "{}")):
+        shorter = re.sub(r"[,;:]? ?[,;:(][^,;:(]*$", "", sentence)
+        if shorter == sentence:
+            return textwrap.shorten(sentence, room, placeholder=" ...")
+        sentence = re.sub(r"(, such as|,| such as)?( '\{\"\w+\")?$", "", shorter)
+    return sentence
 
 
 def _word(default: Any) -> str:

@@ -1,4 +1,4 @@
-"""`joint --help-part KIND [NAME]`: the parts that a setting may name, and the arguments of each."""
+"""`joint --help-part KIND [NAME]`: list the parts that a setting may name, with their arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS: Registry[Registry[Any]] = Registry(
 
 
 def print_parts(kind: str, name: str | None = None) -> None:
-    """Print each part of a kind, or the one called `name`: the first sentence of its docstring, and its arguments.
+    """Print the first sentence and the arguments of each part of a kind, or of the part called `name`.
     UnknownNameError suggests the nearest kind or name."""
     registry = KINDS[kind]
     for one in registry if name is None else [name]:
@@ -43,7 +43,7 @@ def print_parts(kind: str, name: str | None = None) -> None:
 
 
 def part_help(registry: Registry[Any], name: str) -> list[str]:
-    """The lines on one part."""
+    """Return the lines that describe one part."""
     entry = registry.load(name)
     about = inspect.getdoc(entry) or ""
     parameters = registry.parameters(name, entry)
@@ -58,20 +58,20 @@ def part_help(registry: Registry[Any], name: str) -> list[str]:
 
 
 def argument_helps(entry: Any, parameters: Iterable[str]) -> dict[str, str]:
-    """By argument, the string under the field, or what the docstring says behind "argument:"."""
+    """Map each argument to the string under its field, or to its "argument:" paragraph in the docstring."""
     about = inspect.getdoc(entry.__init__) or "" if isinstance(entry, type) else ""  # type: ignore[misc]
     text = f"{inspect.getdoc(entry) or ''}\n\n{about}"
     names = "|".join(map(re.escape, parameters)) or "(?!)"
     heads = list(re.finditer(rf"(?:\A|(?<=\n\n)|(?<=[.)]\s))((?:{names})(?:, (?:{names}))*):\s", text))
-    found: dict[str, str] = {}
+    helps: dict[str, str] = {}
     for head, after in zip_longest(heads, heads[1:]):
-        said = text[head.end() : after.start() if after else len(text)].split("\n\n")[0]
-        found |= dict.fromkeys(head[1].split(", "), " ".join(said.split()))
-    return found | _strings_under_fields(entry)
+        words = text[head.end() : after.start() if after else len(text)].split("\n\n")[0]
+        helps |= dict.fromkeys(head[1].split(", "), " ".join(words.split()))
+    return helps | _strings_under_fields(entry)
 
 
 def _strings_under_fields(entry: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
+    helps: dict[str, str] = {}
     for owner in reversed(entry.__mro__[:-1]) if isinstance(entry, type) else ():
         try:
             body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
@@ -79,8 +79,8 @@ def _strings_under_fields(entry: Any) -> dict[str, str]:
             continue
         for field, under in pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(under, ast.Expr):
-                found[field.target.id] = " ".join(str(ast.literal_eval(under.value)).split())
-    return found
+                helps[field.target.id] = " ".join(str(ast.literal_eval(under.value)).split())
+    return helps
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

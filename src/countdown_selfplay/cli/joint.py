@@ -12,9 +12,7 @@ from typing import Any
 from trl import ModelConfig, get_peft_config
 
 from ..config import JointSelfPlayConfig
-from ..config.own_parts import callbacks_of, reward_funcs_of
-from ..config.script import JointScriptArguments
-from ..config.starts import check_starts
+from ..config.script import JointScriptArguments, callbacks_of, check_starts, reward_funcs_of
 from ..errors import ConfigError
 from ..packages import CALLED, need
 from ..rewards.prover.verifier import make_verdict_reward
@@ -24,7 +22,7 @@ from .options import parse_options
 
 
 def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
-    """Recipe < config file < flags. Unknown fields are errors."""
+    """Parse recipe < config file < flags, and check the settings of the script against those of the trainer."""
     script, training, model = parse_options(command, argv)
     if script.eval_problems == 0 and training.eval_strategy != "no":
         raise ConfigError(
@@ -39,7 +37,7 @@ def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments
 
 
 def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
-    """What early stopping needs of the other settings. A resume goes on counting where the checkpoint was."""
+    """Set and check the fields that early stopping needs. A resume continues the count of the checkpoint."""
     if training.eval_strategy == "no":
         raise ConfigError(
             f"`early_stopping_patience` ({script.early_stopping_patience}) counts evaluations, and `eval_strategy` is "
@@ -52,7 +50,7 @@ def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> N
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None, command: str = "joint") -> int:
-    """`launch`: options of a launch that a dry run is to plan for. `command`: a row of TRAINERS."""
+    """Run the command. `launch`: launch options, for which a dry run plans. `command`: a name in TRAINERS."""
     argv = list(sys.argv[1:] if argv is None else argv)
     script, training, model = parse(argv, command)
     refused = TRAINERS[command].refusal(script, training)
@@ -64,7 +62,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None, co
 def control_of(
     argv: list[str], script: JointScriptArguments, training: JointSelfPlayConfig, command: str = "joint"
 ) -> tuple[JointSelfPlayConfig, dict[str, Any]] | None:
-    """Settings and trainer's arguments of the run without a conjecturer that `control` asks for, else None."""
+    """Return config and trainer arguments of the run without a conjecturer that `control` asks for, else None."""
     if not script.control or script.dry_run or script.probe:
         return None
     folder = str(Path(training.output_dir) / "control")
@@ -74,7 +72,7 @@ def control_of(
 
 
 def check_control(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
-    """ConfigError where a second run would not be the first one without its conjecturer."""
+    """Raise ConfigError if the second run would differ in more than the conjecturer."""
     if "conjecturer" not in training.trained_roles:
         raise ConfigError("`control` (True) plays the run again without its conjecturer, and none is trained here.")
     if script.early_stopping_patience is not None:
@@ -95,7 +93,8 @@ def play(
     launch: dict[str, str] | None,
     control: tuple[JointSelfPlayConfig, dict[str, Any]] | None = None,
 ) -> int:
-    """Train, or only plan or probe. `control`: of a run without a conjecturer that follows."""
+    """Train, or only plan (`dry_run`) or measure memory (`probe`). `control`: config and arguments of the run without
+    a conjecturer that follows."""
     if script.dry_run:
         dry_run(script, training, model, launch)
     players = [settings.model for settings in training.all_roles.values()]
@@ -117,7 +116,7 @@ def play(
 def dry_run(
     script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig, launch: dict[str, str] | None
 ) -> None:
-    """Print what would be done, under the engine of this process or of the launch that is planned."""
+    """Print the plan of the run under the engine of this process, or of the launch that is planned."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
         raise ConfigError(
             "`--dry_run` plans for a launch without starting one, and this process was started by one; run "
@@ -133,14 +132,17 @@ def dry_run(
 
 
 def build_arguments(script: JointScriptArguments, training: JointSelfPlayConfig, model: ModelConfig) -> dict[str, Any]:
-    """Arguments of the trainer that come from the script's and the model's options."""
-    found: dict[str, Any] = {"model": resolve_model(model.model_name_or_path), "peft_config": get_peft_config(model)}
+    """Build the trainer's arguments that come from the script's and the model's options."""
+    arguments: dict[str, Any] = {
+        "model": resolve_model(model.model_name_or_path),
+        "peft_config": get_peft_config(model),
+    }
     if script.reward_funcs:
-        found["reward_funcs"] = reward_funcs_of(script.reward_funcs, make_verdict_reward("verifier_reward"))
+        arguments["reward_funcs"] = reward_funcs_of(script.reward_funcs, make_verdict_reward("verifier_reward"))
     callbacks = callbacks_of(script.callbacks, script.early_stopping_patience)
     if script.report_every is not None:
         need(CALLED["write_report"], "`report_every`")
         from ..training.callbacks.run_folder import ReportEvery
 
         callbacks.append(ReportEvery(script.report_every))
-    return found | ({"callbacks": callbacks} if callbacks else {})
+    return arguments | ({"callbacks": callbacks} if callbacks else {})

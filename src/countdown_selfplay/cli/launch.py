@@ -1,4 +1,4 @@
-"""Relaunches a trainer command through `accelerate launch`, in as many processes as the launch options say."""
+"""Relaunch a trainer command through `accelerate launch`, in as many processes as the launch options ask for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAUNCHED = "COUNTDOWN_SELFPLAY_LAUNCHED"
 
 
 def config_folder() -> Path:
-    """accelerate_configs/ of the installed package, or of the source checkout in an editable installation."""
+    """Return accelerate_configs/ of the installed package, or of the checkout in an editable installation."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "accelerate_configs", package.parents[1] / "accelerate_configs"):
         if folder.is_dir():
@@ -33,7 +33,7 @@ def config_folder() -> Path:
 
 
 def config_path(name: str) -> Path:
-    """The accelerate config called `name`: an existing file, or the stem of a file in accelerate_configs/."""
+    """Return the accelerate config called `name`: an existing file, or the stem of a file in accelerate_configs/."""
     if Path(name).is_file():
         return Path(name)
     known = sorted(path.stem for path in config_folder().glob("*.yaml"))
@@ -45,7 +45,7 @@ def config_path(name: str) -> Path:
 
 
 def split_launch_options(argv: list[str]) -> tuple[dict[str, str], list[str]]:
-    """(launch options, the other arguments in their order); `--name value` and `--name=value` are both read."""
+    """Split `argv` into launch options and the other arguments; reads `--name value` and `--name=value`."""
     options: dict[str, str] = {}
     rest: list[str] = []
     words = iter(argv)
@@ -65,7 +65,7 @@ def split_launch_options(argv: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tuple[list[str], dict[str, str]]:
-    """The command line that starts `command` under accelerate, and the variables to add to its environment."""
+    """Return the command line that starts `command` under accelerate, and the variables to add to its environment."""
     if "LOCAL_RANK" in os.environ:
         raise ConfigError(
             f"`--{next(iter(options))}` cannot be used here: a launcher started this process (LOCAL_RANK is set); "
@@ -110,22 +110,23 @@ def launch_command(command: str, options: dict[str, str], argv: list[str]) -> tu
 
 
 def _check_devices(path: Path, config: dict[str, Any], options: dict[str, str]) -> None:
-    """ConfigError for a launch on more accelerators than this machine has: each process would load torch before one of
-    them said so, and a single one would train on the CPU and say nothing."""
+    """Raise ConfigError for a launch on more accelerators than this machine has. Otherwise each process would load
+    torch before it fails, and a single one would silently train on the CPU."""
     machines, processes = (int(options.get(n, config.get(n) or 1)) for n in ("num_machines", "num_processes"))
-    asked, devices = max(processes // max(machines, 1), 1), _accelerators()
-    if devices < asked:
+    requested, devices = max(processes // max(machines, 1), 1), _accelerators()
+    if devices < requested:
         cure = (
             "lower --num_processes" if devices else "use cpu_ddp, cpu_zero2, cpu_zero3 or cpu_fsdp2, or leave it out"
         )
         raise ConfigError(
-            f"`--accelerate_config` ({path.stem}) asks for {asked} accelerator(s) on this machine, which has "
+            f"`--accelerate_config` ({path.stem}) asks for {requested} accelerator(s) on this machine, which has "
             f"{devices}; {cure}."
         )
 
 
 def planned(options: dict[str, str]) -> Any:
-    """The Launch of these options, for a memory estimate; without a config file DDP on this machine's device."""
+    """Return the Launch that these options describe, for a memory estimate; without a config file, DDP on this
+    machine's device."""
     from ..planning.memory import planned_launch
 
     processes = int(options["num_processes"]) if "num_processes" in options else None
@@ -152,7 +153,8 @@ def _accelerators() -> int:
 
 
 def launch(command: str, options: dict[str, str], argv: list[str]) -> NoReturn:
-    """Become `accelerate launch` of `command`: it gets the signals, and its exit code is that of this process."""
+    """Replace this process by `accelerate launch` of `command`, which then receives the signals and sets the exit
+    code."""
     line, environment = launch_command(command, options, argv)
     sys.stdout.flush()
     os.execve(sys.executable, line, {**os.environ, **environment, LAUNCHED: "1"})

@@ -27,7 +27,7 @@ PROG = "countdown-selfplay"
 
 
 def usage() -> str:
-    """The text of `--help`: one line per command."""
+    """Return the text of `--help`: one line per command."""
     rows = {name: f"{COMMANDS[name].help}{_needs(COMMANDS[name].module)}" for name in NAMES}
     width = max(map(len, rows))
     trainers = ", ".join(sorted({*TRAINERS} - {ONLINE}))
@@ -44,13 +44,13 @@ def usage() -> str:
 
 
 def _needs(module: str) -> str:
-    """A remark for the command of a package that is not installed."""
+    """Return a remark for a command whose package is not installed."""
     package = absent_package(module)
     return "" if package is None else f" (needs {package})"
 
 
 def run(argv: list[str]) -> int:
-    """Dispatch `argv`; returns the exit code of the command and lets the library's errors through."""
+    """Dispatch `argv` and return the command's exit code. Errors of the library propagate."""
     if not argv or argv[0] in ("-h", "--help"):
         print(usage())
         return 0
@@ -70,7 +70,8 @@ def run(argv: list[str]) -> int:
 
 
 def _train(name: str, argv: list[str]) -> int:
-    """What can be refused before torch loads, then the launch, or the command in this process."""
+    """Refuse what can be refused before torch loads, then relaunch under accelerate or run the command in this
+    process."""
     from ..config.sources import flags_of, underscored
     from .help import help_text
     from .launch import LAUNCHED, launch, split_launch_options
@@ -83,29 +84,29 @@ def _train(name: str, argv: list[str]) -> int:
         kind, part, *_ = [*flags_of(argv)["help_part"], "", ""]
         print_parts(kind, part or None)
         return 0
-    command, own = resolved(name, argv)
+    command, arguments = resolved(name, argv)
     how = COMMANDS[command]
     assert isinstance(how, Trainer)
     need(how.module, f"`{PROG} {name}`")
-    if how.start is not None and "--prepare" in own:
-        return int(attribute_of(CALLED["prepare"], "`--prepare`")(name, own))
-    options, own = split_launch_options(own)
-    planned = check_early(command, own) and how.plans_launch
-    if any(argument in HELP_FLAGS for argument in own):
-        print(help_text(command, "--help_all" in own), end="")
+    if how.start is not None and "--prepare" in arguments:
+        return int(attribute_of(CALLED["prepare"], "`--prepare`")(name, arguments))
+    options, arguments = split_launch_options(arguments)
+    planned = check_early(command, arguments) and how.plans_launch
+    if any(argument in HELP_FLAGS for argument in arguments):
+        print(help_text(command, "--help_all" in arguments), end="")
         return 0
     if "torch" not in sys.modules and LAUNCHED not in os.environ and os.environ.get("RANK", "0") == "0":
         # to import both takes up to half a minute, in which nothing else is said
         print(f"{PROG} {name}: loading PyTorch and TRL ...", file=sys.stderr, flush=True)
     if options and planned:
-        return int(program(command)(own, options))
+        return int(program(command)(arguments, options))
     if options:
         launch(name, options, split_launch_options(argv)[1])
-    return _left(program(command), own)
+    return _left(program(command), arguments)
 
 
 def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
-    """The row of TRAINERS that a command line is for, and its arguments: `cdg` has one for each way to train."""
+    """Return the row of TRAINERS and its arguments: `cdg` has a row for each value of --training."""
     from ..config.sources import flags_of, without
 
     if name != "cdg":
@@ -117,14 +118,14 @@ def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
 
 
 def program(command: str) -> Callable[..., int]:
-    """The `main` of a row of COMMANDS, imported now: exit code of its arguments, and of the launch for a trainer."""
+    """Import and return the `main` of a row of COMMANDS. That of a trainer also takes the launch options."""
     module = COMMANDS[command].module
-    found: Callable[..., int] = attribute_of(f"{module}:main", f"`{PROG} {command}`")
-    return partial(found, command=command) if module == JOINT else found
+    entry: Callable[..., int] = attribute_of(f"{module}:main", f"`{PROG} {command}`")
+    return partial(entry, command=command) if module == JOINT else entry
 
 
 def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
-    """Run it, and end torch.distributed if it was started."""
+    """Run the command and leave torch.distributed if it was started."""
     code = command(argv)
     if "torch" in sys.modules:  # else nothing was started, and the import would load torch
         from ..distributed.launch import leave_process_group
@@ -134,14 +135,14 @@ def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
 
 
 def _is_news(message: str) -> bool:
-    """Whether this process is the first on its machine to say `message`: in a launch all processes meet the same wrong
-    setting, and a full disk or a lost server may hit one alone. torchrun gives each process a file for its errors, in
-    folders side by side; the first leaves a mark there. Under another launcher each process speaks."""
-    own = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if not own:
+    """Return whether this process is the first on its machine to report `message`: in a launch, all processes fail on
+    the same wrong setting. torchrun gives each process a folder for its errors, side by side; the first leaves a mark
+    there. Without torchrun every process reports."""
+    error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if not error_file:
         return True
     try:
-        (Path(own).parents[1] / f"said-{zlib.crc32(message.encode()):08x}").touch(exist_ok=False)
+        (Path(error_file).parents[1] / f"said-{zlib.crc32(message.encode()):08x}").touch(exist_ok=False)
     except FileExistsError:
         return False
     except (OSError, IndexError):
@@ -150,8 +151,8 @@ def _is_news(message: str) -> bool:
 
 
 def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
-    """Run `command(argv)`: the library's own errors become one line on stderr and exit code 2. A sign that the
-    terminal cannot show is printed as its number."""
+    """Run `command(argv)` and turn the library's errors into one line on stderr and exit code 2. Characters that the
+    terminal cannot encode are printed as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -175,7 +176,7 @@ def guarded(command: Callable[[list[str]], int], argv: list[str]) -> int:
 
 
 def as_program(command: Callable[[list[str]], int]) -> NoReturn:
-    """Run `command` on the arguments of this script, as `countdown-selfplay` runs its own."""
+    """Run `command` on this script's arguments, with the error handling of `countdown-selfplay`."""
     raise SystemExit(guarded(lambda argv: _left(command, argv), sys.argv[1:]))
 
 
@@ -194,7 +195,7 @@ _REFUSED = {
 
 
 def _report(error: str) -> int:
-    """Say it in one line on stderr; the exit code."""
+    """Print the error in one line on stderr and return exit code 2."""
     message = " ".join(error.split())
     if _is_news(message):
         rank = os.environ.get("RANK", "0")
@@ -203,7 +204,7 @@ def _report(error: str) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Entry point. `argv` defaults to the command line."""
+    """Run the program. `argv` defaults to the command line."""
     return guarded(run, sys.argv[1:] if argv is None else argv)
 
 

@@ -1,5 +1,4 @@
-"""The parser of the trainer commands. Recipe, config file and flags are three mappings from fields to values; one rule
-says which wins, and the dataclasses of the command are built from the result."""
+"""Parser of the trainer commands: SelfPlayParser with the sections of --help and the rules of the single commands."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from ..distributed.launch import refuse_lone_process
 from ..parser import SelfPlayParser, converter
 from .commands import TRAINERS
 from .help import SECTIONS, Option
-from .sources import check_names, sources_of
+from .sources import sources_of
 
 
 class OptionParser(SelfPlayParser):
@@ -27,7 +26,7 @@ class OptionParser(SelfPlayParser):
         super().__init__(self.models, prog=f"countdown-selfplay {command}")
 
     def options(self) -> list[Option]:
-        """What --help and the documentation show of each field."""
+        """Describe each field for --help and the documentation."""
         return [
             Option(
                 name,
@@ -42,21 +41,21 @@ class OptionParser(SelfPlayParser):
         ]
 
     def section_of(self, name: str) -> str:
-        """The section of a field in --help; "" for one that TRL or Transformers declares."""
+        """Return the section of a field in --help; "" for a field of TRL or Transformers."""
         bases = (base for model in self.models for base in model.__mro__ if name in inspect.get_annotations(base))
-        own = next((base for base in bases if base.__module__.startswith("countdown_selfplay")), None)
-        if own is None:
+        owner = next((base for base in bases if base.__module__.startswith("countdown_selfplay")), None)
+        if owner is None:
             return ""
-        return next((title for title, classes in SECTIONS.items() if own.__name__ in classes), next(iter(SECTIONS)))
+        return next((title for title, classes in SECTIONS.items() if owner.__name__ in classes), next(iter(SECTIONS)))
 
 
 def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]:
-    """The script's arguments, the trainer's config and the model's options; SelfPlayParser says which source wins."""
+    """Parse `argv` into the script's arguments, the trainer's config and the model's options."""
     argv = [underscored(argument) for argument in argv]
     parser = OptionParser(command)
     refuse_lone_process()
     sources = sources_of(command, argv)
-    check_names(parser.how, sources, parser.fields)
+    sources.check_names(parser.fields)
     settings = parser.settings(sources)
     planned = _set_aside(settings)
     script, training, model, *_ = parser.built(settings)
@@ -66,7 +65,8 @@ def parse_options(command: str, argv: list[str]) -> tuple[Any, Any, ModelConfig]
 
 
 def _set_aside(settings: dict[str, Any]) -> dict[str, Any]:
-    """What a dry run plans for a machine that has it: TrainingArguments refuses bf16 where no GPU is."""
+    """Remove the bf16 settings of a dry run and return them: TrainingArguments refuses bf16 without a GPU, and the
+    plan may be for a machine that has one."""
     if not settings.get("dry_run"):
         return {}
     return {name: settings.pop(name) for name in ("bf16", "bf16_full_eval") if settings.get(name)}

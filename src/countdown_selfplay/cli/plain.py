@@ -1,4 +1,4 @@
-"""What the commands without a trainer share: a parser whose errors are one line, their options, written files."""
+"""Shared parts of the commands without a trainer: a parser with one-line errors, common options, file output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def parser_of(command: str, epilog: str) -> OneLineParser:
-    """The parser of a command; the lines of its epilog (examples, exit codes) stay as they are written."""
+    """Build the parser of a command. The epilog's line breaks (examples, exit codes) are kept."""
     return OneLineParser(
         prog=f"countdown-selfplay {command}",
         description=f"{COMMANDS[command].help}.",
@@ -32,7 +32,7 @@ def parser_of(command: str, epilog: str) -> OneLineParser:
 
 
 def write_output(output: Path, texts: Mapping[Path, str]) -> None:
-    """Write the files of `--output` and print their paths. ConfigError if they cannot be written."""
+    """Write the files of `--output` and print their paths. ConfigError if one cannot be written."""
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,21 +43,21 @@ def write_output(output: Path, texts: Mapping[Path, str]) -> None:
 
 
 def seed_number(word: str) -> int:
-    """The type of a `--seed` option."""
+    """Parse a `--seed`."""
     if not (word.isascii() and word.isdigit() and int(word) < 2**32):
         raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a whole number from 0 to {2**32 - 1}")
     return int(word)
 
 
 def positive(word: str) -> int:
-    """The type of an option that counts something."""
+    """Parse a whole number above 0."""
     if not (word.isascii() and word.isdigit() and int(word) > 0):
         raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a whole number above 0")
     return int(word)
 
 
 def file_name(word: str) -> Path:
-    """The type of an option that names a file."""
+    """Parse the name of a file."""
     if Path(word).is_dir():
         raise argparse.ArgumentTypeError(f"'{word}' is a folder; pass the name of a file")
     return Path(word)
@@ -76,18 +76,18 @@ SHARED: dict[str, dict[str, Any]] = {
 
 
 def add_options(parser: argparse._ActionsContainer, *names: str, **helps: str) -> None:
-    """Options of SHARED, those of `helps` with another help."""
+    """Add options of SHARED; `helps` replaces the help text of some."""
     for name in (*names, *helps):
         parser.add_argument(f"--{name}", **SHARED[name] | ({"help": helps[name]} if name in helps else {}))
 
 
-def texts_at_once(asked: int | None, most_tokens: int) -> int:
-    """The number that was asked for, or one that suits the memory that texts of this length take."""
-    return asked or (1024 if most_tokens <= 64 else 128)
+def texts_at_once(requested: int | None, most_tokens: int) -> int:
+    """Return the batch size requested, or one that suits texts of `most_tokens`."""
+    return requested or (1024 if most_tokens <= 64 else 128)
 
 
 def problem_of(words: list[str], target: str) -> Problem:
-    """The problem on the command line; ConfigError names the word that is not an integer."""
+    """Parse the problem on the command line. ConfigError names the word that is not an integer."""
     from ..countdown import Problem
 
     return Problem(tuple(_integer(word, "A number") for word in words), _integer(target, "The target"))
@@ -101,7 +101,7 @@ def _integer(word: str, what: str) -> int:
 
 
 def add_rule_options(parser: argparse.ArgumentParser, answers: bool) -> None:
-    """Options of the rule set; `answers`: also those that only matter to the verifier."""
+    """Add the options of the rule set. `answers`: include those that only the verifier reads."""
     from ..countdown import DEFAULT_RULES, AnswerFormat, AnswerRule
 
     group = parser.add_argument_group("rules (all off by default)")
@@ -115,15 +115,15 @@ def add_rule_options(parser: argparse.ArgumentParser, answers: bool) -> None:
             "--score_tagged", type=float, metavar="SCORE", help="of a malformed answer within answer tags (else 0)"
         )
         usual = vars(DEFAULT_RULES)
-        for name, kind, said in (
+        for name, kind, help in (
             ("answer_rule", AnswerRule, "which tag counts"),
             ("answer_format", AnswerFormat, "bare: the whole completion is the expression"),
         ):
-            group.add_argument(f"--{name}", choices=get_args(kind), default=usual[name], help=said)
+            group.add_argument(f"--{name}", choices=get_args(kind), default=usual[name], help=help)
 
 
 def rules_of(options: argparse.Namespace) -> Rules:
-    """The rule set that the options describe."""
+    """Build the rule set from the options."""
     from ..countdown import DEFAULT_RULES, Rules
 
     values = {name: value for name, value in vars(options).items() if name in DEFAULT_RULES.to_dict()}

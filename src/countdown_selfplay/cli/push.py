@@ -19,7 +19,7 @@ their last part. What goes up is first written to RUN/push, and a dry run ends t
 
 
 def main(argv: list[str]) -> int:
-    """Write the folders, and upload them unless it is a dry run; 0."""
+    """Write the folders and upload them, unless it is a dry run. Returns 0."""
     parser = parser_of("push", EPILOG)
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a finished run")
     parser.add_argument("--repo_id", metavar="NAME", help="repository, such as me/countdown; the role is added")

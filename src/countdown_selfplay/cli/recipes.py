@@ -1,4 +1,4 @@
-"""`countdown-selfplay recipes`: the shipped recipes in one table, or the text of one. Loads no torch."""
+"""`countdown-selfplay recipes`: list the shipped recipes, or print one. Loads no torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS = tuple(dict.fromkeys(one.kind for one in TRAINERS.values()))
 
 
 def main(argv: list[str]) -> int:
-    """Print the table, or the recipe's file; 0."""
+    """Print the table, or the recipe. Returns 0."""
     parser = parser_of("recipes", EPILOG)
     parser.add_argument("name", nargs="?", metavar="NAME", help="a recipe, such as tiny/default")
     options = parser.parse_args(argv)
@@ -38,8 +38,8 @@ def main(argv: list[str]) -> int:
 
 
 def text_of(name: str) -> str:
-    """The recipe as a file that needs no other: as it ships, or of one that begins with another (`recipe:`) its own
-    comment and the settings of both. UnknownNameError, with the nearest name, if there is none."""
+    """Return the recipe as a self-contained file: as it ships, or merged with the recipe that it extends (`recipe:`).
+    UnknownNameError suggests the nearest name."""
     known = recipes()
     for command in _KINDS:
         known.update(recipes(command))
@@ -51,7 +51,7 @@ def text_of(name: str) -> str:
 
 
 def table() -> str:
-    """A row a recipe, those of the embedded model first."""
+    """Return one row per recipe, those of the embedded model first."""
     rows = [
         (name, played_by(command, name), paper_of(name), *(_figure(name, what) for what in ("minutes", "gib")))
         for command in _KINDS
@@ -62,18 +62,18 @@ def table() -> str:
 
 
 def played_by(command: str, name: str) -> str:
-    """The command that plays a recipe, with a remark if the package of the command or of a part is not installed."""
+    """Return the command that plays a recipe, with a remark if a package that it needs is not installed."""
     shown, written = command_of(command, name), text_of(name)
     places = [COMMANDS[shown].module]
     for kind, parts in PARTS.items():
-        found = re.findall(rf"^\s*{kind.replace(' ', '_')}: *(\w+)", written, re.MULTILINE)
-        places += [parts[one] for one in found if one in parts]
+        result = re.findall(rf"^\s*{kind.replace(' ', '_')}: *(\w+)", written, re.MULTILINE)
+        places += [parts[one] for one in result if one in parts]
     absent = next(filter(None, map(absent_package, places)), None)
     return shown if absent is None else f"{shown} (needs {absent})"
 
 
 def command_of(command: str, name: str) -> str:
-    """The command that plays it: that of its kind, or the one whose recipes begin with the same word."""
+    """Return the command that plays a recipe: that of its kind, or the one whose recipes begin with the same word."""
     rows = {_word(one.recipe): row for row, one in TRAINERS.items() if one.module == JOINT}
     return command if command != "joint" else rows.get(_word(name), command)
 
@@ -83,7 +83,7 @@ def _word(recipe: str) -> str:
 
 
 def paper_of(name: str) -> str:
-    """The paper whose system or run it is; "" for one of this library's own."""
+    """Return the paper whose system or run the recipe reproduces; "" for recipes of this library."""
     papers = facts()["papers"]
     stem = name.partition("/")[2]
     own = papers.get(name, next((papers[known] for known in papers if stem.startswith(known)), None))
@@ -92,13 +92,13 @@ def paper_of(name: str) -> str:
 
 @cache
 def facts() -> dict[str, Any]:
-    """facts.yaml, which lies beside the recipes."""
+    """Read facts.yaml, which lies beside the recipes."""
     place = next(place for place in PLACES if (place / "facts.yaml").is_file())
-    found: dict[str, Any] = yaml.safe_load((place / "facts.yaml").read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = yaml.safe_load((place / "facts.yaml").read_text(encoding="utf-8"))
+    return result
 
 
 def _figure(name: str, what: str) -> str:
-    """A measurement or an estimate; "" where there is none."""
+    """Format a measurement or an estimate; "" where there is none."""
     value = facts()["recipes"].get(name, {}).get(what)
     return "" if value is None else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""`countdown-selfplay solve`: a solution, or the number of solutions, of one problem. Loads no torch."""
+"""`countdown-selfplay solve`: print a solution of one problem, or count its solutions. Loads no torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ exit codes: 0 there is a solution, 1 there is none, 2 wrong input"""
 
 
 def main(argv: list[str]) -> int:
-    """Print a solution (or with --count how many there are); 0 if there is one, 1 if not."""
+    """Print a solution, or with --count the number of solutions. Returns 0 if there is one, else 1."""
     parser = parser_of("solve", EPILOG)
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="1 to 6 positive integers")
     parser.add_argument("--target", required=True, metavar="T", help="the integer to reach")

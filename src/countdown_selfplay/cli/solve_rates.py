@@ -1,5 +1,5 @@
-"""`countdown-selfplay solve-rates`: how often a trained prover solves new problems, which a difficulty predictor is
-first trained on (Task Difficulty and Diversity, section 4)."""
+"""`countdown-selfplay solve-rates`: measure how often a trained prover solves new problems, the training data of a
+difficulty predictor (Task Difficulty and Diversity, section 4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ exit codes: 0 written, 2 wrong input; nothing is written then"""
 def collect(
     policy: tuple[Any, Any], domain: Any, problems: Sequence[Any], samples: int, out: Path, seed: int, **sampling: Any
 ) -> float:
-    """Write the solve rates of a policy (model and tokenizer) to `out`; their mean."""
+    """Write the solve rates of a policy (model and tokenizer) to `out` and return their mean."""
     from ..data.run_files import write_atomically
     from ..evaluation.answers import answer_batches
 
@@ -46,14 +46,15 @@ def collect(
 
 
 def new_problems(domain: Any, count: int, seed: int, known: Iterable[str]) -> list[Any]:
-    """Random problems of a stream of their own: with a run's seed the generator gives what the run trained on."""
+    """Draw random problems from a stream that no run uses: with the run's own seed the generator would repeat its
+    training problems."""
     from ..random_state import seed_from
 
     return list(domain.random(count, seed_from("solve rates", seed), frozenset(known)))
 
 
 def main(argv: list[str]) -> int:
-    """Ask the model, write the file, and say the mean."""
+    """Sample the answers, write the file and print the mean."""
     parser = parser_of("solve-rates", EPILOG)
     parser.add_argument("model", metavar="RUN", help="a run folder with a prover in it, a model's folder, or tiny")
     parser.add_argument("--problems", type=positive, default=2000, metavar="N", help="problems that are asked (2000)")
@@ -80,8 +81,8 @@ def main(argv: list[str]) -> int:
     out = options.out or (run if run.is_dir() else Path()) / "solve_rates.jsonl"
     if not out.parent.is_dir():
         raise ConfigError(f"There is no folder '{out.parent}' to write '{out.name}' into; make it, or pass another.")
-    asked = Namespace(model=name, role="prover", domain=None, domain_kwargs=None, eval_preset=TRAINING)
-    setting, known = setting_of(asked), set()
+    request = Namespace(model=name, role="prover", domain=None, domain_kwargs=None, eval_preset=TRAINING)
+    setting, known = setting_of(request), set()
     domain = setting.domain
     if not isinstance(domain, CountdownDomain) or domain.answers == "moves":
         raise ConfigError(
@@ -93,8 +94,8 @@ def main(argv: list[str]) -> int:
         known = {domain.key(p) for p in domain.random(GENERATED_ANCHORS, trained_with["seed"], frozenset())}
     if options.apart_from:
         known |= {domain.key(domain.problem(row, i)) for i, row in enumerate(load_problem_rows(options.apart_from))}
-    asked.number_high = options.number_high  # of the new problems, not of those that the run generated
-    problems = new_problems(setting_of(asked).domain, options.problems, options.seed, known)
+    request.number_high = options.number_high  # of the new problems, not of those that the run generated
+    problems = new_problems(setting_of(request).domain, options.problems, options.seed, known)
     sampling = setting.sampling | {"batch_size": texts_at_once(options.batch_size, setting.sampling["max_new_tokens"])}
     policy = load_model(name, place_of(options.device))
     mean = collect(policy, domain, problems, options.samples, out, options.seed, **sampling)

@@ -1,4 +1,4 @@
-"""`countdown-selfplay verify`: the verdict on one completion, or on every row of a JSONL file. Loads no torch."""
+"""`countdown-selfplay verify`: judge one completion, or every row of a JSONL file. Loads no torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ exit codes: 0 correct (a file: every row was judged), 1 not correct, 2 wrong inp
 
 
 def as_row(verdict: Verdict, rules: Rules) -> dict[str, Any]:
-    """A verdict as plain JSON values, the exact value as text ("7/2"), and the rules that it was reached by."""
+    """Return a verdict as plain JSON values (the exact value as text, "7/2"), with the rules applied."""
     return {
         "score": verdict.score,
         "reason": str(verdict.reason),
@@ -35,13 +35,13 @@ def as_row(verdict: Verdict, rules: Rules) -> dict[str, Any]:
 
 
 def as_line(row: Mapping[str, Any]) -> str:
-    """A verdict as one line: score, reason, value."""
+    """Format a verdict in one line: score, reason, value."""
     value = "no value" if row["value"] is None else f"value {row['value']}"
     return f"score {row['score']}  {row['reason']}  {value}"
 
 
 def judged(path: Path, rules: Rules) -> Iterator[Verdict]:
-    """One verdict per row of a JSONL file; DataError names file, row and column."""
+    """Judge each row of a JSONL file. DataError names file, row and column."""
     for number, row in json_lines(path):
         problem = problem_from_row(row, number - 1)
         if "completion" not in row:
@@ -50,7 +50,8 @@ def judged(path: Path, rules: Rules) -> Iterator[Verdict]:
 
 
 def main(argv: list[str]) -> int:
-    """Print the verdict on one completion (0 correct, 1 not), or on every row of a file and a summary (0)."""
+    """Print the verdict on one completion (returns 0 if correct, else 1), or on every row of a file and a summary
+    (returns 0)."""
     parser = parser_of("verify", EPILOG)
     parser.add_argument("file", nargs="?", help="a JSONL file of completions with their problems")
     parser.add_argument("--numbers", nargs="+", metavar="N", help="the problem's numbers")
@@ -64,27 +65,29 @@ def main(argv: list[str]) -> int:
     given = {f"--{name}": value is not None for name, value in single.items()}
     if options.file is not None:
         if any(given.values()):
-            named = ", ".join(name for name, said in given.items() if said)
+            named = ", ".join(name for name, value in given.items() if value)
             raise ConfigError(f"A file brings its own problems; leave out {named}.")
-        verdicts = judged(Path(options.file), rules)
+        stream = judged(Path(options.file), rules)
     else:
         if not all(given.values()):
-            missing = ", ".join(name for name, said in given.items() if not said)
+            missing = ", ".join(name for name, value in given.items() if not value)
             raise ConfigError(f"Give a file, or --numbers, --target and --completion; missing: {missing}.")
         problem = problem_of(options.numbers, options.target)
         text = sys.stdin.read() if options.completion == "-" else options.completion
-        verdicts = iter([verify(text, problem, rules)])
-    found = []
-    for verdict in verdicts:
-        found.append(verdict)
+        stream = iter([verify(text, problem, rules)])
+    verdicts = []
+    for verdict in stream:
+        verdicts.append(verdict)
         row = as_row(verdict, rules)
         print(json.dumps(row) if options.json else as_line(row))
     if options.file is None:
-        return 0 if found[0].correct else 1
+        return 0 if verdicts[0].correct else 1
     if not options.json:
-        reasons = Counter(str(verdict.reason) for verdict in found).most_common()
-        mean = sum(verdict.score for verdict in found) / max(len(found), 1)
-        correct = sum(verdict.correct for verdict in found)
-        print(f"{len(found)} completions, {correct} correct, mean score {mean:.4f}; answer rule {rules.answer_rule}")
+        reasons = Counter(str(verdict.reason) for verdict in verdicts).most_common()
+        mean = sum(verdict.score for verdict in verdicts) / max(len(verdicts), 1)
+        correct = sum(verdict.correct for verdict in verdicts)
+        print(
+            f"{len(verdicts)} completions, {correct} correct, mean score {mean:.4f}; answer rule {rules.answer_rule}"
+        )
         print(", ".join(f"{reason} {count}" for reason, count in reasons))
     return 0

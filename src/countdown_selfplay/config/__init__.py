@@ -1,5 +1,5 @@
-"""JointSelfPlayConfig: TRL's GRPOConfig plus the settings of its roles, their game and the collapse guard. The names
-are loaded on first use: recipes and roles are read before TRL is, which takes seconds."""
+"""JointSelfPlayConfig: TRL's GRPOConfig plus the settings of roles, game and collapse guard. Names are imported on
+first use, so that recipes and roles can be read without TRL."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What a run is made of, as far as its numbers depend on it: kept in each checkpoint, compared when one is resumed.
+"""The settings on which a run's numbers depend: saved in each checkpoint and compared when it is resumed.
 
-A resume under other settings is another run. It is refused unless `allow_changed` names every difference.
-"""
+A resume with other settings is refused unless `allow_changed` names every difference."""
 
 from __future__ import annotations
 
@@ -49,11 +48,10 @@ save memory. Own fields carry `free` in their metadata."""
 def run_settings(
     config: Mapping[str, Any], anchors: Iterable[str], held_out: Iterable[str], parts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Everything that a resume must leave as it was, as plain JSON.
+    """Return all settings that a resume must leave unchanged, as plain JSON.
 
     config: the fields of the config by name. anchors, held_out: keys of the problems, in the order of the data set.
-    parts: what the user passed as an object, by the name of the trainer's argument.
-    """
+    parts: objects that the user passed, by the name of the trainer's argument."""
     settings = {name: value for name, value in _without_roles(config).items() if _matters(name)}
     settings["train_dataset"] = _digest(anchors)
     settings["eval_dataset"] = _digest(sorted(held_out))
@@ -64,8 +62,9 @@ def run_settings(
 def model_settings(
     module: Any, under_adapters: bool, referred_to: bool, gather: Callable[[list[Any]], list[Any]]
 ) -> dict[str, str]:
-    """The model that was passed in, where it counts after the start too: adapters lie over it, a KL term refers to it.
-    Its first few values of each tensor tell a model that was trained from the one before. Called by all processes."""
+    """Return a fingerprint of the model that was passed in, where adapters or a KL term depend on it after the
+    start. The first values of each tensor distinguish a trained model from the one before. Collective: all
+    processes call it."""
     if not under_adapters and not referred_to:
         return {}
     listed = [
@@ -77,14 +76,14 @@ def model_settings(
 
 
 def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, with each setting of `roles` as one of its own (`roles.guide.beta`) and under `roles` the names of
-    the roles alone that have no fields."""
+    """Return the fields with each setting of `roles` under a name of its own (`roles.guide.beta`), and under `roles`
+    the names of the roles without fields."""
     roles = parsed_roles(config.get("roles"))
-    found = {name: value for name, value in config.items() if name != "roles"}
+    flat = {name: value for name, value in config.items() if name != "roles"}
     for kind in {*FLAT, *roles}:
         settings = {name: usual(name) for name in FIELDS} | roles.get(kind, {})
-        found |= {f"roles.{kind}.{n}": value for n, value in settings.items() if f"{kind}_{n}" not in FLAT_FIELDS}
-    return {**found, "roles": sorted(set(roles) - {*FLAT})}
+        flat |= {f"roles.{kind}.{n}": value for n, value in settings.items() if f"{kind}_{n}" not in FLAT_FIELDS}
+    return {**flat, "roles": sorted(set(roles) - {*FLAT})}
 
 
 _OWN = {
@@ -112,8 +111,8 @@ _ADAPTER = ("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora")  # PEFT
 
 
 def _said(part: Any) -> Any:
-    """What an object is in every process: a plain value, fields of a dataclass such as the domain, an adapter's
-    settings; of any other its name or its class's."""
+    """Return a description of an object that is the same in every process: a plain value, the fields of a dataclass,
+    an adapter's settings, or else its name or its class's."""
     if isinstance(part, Mapping):
         return {name: _said(value) for name, value in part.items()}
     if isinstance(part, (list, tuple)):
@@ -127,7 +126,7 @@ def _said(part: Any) -> Any:
 
 
 def allowed_names(given: str | Iterable[str] | None) -> list[str]:
-    """`allow_changed` as a list: names with commas between them, or a list of names."""
+    """Return `allow_changed` as a list, from a list or from text with commas."""
     listed = (given or "").split(",") if isinstance(given, str) or given is None else list(given)
     return [name.strip() for name in listed if name.strip()]
 
@@ -139,9 +138,9 @@ def changed_settings(
     folder: object,
     more: Mapping[str, str] | None = None,
 ) -> dict[str, list[Any]]:
-    """The differences between a checkpoint's settings and this run's as {name: [there, here]}; CheckpointError if one
-    is not allowed. A setting that only one of the two knows, or a field of a part's dataclass, is of another version
-    and not compared. more: setting -> what else is known of its difference, in words."""
+    """Return the differences between a checkpoint's settings and this run's as {name: [there, here]}. CheckpointError
+    if one of them is not allowed. A setting that only one side knows, or a field that only one side's dataclass has,
+    belongs to another version and is not compared. more: setting -> further explanation of its difference."""
     changed = {
         name: [there, now[name]]
         for name, there in saved.items()
@@ -151,9 +150,9 @@ def changed_settings(
     refused = [name for name in changed if plain_name(name) in NEVER or not {name, plain_name(name)} & allowed]
     if refused:
         shown = {name: changed[name] for name in refused}
-        said = {name: f"; {text}" for name, text in (more or {}).items() if text}
+        remarks = {name: f"; {text}" for name, text in (more or {}).items() if text}
         listed = "; ".join(
-            f"{name} ({_text(there)} there, {_text(here)} here{said.get(name, '')})"
+            f"{name} ({_text(there)} there, {_text(here)} here{remarks.get(name, '')})"
             for name, (there, here) in zip(shown, map(_apart, shown.values()), strict=True)
         )
         names = ",".join([*(name for name in changed if name not in refused), *refused])
@@ -165,8 +164,8 @@ def changed_settings(
 
 
 def plain_name(name: str) -> str:
-    """`learning_rate` for `prover_learning_rate` and `roles.guide.learning_rate`: the plain name allows the change for
-    all roles."""
+    """Return `learning_rate` for `prover_learning_rate` and `roles.guide.learning_rate`: the plain name allows the
+    change for all roles."""
     if name.startswith("roles."):
         return name.rpartition(".")[2]
     return FLAT_FIELDS.get(name, ("", name))[1]
@@ -185,7 +184,7 @@ def _grows(name: str, there: Any, here: Any) -> bool:
 
 
 def _apart(pair: list[Any]) -> tuple[Any, Any]:
-    """Two values; of two mappings, or two texts that hold JSON objects, what differs in them alone."""
+    """Return two values, reduced to the differing entries if both are mappings or texts of JSON objects."""
     try:
         there, here = (json.loads(value) if isinstance(value, str) else value for value in pair)
     except ValueError:

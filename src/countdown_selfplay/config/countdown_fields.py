@@ -1,5 +1,5 @@
-"""Settings of the domain, and of Countdown itself: prompts, ranges, answer rule. They are the same for self-play, warm
-starts and single-policy runs."""
+"""Settings of the domain and of Countdown (prompts, ranges, answer rule), shared by self-play, warm starts and
+single-policy runs."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,7 @@ from ..options import option
 
 @dataclass
 class DomainFields:
-    """What is played."""
+    """Choice of the domain."""
 
     domain: str = option("countdown", "Domain of the problems: a name in DOMAINS, or my_package.my_module:MyDomain.")
     domain_kwargs: dict | str | None = option(
@@ -25,7 +25,7 @@ class DomainFields:
 
 @dataclass
 class EvaluationFields(DomainFields):
-    """How a prover is measured."""
+    """Sampling preset of evaluations."""
 
     eval_preset: Literal["training", "joint_rloo", "cdg"] = option(
         "training",
@@ -38,7 +38,7 @@ class EvaluationFields(DomainFields):
 
 @dataclass
 class CountdownProblems:
-    """Which problems exist and how they are put to a model."""
+    """Ranges, prompts and rules of Countdown's problems."""
 
     prover_prompt: str = option("countdown_3to4", "How a problem is put to the prover: a name in PROVER_PROMPTS.")
     conjecturer_prompt: str = option("completion", "Prompt and parser of proposals: a name in CONJECTURER_PROMPTS.")
@@ -68,7 +68,7 @@ class CountdownProblems:
 
 @dataclass
 class CountdownArguments(CountdownProblems):
-    """`domain_kwargs` of Countdown; to be parsed beside JointSelfPlayConfig."""
+    """Arguments of the domain `countdown` (`domain_kwargs`); parse them beside JointSelfPlayConfig."""
 
     admit_unsolvable: bool = option(
         False, "Play proposals that have no solution, with solve rate 0 (Multimodal LLM Self-Play has no such filter)."
@@ -77,11 +77,11 @@ class CountdownArguments(CountdownProblems):
 
 @dataclass
 class CountdownFields(CountdownProblems, EvaluationFields):
-    """Domain and evaluation of the commands that train one policy."""
+    """Domain and evaluation settings of the commands that train one policy."""
 
     @property
     def countdown(self) -> CountdownProblems:
-        """The settings of Countdown, which are fields here."""
+        """Settings of Countdown, which are fields here."""
         if self.domain_kwargs:
             raise ConfigError(
                 f"`domain_kwargs` ({self.domain_kwargs}) is not read by the domain '{self.domain}', which has "

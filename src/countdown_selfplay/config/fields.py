@@ -20,7 +20,7 @@ _SHARE = Range(0, 1, "a share")
 
 @dataclass
 class RoleFields:
-    """What plays and how all roles are optimized."""
+    """Game, sizes of a round, and optimization settings of all roles."""
 
     game: str | None = option(
         "propose_and_solve",
@@ -118,7 +118,7 @@ class RoleFields:
 
 @dataclass
 class CurriculumFields(EvaluationFields, Settings):
-    """Fields of the propose-and-solve round (Allen and Ståblein, section 3.2) and of the problems it plays with."""
+    """Settings of the propose-and-solve round (Allen and Ståblein, section 3.2) and of its problems."""
 
     game_kwargs: dict | str | None = option(
         None,
@@ -186,7 +186,7 @@ class CurriculumFields(EvaluationFields, Settings):
 
 @dataclass
 class GuardFields:
-    """Settings of the collapse guard: its thresholds are compared with means over the last guard_window rounds."""
+    """Settings of the collapse guard, whose thresholds are compared with means over the last guard_window rounds."""
 
     guard: bool = option(True, "Watch the curriculum and roll back to the last healthy checkpoint when it collapses.")
     guard_scope: Literal["run", "conjecturer"] = option(
@@ -229,23 +229,23 @@ class GuardFields:
 
 
 def trips_of(given: dict[str, Any]) -> dict[str, Bounds]:
-    """The entries of `guard_trips` for metrics as ranges by the metric's name. Whether there is such a metric is known
-    when there is a game."""
-    found = {}
+    """Return the entries of `guard_trips` as ranges by metric. Whether the game has such a metric is checked when the
+    game is known."""
+    trips = {}
     for name, bounds in given.items():
         try:
-            found[str(name)] = read_range(bounds)
+            trips[str(name)] = read_range(bounds)
         except ValueError as error:
             raise ConfigError(
                 f"`guard_trips` of '{name}' ({bounds!r}) must be a range [low, high] with low <= high and null for no "
                 f"bound, such as [0.1, null]: {error}."
             ) from None
-    return found
+    return trips
 
 
 @dataclass
 class GenerationFields:
-    """One field chooses the backend; docs/generation.md lists the `vllm_*` fields of TRL that are read beside it."""
+    """Settings of the generation backend; docs/generation.md lists the `vllm_*` fields of TRL that it also reads."""
 
     generation_backend: Literal["generate", "vllm", "vllm_server"] = option(
         "generate",
@@ -278,14 +278,14 @@ class GenerationFields:
 
     @property
     def vllm_patience(self) -> float:
-        """Seconds after which the last try has failed, at most."""
+        """Upper bound in seconds on all tries of one request."""
         pauses = self.vllm_retry_backoff * (2**self.vllm_request_retries - 1)
         return self.vllm_request_timeout * (self.vllm_request_retries + 1) + pauses
 
 
 @dataclass
 class RunFields:
-    """The run folder and its resumption."""
+    """Settings of the run folder and of resumption."""
 
     allow_changed: str | None = option(
         None,

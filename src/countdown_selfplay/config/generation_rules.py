@@ -1,16 +1,18 @@
-"""Rules on the generation backend: which of TRL's fields it reads, and which settings bias what it is used for."""
+"""Rules on the generation backend: fields that it does not read, and settings that bias its samples."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..asking import check_generation_kwargs
 from ..errors import ConfigError
 from ..options import json_object
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +47,9 @@ _ENGINE_OURS = {  # arguments of vLLM's LLM that follow from other fields
 CORRECTION_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequence_mask")
 
 
-def check_generation(config: SelfPlaySettings) -> None:
-    """One sentence for every setting that the chosen backend would skip; a warning for those that bias the ratio."""
+def check_generation(config: JointSelfPlayConfig) -> None:
+    """Raise ConfigError for a setting that the chosen backend would ignore; warn of settings that bias the importance
+    ratio."""
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
     for name, instead in _DERIVED.items():
         if getattr(config, name) != defaults[name]:
@@ -78,9 +81,9 @@ def check_generation(config: SelfPlaySettings) -> None:
     _warn_truncated_sampling(config)
 
 
-def outlast_servers(config: SelfPlaySettings) -> None:
-    """Other processes wait in a collective while one waits for its server: a `ddp_timeout` that is at its default
-    becomes longer than that, a shorter one of the user's is refused. Before the process group is made."""
+def outlast_servers(config: JointSelfPlayConfig) -> None:
+    """Raise a default `ddp_timeout` above the time that a vLLM server may take, since the other processes wait in a
+    collective meanwhile; refuse a user's shorter one. Call it before the process group is made."""
     if config.generation_backend != "vllm_server" or config.ddp_timeout > (longest := config.vllm_patience):
         return
     usual = next(f.default for f in dataclasses.fields(config) if f.name == "ddp_timeout")
@@ -93,22 +96,24 @@ def outlast_servers(config: SelfPlaySettings) -> None:
     config.ddp_timeout = math.ceil(longest) + usual
 
 
-def engine_arguments(config: SelfPlaySettings) -> dict[str, Any]:
-    """`vllm_engine_kwargs` as a dict; dtype defaults to the precision in which the loss is computed."""
+def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
+    """Return `vllm_engine_kwargs` as a dict; dtype defaults to the precision of the loss."""
     given = config.vllm_engine_kwargs
-    found = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
-    if found and config.generation_backend != "vllm":
+    arguments = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
+    if arguments and config.generation_backend != "vllm":
         raise ConfigError(
             f"`vllm_engine_kwargs` ({given}) is read under generation_backend=vllm only, and `generation_backend` is "
             f"{config.generation_backend}; a server gets its options when it is started."
         )
     for name, instead in _ENGINE_OURS.items():
-        if name in found:
-            raise ConfigError(f"`vllm_engine_kwargs` must not hold {name} ({found[name]}): it follows from {instead}.")
-    return {"dtype": "bfloat16" if config.bf16 else "float32", **found}
+        if name in arguments:
+            raise ConfigError(
+                f"`vllm_engine_kwargs` must not hold {name} ({arguments[name]}): it follows from {instead}."
+            )
+    return {"dtype": "bfloat16" if config.bf16 else "float32", **arguments}
 
 
-def _warn_truncated_sampling(config: SelfPlaySettings) -> None:
+def _warn_truncated_sampling(config: JointSelfPlayConfig) -> None:
     for role in config.configured_kinds:
         settings = config.role(role)
         cut = [f"top_p={settings.top_p:g}"] if settings.top_p < 1 else []
@@ -121,9 +126,9 @@ def _warn_truncated_sampling(config: SelfPlaySettings) -> None:
             )
 
 
-def cutting(config: SelfPlaySettings) -> list[str]:
-    """The settings for all roles under which samples come from another distribution than the model's, as text."""
-    found = {"min_p": config.min_p, "repetition_penalty": config.repetition_penalty}
-    found |= json_object("generation_kwargs", config.generation_kwargs)
+def cutting(config: JointSelfPlayConfig) -> list[str]:
+    """Return the settings of all roles that change the sampling distribution, as "name=value" texts."""
+    settings = {"min_p": config.min_p, "repetition_penalty": config.repetition_penalty}
+    settings |= json_object("generation_kwargs", config.generation_kwargs)
     neutral = {"min_p": (None, 0), "repetition_penalty": (1,)}
-    return [f"{name}={value}" for name, value in found.items() if value not in neutral.get(name, (None,))]
+    return [f"{name}={value}" for name, value in settings.items() if value not in neutral.get(name, (None,))]

@@ -1,35 +1,78 @@
-"""The configuration of the joint trainer."""
+"""The configuration of the joint trainer: its fields, and the values derived from them."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from trl import GRPOConfig
 
-from ..games import check_game, game_class
+from ..contract.metric import Range as Bounds
+from ..errors import ConfigError
+from ..games import GAMES, BaseGame, Game, check_game, game_class
+from ..games.settings import Settings
+from ..options import built, json_object, option
+from ..registry import nearest
 from . import rules
+from .countdown_fields import CountdownArguments
+from .fields import CurriculumFields, GenerationFields, GuardFields, RoleFields, RunFields, trips_of
 from .ranges import check_numbers
-from .recipes import check_names, recipe_fields
-from .roles import FLAT, FLAT_FIELDS, parsed_roles, typed_setting
-from .settings import SelfPlaySettings
+from .recipes import GAME, check_names, recipe_fields
+from .roles import (
+    FIELDS,
+    FLAT,
+    FLAT_FIELDS,
+    PLAIN,
+    START,
+    ConjecturerFields,
+    ProverFields,
+    Role,
+    names_of,
+    parsed_roles,
+    typed_setting,
+    usual,
+)
+from .settled import Settled
 
 
-@dataclass(repr=False)
-class JointSelfPlayConfig(SelfPlaySettings):
-    """Differs from GRPOConfig in that batch, sampling and optimisation settings exist once per role.
+@dataclass(repr=False)  # TrainingArguments' own repr hides tokens; the generated one would print hub_token
+class JointSelfPlayConfig(
+    Settled,
+    RunFields,
+    ProverFields,
+    ConjecturerFields,
+    RoleFields,
+    CurriculumFields,
+    GuardFields,
+    GenerationFields,
+    GRPOConfig,
+):
+    """Configuration of the joint trainer: GRPOConfig with batch, sampling and optimization settings for each role.
 
-    A step of the Trainer is a round, of `steps_per_round` optimizer steps, each with the micro-batches of all trained
-    players: `gradient_accumulation_steps` is 1. What a role's field (`prover_beta`) or `roles` does not give is the
-    field for all roles (`beta`). Arguments of the domain are in `domain_kwargs`, or belong to the `domain` that the
-    trainer is given. Every cross-field rule is checked here, before a model is loaded.
+    A step of the Trainer is a round of `steps_per_round` optimizer steps, each over the micro-batches of all trained
+    players, so `gradient_accumulation_steps` is 1. A setting that neither a role's field (`prover_beta`) nor `roles`
+    gives falls back on the plain field (`beta`). Arguments of the domain are in `domain_kwargs`, unless the trainer is
+    given a `domain`. ConfigError for any broken rule, before a model loads. Once the config is built, `roles` holds
+    the settings of each kind, including those given as fields.
     """
 
+    output_dir: str = option("joint-selfplay", "The run folder.")
+    gradient_accumulation_steps: int = option(
+        1, "Must stay 1: a step of the Trainer is a round, and the micro-batches of a round follow from its sizes."
+    )
+    logging_steps: float = option(1, "Log every this many rounds.")
+    per_device_eval_batch_size: int = option(128, "Answers that are generated at once in evaluation, per process.")
+    num_generations_eval: int = option(16, "Answers per problem in evaluation, the n of pass@k.")
+    ddp_find_unused_parameters: bool | None = option(
+        True, "Must stay true: a micro-batch holds one role, so the other role's parameters are unused."
+    )
+
     def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """ConfigError with the nearest name for a setting that is no field."""
-        check_names(settings, cls, [f.name for f in fields(cls) if f.init])
+        """Raise ConfigError with the nearest name for a setting that is no field."""
+        check_names(settings, cls, [f.name for f in dataclasses.fields(cls) if f.init])
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -38,8 +81,8 @@ class JointSelfPlayConfig(SelfPlaySettings):
         self._set_kinds()
         rules.before_trl(self)
         for kind in self.configured_kinds:  # TRL's group size is about to become the loader's
-            own = cast("dict[str, Any]", self.roles).setdefault(kind, {})
-            own["num_generations"] = self.given(kind, "num_generations") or self.num_generations
+            settings = cast("dict[str, Any]", self.roles).setdefault(kind, {})
+            settings["num_generations"] = self.given(kind, "num_generations") or self.num_generations
         group = self.num_generations
         # TRL's batch, for its checks alone: rounds are drawn by rounds_loader.
         self.num_generations, self.steps_per_generation, self.generation_batch_size = 2, 2 * self.steps_per_round, None
@@ -51,44 +94,280 @@ class JointSelfPlayConfig(SelfPlaySettings):
         rules.after_trl(self)
 
     def _join_roles(self) -> None:
-        """Put the settings of roles that were given as fields into `roles`, and remember how they were written."""
+        """Move role settings given as fields into `roles`, and record how they were written."""
         given = parsed_roles(self.roles)
-        self.asked = tuple(given)
-        given = {kind: {s: value for s, value in own.items() if value is not None} for kind, own in given.items()}
-        self.written = {(kind, s): f"roles.{kind}.{s}" for kind, own in given.items() for s in own}
+        self.named_kinds = tuple(given)
+        """The kinds in `roles` as the user wrote it."""
+        given = {
+            kind: {s: value for s, value in settings.items() if value is not None} for kind, settings in given.items()
+        }
+        self.written: dict[tuple[str, str], str]
+        """(kind, setting) -> the name under which the user wrote a role's setting."""
+        self.written = {(kind, s): f"roles.{kind}.{s}" for kind, settings in given.items() for s in settings}
         for name, (kind, setting) in FLAT_FIELDS.items():
             if (value := getattr(self, name)) is not None:
                 given.setdefault(kind, {})[setting] = value
                 self.written[kind, setting] = name
         self.roles = {
-            kind: {s: typed_setting(self.written[kind, s], s, value) for s, value in own.items()}
-            for kind, own in given.items()
+            kind: {s: typed_setting(self.written[kind, s], s, value) for s, value in settings.items()}
+            for kind, settings in given.items()
         }
 
     @classmethod
     def from_recipe(cls, name: str, **changes: Any) -> Self:
-        """The settings of a recipe, such as tiny/default, with `changes` over them: a plain field such as
-        learning_rate also over the recipe's prover_learning_rate. The recipe's model and data are not settings of the
-        trainer; pass those to it."""
+        """Build the config of a recipe, such as tiny/default, with `changes` over it. A plain field such as
+        learning_rate also replaces the recipe's prover_learning_rate. Model and data of the recipe are not settings of
+        the trainer; pass them to it."""
         return cls(**recipe_fields(name, changes, cls))
 
     def _set_kinds(self) -> None:
-        """The kinds of roles of `game`; without a name those that are configured, until the game itself is at hand."""
+        """Set the kinds of roles: those of `game`, or without a name the configured ones until the game is known."""
         if self.game is not None:
             game = game_class(self.game)
             check_game(f"`game` ({self.game})", game)
-            self.kinds, self.optional = tuple(game.roles), tuple(game.optional_roles)
+            self.kinds: tuple[str, ...] = tuple(game.roles)
+            """The kinds of roles that the game has."""
+            self.optional: tuple[str, ...] = tuple(game.optional_roles)
+            """Those that may be left out."""
         else:
-            used = {kind for kind, _ in self.written} | set(self.asked or FLAT)
-            self.kinds = (*(k for k in FLAT if k in used), *(k for k in self.asked if k not in FLAT))
+            used = {kind for kind, _ in self.written} | set(self.named_kinds or FLAT)
+            self.kinds = (*(k for k in FLAT if k in used), *(k for k in self.named_kinds if k not in FLAT))
             self.optional = ()
 
     def with_kinds(self, kinds: Iterable[str], optional: Iterable[str] = ()) -> Self:
-        """These settings for a game with roles of these kinds, of which some may be left out; itself if it is one
-        already. ConfigError if roles and game do not fit."""
+        """Return these settings for a game with roles of these kinds (self if nothing changes). ConfigError if the
+        roles do not fit the game."""
         new = copy.copy(self)
         new.kinds, new.optional = tuple(kinds), tuple(optional)
         if (new.kinds, new.optional) == (self.kinds, self.optional):
             return self
         rules.check_roles(new)
         return new
+
+    def field_of(self, kind: str, setting: str) -> str:
+        """Return the name under which the user wrote a role's setting, or would: `prover_beta`, or
+        `roles.guide.beta`."""
+        flat = f"{kind}_{setting}"
+        return self.written.get((kind, setting), flat if flat in FLAT_FIELDS else f"roles.{kind}.{setting}")
+
+    def was_given(self, kind: str, setting: str) -> bool:
+        """Return whether the user set it, in either form."""
+        return (kind, setting) in self.written
+
+    def given(self, kind: str, setting: str) -> Any:
+        """Return a kind's setting without fallbacks on plain fields: as given, or the kind's default."""
+        roles = cast("dict[str, dict[str, Any]]", self.roles or {})
+        return roles.get(kind, {}).get(setting, usual(setting))
+
+    @property
+    def configured_kinds(self) -> tuple[str, ...]:
+        """Kinds of the game that are configured; prover and conjecturer always are."""
+        return tuple(kind for kind in self.kinds if kind in FLAT or kind in (self.roles or {}))
+
+    @property
+    def all_roles(self) -> dict[str, Role]:
+        """Every player of a round by name, trained or not, in the order of the game's kinds. ConfigError if `weights`
+        names no role that plays."""
+        return {
+            player: self._role(kind, player, self._weights(kind, i), i)
+            for kind in self.configured_kinds
+            for i, player in enumerate(self._names(kind))
+        }
+
+    @property
+    def trained_roles(self) -> tuple[str, ...]:
+        """Names of the trained players."""
+        return tuple(name for name, settings in self.all_roles.items() if settings.trained)
+
+    def players_of(self, kind: str) -> tuple[str, ...]:
+        """Return the names of a kind's players; () if it is absent."""
+        return self._names(kind) if kind in self.configured_kinds else ()
+
+    @property
+    def players_by_kind(self) -> dict[str, list[str]]:
+        """Names of the players of each kind that the game has."""
+        return {kind: list(self.players_of(kind)) for kind in self.kinds}
+
+    @property
+    def one_of_each_kind(self) -> list[Role]:
+        """The first player of each kind that plays; the others share its settings."""
+        return list({s.kind: s for s in reversed(self.all_roles.values())}.values())[::-1]
+
+    def role(self, role: str) -> Role:
+        """Return the settings of a player, or of the first player of a kind; for an absent kind, its settings with 0
+        players."""
+        players = self.all_roles
+        kinds = {settings.kind: settings for settings in reversed(players.values())}
+        player = players.get(role) or kinds.get(role)
+        if player is None and role not in self.kinds:
+            raise ConfigError(f"There is no role '{role}'; the roles are {', '.join((*players, *self.kinds))}.")
+        return player or dataclasses.replace(self._role(role, role, None, 0), players=0)
+
+    def _names(self, kind: str) -> tuple[str, ...]:
+        return names_of(kind, self.given(kind, "players"))
+
+    def _weights(self, kind: str, index: int) -> str | None:
+        """Return the name of the weights of player `index` of a kind; None if they are frozen."""
+        seen, playing = [kind], self.configured_kinds
+        while (target := self.given(seen[-1], "weights")) not in (None, START):
+            name = f"`{self.field_of(seen[-1], 'weights')}` ({target})"
+            there = self._names(target) if target in playing else ()
+            if not there:
+                known = [k for k in playing if k not in seen and self._names(k)] + [START]
+                raise ConfigError(f"{name} must name a role that plays, or start.{nearest(str(target), known)}")
+            if target in seen:
+                raise ConfigError(
+                    f"{name} closes a circle, {' -> '.join([*seen, str(target)])}: no weights are at its end; leave "
+                    "`weights` of one of them unset."
+                )
+            if index >= len(there):
+                raise ConfigError(
+                    f"{name} shares weights player by player, and {kind} has {self.given(kind, 'players')} players "
+                    f"where {target} has {len(there)}; give {kind} at most as many."
+                )
+            seen.append(str(target))
+        if target == START:
+            return None
+        return "policy" if self.policy_sharing == "tied" else self._names(seen[-1])[index]
+
+    def _role(self, kind: str, player: str, weights: str | None, index: int) -> Role:
+        """Resolve every fallback of a player's settings. A frozen player has no KL term, since its weights never
+        move."""
+        values = {name: self.given(kind, name) for name in FIELDS}
+        values |= dict(enumerate(values["each"] or ())).get(index, {})
+        values |= {name: getattr(self, name) for name in PLAIN if values[name] is None}
+        if not self.use_adaptive_entropy:
+            values["entropy_target"] = None
+        if weights is None:
+            values["beta"] = 0.0
+        values |= {"weights": weights, "each": None, "stop": None if values["stop"] is None else tuple(values["stop"])}
+        return Role(
+            **values,
+            role=player,
+            kind=kind,
+            entropy_coef_delta=self.entropy_coef_delta,
+            entropy_coef_min=self.entropy_coef_min,
+            entropy_coef_max=self.entropy_coef_max,
+            kl_in=self.kl_in,
+            soft_overlong=self.soft_overlong if self.overlong == "replace" and kind in FLAT else 0.0,
+            overlong_on=self.overlong_on,
+            sampler_correction=self.vllm_importance_sampling_correction,
+            sampler_correction_mode=self.vllm_importance_sampling_mode,
+            sampler_correction_min=self.vllm_importance_sampling_clip_min,
+            sampler_correction_max=self.vllm_importance_sampling_clip_max,
+            trained=weights is not None,
+        )
+
+    @property
+    def solver(self) -> Role:
+        """The role whose groups are the problems of a round: the first prover, or the game's first kind."""
+        return self.role("prover" if "prover" in self.kinds else self.kinds[0])
+
+    def slots(self, kind: str) -> int:
+        """Return the problems of a round, over all processes: those that each conjecturer writes, or for every other
+        kind those that are attempted."""
+        return self.proposals_per_round if kind == "conjecturer" else self.problems_per_round
+
+    @property
+    def planned_by_game(self) -> bool:
+        """Whether the game itself says how much its players sample (`planned`)."""
+        return self.game is not None and game_class(self.game).planned is not BaseGame.planned
+
+    def samples(self, processes: int = 1) -> dict[str, int]:
+        """Return the greatest number of samples of a round on one of `processes`, by player, as the game plans them.
+        Prompts are shared out among processes; all samples of a prompt are drawn on one."""
+        group = {s.role: s.num_generations for s in self.all_roles.values()}
+        if self.from_settings:  # whose guide writes one review of a problem
+            group |= dict.fromkeys(self.players_of("guide"), 1)
+        if self.planned_by_game:
+            made: Game = GAMES.make(str(self.game), self.game_arguments)
+            return made.planned(-(-self.problems_per_round // processes), group)
+        prompts = {
+            s.role: self.slots(s.kind) // (s.num_generations if s.kind == "conjecturer" else 1)
+            for s in self.all_roles.values()
+        }
+        return {player: -(-count // processes) * group[player] for player, count in prompts.items()}
+
+    @property
+    def anchor_slots(self) -> int:
+        """Slots of a round reserved for anchor problems."""
+        if not self.players_of("conjecturer"):
+            return self.problems_per_round
+        return round(self.game_settings.anchor_fraction * self.problems_per_round)
+
+    @property
+    def rounds_per_export(self) -> int:
+        """Rounds between two exports (`export_every` resolved); 0: never."""
+        if self.export_every is not None:
+            return self.export_every
+        saves = self.proposer == "tiers" and self.save_strategy == "steps" and self.save_steps >= 1
+        return int(self.save_steps) if saves else 0
+
+    @property
+    def added_overlong(self) -> float:
+        """Last share of the prover's length whose charge is added to the reward; 0 if it replaces the credit."""
+        return self.soft_overlong if self.overlong == "add" else 0.0
+
+    @property
+    def countdown(self) -> CountdownArguments:
+        """`domain_kwargs` of Countdown, as a dataclass."""
+        given = json_object("domain_kwargs", self.domain_kwargs, '{"operands": [3, 4]}')
+        return built(CountdownArguments, given, "domain_kwargs")
+
+    @property
+    def describes_domain(self) -> bool:
+        """Whether the config describes the domain: Countdown without `domain_kwargs` may be parsed beside the
+        config."""
+        return self.domain != "countdown" or self.domain_kwargs is not None
+
+    @property
+    def from_settings(self) -> bool:
+        """Whether the game's arguments are fields of the config (propose_and_solve)."""
+        return self.game is not None and game_class(self.game).from_config is not None
+
+    @property
+    def game_settings(self) -> Settings:
+        """Arguments of propose_and_solve."""
+        return Settings(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Settings)})
+
+    @property
+    def trips(self) -> dict[str, Bounds]:
+        """`guard_trips` as ranges."""
+        return trips_of(json_object("guard_trips", self.guard_trips, '{"prover/entropy": [0.1, null]}'))
+
+    @property
+    def reward_arguments(self) -> dict[str, Any]:
+        """`conjecturer_reward_kwargs` as a dict."""
+        return json_object("conjecturer_reward_kwargs", self.conjecturer_reward_kwargs, '{"low": 0.05, "high": 0.85}')
+
+    @property
+    def proposer_arguments(self) -> dict[str, Any]:
+        """`proposer_kwargs` as a dict."""
+        return json_object("proposer_kwargs", self.proposer_kwargs, '{"low": 0.2}')
+
+    @property
+    def guide_arguments(self) -> dict[str, Any]:
+        """`guide_kwargs` as a dict."""
+        return json_object("guide_kwargs", self.guide_kwargs, '{"scale": 8}')
+
+    @property
+    def game_arguments(self) -> dict[str, Any]:
+        """`game_kwargs` as a dict."""
+        return json_object("game_kwargs", self.game_kwargs, '{"eta": 0.25}')
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as TrainingArguments does, with all of Countdown's `domain_kwargs`, role settings under
+        their fields, and without settings of roles and games that the run does not have."""
+        absent = {name for name, (kind, _) in FLAT_FIELDS.items() if kind not in self.kinds}
+        absent |= frozenset() if self.from_settings else GAME
+        fields = {name: value for name, value in super().to_dict().items() if name not in absent}
+        roles = {kind: dict(settings) for kind, settings in cast("dict[str, Any]", self.roles or {}).items()}
+        for kind in set(FLAT) & set(self.kinds):
+            settings = {s: v for s, v in roles.pop(kind, {}).items() if v != usual(s)}
+            settings.setdefault("objective", usual("objective"))
+            fields |= {name: settings.pop(s, None) for name, (role, s) in FLAT_FIELDS.items() if role == kind}
+            roles |= {kind: settings} if settings else {}
+        fields["roles"] = roles or None
+        if self.domain == "countdown":
+            fields["domain_kwargs"] = vars(self.countdown)
+        return fields

@@ -1,9 +1,10 @@
-"""Rules on the parts of a run: domain, game, proposer and guide exist, take their arguments and fit each other."""
+"""Rules on the parts of a run: domain, game, proposer and guide can be built from their arguments and fit each
+other."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..countdown.exact.solver import MAX_OPERANDS
 from ..countdown.problem import MAX_NUMBERS
@@ -16,14 +17,16 @@ from ..options import is_whole
 from ..proposers import check_proposer, make_proposer
 from ..rewards import make_conjecturer_reward
 from .recipes import GAME
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 SOLVED = ("mutation", "ucb", "thompson", "factorized")
 """Proposers whose candidates and features come from the exact solver."""
 
 
-def check_parts(config: SelfPlaySettings) -> None:
-    """Every part that is named can be built with its arguments, and fits the roles."""
+def check_parts(config: JointSelfPlayConfig) -> None:
+    """Build every named part with its arguments and check that it fits the roles."""
     make_conjecturer_reward(config.conjecturer_reward, config.reward_arguments)
     if config.game is None and config.game_arguments:
         raise ConfigError(
@@ -56,8 +59,8 @@ def check_parts(config: SelfPlaySettings) -> None:
         check_guide(f"`guide` ({config.guide})", guide, config.players_by_kind)
 
 
-def check_fill(config: SelfPlaySettings) -> None:
-    """Slots for proposals, and for all of them where none may be left out."""
+def check_fill(config: JointSelfPlayConfig) -> None:
+    """Check that proposals have slots, and enough of them if none may be left out (fill=keep_all)."""
     proposing, settings = config.players_of("conjecturer"), config.game_settings
     slots, fraction = config.problems_per_round, settings.anchor_fraction
     if not proposing and (config.proposer is None or fraction < 1):
@@ -84,8 +87,8 @@ def check_fill(config: SelfPlaySettings) -> None:
         )
 
 
-def check_placebo(config: SelfPlaySettings) -> None:
-    """There is a conjecturer whose rewards can be shuffled."""
+def check_placebo(config: JointSelfPlayConfig) -> None:
+    """Check that `shuffled_rewards` has a trained conjecturer."""
     players = config.players_of("conjecturer")
     if config.game_settings.shuffled_rewards and not any(config.all_roles[player].trained for player in players):
         why = "its weights are frozen" if players else "there is none"
@@ -95,8 +98,8 @@ def check_placebo(config: SelfPlaySettings) -> None:
         )
 
 
-def _check_slots(config: SelfPlaySettings, proposer: Any) -> None:
-    """A proposer that fills a round has the whole round."""
+def _check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
+    """Check that a proposer that fills every slot does not share them with anchors."""
     fraction = config.game_settings.anchor_fraction
     if proposer.fills_slots and fraction:
         raise ConfigError(
@@ -105,28 +108,30 @@ def _check_slots(config: SelfPlaySettings, proposer: Any) -> None:
         )
 
 
-def check_problems(config: SelfPlaySettings) -> None:
-    """Countdown: the ranges of its problems."""
+def check_problems(config: JointSelfPlayConfig) -> None:
+    """Check the ranges of Countdown's problems."""
     if config.domain != "countdown":
         return
-    own = config.countdown
+    countdown = config.countdown
     most = MAX_NUMBERS if config.answers == "moves" else MAX_OPERANDS  # no solver is asked in moves
-    if not own.operands or not all(is_whole(k, 2) and k <= most for k in own.operands):
-        raise ConfigError(f"`operands` ({own.operands}) must list operand counts from 2 to {most}, such as [3, 4].")
-    if config.proposer in SOLVED and max(own.operands) > MAX_OPERANDS:
+    if not countdown.operands or not all(is_whole(k, 2) and k <= most for k in countdown.operands):
+        raise ConfigError(
+            f"`operands` ({countdown.operands}) must list operand counts from 2 to {most}, such as [3, 4]."
+        )
+    if config.proposer in SOLVED and max(countdown.operands) > MAX_OPERANDS:
         raise ConfigError(
             f"`proposer` ({config.proposer}) chooses targets by the exact solver's list of all solutions, "
-            f"which ends at {MAX_OPERANDS} numbers, and `operands` go to {max(own.operands)}; in moves use ucb_rungs "
-            "or thompson_rungs, which need no solver, or fewer numbers."
+            f"which ends at {MAX_OPERANDS} numbers, and `operands` go to {max(countdown.operands)}; in moves use "
+            "ucb_rungs or thompson_rungs, which need no solver, or fewer numbers."
         )
     for name in ("number", "target"):
-        low, high = getattr(own, f"{name}_low"), getattr(own, f"{name}_high")
+        low, high = getattr(countdown, f"{name}_low"), getattr(countdown, f"{name}_high")
         if not 1 <= low <= high:
             raise ConfigError(f"`{name}_low` ({low}) and `{name}_high` ({high}) must satisfy 1 <= low <= high.")
 
 
-def check_stops(config: SelfPlaySettings, domain: Any) -> None:
-    """Stop strings leave an answer to read."""
+def check_stops(config: JointSelfPlayConfig, domain: Any) -> None:
+    """Check that stop strings do not cut off the answer."""
     for kind in ("prover", "conjecturer"):
         stops = config.role(kind).stop if config.players_of(kind) else None
         cut = domain.cut_by(kind, stops) if stops else None

@@ -1,5 +1,5 @@
-"""Ranges of numbers that TRL and Transformers take unchecked: nan in any of them, and values with which a run ends
-late and in another library's words, or trains as if they had not been given."""
+"""Ranges of numbers that TRL and Transformers do not check: NaN anywhere, and values with which a run would fail late,
+or train as if they had not been given."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ _OBJECTS = (
 
 
 def check_number(shown: str, name: str, value: object) -> None:
-    """ConfigError if a number is out of the range of the setting `name`; other values are left alone."""
+    """Raise ConfigError if a number is outside the range of the setting `name`; other values pass."""
     RANGES.get(name, Range()).check(shown, value)
 
 
 def check_numbers(config: Any) -> None:
-    """ConfigError for the first field of the dataclass `config` that holds no usable number, or a text where arguments
-    of another library belong; None is left alone."""
+    """Raise ConfigError for the first field of the dataclass `config` with an unusable number, or with text where
+    another library expects arguments; None passes."""
     declared: Any = type(config)
     for field in dataclasses.fields(config):
         value = getattr(config, field.name, None)
-        own = isinstance(field.metadata.get("help"), Help)  # made by `option`
-        if own or ("help" in field.metadata and field.type == "int" and hasattr(config, field.name)):
-            value = typed(field.name, hints_of(declared)[field.name] if own else int, value)
+        is_ours = isinstance(field.metadata.get("help"), Help)  # made by `option`
+        if is_ours or ("help" in field.metadata and field.type == "int" and hasattr(config, field.name)):
+            value = typed(field.name, hints_of(declared)[field.name] if is_ours else int, value)
             setattr(config, field.name, value)
         if field.name in _OBJECTS and isinstance(value, str):
             json_object(field.name, value)

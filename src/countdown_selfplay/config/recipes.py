@@ -1,5 +1,5 @@
-"""Named settings: YAML files that ship with the package, each whole or as changes to another (`recipe:`), and which of
-two sources of settings wins."""
+"""Recipes: YAML files that ship with the package, some as changes to another (`recipe:`), and the merge of two sources
+of settings."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ those of `joint`."""
 
 
 def recipes(command: str = "joint") -> Registry[Path]:
-    """Recipe name ("tiny/default", "qwen2.5-0.5b/anchored_shaped_fixed") -> file, in an installed wheel or a
-    checkout: those that `command` can read."""
-    found: Registry[Path] = Registry("recipe", listed_by="countdown-selfplay recipes")
+    """Return recipe name ("tiny/default", "qwen2.5-0.5b/anchored_shaped_fixed") -> file, of the wheel or the checkout,
+    for the recipes that `command` reads."""
+    files: Registry[Path] = Registry("recipe", listed_by="countdown-selfplay recipes")
     wanted = _OWN.get(command, "joint")
     for place in PLACES:
         for path in sorted(place.glob("*/*.yaml")):
             first = path.stem.partition("_")[0]
             if (first if first in _OWN.values() else "joint") == wanted:
-                found.setdefault(f"{path.parent.name}/{path.stem}", path)
-    return found
+                files.setdefault(f"{path.parent.name}/{path.stem}", path)
+    return files
 
 
 COUNTDOWN = frozenset(f.name for f in dataclasses.fields(CountdownArguments))
@@ -45,32 +45,31 @@ GAME = frozenset(f.name for f in dataclasses.fields(Settings)) - {"samples_per_l
 
 
 def spread(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` with Countdown's entries of `domain_kwargs` by their names; the contrary of `as_fields`."""
+    """Return `settings` with Countdown's entries of `domain_kwargs` at the top level; the inverse of `as_fields`."""
     held = json_object("domain_kwargs", settings.get("domain_kwargs"))
-    own = {name: held.pop(name) for name in COUNTDOWN & held.keys()}
-    if not own:
+    countdown = {name: held.pop(name) for name in COUNTDOWN & held.keys()}
+    if not countdown:
         return dict(settings)
     rest = {name: value for name, value in settings.items() if name != "domain_kwargs"}
-    return {**own, **rest, **({"domain_kwargs": held} if held else {})}
+    return {**countdown, **rest, **({"domain_kwargs": held} if held else {})}
 
 
 def as_fields(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings` as fields of JointSelfPlayConfig: Countdown's arguments in `domain_kwargs`."""
-    found = {name: value for name, value in settings.items() if name not in COUNTDOWN}
-    own = {name: value for name, value in settings.items() if name in COUNTDOWN}
-    if own or "domain_kwargs" in found:
-        found["domain_kwargs"] = json_object("domain_kwargs", found.get("domain_kwargs")) | own
-    return found
+    """Return `settings` as fields of JointSelfPlayConfig, with Countdown's arguments in `domain_kwargs`."""
+    fields = {name: value for name, value in settings.items() if name not in COUNTDOWN}
+    countdown = {name: value for name, value in settings.items() if name in COUNTDOWN}
+    if countdown or "domain_kwargs" in fields:
+        fields["domain_kwargs"] = json_object("domain_kwargs", fields.get("domain_kwargs")) | countdown
+    return fields
 
 
 def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of two sources, of which `above` wins setting by setting, however each writes it: in `roles`, as a
-    role's own field, or as the plain field for all roles. `--learning_rate` acts although the recipe has a
-    prover_learning_rate."""
+    """Merge two sources of settings; `above` wins setting by setting, whether written in `roles`, as a role's field or
+    as the plain field of all roles: `--learning_rate` also replaces a recipe's prover_learning_rate."""
     below, above = spread(below), spread(above)
-    for part, usual, own in (("domain", "countdown", COUNTDOWN), ("game", "propose_and_solve", GAME)):
+    for part, usual, names in (("domain", "countdown", COUNTDOWN), ("game", "propose_and_solve", GAME)):
         if above.get(part) not in (None, below.get(part, usual)):  # what is below are arguments of another one
-            below = {name: value for name, value in below.items() if name not in own | {f"{part}_kwargs"}}
+            below = {name: value for name, value in below.items() if name not in names | {f"{part}_kwargs"}}
     mine, theirs = parsed_roles(above.get("roles")), parsed_roles(below.get("roles"))
     if not (theirs or mine or FLAT_FIELDS.keys() & below.keys()):
         return {**below, **above}
@@ -78,22 +77,22 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     def hidden(kind: str, setting: str) -> bool:
         return (setting in PLAIN and setting in above) or setting in mine.get(kind, {}) or f"{kind}_{setting}" in above
 
-    found = {name: value for name, value in below.items() if not hidden(*FLAT_FIELDS.get(name, ("", "")))}
+    kept = {name: value for name, value in below.items() if not hidden(*FLAT_FIELDS.get(name, ("", "")))}
     roles = {kind: {s: v for s, v in settings.items() if not hidden(kind, s)} for kind, settings in theirs.items()}
     for kind, settings in mine.items():
         roles[kind] = roles.get(kind, {}) | settings
-    return {**found, **above, **({"roles": roles} if roles else {})}
+    return {**kept, **above, **({"roles": roles} if roles else {})}
 
 
 def chain(
     name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]]
 ) -> list[tuple[Path, dict[str, Any]]]:
-    """The files of a recipe and of those that it begins with (`recipe:`), each with its settings, its own first.
-    `known`: by name; `read`: the settings of a file. ConfigError where the last begins with an earlier one."""
+    """Return the files of a recipe and of those that it extends (`recipe:`), each with its settings, the recipe's own
+    first. `known`: files by name; `read`: reads the settings of a file. ConfigError if the chain closes a circle."""
     if not isinstance(name, str):
         raise ConfigError(f"`recipe` ({name}) must be a text.")
     names: list[str] = []
-    found: list[tuple[Path, dict[str, Any]]] = []
+    files: list[tuple[Path, dict[str, Any]]] = []
     base: str | None = name
     while base is not None:
         if base in names:
@@ -104,12 +103,12 @@ def chain(
         names.append(base)
         settings = read(known[base])
         base = settings.pop("recipe", None)
-        found.append((known[names[-1]], settings))
-    return found
+        files.append((known[names[-1]], settings))
+    return files
 
 
 def resolved(name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """The settings of a recipe over those of the one that it begins with, and so on (`chain`)."""
+    """Merge the settings of a recipe with those of the recipes that it extends (`chain`)."""
     (_, settings), *below = chain(name, known, read)
     for _, base in below:
         settings = over(base, settings)
@@ -117,18 +116,18 @@ def resolved(name: str, known: Mapping[str, Path], read: Callable[[Path], dict[s
 
 
 def written(path: Path) -> dict[str, Any]:
-    """The settings of a shipped recipe's file."""
-    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
+    """Read a shipped recipe's file."""
+    settings: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return settings
 
 
 def recipe_settings(name: str, command: str = "joint") -> dict[str, Any]:
-    """All settings of a recipe: of the trainer, its model and its data."""
+    """Return all settings of a recipe: of the trainer, its model and its data."""
     return resolved(name, recipes(command), written)
 
 
 def refusal_of(name: str, known: Collection[str]) -> str:
-    """The cure for a name that is no setting: the nearest one, or `roles` for a role's setting without a field."""
+    """Return the hint for an unknown setting: `roles` for a role's setting without a field, else the nearest name."""
     kind, _, setting = name.partition("_")
     if kind in FLAT and setting in FIELDS:
         return f" Set it in `roles`: {{{kind}: {{{setting}: ...}}}}."
@@ -138,15 +137,15 @@ def refusal_of(name: str, known: Collection[str]) -> str:
 
 
 def check_names(given: Iterable[str], training: type, known: Collection[str]) -> None:
-    """ConfigError for a setting that is not known."""
+    """Raise ConfigError for an unknown setting."""
     for name in given:
         if name not in known:
             raise ConfigError(f"`{name}` is not a field of {training.__name__}.{refusal_of(name, known)}")
 
 
 def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
-    """Those settings of a recipe that are fields of `training`, under `changes`; its model and its data are left out.
-    ConfigError for a change that is no field."""
+    """Return the settings of a recipe that are fields of `training`, under `changes`. ConfigError for a change that is
+    no field."""
     fields = {f.name for f in dataclasses.fields(training) if f.init} | COUNTDOWN
     check_names(changes, training, fields)
     shipped = recipe_settings(name)

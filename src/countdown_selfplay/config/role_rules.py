@@ -1,10 +1,10 @@
-"""Rules on roles: which there are, how many players and samples, and their settings as they resolve."""
+"""Rules on roles: kinds, numbers of players and samples, and resolved settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import ConfigError
 from ..games import game_class
@@ -14,20 +14,22 @@ from ..registry import suggestion
 from .fields import RoleFields
 from .ranges import check_number
 from .roles import Role
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 
-def check_kinds(config: SelfPlaySettings) -> None:
-    """The roles that are configured and those of the game fit."""
+def check_kinds(config: JointSelfPlayConfig) -> None:
+    """Check that the configured roles are those of the game."""
     game = "The game" if config.game is None else f"`game` ({config.game})"
-    for kind in dict.fromkeys([*config.asked, *sorted(kind for kind, _ in config.written)]):
+    for kind in dict.fromkeys([*config.named_kinds, *sorted(kind for kind, _ in config.written)]):
         if kind in config.kinds:
             continue
         names = sorted((name, s) for (k, s), name in config.written.items() if k == kind and name == f"{kind}_{s}")
         if kind == "conjecturer" and not config.given(kind, "players"):
             continue  # "no conjecturer", which is so
-        own: Any = config.roles
-        where = f"`{names[0][0]}` ({own[kind][names[0][1]]})" if names else f"`roles.{kind}` ({own[kind]})"
+        roles: Any = config.roles
+        where = f"`{names[0][0]}` ({roles[kind][names[0][1]]})" if names else f"`roles.{kind}` ({roles[kind]})"
         raise ConfigError(
             f"{where} is of a role that the game does not have: {game} has {', '.join(config.kinds)}; leave it out, "
             "or put your game into GAMES (or pass game=None and its object to the trainer)."
@@ -44,8 +46,8 @@ def check_kinds(config: SelfPlaySettings) -> None:
             _check_counts(config, kind, optional)
 
 
-def _check_counts(config: SelfPlaySettings, kind: str, optional: bool) -> None:
-    """How many players."""
+def _check_counts(config: JointSelfPlayConfig, kind: str, optional: bool) -> None:
+    """Check the number of players of a kind."""
     players, name = config.given(kind, "players"), config.field_of(kind, "players")
     check_number(name, "players", players)
     if not optional and players == 0:
@@ -64,8 +66,8 @@ _TRAINING = (
 )
 
 
-def check_players(config: SelfPlaySettings) -> None:
-    """Before TRL derives its batch sizes: numbers, weights that lead somewhere."""
+def check_players(config: JointSelfPlayConfig) -> None:
+    """Check numbers and weights of roles before TRL derives its batch sizes."""
     for (kind, setting), name in config.written.items():
         check_number(name, setting, config.given(kind, setting))
     for s in config.one_of_each_kind:
@@ -83,8 +85,8 @@ def check_players(config: SelfPlaySettings) -> None:
             )
 
 
-def check_sizes(config: SelfPlaySettings) -> None:
-    """Whole groups of proposals, and a token budget that holds a sequence."""
+def check_sizes(config: JointSelfPlayConfig) -> None:
+    """Check that proposals come in whole groups and that a token budget holds a sequence."""
     writing, proposals = config.players_of("conjecturer"), config.proposals_per_round
     if writing and not proposals:
         raise ConfigError(
@@ -106,35 +108,35 @@ def check_sizes(config: SelfPlaySettings) -> None:
     check_tokens(config, {})
 
 
-def check_tokens(config: SelfPlaySettings, prompts: Mapping[str, int], moves: int = 1) -> None:
-    """The token budget of a micro-batch holds one answer of each trained role. prompts: kind -> tokens of its longest
-    prompt, as far as known. moves: of an answer of the solver, which are in one micro-batch."""
+def check_tokens(config: JointSelfPlayConfig, prompts: Mapping[str, int], moves: int = 1) -> None:
+    """Check that the token budget of a micro-batch holds one answer of each trained role. prompts: kind -> tokens of
+    its longest prompt, where known. moves: of an answer of the solver, which share a micro-batch."""
     budget = config.max_tokens_per_micro_batch
     for s in (s for s in config.one_of_each_kind if s.trained and budget):
         prompt, rows = prompts.get(s.kind), moves if s.kind == config.solver.kind else 1
         if budget < (least := rows * ((prompt or 1) + s.max_completion_length)):
-            said = "a prompt" if prompt is None else f"{prompt} tokens of prompt"
+            length = "a prompt" if prompt is None else f"{prompt} tokens of prompt"
             raise ConfigError(
-                f"`max_tokens_per_micro_batch` ({budget}) must hold one answer of the {s.kind}, {said} and "
+                f"`max_tokens_per_micro_batch` ({budget}) must hold one answer of the {s.kind}, {length} and "
                 f"{s.max_completion_length} of completion{f' in each of {rows} moves' * (rows > 1)}; set it to "
                 f"{least} or more, to 0 for no bound, or lower max_completion_length."
             )
 
 
-def objective_of(config: SelfPlaySettings, kind: str) -> Any:
+def objective_of(config: JointSelfPlayConfig, kind: str) -> Any:
     clips = {"low": config.importance_clip_low, "high": config.importance_clip_high}
     return make_objective(config.given(kind, "objective"), config.given(kind, "objective_kwargs"), **clips)
 
 
 def _needed_samples(objective: Any, kind: str) -> int:
-    """Samples per prompt that the objective compares with each other."""
+    """Return the number of samples per prompt that the objective compares."""
     needed = objective.needs_samples
     return max(needed, objective.needs_answers) if kind == "prover" else needed
 
 
-def group_name(config: SelfPlaySettings, kind: str) -> str:
-    own = config.was_given(kind, "num_generations")
-    return config.field_of(kind, "num_generations") if own else "num_generations"
+def group_name(config: JointSelfPlayConfig, kind: str) -> str:
+    given = config.was_given(kind, "num_generations")
+    return config.field_of(kind, "num_generations") if given else "num_generations"
 
 
 _NUMBERS = (
@@ -142,8 +144,8 @@ _NUMBERS = (
 )
 
 
-def check_settings(config: SelfPlaySettings) -> None:
-    """Each setting has a value; the objective and what goes with it. ranges.py has the ranges."""
+def check_settings(config: JointSelfPlayConfig) -> None:
+    """Check that each setting has a value, and the objectives with their arguments. Ranges are in ranges.py."""
     present = {s.kind: s for s in config.one_of_each_kind}
     for kind in config.configured_kinds:
         for name in _NUMBERS:
@@ -161,7 +163,7 @@ def check_settings(config: SelfPlaySettings) -> None:
     check_sizes(config)
 
 
-def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None:
+def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> None:
     name, arguments = config.given(kind, "objective"), config.given(kind, "objective_kwargs")
     field, arguments_field = (config.field_of(kind, f) for f in ("objective", "objective_kwargs"))
     objective = objective_of(config, kind)
@@ -202,8 +204,8 @@ def _check_objective(config: SelfPlaySettings, kind: str, trained: bool) -> None
         )
 
 
-def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) -> None:
-    """Something that `sft_coef` acts on is there."""
+def _check_supervised(config: JointSelfPlayConfig, settings: Role, objective: Any) -> None:
+    """Check that `sft_coef` has samples to act on."""
     if settings.demonstrations_per_step:
         _check_demonstrations(config, settings)
         return
@@ -220,8 +222,8 @@ def _check_supervised(config: SelfPlaySettings, settings: Role, objective: Any) 
         )
 
 
-def _check_demonstrations(config: SelfPlaySettings, settings: Role) -> None:
-    """A domain demonstrates answers (contract/domain.py), which one role gives."""
+def _check_demonstrations(config: JointSelfPlayConfig, settings: Role) -> None:
+    """Check that the role with demonstrations is the one that answers."""
     name = f"`{config.field_of(settings.kind, 'demonstrations_per_step')}` ({settings.demonstrations_per_step})"
     if settings.kind != config.solver.kind:
         raise ConfigError(
@@ -230,8 +232,9 @@ def _check_demonstrations(config: SelfPlaySettings, settings: Role) -> None:
         )
 
 
-def refuse_ignored_charges(config: SelfPlaySettings, kind: str, field: str, name: str, objective: Any) -> None:
-    """A charge on the prover's reward that its objective would not see. `field`: where the objective was given."""
+def refuse_ignored_charges(config: JointSelfPlayConfig, kind: str, field: str, name: str, objective: Any) -> None:
+    """Raise ConfigError for a length charge that the prover's objective does not read. `field`: where the objective
+    was given."""
     if kind != "prover" or objective.reads_rewards:
         return
     cures = {
@@ -246,29 +249,29 @@ def refuse_ignored_charges(config: SelfPlaySettings, kind: str, field: str, name
             )
 
 
-def _check_kl(config: SelfPlaySettings, settings: Role) -> None:
-    """The form of a KL term, and that there is one."""
+def _check_kl(config: JointSelfPlayConfig, settings: Role) -> None:
+    """Check the estimator and the reduction of the KL term."""
     for name in ("kl_estimator", "kl_reduction"):
         value, allowed = getattr(settings, name), get_args(hints_of(RoleFields)[name])
-        own = config.field_of(settings.kind, name) if config.was_given(settings.kind, name) else name
+        field = config.field_of(settings.kind, name) if config.was_given(settings.kind, name) else name
         if value not in allowed:
-            raise ConfigError(f"`{own}` ({value!r}) must be one of {', '.join(allowed)}.")
+            raise ConfigError(f"`{field}` ({value!r}) must be one of {', '.join(allowed)}.")
         if config.kl_in == "reward" and value != allowed[0]:
             raise ConfigError(
-                f"`{own}` ({value}) is of the KL as a loss term, and kl_in=reward charges the sum of log-ratios; set "
-                "kl_in=loss, or leave it unset."
+                f"`{field}` ({value}) is of the KL as a loss term, and kl_in=reward charges the sum of log-ratios; "
+                "set kl_in=loss, or leave it unset."
             )
 
 
-def check_sharing(config: SelfPlaySettings) -> None:
-    """Settings in which players of the same weights, or of adapters over one base, cannot differ."""
+def check_sharing(config: JointSelfPlayConfig) -> None:
+    """Check that players of the same weights, or of adapters over one base, agree in the settings that they share."""
     players, sharing = list(config.all_roles.values()), config.policy_sharing
     under, cure = f"under policy_sharing='{sharing}', where both roles share it", "use policy_sharing='full'"
-    own = next((s for s in players if s.model is not None), None)
-    if sharing == "tied" and own is not None:
+    separate = next((s for s in players if s.model is not None), None)
+    if sharing == "tied" and separate is not None:
         raise ConfigError(
-            f"`{config.field_of(own.kind, 'model')}` ({own.model}) is not read under policy_sharing='tied', where "
-            f"all roles are the run's model; leave it unset, or {cure}."
+            f"`{config.field_of(separate.kind, 'model')}` ({separate.model}) is not read under "
+            f"policy_sharing='tied', where all roles are the run's model; leave it unset, or {cure}."
         )
     for first, other in combinations(players, 2):
         alike = first.model == other.model
@@ -288,15 +291,15 @@ def check_sharing(config: SelfPlaySettings) -> None:
                 )
 
 
-def check_guard_scope(config: SelfPlaySettings) -> None:
-    """A conjecturer can go back by itself."""
+def check_guard_scope(config: JointSelfPlayConfig) -> None:
+    """Check that a conjecturer can be rolled back alone."""
     roles = config.all_roles
-    own = [roles[player] for player in config.players_of("conjecturer")]
-    if not config.guard or config.guard_scope != "conjecturer" or not own:
+    conjecturers = [roles[player] for player in config.players_of("conjecturer")]
+    if not config.guard or config.guard_scope != "conjecturer" or not conjecturers:
         return
-    names = {s.weights for s in own}
+    names = {s.weights for s in conjecturers}
     start = "`guard_scope` (conjecturer) takes a conjecturer's weights back alone, and"
-    if not all(s.trained for s in own):
+    if not all(s.trained for s in conjecturers):
         raise ConfigError(f"{start} these are frozen; set guard_scope=run.")
     shared = next((s.role for s in roles.values() if s.kind != "conjecturer" and s.weights in names), None)
     if shared is not None:

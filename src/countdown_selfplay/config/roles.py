@@ -1,4 +1,5 @@
-"""Roles as data: what a role can be given in `roles`, and its settings once every fallback is resolved."""
+"""Settings of a role: the entries of `roles`, their fields in the config, and `Role`, in which every fallback is
+resolved."""
 
 from __future__ import annotations
 
@@ -20,14 +21,14 @@ START = "start"
 
 
 def _plain(text: str, free: bool = False) -> Any:
-    """A setting that falls back on the field of the configuration with its name."""
+    """Declare a setting that falls back on the config's field of the same name."""
     return option(None, text, free=free, plain=True)
 
 
 @dataclass(frozen=True)
 class Role:
-    """What a player trains and samples with. The settings with a help text can be given in `roles`; {role} stands for
-    the kind. Players of one kind differ in name and weights, and in `each`."""
+    """Settings of a player, resolved. Those with a help text can be given in `roles`, where {role} stands for the
+    kind. Players of one kind differ in name and weights, and in the settings of `each`."""
 
     role: str = ""
     """The player's name: the kind, or kind/0, kind/1 and so on where it has several players."""
@@ -117,7 +118,7 @@ class Role:
         return self.role
 
     def stops(self, domain: Any) -> list[str] | None:
-        """The texts that end a sample in `domain`."""
+        """Return the texts that end a sample in `domain`."""
         return domain.stop_strings(self.kind or self.role) if self.stop is None else list(self.stop)
 
 
@@ -130,13 +131,13 @@ EACH = ("model", "temperature", "top_p", "top_k", "learning_rate")
 
 
 def usual(setting: str) -> Any:
-    """The default of a role's setting."""
+    """Return the default of a role's setting."""
     default = FIELDS[setting].default
     return {} if default is dataclasses.MISSING else default
 
 
 def role_option(kind: str, setting: str) -> Any:
-    """The field of the configuration for a role's setting; None: it is not given."""
+    """Declare the config's field for a role's setting; None means not given."""
     text = help_of(FIELDS[setting])
     usual = f" Default: {FIELDS[setting].default}." if setting == "objective" else ""
     return option(None, text.replace("{role}", kind) + usual, RANGES.get(setting, Range()), free=text.free)
@@ -144,7 +145,7 @@ def role_option(kind: str, setting: str) -> Any:
 
 @dataclass
 class ProverFields:
-    """Settings of the prover that are fields; the rarer ones are in `roles`."""
+    """Prover settings that are fields; the rarer ones are in `roles`."""
 
     prover_num_generations: int | None = role_option("prover", "num_generations")
     prover_objective: str | None = role_option("prover", "objective")
@@ -163,7 +164,7 @@ class ProverFields:
 
 @dataclass
 class ConjecturerFields:
-    """Settings of the conjecturer that are fields; the rarer ones are in `roles`."""
+    """Conjecturer settings that are fields; the rarer ones are in `roles`."""
 
     conjecturer_players: int | None = role_option("conjecturer", "players")
     conjecturer_model: str | None = role_option("conjecturer", "model")
@@ -189,20 +190,20 @@ FLAT_FIELDS = {
 
 
 def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
-    """The field `roles` as {kind: {setting: value}}; ConfigError unless it is that, with settings that exist."""
+    """Parse the field `roles` into {kind: {setting: value}}. ConfigError for another form or an unknown setting."""
     try:
-        found = json.loads(given) if isinstance(given, str) else given
+        parsed = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
-        found = given
-    if found is None:
+        parsed = given
+    if parsed is None:
         return {}
-    if not isinstance(found, Mapping):
+    if not isinstance(parsed, Mapping):
         raise ConfigError(
             f"`roles` ({given!r}) must be a mapping from roles to their settings, such as "
             '{"prover": {"players": 4}}.'
         )
     roles = {}
-    for kind, settings in found.items():
+    for kind, settings in parsed.items():
         if not isinstance(settings, Mapping | None):
             raise ConfigError(f"`roles.{kind}` ({settings!r}) must map settings to values, such as {{players: 4}}.")
         roles[str(kind)] = dict(settings or {})
@@ -215,12 +216,12 @@ def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
 
 
 def typed_setting(name: str, setting: str, value: Any) -> Any:
-    """The value of a role's setting as its type wants it; `name`: as the user wrote it. ConfigError for another
+    """Convert the value of a role's setting to its type. `name`: as the user wrote it. ConfigError for another
     type."""
     if setting == "stop":
-        found = [value] if isinstance(value, str) and not value.startswith("[") else value
+        listed = [value] if isinstance(value, str) and not value.startswith("[") else value
         try:
-            texts = typed(name, list[str], found)
+            texts = typed(name, list[str], listed)
         except ConfigError:
             texts = [""]
         if not all(texts):
@@ -230,26 +231,26 @@ def typed_setting(name: str, setting: str, value: Any) -> Any:
 
 
 def _mappings(name: str, given: Any) -> list[dict[str, Any]]:
-    """The value of `each`: settings in which players can differ, for each player."""
+    """Parse `each`: a mapping of settings for each player."""
     try:
         listed = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
         listed = None
-    if not isinstance(listed, list | tuple) or not all(isinstance(own, Mapping | None) for own in listed):
+    if not isinstance(listed, list | tuple) or not all(isinstance(settings, Mapping | None) for settings in listed):
         raise ConfigError(f"`{name}` ({given!r}) must be a list of mappings such as [{{temperature: 0.8}}, {{}}].")
-    for setting in (setting for own in listed for setting in own or ()):
+    for setting in (setting for settings in listed for setting in settings or ()):
         if setting not in EACH:
             raise ConfigError(
                 f"`{name}` sets {setting}, in which players of one kind cannot differ; they can in {', '.join(EACH)}."
                 f"{nearest(str(setting), list(EACH))}"
             )
-    found = [{s: typed_setting(name, s, v) for s, v in (own or {}).items()} for own in listed]
-    for i, own in enumerate(found):
-        for setting, value in own.items():
+    result = [{s: typed_setting(name, s, v) for s, v in (settings or {}).items()} for settings in listed]
+    for i, settings in enumerate(result):
+        for setting, value in settings.items():
             check_number(f"{name}[{i}].{setting}", setting, value)
-    return found
+    return result
 
 
 def names_of(kind: str, players: int) -> tuple[str, ...]:
-    """The names of a kind's players."""
+    """Return the names of a kind's players."""
     return (kind,) if players == 1 else tuple(f"{kind}/{i}" for i in range(players))

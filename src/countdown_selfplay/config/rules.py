@@ -1,5 +1,5 @@
-"""The rules of JointSelfPlayConfig: each sentence names the field, the value, the rule and the cure. Ranges and
-choices of single fields stand beside the fields (options.py); the table here has conditions on several."""
+"""Rules of JointSelfPlayConfig that involve several fields. Each message names field, value, rule and remedy. Ranges
+and choices of single fields are declared with the fields (options.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 
@@ -21,7 +21,9 @@ from .generation_rules import check_generation, outlast_servers
 from .part_rules import check_fill, check_parts, check_placebo, check_problems, check_stops
 from .role_rules import check_guard_scope, check_kinds, check_players, check_settings, check_sharing
 from .roles import FIELDS
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 _UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what to set instead
     "loss_type": "prover_objective and conjecturer_objective",
@@ -36,7 +38,7 @@ _UNREAD = {  # settings of GRPOConfig that the joint losses do not read -> what 
     "mask_truncated_completions": "prover_max_completion_length",
     "use_bias_correction_kl": "prover_beta and conjecturer_beta",
 }
-Broken = Callable[[SelfPlaySettings], object]
+Broken = Callable[[Any], object]
 
 
 def _reentrant(given: object) -> bool:
@@ -44,13 +46,13 @@ def _reentrant(given: object) -> bool:
 
 
 def _init(given: object) -> dict[str, Any]:
-    """The arguments of `from_pretrained`."""
-    found = json.loads(given) if isinstance(given, str) else given
-    return found if isinstance(found, dict) else {}
+    """Return the arguments of `from_pretrained`."""
+    arguments = json.loads(given) if isinstance(given, str) else given
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def _half(given: object) -> bool:
-    """Do they ask for float16?"""
+    """Return whether the arguments ask for float16."""
     return any(
         str(_init(given).get(n)).removeprefix("torch.") in ("float16", "half") for n in ("dtype", "torch_dtype")
     )
@@ -164,8 +166,8 @@ _BEFORE: tuple[tuple[Broken, str], ...] = (
 _UNSUPPORTED = ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns")
 
 
-def before_trl(config: SelfPlaySettings) -> None:
-    """Rules that must hold before TRL derives its batch sizes from the fields."""
+def before_trl(config: JointSelfPlayConfig) -> None:
+    """Check the rules that must hold before TRL derives its batch sizes from the fields."""
     check_reporters(config)
     check_kinds(config)
     check_players(config)
@@ -179,8 +181,8 @@ def before_trl(config: SelfPlaySettings) -> None:
             )
 
 
-def after_trl(config: SelfPlaySettings) -> None:
-    """Rules on fields that TRL leaves as they are."""
+def after_trl(config: JointSelfPlayConfig) -> None:
+    """Check the rules on fields that TRL leaves unchanged."""
     check_options(config)
     _ = config.trips, config.game_settings  # their values are checked as they are built
     check_rules(config, RULES)
@@ -199,8 +201,8 @@ def after_trl(config: SelfPlaySettings) -> None:
     check_guard_scope(config)
 
 
-def check_domain(config: SelfPlaySettings, given: Any) -> Any:
-    """The domain that a run was given, or that its configuration describes; it fits the other settings."""
+def check_domain(config: JointSelfPlayConfig, given: Any) -> Any:
+    """Return the domain given, or build it from the config, and check that it fits the other settings."""
     if given is None:
         check_problems(config)
         given = domain_from(config)
@@ -208,23 +210,23 @@ def check_domain(config: SelfPlaySettings, given: Any) -> Any:
     return given
 
 
-def check_rules(config: SelfPlaySettings, rules: tuple[tuple[Broken, str], ...], **more: Any) -> None:
-    """ConfigError for the first rule that is broken. more: further names in the sentences."""
+def check_rules(config: JointSelfPlayConfig, rules: tuple[tuple[Broken, str], ...], **more: Any) -> None:
+    """Raise ConfigError for the first broken rule. more: further values for the messages."""
     for broken, sentence in rules:
         if broken(config):
             raise ConfigError(sentence.format(c=config, **more))
 
 
-def check_roles(config: SelfPlaySettings) -> None:
-    """All rules on roles, for a game whose kinds are known only now."""
+def check_roles(config: JointSelfPlayConfig) -> None:
+    """Check all rules on roles, for a game whose kinds were not known to the config."""
     check_kinds(config)
     check_players(config)
     check_settings(config)
     check_sharing(config)
 
 
-def _check_allowed(config: SelfPlaySettings) -> None:
-    """A name that is misspelt would allow nothing, and be found out minutes later."""
+def _check_allowed(config: JointSelfPlayConfig) -> None:
+    """Check the names in `allow_changed`: a misspelt one would have no effect and be noticed minutes later."""
     known = [*(f.name for f in dataclasses.fields(config)), *CountdownArguments.__dataclass_fields__, *PARTS]
     known += [f"roles.{kind}.{setting}" for kind in config.kinds for setting in FIELDS]
     for name in allowed_names(config.allow_changed):
@@ -235,7 +237,7 @@ def _check_allowed(config: SelfPlaySettings) -> None:
 
 
 def check_reporters(config: Any) -> None:
-    """Names in `report_to` that Transformers does not know: it says so when the models have loaded."""
+    """Check the names in `report_to`, which Transformers does only after the models have loaded."""
     given = config.report_to
     known = [*INTEGRATION_TO_CALLBACK, "all", "none"]
     for name in [given] if isinstance(given, str) else given or []:

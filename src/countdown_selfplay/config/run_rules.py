@@ -1,10 +1,10 @@
-"""Rules that can be judged only where a run starts: its engine, its packages, its folder."""
+"""Rules that depend on where a run starts: its engine, its packages, its folder."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import get_scheduler
@@ -13,7 +13,9 @@ from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
 from ..errors import ConfigError
 from ..rewards.learning_progress import needs_progress
 from .rules import Broken, check_rules
-from .settings import SelfPlaySettings
+
+if TYPE_CHECKING:
+    from .joint import JointSelfPlayConfig
 
 _RULES: tuple[tuple[Broken, str], ...] = (
     (
@@ -65,15 +67,15 @@ _DEEPSPEED: tuple[tuple[Broken, str], ...] = (
 )
 
 
-def refuse_unsupported(config: SelfPlaySettings, engine: str) -> None:
-    """One sentence, before any model loads, for options that cannot be run; `engine`: ddp, a stage of DeepSpeed or
-    fsdp."""
+def refuse_unsupported(config: JointSelfPlayConfig, engine: str) -> None:
+    """Raise ConfigError, before any model loads, for options that this run cannot support. `engine`: ddp, fsdp or a
+    stage of DeepSpeed."""
     check_run(config)
     _check_engine(config, engine)
 
 
-def refusal(config: SelfPlaySettings, engine: str, reward: Any) -> str:
-    """For a dry run: the sentence with which a run under the engine, with the reward, would be refused; "" if not."""
+def refusal(config: JointSelfPlayConfig, engine: str, reward: Any) -> str:
+    """Return the message with which a run under `engine` with `reward` would be refused, or "", for a dry run."""
     try:
         check_schedule(config)
         _check_engine(config, engine)
@@ -83,14 +85,14 @@ def refusal(config: SelfPlaySettings, engine: str, reward: Any) -> str:
     return ""
 
 
-def _check_engine(config: SelfPlaySettings, engine: str) -> None:
+def _check_engine(config: JointSelfPlayConfig, engine: str) -> None:
     check_rules(config, _SHARDED if engine != "ddp" else (), engine=engine)
     check_rules(config, _DEEPSPEED if engine.startswith("zero") else ())
     check_rules(config, _RULES)
 
 
-def check_progress(config: SelfPlaySettings, engine: str, reward: Any) -> None:
-    """The same for a game's reward, by name or an object, that moves the prover's weights and back."""
+def check_progress(config: JointSelfPlayConfig, engine: str, reward: Any) -> None:
+    """Check the settings that a reward by learning progress needs; it moves the prover's weights and back."""
     name = "learning_progress"
     if not needs_progress(reward):
         return
@@ -103,8 +105,8 @@ def check_progress(config: SelfPlaySettings, engine: str, reward: Any) -> None:
 
 
 def check_run(config: Any) -> None:
-    """What can be judged only where the run is, for a dry run on a laptop plans for another machine: are the packages
-    of `report_to` installed, and can files be written into `output_dir`?"""
+    """Check that the packages of `report_to` are installed and that `output_dir` can be written. Skipped by a dry run,
+    which may plan for another machine."""
     for name in config.report_to:
         try:
             INTEGRATION_TO_CALLBACK[name]()
@@ -121,7 +123,7 @@ def check_run(config: Any) -> None:
 
 
 def check_schedule(config: Any) -> None:
-    """Can the learning rate's schedule be made of its arguments?"""
+    """Check that the learning rate schedule can be built from its arguments."""
     try:
         stand_in = torch.optim.SGD([torch.zeros(1)])
         kwargs = config.lr_scheduler_kwargs
@@ -135,7 +137,7 @@ def check_schedule(config: Any) -> None:
 
 
 def check_output(folder: str | None) -> None:
-    """Can files be written there?"""
+    """Check that files can be written to `folder`."""
     if folder == "":
         raise ConfigError("`output_dir` ('') must name a folder; leave it unset for the default.")
     if folder is not None and os.path.lexists(folder) and not Path(folder).is_dir():

@@ -1,14 +1,48 @@
-"""What a joint run does around the trainer: models, data sets, evaluation before and after, report."""
+"""Arguments of a joint run outside the trainer: data sets, evaluation before and after, report."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from ..errors import ConfigError
 from ..options import Range, at_least, check_options, option
+from ..registry import Registry
+
+CDG, POOL, SGS = Path("runs/tiny-cdg-start"), Path("runs/pool-start"), Path("runs/tiny-sgs")
+"""What `--prepare` of cdg, pool and sgs fills."""
+
+STARTS = {
+    str(POOL): "run: countdown-selfplay pool --prepare",
+    f"{SGS}/guide": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_judge",
+    f"{SGS}/conjecturer_steps": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_32",
+    f"{SGS}/stp_conjecturer": "run: countdown-selfplay sgs --prepare --recipe tiny/sgs_stp",
+    str(SGS): "run: countdown-selfplay sgs --prepare",
+    "runs/qwen-sgs": "`countdown-selfplay sft --recipe qwen2.5-0.5b/sft_sgs_guide` makes the guide, and "
+    "`countdown-selfplay dataset runs/qwen-sgs/targets.jsonl --count 512 --operands 4 --target_low 1 --hard_for "
+    "Qwen/Qwen2.5-0.5B-Instruct` the targets",
+    str(CDG): "run: countdown-selfplay cdg --prepare",
+}
+"""Folder -> the command that makes it; a folder precedes the one that it lies in."""
+
+
+def check_starts(*names: str | None) -> None:
+    """Raise ConfigError for the first model or data set of a run that belongs to a folder of STARTS and does not exist
+    yet."""
+    for name in filter(None, names):
+        place = Path(name)
+        made_by = next((made for start, made in STARTS.items() if Path(start) in (place, *place.parents)), None)
+        whole = any((place / file).exists() for file in ("config.json", "adapter_config.json"))
+        there = whole if place.is_dir() else place.exists()  # half a warm start is none
+        if made_by is not None and not there:
+            raise ConfigError(f"'{name}', which this run starts from, is not there yet; {made_by}.")
 
 
 @dataclass
 class EvaluationArguments:
-    """What a run is measured on, before and after."""
+    """Held-out problems, measured before and after training."""
 
     eval_dataset_name: str | None = option(
         None, "Held-out problems: a hub id or a file. None: the generator's held-out side."
@@ -38,7 +72,7 @@ class EvaluationArguments:
 
 @dataclass
 class DataArguments(EvaluationArguments):
-    """The problems of a run: those it trains on, and those it is measured on."""
+    """Problems for training and for evaluation."""
 
     dataset_name: str | None = option(
         None, "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."
@@ -48,7 +82,7 @@ class DataArguments(EvaluationArguments):
 
 @dataclass
 class JointScriptArguments(DataArguments):
-    """What the script does around the trainer."""
+    """Arguments of the script around the trainer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,3 +123,37 @@ class JointScriptArguments(DataArguments):
     probe: bool = option(
         False, "Play two rounds with texts of full length, print measured peaks of memory, leave nothing."
     )
+
+
+_REWARDS: Registry[Any] = Registry("prover reward", {"verifier": "verifier"})
+_CALLBACKS: Registry[Any] = Registry("callback", {"EarlyStoppingCallback": "transformers:EarlyStoppingCallback"})
+
+
+def reward_funcs_of(names: Sequence[str] | None, verifier: Callable[..., Any]) -> list[Callable[..., Any]] | None:
+    """Load the functions of `reward_funcs`; the word `verifier` stands for `verifier`. None selects the trainer's
+    default."""
+    functions = [verifier if name == "verifier" else _REWARDS.load(name) for name in names or ()]
+    for name, function in zip(names or (), functions, strict=True):
+        if isinstance(function, type) or not callable(function):
+            raise ConfigError(
+                f"`reward_funcs` ({name}) must name a function (prompts, completions, **columns) -> rewards, or an "
+                "object that can be called."
+            )
+    return functions or None
+
+
+def callbacks_of(names: Sequence[str] | None, patience: int | None = None) -> list[Any]:
+    """Build the callbacks of `callbacks` without arguments, and an EarlyStoppingCallback if `patience` is set."""
+    from transformers import EarlyStoppingCallback, TrainerCallback
+
+    callbacks = []
+    for name in names or ():
+        entry = _CALLBACKS.load(name)
+        try:
+            callback = entry() if isinstance(entry, type) else entry
+        except TypeError as error:
+            raise ConfigError(f"`callbacks` ({name}) cannot be built without arguments: {error}.") from None
+        if not isinstance(callback, TrainerCallback):
+            raise ConfigError(f"`callbacks` ({name}) must name a class of TrainerCallback, or an object of one.")
+        callbacks.append(callback)
+    return callbacks + ([] if patience is None else [EarlyStoppingCallback(patience)])

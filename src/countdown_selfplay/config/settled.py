@@ -1,4 +1,4 @@
-"""What the library's configs add to those of TRL: settings that follow the device, and no token on a disk."""
+"""Additions to TRL's config classes: settings that follow the device, and no token in a file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ logger = logging.get_logger(__name__)
 
 
 class Settled:
-    """A part of the configs of all trainers; it stands before TRL's class."""
+    """Mixin of the configs of all trainers; list it before TRL's class."""
 
     def settle(self) -> None:
-        """Fill in what was left unset. To be called before TRL's `__post_init__`."""
+        """Fill in settings that were left unset. Call it before TRL's `__post_init__`."""
         args: Any = self
         if args.bf16 is None:
             # TRL's default is bf16 everywhere, which is slow or fails on CPUs without it: decide by device.
@@ -35,16 +35,16 @@ class Settled:
 
     @property
     def n_gpu(self) -> int:
-        """The first of several visible GPUs alone where no launcher gives each a process: Trainer would wrap the model
-        in `nn.DataParallel`, which TRL refuses."""
-        found: int = super().n_gpu  # type: ignore[misc]  # of TrainingArguments
-        if found > 1:
+        """Number of GPUs used, at most 1: with several and no launcher, Trainer would wrap the model in
+        `nn.DataParallel`, which TRL refuses."""
+        visible: int = super().n_gpu  # type: ignore[misc]  # of TrainingArguments
+        if visible > 1:
             logger.warning_once(
-                f"{found} GPUs are visible and this process uses the first (CUDA_VISIBLE_DEVICES chooses another); "
-                f"for all of them add `--accelerate_config ddp --num_processes {found}`, or start the script with "
+                f"{visible} GPUs are visible and this process uses the first (CUDA_VISIBLE_DEVICES chooses another); "
+                f"for all of them add `--accelerate_config ddp --num_processes {visible}`, or start the script with "
                 "`accelerate launch`."
             )
-        return min(found, 1)
+        return min(visible, 1)
 
     # hub_token stays in memory only: TrainingArguments is pickled into every checkpoint (training_args.bin).
     def __getstate__(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .exact.solver import (
 from .features import FEATURES, feature_matrix, features
 from .generator import generate_problems, heldout_problems
 from .problem import Problem, ProblemSpec, heldout_key, problem_from_row, problem_of_key
-from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS
+from .prompts import CONJECTURER_PROMPTS, PROVER_PROMPTS, compact
 from .proposals import Proposal, ProposalReason, parse_proposal
 from .rules import DEFAULT_RULES, AnswerFormat, AnswerRule, Rules
 from .verifier import Reason, Verdict, verify, verify_batch
@@ -29,5 +29,5 @@ __all__ = [
     "is_solvable_batch", "solvable_arrays", "count_solutions", "reachable_targets", "reachable_counts",
     "all_solutions", "FEATURES", "features", "feature_matrix", "generate_problems", "heldout_problems",
     "PROVER_PROMPTS", "CONJECTURER_PROMPTS", "Proposal", "ProposalReason", "parse_proposal", "CountdownDomain",
-    "CountdownEnvironment", "CountdownMovesEnvironment",
+    "CountdownEnvironment", "CountdownMovesEnvironment", "compact",
 ]  # fmt: skip

@@ -25,17 +25,19 @@ from ..statistics.solved import CumulativeSolveRate
 _LAZY = {
     **dict.fromkeys(("evaluate_prover", "evaluate_conjecturer", "ProverEvaluation", "ConjecturerEvaluation"), "roles"),
     "sample_texts": "sampling",
+    "load_model": "model",
 }
 
 __all__ = [
     "ConjecturerEvaluation", "CumulativeSolveRate", "Estimate", "Interval", "ProverEvaluation", "ScalingFit",
-    "bootstrap_mean", "evaluate_conjecturer", "evaluate_prover", "fit_scaling_curve", "holm", "majority_at_k",
-    "paired_bootstrap", "pass_at_k", "pass_at_k_array", "sample_texts", "t_interval", "two_level_bootstrap",
-    "wilson_interval", "write_report",
+    "bootstrap_mean", "evaluate_conjecturer", "evaluate_prover", "fit_scaling_curve", "holm", "load_model",
+    "majority_at_k", "paired_bootstrap", "pass_at_k", "pass_at_k_array", "sample_texts", "t_interval",
+    "two_level_bootstrap", "wilson_interval", "write_report",
 ]  # fmt: skip
 __all__[:] = [name for name in __all__ if name not in absent_names(CALLED)]
 
 if TYPE_CHECKING:
+    from .model import load_model
     from .roles import ConjecturerEvaluation, ProverEvaluation, evaluate_conjecturer, evaluate_prover
     from .sampling import sample_texts
 

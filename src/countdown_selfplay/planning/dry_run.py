@@ -18,8 +18,7 @@ from ..config.countdown_fields import CountdownArguments
 from ..config.recipes import COUNTDOWN, spread
 from ..config.roles import FLAT_FIELDS, usual
 from ..config.run_rules import refusal
-from ..config.script import JointScriptArguments
-from ..config.starts import check_starts
+from ..config.script import JointScriptArguments, check_starts
 from ..domains import asked_of, domain_from, longest_problem
 from ..errors import ConfigError, CountdownSelfPlayError
 from ..evaluation.terminal import aligned

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..config import JointSelfPlayConfig
 from ..config.recipes import recipe_settings
-from ..config.starts import CDG, POOL, SGS
+from ..config.script import CDG, POOL, SGS
 from ..countdown import CountdownDomain, ProblemSpec, generate_problems
 from ..data.jsonl import json_file
 from ..data.run_files import read_lines, write_atomically

@@ -1,4 +1,4 @@
-# Tests: warm_starts/cli/prepare.py, config/starts.py, warm_starts/starts.py
+# Tests: warm_starts/cli/prepare.py, config/script.py, warm_starts/starts.py
 """`--prepare` of cdg, pool and sgs: what their recipes start from, made by the command itself."""
 
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.starts import STARTS
+from countdown_selfplay.config.script import STARTS
 from countdown_selfplay.countdown import CountdownDomain, generate_problems, heldout_key
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.hard import HardProblems

@@ -3,3 +3,10 @@
 A track (`tracks.py`) is a start, a training source, a budget and problems that nobody trains on; a contestant
 (`contestants.py`) is what it changes in the track's settings; a job (`job.py`) is one contestant on one track with one
 seed, and leaves one JSON file. `board.py` compares the files, `schedule.py` plays those that are missing."""
+
+from .board import as_text, standings
+from .contestants import entrant
+from .schedule import Asked, Place, Schedule
+from .tracks import load_track
+
+__all__ = ["Asked", "Place", "Schedule", "as_text", "entrant", "load_track", "standings"]

@@ -14,7 +14,7 @@ from trl import ModelConfig
 from ...cli.joint import build_arguments
 from ...cli.options import parse_options
 from ...config import JointSelfPlayConfig
-from ...config.starts import check_starts
+from ...config.script import check_starts
 from ...domains import domain_from
 from ...errors import ConfigError
 from ..headroom.settings import HeadroomArguments

@@ -15,8 +15,7 @@ from trl import ModelConfig
 from ...cli.options import parse_options
 from ...config.countdown_fields import CountdownFields
 from ...config.run_rules import check_output
-from ...config.script import EvaluationArguments
-from ...config.starts import check_starts
+from ...config.script import EvaluationArguments, check_starts
 from ...distributed.processes import ALONE, Processes
 from ...domains import domain_from
 from ...errors import ConfigError
