@@ -17,8 +17,8 @@ from countdown_selfplay.errors import ConfigError
 
 def test_yaml_values_become_those_of_their_fields(tmp_path):
     (tmp_path / "mine.yaml").write_text(
-        "recipe: tiny/default\nsave_strategy: no\nmax_steps: '5'\nlearning_rate: 1e-5\nguard: 'yes'\nseed: 3.0\n"
-        "report_to: [none]\nresume_from_checkpoint: true\noperands: [2, '3']\n"
+        "recipe: tiny/default\nsave_strategy: no\nmax_steps: '5'\nlearning_rate: 1e-5\nguard: 'true'\nseed: 3.0\n"
+        "report_to: [none]\nresume_from_checkpoint: true\noperands: [2, 3]\n"
         "guard_trips: {prover/entropy: [0.1, null]}\n"
         "dataset_name: null\nroles: {prover: &a {top_k: 5}, conjecturer: {<<: *a, top_k: 0}}\n"
         "env: {COUNTDOWN_TEST: 1}\nbf16: false\n"
@@ -39,7 +39,7 @@ def test_yaml_values_become_those_of_their_fields(tmp_path):
     ("sft", "--epochs", "Did you mean '--num_train_epochs'?"),
     ("rloo", "--train_batch_size", "Did you mean '--per_device_train_batch_size'?"),
     ("symbolic", "--rollouts", "Did you mean '--num_generations'?"),
-    ("cdg", "--max_steps", "Use --iterations; for online training: --training online --max_steps."),
+    ("cdg", "--max_steps", "Iterated training has --iterations; for online training: --training online --max_steps."),
     ("cdg", "--lr", "for online training: --training online --learning_rate."),
 ])  # fmt: skip
 def test_a_name_that_is_no_option_leads_to_the_one_here(command, flag, said):

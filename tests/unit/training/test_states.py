@@ -1,4 +1,4 @@
-# Tests: training/checkpoints.py
+# Tests: training/checkpoints.py, contract/stateful.py
 """What a checkpoint holds of parts that remember something: JSON values in one file, arrays in another."""
 
 import json
