@@ -1,8 +1,6 @@
 # Tests: curriculum/admission.py
 """Rounds, novelty, and the rolling list of played problems and mean solve rates that rewards look back at."""
 
-import json
-
 from countdown_selfplay.curriculum import Archive
 from countdown_selfplay.curriculum.admission import PLAYED_LIMIT, RATES_LIMIT
 
@@ -25,21 +23,6 @@ def test_both_are_bounded():
     assert len(state.recent_rates) == RATES_LIMIT and state.recent_rates[-1] == (PLAYED_LIMIT + 9) / 1000
     state.record_played([f"new {i}" for i in range(PLAYED_LIMIT + 3)], [0.1] * (PLAYED_LIMIT + 3))
     assert len(state.played) == PLAYED_LIMIT and state.played[-1] == f"new {PLAYED_LIMIT + 2}"
-
-
-def test_the_state_survives_json_exactly_and_is_copied():
-    state = Archive()
-    state.record_round(["a", "b"], window=5, starved=False)
-    state.record_solved([("a", 3), ("b", 0)], limit=2)
-    for i in range(1, 30):
-        state.record_played([f"{i}"], [1 / i, 1 / 3])
-    saved = json.loads(json.dumps(state.state_dict()))
-    other = Archive()
-    other.load_state_dict(saved)
-    assert other == state
-    other.record_played(["x"], [0.5])
-    other.record_solved([("b", 1)], limit=2)
-    assert saved["played"] == state.played and saved["solved"] == state.solved == {"a": 2}  # no more than the limit
 
 
 def test_a_state_from_before_the_archive_loads_with_an_empty_one():

@@ -1,8 +1,6 @@
 # Tests: curriculum/guard.py
 """The judgement on a run's first rounds, from metrics alone."""
 
-import pytest
-
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum.guard import Legibility
 
@@ -31,20 +29,6 @@ def test_what_can_hardly_be_read_in_the_first_rounds_is_one_sentence_said_once()
         None,
     ]
     assert legibility.judge() is None and legibility.observe(3, rows[0]) is None  # played again after a rollback
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [{"a/read_rate": 0.1}] * 3,  # at the limit
-        [{"a/read_rate": 0.0}, {"a/read_rate": 0.0}, {"a/read_rate": 0.31}],  # by chance unreadable at first
-        [{"b/correct_rate": 0.0}] * 3,  # no text of a role
-        [{}] * 3,
-    ],
-)
-def test_a_run_that_can_be_read_is_not_spoken_of(rows):
-    found, legibility = said(rows)
-    assert found == [None] * 3 and legibility.judge() is None
 
 
 def test_a_run_of_fewer_rounds_is_judged_when_it_ends_and_one_that_is_resumed_later_is_not():
