@@ -102,11 +102,6 @@ def test_options_win_over_the_run_and_an_unknown_model_gets_the_setting_of_the_p
     assert setting("--model", "x", "--prover-prompt", "compact").domain.rules.answer_format == "bare"
 
 
-def test_a_policy_of_a_run_is_loaded_and_scored(tmp_path, capsys):
-    code, out, _ = evaluate(capsys, "--model", run_folder(tmp_path), "--n_problems", 4, "--samples", 2)
-    assert code == 0 and "setting of run 'mine'" in out and "4 problems x 2 answers" in out
-
-
 def test_an_adapter_folder_is_loaded_with_its_base(tmp_path, capsys):
     from peft import LoraConfig, get_peft_model
 
@@ -128,32 +123,3 @@ def test_an_adapter_folder_is_loaded_with_its_base(tmp_path, capsys):
         )
         counts.append(json.loads((tmp_path / "e.json").read_text())["correct"])
     assert counts[0] == counts[1]
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    ([], "The following arguments are required: --model"),
-    (["--model", "tiny", "--samples", "0"], "'0' is not a whole number above 0"),
-    (["--model", "tiny", "--role", "critic"], "invalid choice: 'critic'"),
-    (["--model", "tiny", "--problems", "absent.jsonl"], "There is no problem file 'absent.jsonl'"),
-    (["--model", "tiny", "--problems", "wrong.jsonl"], "row 1, column 'nums'"),
-    (["--model", "tiny", "--problems", "empty.jsonl"], "empty.jsonl"),
-    (["--model", "tiny", "--number_low", "20"], "`number_low` (20) and `number_high` (12)"),
-    (["--model", "tiny", "--output", "."], "Argument --output: '.' is a folder"),
-    (["--model", "tiny", "--n_problems", "100000"], "100000"),
-    (["--model", "tiny", "--n_problems", "2", "--temperature", "-1"], "`temperature` (-1.0)"),
-    (["--model", "tiny", "--n_problems", "2", "--device", "cuda:99"], "`--device` (cuda:99) cannot be used"),
-    (["--model", "nowhere/at-all", "--n_problems", "2"], "neither a folder nor a hub model in reach"),
-    (["--model", "folder", "--n_problems", "2"], "a folder without a model"),
-    (["--model", "damaged", "--n_problems", "2"], "; move the model elsewhere to score it without"),
-])  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    write_problems(tmp_path / "wrong.jsonl", [{"nums": [1, 2], "target": 3}, {"nums": [], "target": 3}])
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged" / "run.json").write_text('{"config": {}}')
-    code, out, err = evaluate(capsys, *arguments)
-    assert code == 2 and out == ""
-    assert err.startswith("countdown-selfplay: error: ") and err.count("\n") == 1
-    assert message in err

@@ -51,15 +51,3 @@ def test_the_rungs_of_a_file_and_of_the_score_are_chosen(tmp_path, capsys):
     result = json.loads(output.read_text())
     assert code == 0 and result["keys"] == ["1,2,3=5", "1,2,3,4=5"]
     assert result["ladder"]["rungs"] == [3, 4] and "pass@1, rungs 3, 4" in out
-
-
-@pytest.mark.parametrize(("arguments", "said"), [
-    (("--model", "tiny-ladder", "--rungs", 2), "`--rungs` has 2, and the rungs of this domain are 3, 4"),
-    (("--model", "tiny-ladder", "--n_problems", 9, "--problems_per_rung", 3), "say two things"),
-    (("--model", "tiny-ladder-conjecturer", "--role", "conjecturer", "--rungs", 3), "the role is conjecturer"),
-    (("--model", "tiny-ladder", "--rungs", 3, 4, "--problems_per_rung", 1, "--samples", 1, "--ladder_rungs", 7),
-     "must name two or more rungs of the problems, which are 3, 4"),
-])  # fmt: skip
-def test_what_cannot_be_chosen_is_one_sentence(capsys, arguments, said):
-    code, _, err = evaluate(capsys, *arguments)
-    assert code == 2 and said in err and err.count("\n") == 1

@@ -206,10 +206,3 @@ def test_a_dry_run_ends_as_the_run_would(capsys, tmp_path, monkeypatch, changes,
     assert main(["joint", *changes.split(), "--dry_run", "--output_dir", "run"]) == 2
     out, error = capsys.readouterr()
     assert said in error and error.count("\n") == 1 and printed in out
-
-
-def test_the_progress_line_can_be_switched_off(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(terminal, "_REPEAT", 0.0)
-    folder = ["--output_dir", str(tmp_path), "--max_steps", "1", "--eval_problems", "8", "--eval_proposals", "16"]
-    assert main(["joint", *folder, "--num_generations_eval", "2", "--report", "false", "--disable_tqdm", "true"]) == 0
-    assert " of 16 " not in capsys.readouterr().err

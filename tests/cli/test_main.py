@@ -1,7 +1,6 @@
 # Tests: cli/main.py, cli/help.py, cli/launch.py, cli/commands.py
 """The dispatcher and the launcher of the command line."""
 
-import json
 import re
 import subprocess
 import sys
@@ -9,7 +8,6 @@ import types
 from pathlib import Path
 
 import pytest
-import yaml
 
 import countdown_selfplay
 from countdown_selfplay.cli import launch, main
@@ -249,22 +247,3 @@ def test_two_cpu_processes_are_started_and_know_of_each_other(options, tmp_path,
     assert done.returncode == 0, done.stderr
     # 1 + 2 = 3: the sum over both ranks, so they really exchanged something
     assert done.stdout.count("[2 MULTI_CPU DistributedDataParallel 3.0]") == 2, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize(("name", "kind"), [
-    ("single_gpu", "NO"),
-    ("ddp", "MULTI_GPU"),
-    ("zero2", "DEEPSPEED"),
-    ("zero3", "DEEPSPEED"),
-    ("fsdp2", "FSDP"),
-    ("cpu_ddp", "MULTI_GPU"),
-])  # fmt: skip
-def test_a_shipped_launch_config_is_of_its_kind_and_holds_no_optimizer(name, kind):
-    content = yaml.safe_load(launch.config_path(name).read_text())
-    assert content["distributed_type"] == kind
-    deepspeed = content.get("deepspeed_config", {})
-    assert not {"optimizer", "scheduler", "deepspeed_config_file"} & set(deepspeed)
-    assert content["num_processes"] == {"single_gpu": 1, "cpu_ddp": 2}.get(name, 8)
-    if name.startswith("zero"):
-        assert deepspeed["zero_stage"] == int(name[-1])
-    assert "joint" not in json.dumps(content)  # no setting of a run hides in a launch config

@@ -14,7 +14,6 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config import recipes as recipe_module
 from countdown_selfplay.config.recipes import recipe_settings, recipes
 from countdown_selfplay.config.roles import FIELDS
-from countdown_selfplay.errors import UnknownNameError
 
 KNOWN = {f.name for f in dataclasses.fields(JointSelfPlayConfig)}
 PLAIN = sorted(FIELDS.keys() & KNOWN)
@@ -80,34 +79,6 @@ def test_a_plain_flag_acts_although_the_file_sets_the_roles_own_fields(name, tmp
     assert found(settings("--config", file, f"--{name}", str(high)), name) == [high, high]
     dashed = f"--{name.replace('_', '-')}={high}"
     assert found(settings("--config", file, dashed), name) == [high, high]
-
-
-def test_within_one_source_the_roles_own_field_wins_and_changes_over_the_recipe(tmp_path):
-    both = ("--learning_rate", "1e-3", "--prover_learning_rate", "1e-6")
-    assert found(settings(*both), "learning_rate") == [1e-6, 1e-3]
-    file = write(tmp_path / "a.yaml", learning_rate=2e-3, conjecturer_learning_rate=3e-6)
-    assert found(settings("--config", file), "learning_rate") == [2e-3, 3e-6]
-    # the other role's own field of the file stays under a role's own flag
-    assert found(settings("--config", file, "--prover_learning_rate", "5e-6"), "learning_rate") == [5e-6, 3e-6]
-    same = dict(output_dir=str(tmp_path), report_to="none", use_cpu=True)
-    args = JointSelfPlayConfig.from_recipe("tiny/default", learning_rate=3e-5, max_steps=7, **same)
-    assert found(args, "learning_rate") == [3e-5, 3e-5] and args.max_steps == 7
-    assert args.conjecturer_reward == "learnability"  # the recipe's
-    both = dict(learning_rate=3e-5, prover_learning_rate=2e-5)
-    assert found(JointSelfPlayConfig.from_recipe("tiny/default", **both, **same), "learning_rate") == [2e-5, 3e-5]
-
-
-def test_a_file_wins_over_a_recipe_whether_it_names_it_or_a_flag_does(tmp_path):
-    name = "qwen2.5-0.5b/anchored_shaped_fixed"  # prover 1e-5, conjecturer 1e-6; conjecturer_temperature 0.7
-    plain = write(tmp_path / "plain.yaml", learning_rate=2e-4)
-    args = settings("--recipe", name, "--config", plain)
-    assert found(args, "learning_rate") == [2e-4, 2e-4] and args.role("conjecturer").temperature == 0.7
-    named = write(tmp_path / "named.yaml", recipe=name, prover_learning_rate=2e-4)
-    script, args, model = parse(["--config", named, "--report_to", "none", "--temperature", "0.5"])
-    assert found(args, "learning_rate") == [2e-4, 1e-6] and found(args, "temperature") == [0.5, 0.5]
-    assert script.recipe == name and model.model_name_or_path == "asingh15/qwen-sft-countdown-defaultproj"
-    with pytest.raises(UnknownNameError, match="Did you mean 'tiny/default'"):
-        settings("--config", write(tmp_path / "wrong.yaml", recipe="tiny/defualt"))
 
 
 def test_a_model_of_ones_own_is_not_given_the_tiny_models_recipe_and_rloo_reads_the_same_way(tmp_path, capsys):

@@ -3,7 +3,6 @@
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,6 @@ from countdown_selfplay.evaluation.hard import hard_problems
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 
 SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))
-
-
-def test_the_recipes_are_those_of_the_page():
-    page = (Path(__file__).resolve().parents[2] / "docs" / "sgs.md").read_text()
-    assert len(SGS) == 24 and all(f"`{name}`" in page for name in SGS)
 
 
 @pytest.mark.parametrize("name", SGS)
@@ -189,30 +183,3 @@ def test_a_search_for_hard_problems_goes_on_where_it_was_ended(tmp_path, capsys,
     assert calls == [64, 6, 6] and not file.exists()  # the 64 candidates were not attempted again
     for name in ("targets.jsonl", "targets.jsonl.meta"):
         assert (tmp_path / name).read_text() == (tmp_path / "whole" / name).read_text()
-
-
-@pytest.mark.parametrize(("options", "said"), [
-    (("--most", "1"), "`--most` is for --hard_for"),
-    (("--hard_for", "tiny", "--most", "8"), "`--most` (8) must be at least 0 and less than `--attempts` (8)"),
-    (("--hard_for", "tiny", "--split", "heldout"), "`--split` (heldout) does not go with --hard_for"),
-    (("--hard_for", "tiny", "--needs", "*"), "`--needs` (['*']) does not go with --hard_for"),
-    (("--hard_for", "no/where"), "no/where"),
-    (("--hard_for", "tiny", "--attempts", "0"), "'0' is not a whole number above 0"),
-])  # fmt: skip
-def test_what_does_not_go_with_hard_problems_is_refused_in_one_sentence(tmp_path, capsys, options, said):
-    assert main(["dataset", str(tmp_path / "out.jsonl"), "--count", "4", *options]) == 2
-    assert said in (error := capsys.readouterr().err) and error.count("\n") == 1
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.skipif("SMOLLM2" not in os.environ, reason="SMOLLM2 must name a folder with SmolLM2-135M-Instruct")
-def test_a_set_that_smollm2_finds_hard(tmp_path, capsys):
-    """Its sizes and rates are in docs/sgs.md; nothing is claimed about them here but that they are counts."""
-    out, model = tmp_path / "targets.jsonl", os.environ["SMOLLM2"]
-    ranges = ("--operands", "2", "--number_high", "20", "--target_low", "1", "--target_high", "99")
-    how = ("--prover_prompt", "compact", "--max_new_tokens", "16", "--attempts", "4", "--most", "1")
-    assert main(["dataset", str(out), "--count", "16", *ranges, *how, "--hard_for", model]) == 0
-    chosen = json.loads((tmp_path / "targets.jsonl.meta").read_text())["hard_for"]
-    assert chosen["targets"] == 16 == len(out.read_text().splitlines()) and max(chosen["chosen_by"]) <= 1
-    assert "16 targets of" in capsys.readouterr().out

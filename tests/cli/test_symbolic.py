@@ -3,14 +3,10 @@
 
 import importlib
 import json
-import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-from tests.cli.test_recipes_played import ROOT
 
 from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli import solve_rates
@@ -18,26 +14,7 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.config.recipes import recipe_fields, spread
 from countdown_selfplay.countdown import CountdownDomain, heldout_key
 from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
-from countdown_selfplay.proposers.symbolic.selection import ProblemReplay
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--recipe", "tiny/rloo"], "`proposer` (None) is not for `symbolic`; set mutation, ucb"),
-    (
-        ["--recipe", "tiny/default", "--proposer", "targets"],
-        "`proposer` (targets) is not for `symbolic`; set mutation, ucb",
-    ),
-    (["--proposer_kwargs", '{"keep": 0}'], "`keep` (0) of proposer '"),
-    (["--proposer_kwargs", '{"difficulty": "oracle"}'], "Unknown difficulty 'oracle'"),
-    (["--recipe", "tiny/symbolic_p_solver"], "`labels` (runs/tiny-rloo/solve_rates.jsonl) is not a file"),
-])  # fmt: skip
-def test_what_cannot_be_played_is_one_line_and_no_run(arguments, message, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(["symbolic", *arguments, "--output_dir", str(tmp_path / "run")]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and message in error
-    assert not (tmp_path / "run").exists()
 
 
 def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys):
@@ -48,21 +25,6 @@ def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys
     assert f"mean solve rate {rates.mean():.3f}" in capsys.readouterr().out
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
-
-
-@pytest.mark.parametrize(("words", "said"), [
-    (["nowhere"], "'nowhere' is not a run folder with a prover in it"),
-    (["tiny", "--out", "no/rates.jsonl"], "There is no folder 'no' to write 'rates.jsonl' into"),
-    (["tiny", "--problems", "0"], "'0' is not a whole number above 0"),
-    (["tiny", "--number_high", "1"], "2000 problems are more than the 99"),
-    (["tiny", "--out", "."], "Argument --out: '.' is a folder; pass the name of a file"),
-    (["conjecturer"], "'conjecturer' is not a run folder with a prover in it"),
-])  # fmt: skip
-def test_a_wrong_call_for_solve_rates_is_one_sentence(words, said, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("conjecturer").mkdir()
-    Path("run.json").write_text('{"config": {}}')
-    assert main(["solve-rates", *words]) == 2 and said in capsys.readouterr().err
 
 
 def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_as_in_training(tmp_path, monkeypatch):
@@ -112,27 +74,6 @@ def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses(
 
 
 ARMS = ("ucb", "p_solver", "refresh", "refresh_diversity")
-
-
-@pytest.mark.parametrize("size", ["tiny", "qwen2.5-0.5b"])
-def test_the_papers_arms_choose_from_as_many_candidates_and_draw_uniformly_from_the_buffer(size):
-    found = [recipe_fields(f"{size}/symbolic_{arm}", {}, JointSelfPlayConfig)["proposer_kwargs"] for arm in ARMS]
-    assert len({(own["candidates"], own["keep"], own["refresh"]) for own in found}) == 1
-    assert found[0]["refresh"] == 10  # table 1
-    assert all("replay" not in own for own in found)
-    assert vars(ProblemReplay()) == {"capacity": 10_000, "half_life": 0, "softness": 0, "entries": {}}
-
-
-@pytest.mark.parametrize("size", ["tiny", "qwen2.5-0.5b"])
-@pytest.mark.parametrize("arm", ARMS[1:])
-def test_the_commands_in_the_head_of_a_recipe_write_the_labels_that_it_reads(size, arm):
-    text = (ROOT / "examples" / "recipes" / size / f"symbolic_{arm}.yaml").read_text()
-    labels = yaml.safe_load(text)["proposer_kwargs"]["difficulty_kwargs"]["labels"]
-    head = " ".join(line[2:] for line in text.splitlines() if line.startswith("# "))
-    trained = re.search(r"countdown-selfplay rloo (?:--recipe (\S+?)|--output_dir (\S+) --max_steps 100), then", head)
-    recipe, folder = trained.groups()
-    written = folder or recipe_fields(recipe, {}, JointSelfPlayConfig)["output_dir"]
-    assert f"countdown-selfplay solve-rates {written}" in head and labels == f"{written}/solve_rates.jsonl"
 
 
 def test_the_recipes_at_the_papers_size_have_the_solver_of_its_rloo():

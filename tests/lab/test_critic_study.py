@@ -13,7 +13,7 @@ from critic_tables import arm_table, has_pattern, kept_weights, meeting_table
 from many_runs import finish, run_folder
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.errors import DataError
 from countdown_selfplay.lab.critics import Reply
 from countdown_selfplay.lab.critics.error_detection import StepItem
 from countdown_selfplay.lab.critics.win_rates import Iteration
@@ -200,13 +200,6 @@ def test_the_tables_of_a_study(study, tmp_path):
     assert study.NOTE in text and "| resisted: prover | critics start | critics 1 |" in text
 
 
-def test_figures_without_values_per_problem_are_measured_again(study, tmp_path):
-    old = {name: value for name, value in figures(0.1, 0.0).items() if name != "per_problem"}
-    finish(run_folder(tmp_path, "start", 0), old, study.FIGURES)
-    with pytest.raises(DataError, match=r"start/seed-0/figures.json' lacks values per problem; remove it, and the st"):
-        study.tables(tmp_path, ["start"], [0])
-
-
 def test_a_budget_of_a_half_played_game_and_runs_of_other_sizes_are_refused(study, tmp_path):
     run_folder(tmp_path, "cdg", 0).mkdir(parents=True)  # begun
     with pytest.raises(DataError, match=r"\(online\) is measured by the budget of cdg, which is not finished for"):
@@ -223,14 +216,3 @@ def test_a_budget_of_a_half_played_game_and_runs_of_other_sizes_are_refused(stud
     study.run(("ppo", 0, str(tmp_path), "no model", SETTINGS))  # finished: nothing to do
     with pytest.raises(DataError, match="problems 48"):
         study.run(("ppo", 0, str(tmp_path), "no model", SETTINGS | {"problems": 512}))
-
-
-def test_what_cannot_be_is_refused_before_the_warm_start(study, tmp_path, monkeypatch, capsys):
-    """The warm start takes minutes; help, a mistyped option and arms without their budget need none."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=r"Unknown option '--iteration'\. Did you mean '--iterations'"):
-        study.main(["--iteration", "1"])
-    with pytest.raises(DataError, match=r"--arms \(dpo\) is measured by the budget of cdg, which is not finished"):
-        study.main(["--study", "--arms", "dpo"])
-    assert study.main(["--help"]) == 0
-    assert "--study --quick" in capsys.readouterr().out and not list(tmp_path.iterdir())

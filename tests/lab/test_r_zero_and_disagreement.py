@@ -7,21 +7,10 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.countdown.features import overlap, similar_share
 from countdown_selfplay.errors import RewardError
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
 
 A, B, C, D = Problem((3, 5, 7), 22), Problem((7, 5, 4), 22), Problem((3, 3, 9), 10), Problem((1, 2, 3, 4), 22)
-
-
-def test_overlap_counts_shared_numbers_and_an_equal_target_and_the_share_is_of_the_others():
-    # A, B: 5 and 7 and the target, of 3 + 1. A, C: 3 once. A, D: 3 and the target, of 4 + 1. C, D: 3 once, of 4 + 1.
-    expected = [[1, 0.75, 0.25, 0.4], [0.75, 1, 0, 0.4], [0.25, 0, 1, 0.2], [0.4, 0.4, 0.2, 1]]
-    np.testing.assert_allclose(overlap([A, B, C, D]), expected)
-    assert overlap([Problem((3, 3, 3), 9), Problem((3, 3, 5), 2)])[0, 1] == 0.5  # the 3 twice, of 3 + 1
-    assert similar_share([A, B, C, D], 0.5).tolist() == [1 / 3, 1 / 3, 0, 0]
-    assert similar_share([A, B, C, D], 0.4).tolist() == [2 / 3, 2 / 3, 0, 2 / 3]
-    assert similar_share([A], 0.5).tolist() == [0] and similar_share([], 0.5).shape == (0,)
 
 
 def test_r_zero_is_uncertainty_minus_the_share_by_paper_or_code():

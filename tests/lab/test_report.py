@@ -15,7 +15,7 @@ from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.evaluation.findings import findings
 from countdown_selfplay.lab.report import load_run, load_runs
-from countdown_selfplay.lab.report.page import page, strata
+from countdown_selfplay.lab.report.page import page
 from countdown_selfplay.lab.report.tables import width_of
 from countdown_selfplay.training.run import tell
 
@@ -384,17 +384,3 @@ def test_no_folder_and_a_folder_as_output_are_refused(tmp_path):
     ):
         with pytest.raises(DataError, match=message):
             write_report([run], out)
-
-
-def test_examples_are_the_best_a_typical_one_and_every_refusal_once():
-    """Of rewards 0, 0, .5, 1 the lower median is 0; two of six are malformed, one has the typical reward."""
-    rows = [("a", 0.0, "duplicate"), ("b", 0.5, "ok"), ("c", 1.0, "ok"), ("d", 0.0, "malformed")]
-    rows += [("e", None, "malformed"), ("f", None, "unsolvable")]
-    cards = strata([{"completion": text, "reward": reward, "reason": why} for text, reward, why in rows])
-    assert [(card["stratum"], card["text"]) for card in cards] == [
-        ("best reward", "c"), ("typical reward", "d"), ("malformed: 2 of 6 logged", "e"),
-        ("duplicate: 1 of 6 logged", "a"), ("unsolvable: 1 of 6 logged", "f"),
-    ]  # fmt: skip
-    assert strata([]) == []
-    (alone,) = strata([{"completion": "x", "reward": 0.0, "reason": "malformed"}])
-    assert alone["stratum"] == "best reward; malformed: 1 of 1 logged"

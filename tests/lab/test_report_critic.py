@@ -4,13 +4,13 @@
 import json
 
 import pytest
-from tests.made_up_runs import CONFIG, write_run
+from tests.made_up_runs import CONFIG
 
 from countdown_selfplay.contract.metric import as_json, for_players
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.lab.report import load_run, write_report
-from countdown_selfplay.lab.report.panels import drawn, matrices
+from countdown_selfplay.lab.report.panels import matrices
 from countdown_selfplay.lab.report.playground import playground, round_data, rounds_of
 from countdown_selfplay.lab.report.tables import by_iteration, setting
 from countdown_selfplay.warm_starts.iterated import select
@@ -128,19 +128,3 @@ def test_the_matrices_of_win_rates(run):
     (run / "win_rates.json").write_text(json.dumps({"provers": ["start"]}))
     with pytest.raises(DataError, match="does not say the win rates of `eval --task win_rates`"):
         matrices([load_run(run)])
-
-
-def test_an_online_runs_metrics_are_drawn_and_other_runs_have_no_section(tmp_path):
-    folder = write_run(tmp_path, "online", rounds=20)
-    assert "Critic game" not in drawn([load_run(folder)])
-    path = folder / "metrics.jsonl"
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        if "round/starved" in line:
-            line |= {"misleading/read_rate": 0.9, "misleading/win_rate": 0.3, "prover/resisted_rate": 0.5}
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (folder / "run.json").write_text(json.dumps(json.loads((folder / "run.json").read_text()) | {"metrics": DECLARED}))
-    page = write_report([folder], folder / "report.html").read_text()
-    assert page.count("that the critique is not critical") == 1  # told at the chart, and in no table of other metrics
-    charts = drawn([load_run(folder)])["Critic game"]
-    assert len(charts) == 3 and "Revisions of right answers" in charts and by_iteration([load_run(folder)]) is None

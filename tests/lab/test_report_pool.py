@@ -11,7 +11,7 @@ from countdown_selfplay.evaluation.load import load_run
 from countdown_selfplay.evaluation.terminal import before_after_table, changes_of_players
 from countdown_selfplay.lab.report import write_report
 from countdown_selfplay.lab.report.charts import charts_of
-from countdown_selfplay.lab.report.page import examples, page
+from countdown_selfplay.lab.report.page import examples
 from countdown_selfplay.lab.report.tables import ends, windows
 
 
@@ -51,17 +51,6 @@ def test_table_2_compares_the_first_five_rounds_with_the_last_five_over_seeds(po
     half = 4.3027 * 0.03 / 3**0.5
     assert (early.value, early.high - early.value) == (pytest.approx(0.33), pytest.approx(half, rel=1e-4))
     assert late == early and found.groups == [] and "t interval" in found.note
-
-
-def test_the_page_has_them_and_that_of_another_run_has_not(pool, tmp_path):
-    found = [chart.title for chart in charts_of([load_run(pool)]) if chart.section == "Pool"]
-    assert found == [
-        *("Valid conjectures", "Operands of tier 0", "Operands of tier 1"),
-        *("Pass rate of tier 0", "Pass rate of tier 1", "Mean pass rate"),
-    ]
-    runs = [load_run(pool)], [load_run(write_run(tmp_path, "other", rounds=8))]
-    assert ["Early and late rounds of the pool" in page(one, {}) for one in runs] == [True, False]
-    assert windows(runs[1]) is None and not any(chart.section == "Pool" for chart in charts_of(runs[1]))
 
 
 def side(*corrects):

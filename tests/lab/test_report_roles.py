@@ -79,13 +79,6 @@ def test_a_role_of_the_game_is_judged_by_its_range_and_players_are_named_in_thei
     assert list(drawn([run])["Optimisation"]) == ["Entropy (nats per token)"]
 
 
-def test_a_run_without_declarations_gets_the_panels_of_the_library(relay):
-    whole = curves(load_run(relay))
-    (relay / "run.json").write_text(json.dumps({"name": "relay", "config": {}}))
-    found = curves(load_run(relay))
-    assert found["Loss"] == whole["Loss"] and "Trust" not in found
-
-
 def test_a_panel_is_written_and_read_and_a_damaged_one_is_named(relay):
     metric = Metric("a", "b", panel=Panel("T", (0.0, 1.0), "S", "l"), subject="c")
     assert from_json("a", json.loads(json.dumps(as_json(metric)))) == metric

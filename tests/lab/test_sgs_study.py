@@ -146,17 +146,6 @@ def test_the_baselines_asymptote_is_a_claim_of_its_own(sgs_study, tmp_path, inte
     assert told in sgs_study.beyond_asymptote(runs, baseline)
 
 
-def test_two_asymptotes_are_compared_where_both_have_an_interval(sgs_study):
-    fits = [
-        sgs_study.ScalingArm("x", None, [], interval, "", 0.0, np.zeros(0))
-        for interval in (Estimate(0.7, 0.67, 0.73), Estimate(0.6, 0.56, 0.64), None)
-    ]
-    # .1 with sqrt(.03^2 + .04^2) = .05 to either side
-    told = sgs_study.higher_asymptote("the baseline", *fits[:2])
-    assert "0.700, 0.600 | +0.100 [+0.050, +0.150] | reproduced" in told
-    assert "two fits with intervals" in sgs_study.higher_asymptote("the baseline", *fits[1:])
-
-
 @pytest.mark.parametrize(
     ("low", "high", "kind", "verdict"),
     [
@@ -182,30 +171,6 @@ def test_a_claim_is_judged_by_its_interval(sgs_study, low, high, kind, verdict):
 @pytest.fixture
 def study():
     return importlib.import_module("sgs")
-
-
-@pytest.mark.parametrize("choice", [("--attempts", "4"), ("--most", "8"), ("--most", "-1")])
-def test_targets_cannot_be_chosen_by_more_right_answers_than_attempts(study, choice, capsys):
-    with pytest.raises(SystemExit):
-        study.main([*choice, "--prepare"])
-    assert "at least 8 attempts, and fewer right ones" in capsys.readouterr().err
-
-
-def test_a_sweep_of_arms_in_steps_of_32_varies_the_rate_of_every_role(study, tmp_path, monkeypatch):
-    asked, played = [], []
-    monkeypatch.setattr(study, "sgs_start", lambda root, roles, *more: asked.extend([*roles, more[2:]]))
-    monkeypatch.setattr(study, "play_all", lambda run, tasks, workers: played.extend(tasks))
-    monkeypatch.setattr(study, "sweep", lambda folders, arm, seeds: arm)
-    monkeypatch.setattr("sgs_study.swept_arms", lambda found: {"arms": sorted(found)})
-    given = ["--sweep", "sgs_32", "parallel_sampling", "--rates", "1e-4", "3e-4", "--folder", str(tmp_path)]
-    given += ["--attempts", "128", "--most", "0"]
-    assert study.main([*given, "--seeds", "0", "1"]) == 0
-    assert asked == ["prover", "conjecturer", "conjecturer_steps", (128, 0)]
-    one = [("sgs_32", 1e-4), ("sgs_32", 3e-4), ("parallel_sampling", 0.0)]  # sampling has no rate
-    assert [(arm, s, rate) for arm, s, *_, rate in played] == [(arm, s, rate) for s in (0, 1) for arm, rate in one]
-    arms = json.loads((tmp_path / "sweep.json").read_text())["arms"]
-    assert arms == ["parallel_sampling", "sgs_32 0.0001", "sgs_32 0.0003"]
-    assert study.swept("sgs_32") == "learning_rate" and study.swept("sgs") == "prover_learning_rate"
 
 
 def test_a_sweep_keeps_the_rounds_of_each_arms_best_rate(study, monkeypatch):

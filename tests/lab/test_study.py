@@ -5,7 +5,7 @@ import json
 import os
 
 import pytest
-from many_runs import FINISHED, compared, finish, finished, play_all, run_folder
+from many_runs import FINISHED, compared, finish, play_all, run_folder
 
 from countdown_selfplay.errors import DataError
 
@@ -42,13 +42,3 @@ def test_runs_are_played_in_processes_of_their_own_once_and_their_arms_compared(
     assert [(d.arm, d.k, d.percentile.difference) for d in found.differences] == [("pool", 1, 0.25), ("pool", 4, 0.25)]
     with pytest.raises(DataError, match="There is no file or run folder"):
         compared({arm: [run_folder(tmp_path, arm, 2) / FINISHED] for arm in RIGHT}, (1,), "single")
-
-
-def test_a_run_that_was_finished_with_other_settings_is_refused(tmp_path):
-    assert not finished(tmp_path, {"rounds": 4})
-    finish(tmp_path, {"settings": {"rounds": 4, "tuning": True}})
-    assert finished(tmp_path, {"rounds": 4, "tuning": True})
-    with pytest.raises(DataError, match=r"a finished run with tuning True, and .* of rounds 4, tuning False; repeat"):
-        finished(tmp_path, {"rounds": 4, "tuning": False})
-    (tmp_path / "finished").touch()  # of a version that wrote nothing into it
-    assert finished(tmp_path, {"generations": 80000}, "finished")

@@ -45,19 +45,6 @@ def test_the_report_shows_the_filter_cascade_and_the_last_reliability(tmp_path):
     assert "Filters of the symbolic proposer" in page and "proposer refused too hard" in page
 
 
-def test_a_run_without_a_symbolic_proposer_has_no_such_section_and_a_resumed_one_no_processor_seconds(tmp_path):
-    run = load_run(write_run(tmp_path / "plain", rounds=12))
-    assert "Symbolic proposer" not in drawn([run]) and filtering([run]) is None
-    assert "symbolic proposer<" not in write_report([run.path], tmp_path / "report.html").read_text().lower()
-    cost_row = importlib.import_module("symbolic_proposers").cost_row
-    costs = [
-        {"prover_samples": 2000, "label_samples": 0, "cpu_seconds": 30, "resumed": False},
-        {"prover_samples": 4000, "label_samples": 16_000, "cpu_seconds": 50},
-    ]
-    assert cost_row("ucb", costs) == "| ucb | 3.0 | 8.0 | 40 |"
-    assert cost_row("ucb", [{**costs[0], "resumed": True}, costs[1]]) == "| ucb | 3.0 | 8.0 | – |"
-
-
 def test_every_arm_of_the_study_keeps_the_same_share_and_the_papers_settings_its_kl_and_entropy():
     study = importlib.import_module("symbolic_proposers")
     for arm, (recipe, _, changes) in study.ARMS.items():

@@ -1,15 +1,19 @@
 """What a trainer refuses of parts handed to it as objects, and what a round refuses of what they return."""
 
+from countdown_selfplay.config.run_rules import check_progress
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.errors import CheckpointError, GameError, RewardError, UnknownNameError
+from countdown_selfplay.errors import CheckpointError, DataError, GameError, RewardError, UnknownNameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives.rloo import RLOO
+from countdown_selfplay.rewards import make_conjecturer_reward
+from countdown_selfplay.rewards.learning_progress import LearningProgress
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
 from countdown_selfplay.rewards.tent import Tent
 from tests.refusals import own
 from tests.refusals.rows import row
-from tests.refusals.settings import untrained
+from tests.refusals.settings import config, untrained
 from tests.trainer.conftest import make_trainer
+from tests.trainer.test_round import problems
 
 PROVER_ALONE = dict(game=None, conjecturer_num_generations=None)
 NO_CONJECTURER = dict(conjecturer_num_generations=None, conjecturer_players=0)
@@ -49,6 +53,19 @@ ROWS = [
     row("=game/set", untrained, {"game": own.Remembers({"set": {1}})}, error=GameError, **PROVER_ALONE),
     row("state_dict=Remembers", untrained, {"game": own.Remembers({})}, error=GameError, **PROVER_ALONE),
     row("=game/proposer/arms", untrained, {"game": ProposeAndSolve(own.Arms())}, error=GameError),
+    row("eval_dataset=dict", untrained, {"eval_dataset": {"a": problems(4)}}),
+    row("=7 =8", untrained, {"train_dataset": problems(7)}, error=DataError),
+    *(row(name, untrained, {name: problems(24).to_iterable_dataset()}, error=DataError)
+      for name in ("train_dataset", "eval_dataset")),
+    # bf16 keeps 8 bits: a tenth of a step is lost in the rounding of weights and activations. SGD has no moments
+    *(row(said, untrained, parts, **{**named, **changed})
+      for parts, named in (({"conjecturer_reward": LearningProgress()}, {}),
+                           (None, {"conjecturer_reward": "learning_progress"}))
+      for changed, said in [
+        ({"bf16": True, "use_cpu": True}, "=bf16"), ({"model_init_kwargs": {"dtype": "bfloat16"}}, "=bf16"),
+        ({"optim": "sgd"}, "optim=sgd"), ({"optim": "adafactor"}, "optim=adafactor")]),
+    *(row(f"={engine}", check_progress, config(), engine,
+          make_conjecturer_reward("sum", {"terms": ["learning_progress"]})) for engine in ("zero2", "zero3", "fsdp2")),
     # rounds
     row("play=Nothing", own_round, own.Nothing(), error=GameError),
     row("play=Rollouts", own_round, own.Rollouts(), error=GameError),

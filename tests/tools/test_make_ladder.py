@@ -14,7 +14,7 @@ from tools.make_tiny_model.ladder.warm_start import asked_shown, moves_shown, pr
 from tools.make_tiny_model.tokenizer import WORDS
 
 from countdown_selfplay.countdown import Problem, heldout_key
-from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import LADDER_SPEC
 
 
@@ -112,25 +112,3 @@ def test_a_run_writes_models_that_can_be_measured(tmp_path, capsys):
     assert {path.name for path in output.iterdir()} == {"prover", "conjecturer", "asked"}
     with pytest.raises(ConfigError, match="is not an empty folder"):
         main(["--output", str(output)])
-
-
-def test_without_json_the_figures_are_three_tables(capsys):
-    assert main(["--evaluate", "--problems", "4", "--samples", "2", "--proposals", "8"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("numbers  pass@1 [95% interval]")
-    assert [line.split()[0] for line in lines[2:9]] == list("2345678")
-    assert any(line.startswith("proposals by size: ") for line in lines)
-    assert [line.split(":")[0] for line in lines[-7:]] == ["any", "size", "size", "help", "help", "help", "help"]
-
-
-@pytest.mark.parametrize(("argv", "error", "message"), [
-    ([], ConfigError, "There is nothing to do"),
-    (["--output", "new", "--model", "old"], ConfigError, "pass one of them"),
-    (["--output", "new", "--steps", "0"], ConfigError, r"--steps \(0\) must be at least 1"),
-    (["--evaluate", "--model", "absent"], DataError, r"absent/prover holds no config\.json"),
-])  # fmt: skip
-def test_a_wrong_call_is_refused_in_one_sentence(argv, error, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(error, match=message):
-        main(argv)
-    assert list(tmp_path.iterdir()) == []

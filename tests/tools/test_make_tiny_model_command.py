@@ -21,14 +21,6 @@ def test_a_run_writes_a_model_that_can_be_measured(tmp_path, capsys):
     assert figures["conjecturer"]["n"] == 8
 
 
-def test_without_json_the_figures_are_a_table_with_intervals(capsys):
-    assert main(["--evaluate", *few()]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert next(line for line in lines if line.startswith("prover pass@1")).endswith("4 held-out problems x 2 answers")
-    assert not any(line.startswith("prover pass@4") for line in lines)  # two answers allow no more than pass@2
-    assert any(line.startswith("conjecturer parseable") and line.endswith("8 proposals") for line in lines)
-
-
 @pytest.mark.parametrize(("argv", "message"), [
     ([], "There is nothing to do"),
     (["--output", "new", "--model", "old"], "pass one of them"),

@@ -3,7 +3,6 @@
 
 import logging
 
-import pytest
 from datasets import Dataset
 
 from countdown_selfplay.countdown import Problem, generate_problems
@@ -70,20 +69,6 @@ def test_a_row_out_of_range_is_said_once_with_the_field_that_it_is_beyond(build,
     assert "out of range" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    "problem, words",
-    [
-        (Problem((3, 5), 8), "it has 2 numbers, and `operands` is 3"),
-        (Problem((3, 5, 13), 8), "its number 13 is beyond `number_high` (12)"),
-        (Problem((3, 5, 7), 100), "its target 100 is beyond `target_high` (99)"),
-        (Problem((3, 5, 7), 0), "its target 0 is beyond `target_low` (1)"),
-        (Problem((3, 5, 7), 22), None),
-    ],
-)
-def test_what_is_out_of_range_is_named(problem, words):
-    assert TINY_SPEC.outside(problem) == words and TINY_SPEC.admits(problem) == (words is None)
-
-
 PURE = dict(max_steps=3, anchor_fraction=0.0, fill="none", learning_rate=1e-4)
 
 
@@ -114,14 +99,6 @@ def test_a_round_without_any_problem_moves_no_weight_and_logs_no_rate(build):
     assert [line["round/starved"] for line in lines] == [1, 1]
     assert not any("prover/correct_rate" in line or "prover/reward" in line for line in lines)
     assert [line["prover/trained_samples"] for line in lines] == [0, 0] and equal(before, weights(trainer))
-
-
-def test_truncation_without_a_mix_plays_no_data(build):
-    trainer = build(max_steps=3, anchor_fraction=0.0, fill="truncate", truncate_multiple=4)
-    asked = played(trainer)
-    trainer.train()
-    assert set(asked) <= {0, 4, 8}
-    assert all(line["round/anchor_slots"] == 0 for line in rounds(trainer.args.output_dir))
 
 
 def test_keep_all_plays_every_admitted_proposal(build):

@@ -44,12 +44,6 @@ def test_a_model_that_has_never_seen_the_format_is_refused_before_anything_is_pl
     assert trainer.frame.rounds == 0 and (tmp_path / "metrics.jsonl").read_text() == "{}\n"
 
 
-def test_without_the_probe_it_may_train(untaught, tmp_path, monkeypatch):
-    models(monkeypatch, untaught)
-    trainer = ran(build(tmp_path, max_steps=1, format_probe=0))
-    assert trainer.frame.rounds == 1
-
-
 def test_the_ladders_prover_passes_and_the_trajectory_is_that_without_a_probe(tmp_path):
     with_, without = (build(tmp_path / str(n), max_steps=2, format_probe=n) for n in (16, 0))
     for trainer in (with_, without):

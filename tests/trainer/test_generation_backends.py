@@ -19,7 +19,7 @@ from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtra
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
-from countdown_selfplay.generation.turns import check_lengths, check_woken, fingerprint
+from countdown_selfplay.generation.turns import fingerprint
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
@@ -74,22 +74,6 @@ def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
     assert not caplog.text
     with pytest.raises(ConfigError, match="cannot hold do_sample"):
         make_config(tmp_path, generation_kwargs={"do_sample": True})
-
-
-def test_a_prompt_that_does_not_fit_with_its_completion_is_refused():
-    check_lengths("prover", 48, 16, 64)
-    with pytest.raises(GenerationError, match="49 tokens, which with 16 for the completion is more than the 64"):
-        check_lengths("prover", 49, 16, 64)
-
-
-def test_an_engine_that_wakes_up_with_other_weights_ends_the_run():
-    """Healthy is what a bf16 engine differs by, at most ten times that of the first round; 1.2 nats are never."""
-    first, name = {}, "prover/sampler_logp_difference"
-    for value in (0.03, 0.04, 0.29):
-        check_woken(first, {name: value, "prover/sampler_logp_difference_max": 9.0})
-    for known in (first, {}):
-        with pytest.raises(GenerationError, match=r"`prover/sampler_logp_difference` is 1.2 .*vllm_enable_sleep_mode"):
-            check_woken(known, {name: 1.2})
 
 
 def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():

@@ -95,7 +95,6 @@ def exactly(trainer):
     filled(trainer)
 
 
-MORE = ("critic", "kept")
 SETTINGS = dict(num_generations=8, conjecturer_num_generations=16, problems_per_round=4)
 
 
@@ -135,30 +134,9 @@ def pool(players, **changes):
     }  # fmt: skip
 
 
-def test_eight_players_share_a_pass(tmp_path):
-    trainer = make_trainer(tmp_path, **pool(4))
-    filled(trainer)
-    parts = four(trainer)
-    assert len(parts) == 8
-    assert [len(one.parts) for one in side_by_side(parts)] == [8]
-    compare(trainer, parts, 1e-5)
-
-
 def test_a_players_rows_know_how_far_their_prompts_are_shifted():
     rows = MixedRows.of([(2, 1, 0), (0, 2, 1)])
     assert (rows.owner_B, rows.shift_B) == ([2, 0, 0], [0, 1, 1])
-
-
-def test_rows_of_a_player_are_one_part_where_parts_have_one_size(tmp_path):
-    mixed = make_trainer(tmp_path, **MIXED, **SETTINGS, **lora()).policies.mixed
-    for owners, parts in (
-        ([0, 0, 1, 1], None),  # the stand-ins themselves
-        ([1, 1, 0, 0], [1, 0]),
-        ([0, 0, 1], [0, 0, 1]),
-        ([1, 1], [1]),
-    ):
-        mixed.read(owners)
-        assert (None if mixed.owner_N is None else mixed.owner_N.tolist()) == parts
 
 
 def test_players_with_equally_many_rows_have_the_gradients_of_separate_passes(tmp_path):

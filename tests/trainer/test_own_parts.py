@@ -8,11 +8,6 @@ from countdown_selfplay.errors import DataError
 from .conftest import ran, rounds
 
 
-def test_a_plain_function_of_the_solve_rate_trains_the_conjecturer(build):
-    trainer = ran(build(max_steps=1, trainer={"conjecturer_reward": lambda p: 1 - p}))
-    assert rounds(trainer.args.output_dir)[0]["conjecturer/signal"] == 1
-
-
 @pytest.mark.parametrize(
     ("sharing", "found"),
     [("lora", r"saved/prover and .*saved/conjecturer"), ("tied", r"its policies lie in .*saved/policy\.")],

@@ -110,17 +110,6 @@ def test_a_measurement_leaves_the_model_and_the_generators_as_they_were(monkeypa
     assert torch.equal(torch.get_rng_state(), before) and all(p.grad is None for p in model.parameters())
 
 
-def test_a_model_is_measured_once_and_so_are_others_of_its_config(monkeypatch):
-    monkeypatch.setattr(forward, "_found", {})
-    passes, first, second = [], tiny(), tiny()
-    for model in (first, second):
-        model.register_forward_hook(lambda *_: passes.append(1))
-    forward.misread(first, looped)
-    once = len(passes)
-    forward.misread(first, looped), forward.misread(second, looped)
-    assert 0 < once == len(passes)
-
-
 def test_a_head_that_is_more_than_one_product_is_refused_in_a_sentence():
     with pytest.raises(ConfigError, match="BertLMHeadModel makes its scores by more than its output embeddings"):
         scored_at(built("bert"), 1.0)

@@ -97,23 +97,21 @@ def test_what_only_looks_leaves_the_trajectory_bit_identical(straight, build, na
 
 
 @pytest.mark.parametrize("missing", ["optimizer.pt", "rng_state.pth", "selfplay_state.json", "complete.json"])
-def test_a_checkpoint_without_one_of_its_parts_is_refused_by_name(build, missing):
-    trainer = build(max_steps=2, **SAVING)
-    trainer.train()
-    folder = Path(trainer.args.output_dir) / "checkpoint-2"
-    (folder / missing).unlink()
+def test_a_checkpoint_without_one_of_its_parts_is_refused_by_name(copied, build, missing):
+    (copied / "checkpoint-4" / missing).unlink()
     with pytest.raises(CheckpointError, match=missing.replace(".", r"\.")):
-        build(max_steps=4, **SAVING).train(resume_from_checkpoint=str(folder))
+        build(**settings(max_steps=6)).train(resume_from_checkpoint=str(copied / "checkpoint-4"))
 
 
-def test_a_checkpoint_of_another_engine_is_refused_by_name(build):
-    trainer = ran(build(max_steps=2, **SAVING))
-    folder = Path(trainer.args.output_dir) / "checkpoint-2"
+def test_a_checkpoint_of_another_engine_or_sharing_is_refused_by_name(copied, build):
+    folder = copied / "checkpoint-4"
+    with pytest.raises(CheckpointError, match="policy_sharing is full and this run's is tied"):
+        build("other", **settings("tied", max_steps=6)).train(resume_from_checkpoint=str(folder))
     manifest = json.loads((folder / "complete.json").read_text())
     assert manifest["engine"] == "ddp" and manifest["optimizer"] == "optimizer.pt"
     (folder / "complete.json").write_text(json.dumps({**manifest, "engine": "zero3"}))
     with pytest.raises(CheckpointError, match="written under zero3 and this run uses ddp"):
-        build(max_steps=4, **SAVING).train(resume_from_checkpoint=str(folder))
+        build(**settings(max_steps=6)).train(resume_from_checkpoint=str(folder))
 
 
 def test_resume_takes_the_newest_complete_checkpoint_and_names_the_others(straight, copied, build, caplog):
@@ -144,19 +142,6 @@ def test_a_save_that_dies_leaves_no_checkpoint_and_the_next_one_is_whole(build, 
     assert defect(output / "checkpoint-1", 1) is None and not (output / ".incomplete").exists()
 
 
-def test_a_resume_with_another_sharing_is_refused(build):
-    trainer = build(max_steps=2, **SAVING)
-    trainer.train()
-    folder = str(Path(trainer.args.output_dir) / "checkpoint-2")
-    with pytest.raises(CheckpointError, match="policy_sharing is full and this run's is tied"):
-        build("other", max_steps=4, policy_sharing="tied", **SAVING).train(resume_from_checkpoint=folder)
-
-
-def test_there_must_be_something_to_resume_from(build):
-    with pytest.raises(CheckpointError, match="no complete checkpoint"):
-        build(**SAVING).train(resume_from_checkpoint=True)
-
-
 def test_a_token_is_in_no_file_and_no_text(straight):
     args = straight().args
     assert args.hub_token == TOKEN and TOKEN not in repr(args) and TOKEN not in str(args)
@@ -177,12 +162,6 @@ def test_exported_policies_are_plain_folders_with_a_model_card(straight, sharing
         with torch.no_grad(), trainer.policies.active("prover" if folder.name == "policy" else folder.name):
             assert torch.allclose(loaded(tokens).logits, trainer.policies.module(tokens).logits, atol=1e-5)
         assert len(AutoTokenizer.from_pretrained(folder)) == len(trainer.processing_class)
-
-
-def test_the_state_file_is_plain_json(straight):
-    state = json.loads((Path(straight().args.output_dir) / "checkpoint-2" / "selfplay_state.json").read_text())
-    assert state["states"]["frame"]["state"]["rounds"] == 2
-    assert state["states"]["frame"]["state"]["samples"] == {"prover": 2 * 32, "conjecturer": 2 * 16}
 
 
 def test_the_cumulative_solve_rate_counts_the_data_sets_problems(straight):

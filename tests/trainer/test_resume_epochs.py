@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from peft import LoraConfig
 
-from countdown_selfplay.errors import DataError
-
 from .conftest import TIMES, equal, held, make_trainer, optimizer_state, ran, remembered, results_of, rounds, weights
 from .test_round import problems
 
@@ -78,14 +76,6 @@ def test_epochs_have_orders_of_their_own_and_each_plays_every_anchor_once(straig
     assert all(len(set(epoch)) == 3 * A_ROUND for epoch in epochs)
     assert set(epochs[0]) == set(epochs[1]) == set(epochs[2])
     assert held(whole)["replays"]["prover"] and whole.game.archive.last_played  # what the resumes have to bring back
-
-
-def test_data_that_a_run_cannot_count_is_refused_before_a_model_loads(build):
-    with pytest.raises(DataError, match="train_dataset holds 7 problems and every round draws 8"):
-        build(model="no/such-model", trainer={"train_dataset": problems(7)})
-    for name in ("train_dataset", "eval_dataset"):
-        with pytest.raises(DataError, match=f"`{name}` is a stream .* pass a data set, such as Dataset.from_list"):
-            build(model="no/such-model", trainer={name: problems(24).to_iterable_dataset()})
 
 
 # 3 rounds an epoch: ceil(1.5 x 3) = 5, 2 x 3 = 6

@@ -11,7 +11,6 @@ from peft import LoraConfig
 from tools.make_tiny_model.figures import held_out_problems
 
 from countdown_selfplay.countdown import generate_problems
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
 
 from .conftest import equal, goes_on, ran, results_of, rounds, weights
@@ -58,13 +57,6 @@ def test_a_role_without_signal_is_left_alone_by_momentum_weight_decay_and_kl(bui
     assert all(
         line["conjecturer/signal"] == 0 and line["prover/signal"] == 1 for line in rounds(trainer.args.output_dir)
     )
-
-
-def test_without_a_conjecturer_the_round_is_plain_rl_on_the_anchors(build):
-    trainer = ran(build(conjecturer_players=0, max_steps=1))
-    line = rounds(trainer.args.output_dir)[-1]
-    assert line["round/anchor_slots"] == 8 and "round/starved" not in line
-    assert not any(name.startswith("conjecturer/") for name in line)
 
 
 @pytest.mark.parametrize("sharing", ["full", "lora", "tied"])
@@ -148,24 +140,9 @@ def test_under_lora_a_base_per_model_is_trained_exported_and_resumed_bit_for_bit
     goes_on(straight, build("resumed", **settings), 1)
 
 
-def test_one_answer_a_problem_is_trained_by_an_objective_without_a_baseline(build):
-    trainer = build("one", max_steps=1, prover_num_generations=1, prover_objective="reinforce", prover_temperature=0.5)
-    start = weights(trainer, "prover")
-    trainer.train()
-    assert not equal(start, weights(trainer, "prover"))
-
-
 def test_a_conjecturer_with_the_provers_weights_is_one_model_under_full(build):
     trainer = build("shared", max_steps=1, conjecturer_weights="prover")
     assert trainer.policies.weight_names == ("prover",) and len(trainer.policies.module.policies) == 1
     start = weights(trainer)
     trainer.train()
     assert not equal(start, weights(trainer))
-
-
-def test_stop_texts_of_a_role_meet_the_tokenizer_before_a_model_loads(build):
-    with pytest.raises(
-        ConfigError,
-        match=r"stop string 'END', of an option or of the prompt style, is a text that generation cannot look for",
-    ):
-        build("stop", model="no such model", prover_stop="END", trainer={"processing_class": load_tiny_model()[1]})

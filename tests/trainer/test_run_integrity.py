@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from countdown_selfplay.errors import CheckpointError, CollapseError, RunFolderError
+from countdown_selfplay.errors import CheckpointError, RunFolderError
 from countdown_selfplay.training.callbacks.round_end import Terminated
 from countdown_selfplay.training.checkpoints import manifest_of
 from countdown_selfplay.training.rollbacks import Training
@@ -331,22 +331,8 @@ def test_auto_starts_a_run_that_has_no_checkpoint_and_resumes_one_that_has(build
     assert [entry["step"] for entry in json.loads((tmp_path / "again" / "run.json").read_text())["resumes"]] == [1]
 
 
-def test_save_model_writes_a_folder_per_adapter_that_loads_and_push_to_hub_says_where_each_would_go(build, tmp_path):
-    from transformers import AutoModelForCausalLM
-
+def test_push_to_hub_says_where_each_adapter_would_go(build, tmp_path):
     trainer = ran(build(max_steps=1, policy_sharing="lora", trainer={"peft_config": LORA}))
-    trainer.save_model(str(tmp_path / "saved"))
-    tokens = torch.tensor([[1, 15, 16, 17]])
-    for role in ("prover", "conjecturer"):
-        loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "saved" / role)
-        with torch.no_grad(), trainer.policies.active(role):
-            assert torch.allclose(loaded(tokens).logits, trainer.policies.module(tokens).logits, atol=1e-5)
     assert trainer.push_to_hub(repo_id="me/x", dry_run=True) == ["me/x-conjecturer", "me/x-prover"]
     for role in ("prover", "conjecturer"):
         assert f'from_pretrained("me/x-{role}")' in (tmp_path / "run" / "push" / role / "README.md").read_text()
-
-
-def test_what_is_given_up_by_a_guard_that_gives_up_is_said(build):
-    trainer = tripping_after(build(max_steps=3, **EVERY, **GUARD, guard_max_rollbacks=0), 1)
-    with pytest.raises(CollapseError, match=r"last healthy checkpoint is .*checkpoint-0"):
-        trainer.train()

@@ -5,16 +5,15 @@ import logging
 
 import pytest
 import torch
-from datasets import Dataset
 
-from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.policies.build import _one_tokenizer
 from countdown_selfplay.tiny import load_tiny_model
 from countdown_selfplay.training.parts import warn_of_lost_steps
 from tests.zoo.families import WORDS, tokenizer
 
 from .conftest import ran, rounds, weights
-from .test_round import LORA, problems
+from .test_round import LORA
 
 
 @pytest.mark.parametrize("sharing", ["lora", pytest.param("tied", marks=pytest.mark.matrix)])
@@ -81,23 +80,12 @@ def test_groups_need_not_divide_the_samples_of_both_roles_together(build):
     assert trainer.roles["prover"].num_generations == 32
 
 
-def test_too_few_anchors_are_an_error_and_not_an_empty_run(build):
-    rows = Dataset.from_list([{"nums": [3, 5, 7], "target": 22}, {"nums": [1, 2, 3], "target": 6}])
-    with pytest.raises(DataError, match="holds 2 problems and every round draws 8"):
-        build(trainer={"train_dataset": rows})
-
-
 def test_trainable_tensors_of_no_role_are_refused(build):
     from peft import LoraConfig
 
     stray = LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["embed_tokens"], task_type="CAUSAL_LM")
     with pytest.raises(ConfigError, match=r"embed_tokens.* would be trained by no role"):
         build(policy_sharing="lora", trainer={"peft_config": stray}).train()
-
-
-def test_a_dict_of_evaluation_sets_is_refused(build):
-    with pytest.raises(ConfigError, match="`eval_dataset` is a dict"):
-        build(trainer={"eval_dataset": {"a": problems(4)}})
 
 
 def test_tokenizers_of_one_size_with_other_words_are_told_apart(tmp_path):

@@ -5,15 +5,9 @@ import json
 
 import pytest
 
-from countdown_selfplay.data.jsonl import json_file, json_lines, json_rows
+from countdown_selfplay.data.jsonl import json_file, json_rows
 from countdown_selfplay.data.run_files import discard_lines, read_lines
 from countdown_selfplay.errors import DataError
-
-
-def test_blank_lines_are_passed_over_and_line_numbers_are_those_of_the_file(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"a": 1}\n\n  \n{"a": "\u2028"}\n', encoding="utf-8")  # U+2028 ends a line for str.splitlines
-    assert list(json_lines(path)) == [(1, {"a": 1}), (4, {"a": "\u2028"})]
 
 
 def test_a_file_of_one_object_may_have_lines(tmp_path):

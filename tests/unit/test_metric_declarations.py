@@ -1,21 +1,12 @@
 # Tests: contract/metric.py, contract/frame_metrics.py, proposers/targets_metrics.py, proposers/symbolic/metrics.py
 """Declarations of metrics: one per player, found by the logged name, written into a run folder and read again."""
 
-import subprocess
-import sys
-from math import inf
-
-import pytest
-
 from countdown_selfplay.contract.frame_metrics import FRAME_METRICS
 from countdown_selfplay.contract.metric import (
     UNBOUNDED,
     Metric,
-    as_json,
     declaration_of,
     for_players,
-    from_json,
-    range_text,
 )
 from countdown_selfplay.games import critic_metrics
 from countdown_selfplay.games.metrics import METRICS
@@ -44,26 +35,9 @@ def test_a_logged_name_leads_to_its_declaration():
         assert declaration_of(name, declared) is None
 
 
-@pytest.mark.parametrize(
-    ("bounds", "text"),
-    [((0.1, 0.8), "0.1 to 0.8"), ((0.9, inf), "at least 0.9"), ((-inf, 0.05), "at most 0.05"), ((0, 0), "0")],
-)
-def test_a_range_in_words_and_as_json_without_infinities(bounds, text):
-    assert range_text(bounds) == text and range_text((-inf, inf)) == ""
-    metric = Metric("a", "", healthy=bounds, trip=bounds, in_a_row=3, word="w", cure="Do this.")
-    assert "Infinity" not in repr(as_json(metric)) and "inf" not in repr(as_json(metric))
-    assert from_json("a", as_json(metric)) == metric
-    assert as_json(Metric("a", "")) == {} and from_json("a", {}) == Metric("a", "")
-
-
 def test_every_shipped_metric_that_a_report_finds_fault_with_says_what_to_do():
     shipped = (*FRAME_METRICS, *METRICS, *critic_metrics.METRICS, *targets_metrics.METRICS, *TIERS, *SYMBOLIC)
     judged = [metric for metric in (*shipped, *Judge.metrics) if metric.healthy != UNBOUNDED or metric.trip]
     assert len(judged) > 20
     assert [metric.name for metric in judged if not (metric.cure[:1].isupper() and metric.cure.endswith("."))] == []
     assert Metric("a", "A share.", cure="Do this.").explained == "A share. Do this."
-
-
-def test_declarations_are_read_without_torch():
-    code = "import sys, countdown_selfplay.games.metrics, countdown_selfplay.contract.frame_metrics; "
-    subprocess.run([sys.executable, "-c", code + "sys.exit('torch' in sys.modules)"], check=True)

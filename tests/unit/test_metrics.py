@@ -3,7 +3,7 @@
 
 import torch
 
-from countdown_selfplay.training.book import averaged_rounds, role_rollout_metrics, truncated_rows
+from countdown_selfplay.training.book import averaged_rounds, truncated_rows
 
 END, PAD = 2, 0
 
@@ -29,27 +29,6 @@ def test_an_end_token_that_is_also_the_padding_is_read_at_the_end_of_the_mask():
     ids = torch.tensor([[5, 2, 2, 2], [5, 6, 7, 2], [5, 6, 7, 8]])
     mask = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1], [1, 1, 1, 1]])
     assert truncated_rows(ids, mask, ["a", "a b c", "a b c d"], {2}, (), 4) == [False, False, True]
-
-
-def test_trls_lengths_and_clipped_share_do_not_reach_the_log():
-    collected = {
-        "completions/mean_length": [9.0],
-        "completions/max_length": [9.0],
-        "completions/clipped_ratio": [1.0],
-        "rewards/countdown_reward/mean": [0.25, float("nan"), 0.75],
-        "rewards/countdown_reward/count": [8, 0, 8],
-    }
-    assert role_rollout_metrics("prover", collected) == {"prover/rewards/countdown_reward": 0.5}
-    assert role_rollout_metrics("conjecturer", collected) == {}
-
-
-def test_a_reward_functions_mean_is_over_samples_and_not_over_turns():
-    """8 samples of mean 1 and 24 of mean 0 are 8 / 32; a turn that nobody judged counts nowhere."""
-    collected = {"rewards/f/mean": [1.0, 0.0, 0.0], "rewards/f/count": [8, 24, 0]}
-    assert role_rollout_metrics("prover", collected) == {"prover/rewards/f": 0.25}
-    collected["rewards/f/count"] = [8, 0, 0]
-    assert role_rollout_metrics("prover", collected) == {"prover/rewards/f": 1.0}
-    assert role_rollout_metrics("prover", {"rewards/f/mean": [0.0], "rewards/f/count": [0]}) == {}
 
 
 def test_a_metric_that_a_round_does_not_have_is_left_out_of_the_mean():

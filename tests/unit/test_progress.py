@@ -42,12 +42,6 @@ def test_the_bar_has_room_beside_the_words(columns, words):
     close_bars([progress])
 
 
-def test_the_words_of_a_starved_round_leave_out_what_it_has_not():
-    shown = [("a", "solved"), ("b", "solve rate"), ("c", "played")]
-    assert words_text(shown, {"a": 1.0, "c": 0.0}) == "solved 1.00, played 0.00"
-    assert words_text(shown, {"loss": 1.0}) == ""
-
-
 def test_the_solve_rate_is_said_once_where_every_problem_was_conjectured():
     shown = [("prover/correct_rate", "solved"), ("round/solve_rate_mean", "solve rate")]
     logs = {"prover/correct_rate": 0.25, "round/solve_rate_mean": 0.25}

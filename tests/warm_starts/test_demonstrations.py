@@ -61,16 +61,8 @@ def test_warm_starts_are_made_of_such_rows_and_one_in_five_has_no_target():
     assert len({(*row["numbers"], row["target"]) for row in hidden}) > len(hidden) // 2
 
 
-def test_a_warm_start_that_no_role_has_is_refused():
-    with pytest.raises(ConfigError, match=r"`helping` \(True\) is for role=conjecturer"):
-        SFTArguments(helping=True)
-    with pytest.raises(ConfigError, match=r"`distractors` \(False\) is for problems that help with a target"):
-        SFTArguments(distractors=False)
-    with pytest.raises(ConfigError, match=r"`eval_preset` \('x'\)"):
-        IPOArguments(eval_preset="x")
+def test_a_warm_start_says_its_schema_and_its_preset():
     assert IPOArguments(eval_preset="joint_rloo").evaluated_as["max_new_tokens"] == 2048
-    with pytest.raises(ConfigError, match=r"`role` \(guide\) has no pairs"):
-        IPOArguments(role="guide")
     assert SFTArguments(role="conjecturer", helping=True).schema == "helping" and SFTArguments().schema is None
 
 

@@ -9,12 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.domains import make_domain
 from countdown_selfplay.errors import ConfigError, UnknownNameError
-from countdown_selfplay.tiny import TINY_MODEL_PATH
-from tests.joint_config import joint_config
-from tests.trainer.conftest import equal, rounds, weights
 
 NAME = "largest_first:LargestFirst"
 
@@ -50,16 +46,3 @@ def test_an_installed_package_is_found_by_its_name(installed):
 def test_a_wrong_name_or_argument_is_refused(installed, name, arguments, error, said):
     with pytest.raises(error, match=said):
         make_domain(name, arguments)
-
-
-def test_a_round_is_trained_on_it(installed, tmp_path):
-    args = joint_config(
-        str(tmp_path / "run"), domain=NAME, domain_kwargs={"high": 9}, conjecturer_players=0,
-        per_device_train_batch_size=16, num_generations=4, learning_rate=1e-3, max_completion_length=16, max_steps=1,
-        save_strategy="no", report_to="none", disable_tqdm=True, use_cpu=True,
-    )  # fmt: skip
-    trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)
-    before = weights(trainer)
-    trainer.train()
-    (line,) = rounds(tmp_path / "run")
-    assert 0 < line["prover/correct_rate"] < 1 and not equal(weights(trainer), before)

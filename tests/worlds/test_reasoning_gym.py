@@ -12,9 +12,6 @@ import pytest
 
 from countdown_selfplay.domains import held_out_by_rung, make_domain
 from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
-from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
-from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.worlds.gym_tasks import read_proposal, table
 from countdown_selfplay.worlds.math_qa import Reason
 
@@ -208,40 +205,6 @@ def test_a_task_without_settings_is_played_and_not_proposed():
     assert domain.parse is None and domain.propose_row is None and domain.drawn is None
     assert all(v.correct for v in domain.verify([p.answer for p in problems], problems))
     domain.close()
-
-
-def script(role, row, i):
-    """A prover that solves sums of one-digit numbers, and a conjecturer that climbs with its samples."""
-    if role == "conjecturer":
-        return f"chain_sum: num_terms={i % 3}, num_digits={i // 3 % 2}" if i < 6 else "chain_sum: num_terms=7"
-    return value_of(row["prompt"]) if row["levels"][1] == 0 and i < 2 else "0"
-
-
-RUNGS = ["uniform_rungs", "bandit_rungs", "ucb_rungs", "thompson_rungs", "oracle_rungs"]
-
-
-@pytest.mark.parametrize("name", [*RUNGS, "policies"])
-def test_two_rounds_of_each_proposer(sums, name):
-    proposer = make_proposer(name, {"kind": "half"} if name == "oracle_rungs" else None)
-    sizes = {"prover": (8, 4)} | ({"conjecturer": (8, 8)} if name == "policies" else {})
-    proposer.check({kind: [kind] for kind in sizes}, sums)
-    game = ProposeAndSolve(proposer, "learnability", settings=Settings(anchor_fraction=0.0))
-    held_out = frozenset(map(sums.key, sums.held_out(8)))
-    round = ScriptedRound(script, sizes, sums, held_out=held_out)
-    anchors = sums.random(8, 5, held_out)
-    for _ in range(2):
-        result = game.play(round, anchors)
-        played = 6 if name == "policies" else 8
-        assert result.metrics["round/conjectured_slots"] == played and result.metrics["round/starved"] == 0
-        assert not {key for key, _, _ in result.solved} & held_out and len(result.solved) == 8
-        solved = [result.metrics.get(f"round/rung_{rung}_solve_rate") for rung in sums.rungs]
-        assert any(rate for rate in solved if rate is not None)
-        state = game.state_dict()
-        json.dumps(state, default=lambda array: array.tolist())
-        game.load_state_dict(state)
-        round = round.next()
-    if name == "policies":  # two of eight texts cannot be read: num_digits is absent
-        assert result.metrics["conjecturer/parseable_rate"] == 0.75
 
 
 def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_model, tmp_path):

@@ -10,18 +10,13 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from pydantic import Field
 
-from countdown_selfplay import JointConjecturerProverTrainer
 from countdown_selfplay.domains import held_out_by_rung, held_out_of, make_domain
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.worlds import workers as pool
-from tests.trainer.conftest import SMALL, equal, make_trainer, rounds, weights
 
 vf = pytest.importorskip("verifiers.v1", reason="not installed: pip install 'countdown-selfplay[verifiers]'")
 from verifiers.v1 import graph  # noqa: E402
 from verifiers.v1.state import state_cls  # noqa: E402
-
-from tests.joint_config import joint_config  # noqa: E402
 
 TASKSETS = Path(__file__).parent / "tasksets"
 SUMS = {"taskset": "small_sums", "chat": False, "rung_field": "level", "workers": 1, "deadline": 600.0}
@@ -280,47 +275,3 @@ def test_a_row_is_read_back_and_an_unknown_id_is_refused(domains):
         domain.problem({"task_id": "sum-60"}, 3)
     chat = domains(taskset="near_sums", tasks=40)
     assert [one["role"] for one in chat.prove_row(chat.random(1, 0)[0])["prompt"]] == ["system", "user"]
-
-
-@pytest.mark.slow
-def test_two_tasksets_train_for_three_rounds_and_the_weights_move(tmp_path, domains):
-    for name, more in (("small_sums", {}), ("near_sums", {"tasks": 200, "chat": False})):
-        arguments = {**SUMS, "taskset": name, **more} | ({} if name == "small_sums" else {"rung_field": None})
-        domain = domains(**arguments)
-        trainer = make_trainer(tmp_path / name, trainer={"domain": domain}, conjecturer_players=0, max_steps=3)
-        before = weights(trainer)
-        trainer.train()
-        lines = rounds(tmp_path / name)
-        assert len(lines) == 3 and not equal(weights(trainer), before)
-        assert all(line["prover/unchecked_rate"] == 0 for line in lines)
-        assert any(0 < line["prover/correct_rate"] < 1 for line in lines), name
-
-
-COUNTDOWN = {"operands", "number_high", "target_low", "target_high", "prover_prompt", "conjecturer_prompt"}
-CHOOSERS = {
-    "ucb_rungs": {}, "bandit_rungs": {}, "tiers": {"axis": "rung", "levels": [1, 2], "start": [1, 2], "min_valid": 4},
-    "targets": {"batch": 8},
-}  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("proposer", CHOOSERS)
-def test_tasks_are_chosen_by_bandits_tiers_and_as_targets(tmp_path, proposer):
-    """By settings alone: the domain is built from its name."""
-    settings = {name: value for name, value in SMALL.items() if name not in COUNTDOWN}
-    settings |= {"domain": "verifiers", "domain_kwargs": SUMS, "conjecturer_players": 0, "max_steps": 2}
-    settings |= {"proposer": proposer, "proposer_kwargs": CHOOSERS[proposer]}
-    settings |= {} if proposer in ("targets", "tiers") else {"anchor_fraction": 0.0}
-    args = joint_config(str(tmp_path / "run"), **settings)
-    trainer = JointConjecturerProverTrainer(str(TINY_MODEL_PATH), args=args)
-    try:
-        trainer.train()
-    finally:
-        trainer.domain._pool.close()
-    first, second = rounds(tmp_path / "run")
-    if proposer == "targets":
-        assert first["targets/attempted"] > 0
-    elif proposer == "tiers":
-        assert first["tier_0_supplement"] == 4 and "prover_pass_rate_tier_1" in second
-    else:
-        assert 1 <= first["proposer/rung_mean"] <= 2 and "proposer/value_1" in second

@@ -88,17 +88,6 @@ def test_a_set_or_target_that_has_changed_is_refused_with_the_line(tmp_path):
         load_track(str(tmp_path / "targets.yaml")).rows("targets")
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [("a: [", "is not YAML"), ("3", "holds no settings"), ("rond: 3", "has `rond`"), ("title: x", "is not complete")],
-)
-def test_a_track_that_cannot_be_read_is_refused(tmp_path, text, error):
-    file = tmp_path / "own.yaml"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises((ConfigError, DataError), match=error):
-        load_track(str(file))
-
-
 def test_contestants_and_tracks_have_names_of_their_own_and_a_table_of_who_plays_where(tmp_path):
     with pytest.raises(UnknownNameError, match="ladder"):
         load_track("lader")
@@ -152,40 +141,6 @@ def test_a_contestant_of_ones_own_has_the_settings_of_its_file_over_the_track(tm
         entrant(f"trained={file}")
     with pytest.raises(ConfigError, match="must be a word"):
         entrant(f"my own={file}")
-
-
-@pytest.mark.parametrize(("settings", "said"), [
-    ("domain_kwargs: {number_high: 99}", r"sets `number_high` \(99\), and on the track ladder it is 12 for all"),
-    ("prover_temperature: 0.5", r"sets `prover_temperature` \(0.5\), and on the track ladder it is 1.0"),
-    ("roles: {prover: {temperature: 0.5}}", r"sets `prover_temperature` \(0.5\)"),
-    ("seed: 7", r"sets `seed` \(7\), which is for the arena to set"),
-    ("max_steps: 999", r"sets `max_steps` \(999\), which is for the arena to set"),
-    ("output_dir: elsewhere", "sets `output_dir` "),
-    ("value_high: 13", r"sets `value_high` \(13\), which is for the arena to set"),
-    ("domain_kwargs: {use_all: false}", r"sets `use_all` \(False\), which is for the arena"),
-    ("roles: {prover: {top_k: 1}}", r"sets `prover_top_k` \(1\), which is for the arena"),
-    ("prover_stop: [x]", "sets `prover_stop` "),
-    ("roles: {prover: {weights: conjecturer}}", "sets `prover_weights` "),
-    ("top_p: 0.5", "sets `top_p` "),
-    ("eval_preset: joint_rloo", "sets `eval_preset` "),
-    ("answer_rule: any", "sets `answer_rule` "),
-    ("leading_minus: true", "sets `leading_minus` "),
-    ("score_tagged: 0.5", "sets `score_tagged` "),
-    ("generation_kwargs: {min_p: 0.1}", "sets `generation_kwargs` "),
-    ("callbacks: [os:path]", "sets `callbacks` "),
-    ("demonstration_rungs: [6]", r"sets `demonstration_rungs` \(\[6\]\), which is for the arena"),
-    ("model_name_or_path: tiny", r"sets `model_name_or_path` \(tiny\), which is for the arena"),
-    ("prover_model: runs/mine", "sets `prover_model` "),
-    ("roles: {prover: {model: runs/mine}}", "sets `prover_model` "),
-    ("1: 2", "holds no settings"),
-    ("- a", "holds no settings"),
-    ("", "holds no settings"),
-])  # fmt: skip
-def test_what_is_the_same_for_all_is_not_for_a_contestant_to_set(tmp_path, settings, said):
-    file = tmp_path / "mine.yaml"
-    file.write_text(settings, encoding="utf-8")
-    with pytest.raises((ConfigError, DataError), match=said):
-        entrant(f"mine={file}").settings(load_track("ladder"))
 
 
 def test_a_contestant_may_set_who_proposes_and_how_roles_learn(tmp_path):

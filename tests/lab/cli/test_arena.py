@@ -9,11 +9,9 @@ from types import SimpleNamespace
 import pytest
 from tests.lab.arena.mini import write_mini
 
-from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
 from countdown_selfplay.lab.arena.contestants import entrant
 from countdown_selfplay.lab.arena.job import Job, by_rung
 from countdown_selfplay.lab.arena.schedule import Asked, Place, Schedule
-from countdown_selfplay.lab.arena.tracks import FOLDER
 from countdown_selfplay.lab.cli.arena import main, settings_from
 
 
@@ -83,39 +81,6 @@ def test_a_job_that_fails_is_written_down_and_the_others_are_played(track, folde
     assert [job.names[1] for job in Schedule(place, jobs, 1, again=True).open()] == ["bad"]
 
 
-def test_what_could_not_be_played_told_apart_or_kept_is_refused_before_anything_is_played(tmp_path, track, folder):
-    out = ["--output", str(tmp_path / "out")]
-    with pytest.raises(ConfigError, match="critic does not play on the track ladder"):
-        main(["--contestants", "critic", *out])
-    with pytest.raises(UnknownNameError, match="Unknown contestant"):
-        main(["--contestants", "traind", *out])
-    with pytest.raises(UnknownNameError, match="Unknown track"):
-        main(["--tracks", "lader", *out])
-    assert not (tmp_path / "out").exists()
-    out, words = ["--output", str(tmp_path / "out")], ["--tracks", str(folder / "mini.yaml")]
-    (tmp_path / "a.yaml").write_text("conjecturer_reward: tent\n", encoding="utf-8")
-    (tmp_path / "b.yaml").write_text("conjecturer_rewrd: tent\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="are both called mine"):
-        main(["--contestants", f"mine={tmp_path / 'a.yaml'}", f"mine={tmp_path / 'b.yaml'}", *words, *out])
-    with pytest.raises(ConfigError, match="are both called mini"):
-        main([*words, str(tmp_path / "mini.yaml"), *out])
-    with pytest.raises(ConfigError, match=r"unknown field 'conjecturer_rewrd'\. Did you mean 'conjecturer_reward'"):
-        main(["--contestants", f"mine={tmp_path / 'b.yaml'}", *words, *out])
-    with pytest.raises(ConfigError, match=r"is no folder; `arena` without --table"):
-        main(["--table", *out])
-    assert not (tmp_path / "out").exists()
-    (tmp_path / "out" / "mini").mkdir(parents=True)
-    (tmp_path / "out" / "mini" / "plain-1.json").write_text("{", encoding="utf-8")
-    with pytest.raises(DataError, match="remove it, and the job is played again"):
-        main(["--contestants", "trained", *words, *out])
-    with pytest.raises(ConfigError, match=r"`--output` .* cannot be made: .*; name a folder"):
-        main([*words, "--output", str(tmp_path / "a.yaml")])
-    own = tmp_path / "own.yaml"
-    own.write_text((FOLDER / "ladder.yaml").read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(ConfigError, match="as in `contestants: ladder`"):
-        main(["--tracks", str(own), *out])
-
-
 def test_the_list_and_the_settings_of_a_contestant_are_printed_and_rates_follow_the_problems(capsys, tmp_path):
     assert main(["--list"]) == 0
     said = capsys.readouterr().out
@@ -151,15 +116,3 @@ def test_a_job_ends_with_the_process_that_began_it():
     assert process.poll() is None
     process.stdin.close()  # as the system does when the other process ends, however it ends
     assert process.wait() == 143
-
-
-@pytest.mark.matrix
-def test_the_arena_script_prints_the_table_of_its_contestants(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    write_mini(tmp_path)
-    from tests.test_examples import script
-
-    script("arena").main(track="mini.yaml", names=("random", "frozen"), seeds=(1,))
-    said = capsys.readouterr().out
-    assert "Track mini" in said and "random: random solvable problems, 32 answers" in said
-    assert len(list((tmp_path / "runs" / "example-arena" / "mini").glob("*-1.json"))) == 2

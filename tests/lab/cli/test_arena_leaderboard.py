@@ -101,22 +101,3 @@ def test_a_run_ends_at_the_first_measuring_point_that_has_the_rate(tmp_path, mon
     # One half is half of the way from 0 to 1, so half of the 16 answers.
     assert found["arrived"]["answers"] == 8 and found["arrived"]["round"] == 0.5
     assert found["measured_on"] == "withheld" and found["goal"] == goal
-
-
-def test_what_cannot_be_submitted_is_refused_before_anything_is_played(tmp_path):
-    out = ["--output", str(tmp_path / "out")]
-    with pytest.raises(ConfigError, match="track targets has no `goal`"):
-        main(["--submit", "plain", "--tracks", "targets", *out])
-    with pytest.raises(ConfigError, match="leave out --contestants"):
-        main(["--submit", "plain", "--seeds", "7", *out])
-    with pytest.raises(ConfigError, match=r"row of plain, does not exist; write it by `--submit plain`"):
-        main(["--verify", "plain", *out])
-    with pytest.raises(ConfigError, match="not allowed with argument"):
-        main(["--submit", "plain", "--verify", "plain", *out])
-    assert not (tmp_path / "out").exists()
-
-
-def test_jobs_of_the_leaderboard_lie_beside_those_of_the_arena(tmp_path):
-    place = Place(tmp_path, "leaderboard")
-    assert place.file("ladder", "plain", 7) == tmp_path / "leaderboard" / "ladder" / "plain-7.json"
-    assert place.run("ladder", "plain", 7) == tmp_path / "runs" / "ladder-leaderboard-plain-7"

@@ -85,36 +85,6 @@ def test_what_the_run_asked_for_is_what_the_conjecturer_is_asked_for():
             asks_of(domain, given, proposer)
 
 
-def test_bad_input_is_one_sentence(tmp_path, capsys):
-    run = tmp_path / "run"
-    (run / "checkpoint-5" / "prover").mkdir(parents=True)
-    (run / "checkpoint-20" / "prover").mkdir(parents=True)
-    for step in (5, 20):
-        (run / f"checkpoint-{step}" / "prover" / "config.json").touch()
-    done = tmp_path / "done"
-    shutil.copytree(TINY_MODEL_PATH, done / "prover")
-    asked = ["3", "5", "7", "--target", "22"]
-    for arguments, words in (
-        (
-            ["--model", str(run), *asked],
-            f"is not finished and has exported no model; its newest is '{run}/checkpoint-20",
-        ),
-        (["--model", str(done), *asked], f"pass one of those in it: {done}/prover"),
-        (["--model", str(tmp_path / "none"), *asked], "There is no folder"),
-        (["--model", str(run / "checkpoint-5"), *asked], "pass one of those in it"),
-        (["--model", "tiny", "3", "five", "7", "--target", "22"], "got 'five'"),
-        (["--model", "tiny", "3", "5", "7", "--target", "522"], "its target 522 is beyond `target_high` (99)"),
-        (["--model", "tiny", "3", "5", "--target", "22"], "it has 2 numbers, and `operands` is 3"),
-        (["--model", "tiny", "3", "5", "7"], "The problem has no --target"),
-        (["--model", "tiny"], "A prover needs a problem"),
-        (["--model", "tiny", *asked, "--answers", "moves"], "is for a prover that answers in moves"),
-        (["--model", "tiny", *asked, "--temperature", "-1"], "must be at least 0"),
-    ):
-        assert main(["ask", *arguments]) == 2
-        said = capsys.readouterr().err
-        assert words in said and said.count("\n") == 1, said
-
-
 def test_a_folder_says_which_role_it_plays(tmp_path, capsys):
     folder = tmp_path / "conjecturer"
     shutil.copytree(TINY_MODEL_PATH, folder)

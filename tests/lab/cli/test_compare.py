@@ -1,33 +1,15 @@
 # Tests: lab/cli/compare.py, lab/compare.py
 """`countdown-selfplay compare` on answer files with known counts."""
 
-import dataclasses
 import json
 import re
-from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
-import yaml
 from tests.made_up_answers import write_answers
 from tests.real_counts import IPO, SFT
 
 from countdown_selfplay.cli import main
-from countdown_selfplay.cli.eval import parse
-from countdown_selfplay.config.countdown_fields import CountdownFields
-from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.evaluation.setting import PRESETS, setting_of
-from countdown_selfplay.lab.compare import (
-    Arm,
-    Result,
-    _setting,
-    check_settings,
-    compare_arms,
-    figure,
-    load_arms,
-    markdown,
-)
 
 
 def compare(capsys, *arguments):
@@ -69,21 +51,6 @@ def test_tables_and_figure_are_well_formed(tmp_path, capsys):
     root = ElementTree.parse(tmp_path / "c" / "comparison.svg").getroot()
     texts = [node.text for node in root.iter() if node.tag.endswith("text")]
     assert root.tag.endswith("svg") and texts[:4] == ["1", "2", "4", "k"] and texts[-3:] == ["a_1", "b", "c&d|e"]
-
-
-def test_the_figure_shows_every_value_with_its_interval_and_the_table_a_bar_in_a_name(tmp_path):
-    arms = load_arms([str(write_answers(tmp_path / f"{c}.jsonl", [c, 2, 3], n=4)) for c in (1, 4)])
-    found = compare_arms(arms)
-    (axes,) = figure(found).axes
-    lines = [line for line in axes.lines if len(line.get_xdata())]
-    # pass@1: (1 + 2 + 3) / 12 and (4 + 2 + 3) / 12; pass@4 is certain with one right answer of four
-    assert [line.get_xdata().tolist() for line in lines] == [[1, 2, 4]] * 2
-    assert [line.get_ydata()[[0, 2]].tolist() for line in lines] == [[0.5, 1], [0.75, 1]]
-    for arm, band in zip(found.arms, axes.collections, strict=True):
-        ends = band.get_paths()[0].vertices[:, 1]
-        assert {found.values[arm, k].low for k in found.ks} <= set(ends) >= {found.values[arm, 1].high}
-    assert axes.get_xscale() == "log" and axes.get_xticks().tolist() == [1, 2, 4]
-    assert markdown([("a|b", "c"), ("1", "2")], ["note"]) == "| a\\|b | c |\n|---|---|\n| 1 | 2 |\n\n- note\n"
 
 
 def test_a_difference_that_is_the_same_on_every_problem_is_as_certain_as_problems_are_many(tmp_path, capsys):
@@ -201,46 +168,3 @@ def test_run_folders_are_compared_after_training_and_with_before(tmp_path, capsy
     found = result(tmp_path / "c")
     assert found["arms"] == ["start", "one", "two"]
     assert [d["percentile"]["difference"] for d in found["differences"]] == [0.25, 0.625]
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["a.jsonl"], "needs at least two arms"),
-    (["a.jsonl", "absent.jsonl"], "There is no file or run folder 'absent.jsonl'"),
-    (["a.jsonl", "x=absent-*.jsonl"], "There is no file or run folder 'absent-*.jsonl'"),
-    (["a.jsonl", "b=a.jsonl,a.jsonl"], "holds 'a.jsonl' twice"),
-    (["a=a.jsonl", "a=other.jsonl"], "Two arms are called 'a'"),
-    (["a.jsonl", "empty"], "has no evaluation.json"),
-    (["a.jsonl", "old"], "does not say a prover's right answers by the keys of its problems"),
-    (["a.jsonl", "b=a.jsonl", "--ks", "8"], "`ks` (8) must lie between 1 and the least answers, n = 4"),
-    (["a.jsonl", "b=a.jsonl", "--resamples", "0"], "`resamples` (0)"),
-    (["a.jsonl", "other.jsonl", "--common"], "no problem in common"),
-])  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    write_answers(tmp_path / "a.jsonl", [1, 2], n=4)
-    write_answers(tmp_path / "other.jsonl", [1, 2], n=4, keys=["p", "q"])
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "evaluation.json").write_text('{"before": {}, "after": {"prover": {"correct": [1], "n": 4}}}')
-    code, out, err = compare(capsys, *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1) and message in err
-
-
-RECIPES = Path(__file__).parents[3] / "examples" / "recipes" / "qwen2.5-0.5b"
-
-
-def test_a_public_checkpoint_is_scored_as_the_runs_of_the_papers_recipes_are():
-    """Seed 001's table 2 has the SFT model beside the four runs; their authors' checker takes one leading minus."""
-    runs = ["conservative_binary", "aggressive_binary", "anchored_shaped", "anchored_shaped_fixed"]
-    runs += ["rloo", "sft", "ipo"]
-    asked = setting_of(parse(["--model", "nobody/sft", "--eval_preset", "joint_rloo"]))
-    public = Result("sft", ["1,2,3=6"], [1], 16, _setting({**asked.sampling, "domain": asked.domain.to_dict()}))
-    for name in runs:
-        recipe = yaml.safe_load((RECIPES / f"{name}.yaml").read_text())
-        assert recipe["eval_preset"] == "joint_rloo", name
-        fields = {field.name: recipe.get(field.name, field.default) for field in dataclasses.fields(CountdownFields)}
-        domain = CountdownDomain.from_config(SimpleNamespace(**{**fields, "operands": [3, 4]}))
-        setting = _setting({"chat_template_kwargs": {}, **PRESETS["joint_rloo"], "domain": domain.to_dict()})
-        assert check_settings([Arm("sft", [public]), Arm(name, [Result(name, ["1,2,3=6"], [1], 16, setting)])]) is None
-    plain = setting_of(parse(["--model", "nobody/sft"]))  # without the flag as before: Rules' own default
-    assert plain.domain.rules.leading_minus is False

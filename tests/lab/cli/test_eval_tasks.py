@@ -42,41 +42,6 @@ def evaluate(capsys, *arguments):
     return code, printed.out, printed.err
 
 
-@pytest.mark.matrix
-def test_a_model_of_an_iterated_run_is_scored_in_its_setting(run, capsys):
-    code, out, _ = evaluate(capsys, "--model", run / "iteration-1" / "prover", *FEW, "--samples", 2)
-    assert code == 0 and "setting of run 'run'; temperature 0.95, top_p 0.95, top_k 0, max_new_tokens 16" in out
-
-
-@pytest.mark.matrix
-def test_win_rates_between_iterations_and_their_maps_in_the_report(run, capsys):
-    output = run / "win_rates.json"
-    arguments = ["--task", "win_rates", "--model", run, *FEW, "--samples", 2, "--critiques", 2, 2, "--revisions", 2]
-    code, out, error = evaluate(capsys, *arguments, "--output", output)
-    assert code == 0, error
-    found = json.loads(output.read_text())
-    assert found["provers"] == found["critics"] == ["start", "1", "2"] and len(found["cells"]) == 9
-    assert re.search(r"^resisted: prover +critics start +critics 1 +critics 2$", out, re.MULTILINE)
-    for cell in found["cells"]:
-        counts = cell["outcomes"]
-        of_wrong = counts.get("corrected", 0) + counts.get("not_corrected", 0)
-        if of_wrong:
-            assert cell["corrected"]["value"] == pytest.approx(counts.get("corrected", 0) / of_wrong)
-            assert cell["corrected"]["low"] <= cell["corrected"]["value"] <= cell["corrected"]["high"]
-    assert any(cell["corrected"] for cell in found["cells"]) and any(cell["resisted"] for cell in found["cells"])
-    assert main(["report", str(run)]) == 0
-    page = (run / "report.html").read_text()
-    assert "Misleading critiques rejected" in page and "prover of iteration" in page
-    assert (run / "plots" / "wrong-answers-corrected.svg").is_file()
-    # The table's first row is what the parquet files hold.
-    rows = [row for path in (run / "iteration-1").glob("played-*.parquet") for row in select.read(path)]
-    first = [row["label"] for row in rows if row["turn"] == 0]
-    assert f"{first.count('right') / len(first):.3f}" in page
-    played = {row["label"] for row in rows if row["turn"] == 1}
-    transcripts = page[page.index("<h4>Transcripts</h4>") :]
-    assert played and all(f">{outcome}</span>" in transcripts for outcome in played)
-
-
 def test_a_prover_gives_the_same_first_answers_to_all_critics():
     iterations = [Iteration(name, dict.fromkeys(ROLES, str(TINY_MODEL_PATH))) for name in "ab"]
     domain = CountdownDomain.tiny()
@@ -202,24 +167,3 @@ def test_greedy_answers_and_majorities_come_out_of_one_command(capsys, tmp_path)
     alone = [json.loads(line) for line in (tmp_path / "answers.greedy.jsonl").read_text().splitlines()[1:]]
     right = sum(row["reason"] == "correct" for row in alone)
     assert len(alone) == 24 and result["greedy"]["pass_at"]["1"]["value"] == pytest.approx(right / 24)
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--task", "win_rate"], "choose from"),
-    (["--step_set", "x.jsonl"], "`--step_set` belongs to `--task error_detection`, and the task is 'solve'"),
-    (["--task", "win_rates"], "'tiny' holds no players"),
-    (["--task", "error_detection", "--step_set", "."],
-     "Argument --step_set: '.' is a folder; pass the name of a file"),
-    (["--task", "self_correction", "--training_data", "."], "Argument --training_data: '.' is a folder"),
-    (["--task", "self_correction", "--output", "x.jsonl"], "must end in .json for --task self_correction"),
-    (["--task", "self_correction", "--role", "conjecturer"], "scores a prover"),
-    (["--task", "self_correction", "--each", "3"], "pass --training_data FILE too"),
-    (["--task", "error_detection", "--domain", "math_qa", "--problems", "x.jsonl"], "`--step_set` is not set"),
-    (["--items", "3"], "`--items` belongs to `--task error_detection`"),
-    (["--task", "error_detection", "--critiques", "8", "4"], "`--critiques` belongs to `--task win_rates`"),
-    (["--revisions", "4"], "`--revisions` belongs to `--task win_rates`"),
-    (["--task", "win_rates", "--greedy"], "`--greedy` belongs to `--task solve`"),
-])  # fmt: skip
-def test_bad_input_is_one_sentence(arguments, message, capsys):
-    code, _, error = evaluate(capsys, "--model", "tiny", *arguments)
-    assert code == 2 and message in error and error.count("\n") == 1

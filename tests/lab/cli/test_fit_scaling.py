@@ -109,22 +109,3 @@ def test_a_run_counts_its_texts_and_its_evaluations_give_the_rate(tmp_path, caps
     assert (found["asymptote"], found["c_mid"]) == pytest.approx((0.62, 8e5), rel=1e-3)
     code, _, err = fit(capsys, run, "--compute", "tokens")
     assert code == 2 and "has no column 'tokens'; it has step, eval_pass@1, loss" in err
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["absent.csv"], "There is no file 'absent.csv'"),
-    (["a.csv", "--rate", "x"], "has no column 'x'; it has compute, rate"),
-    (["none.csv"], "has no column 'rate', cumulative_solve_rate or eval_pass@1"),
-    (["bad.csv"], "row 2, column 'rate': must be a finite number, got 'x'"),
-    (["high.csv"], "`rate` must lie in [0, 1]"),
-    (["a.csv", "a.csv"], "Two arms are called 'a.csv'"),
-    (["a.csv", "--resamples", "0"], "`--resamples` (0) must be at least 1"),
-])  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    write_curve(tmp_path / "a.csv")
-    (tmp_path / "none.csv").write_text("compute,y\n1,2\n")
-    (tmp_path / "bad.csv").write_text("compute,rate\n1,0.1\n2,x\n")
-    (tmp_path / "high.csv").write_text("compute,rate\n1,0.1\n2,7\n")
-    code, out, err = fit(capsys, *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1) and message in err

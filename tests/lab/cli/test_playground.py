@@ -78,28 +78,6 @@ def test_a_round_is_proposals_with_their_pay_and_problems_with_their_answers(tmp
     assert (same["count"], same["good"], same["reward"], same["advantage"]) == (2, True, 1.0, 0.0)
 
 
-def test_the_critic_game_shows_answer_critiques_and_revision_of_a_problem_in_this_order(tmp_path):
-    """Roles and reasons as games/critic_discernment.py writes them."""
-    rows = [
-        ("prover", "kept", "again"), ("misleading", "shown", "it is 9"), ("helpful", "unreadable", "?"),
-        ("prover", "right", "3 + 5"),
-    ]  # fmt: skip
-    samples = [
-        {"step": 1, "role": role, "prompt": reason, "completion": text, "reward": 0.5, "problem": "3,5=8",
-         "reason": reason}
-        for role, reason, text in rows
-    ]  # fmt: skip
-    run = load_run(run_of(tmp_path, samples))
-    found = round_data(1, run.samples, run)
-    (problem,) = found["problems"]
-    titles = {group["title"]: [card["text"] for card in group["cards"]] for group in problem["groups"]}
-    assert list(titles.items()) == [
-        ("Answers", ["3 + 5"]), ("Helpful critiques", ["?"]), ("Misleading critiques", ["it is 9"]),
-        ("Revisions", ["again"]),
-    ]  # fmt: skip
-    assert (found["right"], found["answers"]) == (1, 1)  # a revision is no first answer
-
-
 def test_players_and_texts_about_no_problem_are_kept(tmp_path):
     samples = [
         {"step": 1, "role": "prover/1", "completion": "a", "problem": "p", "reason": "correct", "reward": 1.0},
@@ -222,16 +200,3 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, damage, messa
     assert re.search(message, printed.err)
     if "exists" in message:
         assert (path / "playground.html").read_text() == "mine"
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    ([], "required: RUN"),
-    (["absent"], "There is no run folder"),
-    (["demo", "b"], "Unrecognized arguments"),
-    (["demo", "--output", "demo/run.json/page.html"], "run.json.*cannot be written"),
-])  # fmt: skip
-def test_wrong_arguments_are_one_line(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(write_run(tmp_path, "demo", rounds=2).parent)
-    assert main.main(["playground", *arguments]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and re.search(message, said)

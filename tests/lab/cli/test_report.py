@@ -4,7 +4,6 @@
 import subprocess
 import sys
 
-import pytest
 from tests.made_up_answers import write_answers
 from tests.made_up_runs import write_run
 
@@ -23,19 +22,6 @@ def test_one_run_gets_its_page_in_its_own_folder_and_several_in_the_working_fold
     for more, out in (([], "report.html"), (["--output", "new/page.html"], "new/page.html")):
         assert main.main(["report", *folders, *more]) == 0
         assert "Self-play: 3 runs" in (tmp_path / out).read_text()
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["."], "'.' is not a run folder: it has no run.json"),
-    ([], "The following arguments are required: RUN"),
-    (["a", "--outptu", "x"], "Unrecognized arguments"),
-])  # fmt: skip
-def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    assert main.main(["report", *arguments]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.count("\n") == 1
-    assert message in printed.err
 
 
 def test_a_report_a_playground_and_a_comparison_need_no_torch(tmp_path):

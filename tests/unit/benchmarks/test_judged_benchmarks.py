@@ -40,36 +40,6 @@ def test_every_job_of_the_gpu_hour_is_a_command_that_its_script_accepts(bench, q
             assert any(options.only in cell for cell in bench("memory").CELLS)
 
 
-def test_the_gpu_hour_covers_what_the_documentation_leaves_open(bench):
-    names = {job.name for job in bench("gpu_hour").jobs(False)}
-    rounds = {f"joint-{size}-{sharing}-{engine}" for size in ("0.5b", "1.5b") for sharing in ("full", "lora")
-              for engine in ("generate", "vllm")}  # fmt: skip
-    assert rounds | {"update-0.6b-full", "update-0.6b-lora", "memory", "shared-prefix-0.5b", "stock-0.5b"} <= names
-
-
-def test_the_plan_of_the_gpu_hour_says_what_is_measured_and_the_minutes_that_are_left(bench, tmp_path):
-    gpu_hour = bench("gpu_hour")
-    jobs = [job for job in gpu_hour.jobs(False) if job.name.startswith("update-")]  # two of 3 minutes
-    (tmp_path / "update-0.6b-lora.json").write_text("{}")
-    absent = gpu_hour.Job("absent", "throughput", (), 7, needs="no_such_package")
-    said = gpu_hour.plan([*jobs, absent], tmp_path).splitlines()
-    assert said[0] == "update-0.6b-full: tokens a second and peak memory of updates alone (3 minutes)"
-    assert said[1].endswith(f"train_only.py --model qwen3-0.6b --output {tmp_path}/update-0.6b-full.json")
-    assert said[2].endswith("(done)") and said[4].endswith("(left out, no_such_package is not installed)")
-    assert said[-1] == "together 3 minutes on an H100"
-    assert {job.script for job in gpu_hour.jobs(False)} == gpu_hour.MEASURES.keys()
-
-
-def test_the_summary_has_the_figures_of_the_memory_job(bench, tmp_path):
-    gpu_hour = bench("gpu_hour")
-    cells = {
-        "a": {"measured": {"sampling": 1.0, "training": 2.5}},
-        "b": {"failed": "no room"},
-    }  # as memory.py writes them
-    (tmp_path / "memory.json").write_text(json.dumps({"machine": {"device": "x", "date": "y"}, "cells": cells}))
-    assert gpu_hour.summary(tmp_path, gpu_hour.jobs(False)).endswith("| a | 1.00 | 2.50 |\n| b | no room |\n")
-
-
 def test_what_a_job_has_started_ends_with_it(bench, tmp_path, monkeypatch):
     """Its own children would keep their GPU memory. One holds a pipe open, in which it would write after 9 seconds."""
     os.mkfifo(tmp_path / "pipe")
@@ -131,15 +101,3 @@ def test_a_ratio_is_worse_if_its_interval_does_not_meet_the_stored_one(bench, up
     row = regression.Row("r", "c", (), up)
     assert regression.verdict(row, {"interval": [1.5, 1.6]}, {"interval": now}) == expected
     assert regression.verdict(row, None, {"interval": now}) == "new"
-
-
-def test_the_rows_are_keys_of_the_stored_figures_and_their_commands_are_known(bench):
-    regression = bench("regression")
-    stored = json.loads(regression.FILE.read_text())
-    assert set(stored) == {row.name for row in regression.ROWS}
-    for row in regression.ROWS:
-        script, *flags = row.command.split()
-        bench(script.removesuffix(".py")).parser().parse_args(flags)
-        low, high = stored[row.name]["interval"]
-        assert low <= stored[row.name]["median"] <= high
-        assert stored[row.name]["command"] == f"python benchmarks/{row.command}"

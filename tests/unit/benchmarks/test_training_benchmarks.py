@@ -2,16 +2,11 @@
 """The benchmarks that train: what they time is what they say, and what they refuse is one sentence."""
 
 import importlib
-import json
-import os
-import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from transformers import Qwen3Config
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 
@@ -52,45 +47,6 @@ def test_the_update_recomputes_each_layers_activations_once(bench, tmp_path, ask
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in trainer.model.parameters())
 
 
-def test_random_shapes_need_no_hub_with_the_embedded_tokenizer(bench, tmp_path, monkeypatch):
-    small = Qwen3Config(vocab_size=200, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
-                        num_attention_heads=2, num_key_value_heads=1, head_dim=8)  # fmt: skip
-    monkeypatch.setattr(bench.contenders, "shape_of", lambda model: small)
-    folder = bench.contenders.prepare_model("qwen3-0.6b", None, "tiny", tmp_path)
-    found = json.loads((Path(folder) / "config.json").read_text())
-    tiny = bench.contenders.AutoTokenizer.from_pretrained(folder)
-    assert (found["vocab_size"], found["pad_token_id"]) == (200, tiny.pad_token_id) and len(tiny) == 129
-    small.vocab_size = 100
-    with pytest.raises(SystemExit, match=r"has 129 tokens and qwen3-0\.6b 100: take another one"):
-        bench.contenders.prepare_model("qwen3-0.6b", None, "tiny", tmp_path)
-
-
-def test_what_the_hub_does_not_give_is_one_sentence_that_says_what_to_do(bench, tmp_path):
-    """The tests run offline, as a machine without the hub would."""
-    with pytest.raises(SystemExit, match=r"download it once with `hf download no/tokenizer` .* or --tokenizer tiny"):
-        bench.contenders.prepare_model("qwen2.5-0.5b", None, "no/tokenizer", tmp_path)
-    with pytest.raises(SystemExit, match="'no/model' is not a folder here"):
-        bench.contenders.prepare_model("smollm2-135m", "no/model", "", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "gpu", "said"),
-    [
-        ({}, False, None),
-        ({"steps": 1, "warmup": 0}, False, None),
-        ({"steps": 0}, False, "at least 1"),
-        ({"steps": 1, "warmup": 0}, True, "at least 2: on a GPU totals and phases are taken in different turns"),
-        ({"warmup": -1}, True, "--warmup (-1)"),
-        ({"tokenizer": "tiny"}, True, "needs --prompts compact"),
-        ({"tokenizer": "tiny", "prompts": "compact"}, True, None),
-    ],
-)
-def test_turns_that_give_no_figures_are_refused(bench, changes, gpu, said):
-    """On a GPU every other turn is profiled, so that two turns in a row hold one of each kind."""
-    found = bench.throughput.refusal(Namespace(**{**vars(bench.throughput.parser().parse_args([])), **changes}), gpu)
-    assert (found is None) == (said is None) and (said or "") in (found or "")
-
-
 def test_a_trainer_that_fails_in_its_thread_fails_where_it_is_waited_for(bench, tmp_path):
     from tests.trainer.conftest import make_trainer
 
@@ -100,38 +56,3 @@ def test_a_trainer_that_fails_in_its_thread_fails_where_it_is_waited_for(bench, 
     paced = bench.pacing.Paced(make_trainer(tmp_path, trainer={"reward_funcs": broken}))
     with pytest.raises(ZeroDivisionError, match="no reward"):
         paced.step()
-
-
-def test_a_trainer_that_has_ended_takes_no_further_step(bench, tmp_path):
-    from tests.trainer.conftest import make_trainer
-
-    paced = bench.pacing.Paced(make_trainer(tmp_path, max_steps=1))
-    wall, cpu = paced.step()
-    assert wall > 0 and cpu > 0
-    with pytest.raises(RuntimeError, match="taken its last step"):
-        paced.step()
-    paced.join()
-
-
-@pytest.mark.matrix
-def test_the_overhead_of_a_round_is_told_with_the_machine_it_was_measured_on(tmp_path):
-    output = tmp_path / "new" / "found.json"
-    command = [sys.executable, str(BENCHMARKS / "step_overhead.py"), "--rounds", "2", "--warmup", "1"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, "--output", str(output)], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(output.read_text())
-    assert found["machine"].endswith("1 threads")
-    low, high = found["ratio_interval"]
-    assert 0 < low <= found["ratio"] <= high
-    assert set(found["median_seconds"]) == {"joint", "stock prover", "stock conjecturer"}
-
-
-@pytest.mark.matrix
-def test_a_round_with_and_without_the_work_that_is_left_out_ends_with_equal_weights(tmp_path):
-    """It refuses to print a ratio of ways that differ."""
-    line = [sys.executable, str(BENCHMARKS / "round_overhead.py"), "--quick", "--output", str(tmp_path / "found.json")]
-    done = subprocess.run(line, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert {len(values) for values in found["seconds"].values()} == {2} and "equal weights" in done.stdout

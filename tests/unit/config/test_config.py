@@ -18,16 +18,6 @@ def config(**changes):
     return joint_config(output_dir="unused", use_cpu=True, **changes)
 
 
-def test_a_round_is_said_in_problems_proposals_and_answers():
-    c = config()
-    assert (c.problems_per_round, c.proposals_per_round, c.steps_per_round) == (8, 8, 1)
-    assert c.samples() == {"prover": 8 * 8, "conjecturer": 8} and c.gradient_accumulation_steps == 1
-    assert c.slots("prover") == c.slots("guide") == c.slots("conjecturer") == 8 and c.anchor_slots == 4
-    seed_001 = config(problems_per_round=16, proposals_per_round=16)
-    assert seed_001.samples() == {"prover": 128, "conjecturer": 16} and seed_001.anchor_slots == 8
-    assert seed_001.slots("guide") == 16
-
-
 def test_processes_share_prompts_that_need_not_divide():
     """9 problems on 2 processes: 5 on one of them, 40 answers; 3 prompts of 8 proposals: 2, 16 proposals."""
     c = config(problems_per_round=9, proposals_per_round=24)
@@ -74,17 +64,6 @@ def test_fp16_of_a_launcher_is_refused_as_that_of_a_setting(monkeypatch):
     monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
     with pytest.raises(ConfigError, match=r"`fp16`.*--mixed_precision bf16"):
         config()
-
-
-def test_a_resolved_config_can_be_read_again():
-    c = config(per_device_train_batch_size=16)
-    again = config(
-        per_device_train_batch_size=16,
-        gradient_accumulation_steps=c.gradient_accumulation_steps,
-        steps_per_generation=c.steps_per_generation,
-        generation_batch_size=c.generation_batch_size,
-    )
-    assert again.generation_batch_size == c.generation_batch_size == 16
 
 
 def test_an_output_folder_that_cannot_be_is_refused_by_a_run_and_not_by_a_config(tmp_path):

@@ -2,17 +2,14 @@
 """Roles as data: `roles` in Python, YAML and on the command line, what it resolves to, and what is refused."""
 
 import copy
-import dataclasses
 import json
 
 import pytest
 from tests.joint_config import joint_config
 
-from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.cli.joint import parse
 from countdown_selfplay.config.changes import changed_settings, run_settings
-from countdown_selfplay.config.recipes import GAME, as_fields, over, spread
-from countdown_selfplay.config.roles import FLAT_FIELDS
+from countdown_selfplay.config.recipes import as_fields, over, spread
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.errors import CheckpointError, ConfigError
 
@@ -26,27 +23,6 @@ def config(**changes):
 
 def own_game(**roles):
     return config(game=None, roles=roles)
-
-
-def test_the_common_settings_of_prover_and_conjecturer_are_fields():
-    helps = {f.name: f.metadata["help"] for f in dataclasses.fields(JointSelfPlayConfig) if f.name in FLAT_FIELDS}
-    assert len(helps) == 26 and not any("{role}" in text for text in helps.values())
-    assert helps["prover_learning_rate"] == "Peak learning rate of the prover. None: learning_rate."
-    assert helps["prover_objective"].endswith("Default: rloo.")
-
-
-def test_fields_and_roles_are_two_ways_to_write_the_same():
-    one, other = (
-        config(prover_beta=0.25, prover_objective="grpo"),
-        config(roles={"prover": {"beta": 0.25, "objective": "grpo"}}),
-    )
-    assert one.to_dict() == other.to_dict() and one.to_dict()["prover_beta"] == 0.25
-    assert one.role("prover").beta == other.role("prover").beta == 0.25
-    assert (one.field_of("prover", "beta"), other.field_of("prover", "beta")) == ("prover_beta", "roles.prover.beta")
-    assert dataclasses.replace(other, prover_beta=0.5).role("prover").beta == 0.5
-    rare = config(roles={"prover": {"top_k": 5}}, operands=[3]).to_dict()
-    assert rare["roles"] == {"prover": {"top_k": 5}} and JointSelfPlayConfig(**rare).role("prover").top_k == 5
-    assert JointSelfPlayConfig(**rare).to_dict() == rare and rare["domain_kwargs"]["operands"] == [3]
 
 
 def test_countdowns_arguments_have_their_names_in_recipes_and_their_mapping_in_the_config():
@@ -74,18 +50,6 @@ def test_a_pool_has_a_name_weights_and_samples_for_each_player(as_text):
     assert {s.model for s in c.all_roles.values() if s.kind == "conjecturer"} == {"other"}
     assert c.samples()["prover/1"] == 8 * 4 and c.samples()["conjecturer/2"] == 8  # each prover attempts every problem
     assert c.role("prover/1").player == "prover/1" and c.role("prover").num_generations == 4
-
-
-def test_a_flat_field_lies_over_roles_and_both_over_the_plain_field():
-    c = config(
-        learning_rate=1e-3,
-        prover_learning_rate=1e-4,
-        roles={"prover": {"learning_rate": 1e-5, "beta": "1e-2"}, "conjecturer": {"num_generations": 2.0}},
-    )
-    assert c.role("prover").learning_rate == 1e-4 and c.role("conjecturer").learning_rate == 1e-3
-    assert c.role("prover").beta == 0.01  # YAML reads 1e-2 as a text
-    assert c.role("conjecturer").num_generations == 2 and isinstance(c.role("conjecturer").num_generations, int)
-    assert config(roles={"prover": {"players": 2}}, prover_players=1).role("prover").players == 1
 
 
 def test_a_conjecturer_of_no_players_is_absent_however_it_is_written():
@@ -125,17 +89,6 @@ def test_weights_are_shared_player_by_player():
     assert c.trained_roles == tuple(c.all_roles)
     tied = config(policy_sharing="tied")
     assert {s.weights for s in tied.all_roles.values()} == {"policy"}
-
-
-def test_stop_texts_of_a_role_come_before_the_domains():
-    class Domain:
-        def stop_strings(self, role):
-            return [role]
-
-    for given in (["</a>"], '["</a>"]', "</a>"):
-        assert config(prover_stop=given).role("prover").stops(Domain()) == ["</a>"]
-    pool = config(roles={"prover": {"players": 2}, "conjecturer": {"stop": []}})
-    assert pool.role("prover/1").stops(Domain()) == ["prover"] and pool.role("conjecturer").stops(Domain()) == []
 
 
 GROUP_OF_ONE = ("reinforce", "rae", "rest", "expert_iteration")
@@ -185,15 +138,6 @@ def test_the_later_source_wins_setting_by_setting_however_each_is_written(tmp_pa
     assert args.role("conjecturer").players == 1  # although it is the default
 
 
-def test_settings_of_roles_that_the_game_does_not_have_are_written_nowhere():
-    """The flat names of the conjecturer and of propose_and_solve are gone; the rest reads back as the same roles."""
-    own = own_game(prover={}, guide=START)
-    written, whole = own.to_dict(), config().to_dict()
-    gone = {name for name in whole if name not in written}
-    assert gone == {name for name, (kind, _) in FLAT_FIELDS.items() if kind == "conjecturer"} | GAME
-    assert set(joint_config(**written).all_roles) == set(own.all_roles) == {"prover", "guide"}
-
-
 def test_a_resume_compares_the_fields_of_a_domain_that_both_versions_know():
     """Rules had no `score_tagged` when the checkpoint was written, and the domain is compared field by field."""
     now = run_settings({}, [], [], {"domain": CountdownDomain()})
@@ -223,11 +167,3 @@ def test_a_resume_compares_each_setting_of_a_role_under_its_name():
     plain, other = (run_settings(own_game(prover={}, **more).to_dict(), [], [], {}) for more in ({}, {"judge": START}))
     with pytest.raises(CheckpointError, match="roles "):
         changed_settings(plain, other, ["roles"], "x")
-
-
-def test_a_role_is_written_down_alike_by_every_process():
-    """A default that is made by a factory was once written as an object with its address, which differs by process."""
-    written = run_settings({"roles": {"critic": {"beta": 0.1}}}, [], [], {})
-    own = {name: value for name, value in written.items() if name.startswith("roles.critic.")}
-    assert own["roles.critic.beta"] == 0.1 and own["roles.critic.objective_kwargs"] == {}
-    assert not any("object at" in str(value) for value in own.values())

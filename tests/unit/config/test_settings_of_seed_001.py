@@ -6,33 +6,11 @@ from typing import get_args, get_type_hints
 from tests.joint_config import joint_config
 
 from countdown_selfplay.config.countdown_fields import EvaluationFields
-from countdown_selfplay.countdown import Problem, Rules, verify
-from countdown_selfplay.domains import domain_from
 from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset
 
 
 def config(tmp_path, **changes):
     return joint_config(str(tmp_path), use_cpu=True, report_to="none", **changes)
-
-
-def test_rules_of_the_yaml_reach_the_verifier_and_the_results(tmp_path):
-    domain = domain_from(config(tmp_path, use_all=False, leading_minus=True))
-    assert domain.to_dict()["rules"]["leading_minus"] is True and domain.to_dict()["rules"]["use_all"] is False
-    some, minus = Problem((3, 7, 9), 10), Problem((3, 7), 4)
-    assert verify("<answer> 3 + 7 </answer>", some, domain.rules).correct  # 9 is left out
-    assert verify("<answer> -3 + 7 </answer>", minus, domain.rules).correct
-    assert not verify("<answer> --3 + 7 </answer>", minus, domain.rules).correct  # a chain
-    tagged = domain_from(config(tmp_path, score_tagged=0.1))
-    assert verify("<answer> = 4 </answer>", minus, tagged.rules).score == 0.1  # their program; their text: 0
-    assert tagged.to_dict()["rules"]["score_tagged"] == 0.1
-    plain = domain_from(config(tmp_path))
-    assert plain.rules == Rules()
-
-
-def test_a_role_can_have_a_kl_of_its_own(tmp_path):
-    c = config(tmp_path, kl_estimator="k1", conjecturer_kl_reduction="mean")
-    found = [(c.role(r).kl_estimator, c.role(r).kl_reduction) for r in ("prover", "conjecturer")]
-    assert found == [("k1", "sum"), ("k1", "mean")]
 
 
 def test_shaped_maxrl_reads_the_charge(tmp_path):

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, solve
+from countdown_selfplay.countdown import CountdownDomain, Problem, Rules
 from countdown_selfplay.countdown.critique import cut_at_mistake, first_mistake, first_wrong_step, steps_of
 from countdown_selfplay.countdown.exact.listing import all_solutions
 
@@ -40,27 +40,6 @@ def test_steps_stand_in_the_order_in_which_they_are_computed_and_are_cut_at_a_mi
 def test_the_first_mistake_is_the_first_step_that_lies_on_no_path(answer, mistake):
     found = first_mistake(PROBLEM, answer, RULES)
     assert (found and found.text) == mistake
-
-
-def test_steps_of_solutions_lie_on_a_path_under_the_rules_and_a_wrong_answer_has_a_mistake():
-    # 8 / (3 - 8 / 3) is 24, through 8 / 3 alone
-    problem, (step,) = Problem((3, 3, 8, 8), 24), steps_of("8 / 3")
-    assert first_mistake(problem, "8 / 3", RULES) is None
-    assert first_mistake(problem, "8 / 3", Rules(integers_only=True)) == step
-    (step,) = steps_of("3 + 5")
-    assert first_mistake(Problem((3, 5, 7), 8), "3 + 5", RULES) == step
-    assert first_mistake(Problem((3, 5, 7), 8), "3 + 5", Rules(use_all=False)) is None
-    draw, checked = random.Random(0), 0
-    for _ in range(120):
-        problem = Problem(tuple(draw.randint(1, 12) for _ in range(draw.choice((2, 3, 4)))), draw.randint(1, 60))
-        for text in all_solutions(problem, RULES)[:20]:
-            assert steps_of(text) and first_mistake(problem, text, RULES) is None, (problem, text)
-            checked += 1
-        sums = " + ".join(map(str, problem.numbers))
-        if sum(problem.numbers) != problem.target:
-            found = first_mistake(problem, sums, RULES)
-            assert found is not None and (solve(problem, RULES) or found == steps_of(sums)[0])
-    assert checked > 100
 
 
 @pytest.mark.parametrize(("numbers", "target", "answer", "place"), [

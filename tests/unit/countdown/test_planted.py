@@ -96,24 +96,6 @@ def test_held_out_problems_are_as_many_of_each_size_until_one_is_used_up():
     assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)
 
 
-def test_demonstrations_are_whole_right_episodes_of_the_training_side():
-    exclude = {p.key for p in TINY.random(50, 1)}
-    shown = TINY.demonstrations(300, 7, (2, 3, 3), exclude)
-    sizes = Counter(len(episode) + 1 for episode in shown)
-    assert set(sizes) == {2, 3} and 160 < sizes[3] < 240  # 200 expected, standard deviation 8.2
-    for episode in shown:
-        problem = TINY.problem(episode[0][0])
-        state = TINY.begin(problem)
-        for row, text in episode:
-            assert row == TINY.move_row(problem, state)
-            left = TINY.problem(row)
-            assert not TINY.is_held_out(left) and left.key not in exclude
-            (state,) = TINY.moved([text], [problem], [state])
-        assert state.correct
-    assert TINY.demonstrations(300, 7, (2, 3, 3), exclude) == shown
-    assert {len(episode) + 1 for episode in TINY.demonstrations(20, 0)} == {3, 4}
-
-
 def test_a_file_of_moves_and_a_file_of_problems_for_them(tmp_path):
     given = ["--operands", "2", "8", "--number_high", "12", "--prover_prompt", "compact_moves", "--count", "10"]
     shown, held = tmp_path / "shown.jsonl", tmp_path / "held.jsonl"

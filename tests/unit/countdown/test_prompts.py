@@ -9,7 +9,7 @@ import pytest
 from countdown_selfplay.countdown import CONJECTURER_PROMPTS, PROVER_PROMPTS, Problem, ProblemSpec, is_solvable
 from countdown_selfplay.countdown.domain import CountdownDomain
 from countdown_selfplay.countdown.problem import heldout_key, problem_of_key
-from countdown_selfplay.countdown.prompts import completion_shots, json_example, print_like_numpy, problem_in_prompt
+from countdown_selfplay.countdown.prompts import json_example, print_like_numpy, problem_in_prompt
 from countdown_selfplay.countdown.rows import proposed_row
 
 P = Problem((44, 19, 35), 98)
@@ -58,19 +58,6 @@ JSON = (
 def test_the_json_examples_are_solvable_and_of_the_size_asked_for(operands):
     assert len(json_example(operands).numbers) == operands
     assert is_solvable(json_example(operands))
-
-
-@pytest.mark.parametrize("operands", [3, 4])
-def test_the_completion_prompt_shows_six_solvable_problems_in_range_and_begins_a_seventh(operands):
-    spec = ProblemSpec()
-    text = CONJECTURER_PROMPTS["completion"](operands, spec)
-    *shots, last = text.split("\n")[1:]
-    assert last == "<problem> numbers=["
-    examples = completion_shots(operands, spec)
-    assert len({p.key for p in examples}) == len(shots) == 6
-    for shot, p in zip(shots, examples, strict=True):
-        assert shot == f"<problem> numbers={list(p.numbers)}, target={p.target} </problem>"
-        assert len(p.numbers) == operands and spec.admits(p) and is_solvable(p)
 
 
 def test_the_tier_prompt_says_or_more_and_the_six_fixed_shots_are_solvable():

@@ -202,17 +202,6 @@ def test_with_numbers_left_out_the_solutions_of_all_sub_multisets_are_counted():
                 check_solution(problem, some)
 
 
-def test_a_batch_gives_the_same_answers_in_any_mix_order_and_number_of_threads():
-    generator = random.Random(9)
-    problems = [p for k in (1, 2, 3, 4, 5) for p in random_problems(generator, 400 // k, k, 50)]
-    generator.shuffle(problems)
-    expected = [is_solvable(p) for p in problems]
-    assert is_solvable_batch(problems) == expected
-    assert is_solvable_batch(problems, workers=1) == expected
-    assert is_solvable_batch(problems[::-1], workers=3) == expected[::-1]
-    assert is_solvable_batch([]) == []
-
-
 @pytest.mark.parametrize("rules", [Rules(), INTEGERS, Rules(use_all=False)])
 @pytest.mark.parametrize(("k", "largest"), [(2, 10**9), (3, 10**9), (4, 10**6), (5, 2000), (6, 999)])
 def test_a_batch_beyond_what_floats_hold_gives_the_answers_of_one_at_a_time(rules, k, largest):

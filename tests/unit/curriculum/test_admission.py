@@ -41,13 +41,6 @@ def test_held_out_problems_are_refused():
     assert why[0] == why[4] == "held_out" and problem_of[0] is None
 
 
-def test_a_problem_of_a_recent_round_is_not_novel():
-    state = Archive()
-    state.record_round(["2,3,4=24"], window=2, starved=False)
-    assert reasons(window=2, state=state)[0][5] == "not_novel"
-    assert reasons(window=0, state=state)[0][5] == "ok"
-
-
 # The starvation bug of seed 001, section 5.2, its fix, and the other ways to fill a round, as arithmetic
 
 
@@ -56,17 +49,6 @@ def test_with_one_to_seven_valid_problems_truncation_keeps_none_and_fill_keeps_e
     # accumulation 8, 16 slots of which 8 are anchors (anchored_shaped); the authors' starved step plays 8 fixed ones
     assert slots_filled(admitted, 16, 0.5, "truncate", 8) == (0, 8)
     assert slots_filled(admitted, 16, 0.5, "anchor", 8) == (admitted, 16 - admitted)
-
-
-def test_truncation_only_ever_keeps_multiples_and_without_anchors_plays_no_fixed_problem():
-    """The binary runs (table 1: mix 0%): 0, 8 or 16 problems, all the conjecturer's."""
-    assert {slots_filled(n, 16, 0.5, "truncate", 8) for n in range(17)} == {(0, 8), (8, 8)}
-    assert {slots_filled(n, 16, 0.0, "truncate", 8) for n in range(17)} == {(0, 0), (8, 0), (16, 0)}
-
-
-def test_anchor_slots_are_never_given_away():
-    assert slots_filled(16, 16, 0.5, "anchor", 8) == (8, 8)
-    assert slots_filled(16, 16, 1.0, "anchor", 8) == (0, 16)
 
 
 def test_no_fill_plays_the_proposals_alone():

@@ -1,8 +1,6 @@
 # Tests: curriculum/admission.py
 """Rounds, novelty, and the rolling list of played problems and mean solve rates that rewards look back at."""
 
-import json
-
 from countdown_selfplay.curriculum import Archive
 from countdown_selfplay.curriculum.admission import PLAYED_LIMIT, RATES_LIMIT
 
@@ -17,33 +15,6 @@ def test_a_problem_is_not_novel_for_exactly_the_window():
     assert seen == [True, True, False]
 
 
-def test_the_archive_does_not_outgrow_the_window():
-    state = Archive()
-    for i in range(100):
-        state.record_round([f"problem {i}"], window=3, starved=False)
-    assert len(state.last_played) == 3
-
-
-def test_without_a_window_everything_is_novel_and_nothing_is_kept():
-    state = Archive()
-    state.record_round(["a"], window=0, starved=True)
-    assert not state.played_within("a", 0) and state.last_played == {} and state.starved_rounds == 1
-
-
-def test_each_problem_is_kept_once_at_its_last_place():
-    state = Archive()
-    state.record_played(["a", "b", "c"], [0.0, 0.5, 1.0])
-    state.record_played(["b", "d", "d"], [0.25, 0.75, 0.5])
-    assert state.played == ["a", "c", "b", "d"] and state.recent_rates == [0.5, 0.5]
-
-
-def test_a_round_without_conjectured_problems_leaves_no_trace():
-    state = Archive()
-    state.record_played(["a"], [0.25])
-    state.record_played([], [])
-    assert state.played == ["a"] and state.recent_rates == [0.25]
-
-
 def test_both_are_bounded():
     state = Archive()
     for i in range(PLAYED_LIMIT + 10):
@@ -52,21 +23,6 @@ def test_both_are_bounded():
     assert len(state.recent_rates) == RATES_LIMIT and state.recent_rates[-1] == (PLAYED_LIMIT + 9) / 1000
     state.record_played([f"new {i}" for i in range(PLAYED_LIMIT + 3)], [0.1] * (PLAYED_LIMIT + 3))
     assert len(state.played) == PLAYED_LIMIT and state.played[-1] == f"new {PLAYED_LIMIT + 2}"
-
-
-def test_the_state_survives_json_exactly_and_is_copied():
-    state = Archive()
-    state.record_round(["a", "b"], window=5, starved=False)
-    state.record_solved([("a", 3), ("b", 0)], limit=2)
-    for i in range(1, 30):
-        state.record_played([f"{i}"], [1 / i, 1 / 3])
-    saved = json.loads(json.dumps(state.state_dict()))
-    other = Archive()
-    other.load_state_dict(saved)
-    assert other == state
-    other.record_played(["x"], [0.5])
-    other.record_solved([("b", 1)], limit=2)
-    assert saved["played"] == state.played and saved["solved"] == state.solved == {"a": 2}  # no more than the limit
 
 
 def test_a_state_from_before_the_archive_loads_with_an_empty_one():

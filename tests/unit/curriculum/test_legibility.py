@@ -1,12 +1,8 @@
 # Tests: curriculum/guard.py
 """The judgement on a run's first rounds, from metrics alone."""
 
-import pytest
-
-from countdown_selfplay.contract.metric import Metric, for_players
+from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum.guard import Legibility
-from countdown_selfplay.games import critic_metrics, metrics
-from countdown_selfplay.guides.judge import Judge
 
 READ = [
     Metric("a/read_rate", "", cure="Warm-start a.", legible=True),
@@ -35,35 +31,9 @@ def test_what_can_hardly_be_read_in_the_first_rounds_is_one_sentence_said_once()
     assert legibility.judge() is None and legibility.observe(3, rows[0]) is None  # played again after a rollback
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [{"a/read_rate": 0.1}] * 3,  # at the limit
-        [{"a/read_rate": 0.0}, {"a/read_rate": 0.0}, {"a/read_rate": 0.31}],  # by chance unreadable at first
-        [{"b/correct_rate": 0.0}] * 3,  # no text of a role
-        [{}] * 3,
-    ],
-)
-def test_a_run_that_can_be_read_is_not_spoken_of(rows):
-    found, legibility = said(rows)
-    assert found == [None] * 3 and legibility.judge() is None
-
-
 def test_a_run_of_fewer_rounds_is_judged_when_it_ends_and_one_that_is_resumed_later_is_not():
     found, legibility = said([{"a/read_rate": 0.0}])
     assert found == [None] and legibility.judge().startswith("Hardly anything can be read")
     assert said([{"a/read_rate": 0.0}], rounds=1)[0][0].endswith("(a/read_rate 0): warm-start a.")
     resumed = Legibility(READ)
     assert resumed.observe(9, {"a/read_rate": 0.0}) is None and resumed.judge() is None
-
-
-def test_the_shipped_games_declare_which_rates_these_are():
-    kinds = {kind: [kind] for kind in ("prover", "conjecturer", "helpful", "misleading", "guide")}
-    declared = for_players((*metrics.METRICS, *critic_metrics.METRICS, *Judge.metrics), kinds)
-    assert {metric.name for metric in declared if metric.legible} == {
-        "prover/format_rate",
-        "conjecturer/parseable_rate",
-        "helpful/read_rate",
-        "misleading/read_rate",
-        "guide/format_rate",
-    }

@@ -1,7 +1,6 @@
 # Tests: distributed/processes.py, distributed/launch.py
 """What processes exchange, on one of them; tests/distributed/test_two_processes.py has the rest."""
 
-import math
 from types import SimpleNamespace
 
 import pytest
@@ -9,15 +8,6 @@ import torch
 
 from countdown_selfplay.distributed import launch
 from countdown_selfplay.distributed.processes import ALONE, Processes, processes_of
-
-
-def test_one_process_gathers_and_sums_what_it_has():
-    items, values = [1, "a"], [0.1, math.inf, 3.0]
-    assert ALONE.gather(items) == items
-    assert ALONE.total(values) == values
-    assert ALONE.main and not Processes(1, 2).main
-    assert str(ALONE) == "1 process on cpu" and str(Processes(1, 4, torch.device("cuda", 1))) == "4 processes on cuda"
-    ALONE.wait()
 
 
 def test_one_process_returns_what_the_action_returns_or_raises():

@@ -3,17 +3,15 @@
 
 import pytest
 
-from countdown_selfplay.countdown import CountdownDomain, Problem, Rules, verify
+from countdown_selfplay.countdown import Problem, Rules, verify
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.answers import (
     AnswerFile,
     AnswerSet,
-    answer_batches,
     batch_key,
     batches_of,
     read_answers,
 )
-from countdown_selfplay.evaluation.sampling import Completion
 from countdown_selfplay.evaluation.summary import powers_of_two, summarise
 from tests.made_up_answers import SETTING, answer
 
@@ -36,26 +34,6 @@ def test_batches_are_whole_problems_by_length_and_known_by_their_problems_and_a_
     twice = [((1, 2), 3), ((2, 2), 4), ((1, 2), 3)]
     assert batch_key(twice, [0]) != batch_key(twice, [2])
     assert batch_key(twice, [0, 1]) == batch_key(twice[:2], [0, 1])
-
-
-def test_the_answers_of_a_batch_are_verified_in_one_call(monkeypatch):
-    """Two batches of four answers, two to a problem; a domain with workers has something for each of them."""
-    texts = {7: "3 * 5 - 8", 15: "3 * 5", 8: "3 + 5", 2: "5 - 3"}
-    domain, calls = CountdownDomain.tiny(), []
-    verify = domain.verify
-    monkeypatch.setattr(type(domain), "verify", lambda self, *given: calls.append(len(given[0])) or verify(*given))
-    monkeypatch.setattr(
-        "countdown_selfplay.evaluation.sampling.sample_completions",
-        lambda model, tokenizer, prompts, n, **more: [
-            [Completion(text, 3, False) for text in ("7", texts[int(str(prompt).split("=")[1].split()[0])])]
-            for prompt in prompts
-        ],
-    )
-    problems = [Problem((3, 5), target) for target in texts]
-    batches = list(answer_batches(None, None, problems, domain, 2, batch_size=4))
-    assert calls == [4, 4] and [len(rows) for rows in batches] == [4, 4]
-    right = {(row.problem, row.sample) for rows in batches for row in rows if row.correct}
-    assert right == {("3,5=15", 1), ("3,5=8", 1), ("3,5=2", 1)}
 
 
 def test_a_file_that_was_cut_at_any_byte_ends_as_if_it_had_not_been(tmp_path):

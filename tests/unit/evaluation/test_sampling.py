@@ -11,7 +11,6 @@ from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config,
 
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.sampling import end_token_ids, sample_texts
-from countdown_selfplay.random_state import private_generator
 
 WORDS = ["<pad>", "<s>", "</s>", "<|im_end|>", "+", "-", "=", ":", *map(str, range(12))]
 PROMPTS = ["1 2 = 3 :", "1 2 3 4 5 = 9 :", "7 :", "1 2 = 4 :"]
@@ -96,23 +95,6 @@ def test_there_are_n_texts_for_every_prompt_of_the_seed_by_the_models_distributi
         assert seen[word] == pytest.approx(expected[i].item(), abs=0.03)
 
 
-def test_the_generator_is_put_back_when_sampling_fails_and_batches_draw_apart(tokenizer):
-    class Broken(Scripted):
-        def generate(self, **kwargs):
-            torch.rand(3)
-            raise RuntimeError("out of memory")
-
-    before = torch.get_rng_state()
-    with pytest.raises(RuntimeError, match="out of memory"):
-        sample(Broken([2]), tokenizer)
-    assert torch.equal(torch.get_rng_state(), before)
-    draws = []
-    for number in range(20):
-        with private_generator(torch.device("cpu"), 0, number):
-            draws.append(torch.rand(3).tolist())
-    assert len({tuple(draw) for draw in draws}) == 20
-
-
 def test_padding_batch_mates_and_the_models_own_config_change_no_text(model, tokenizer):
     together, _ = sample(model, tokenizer, n=1, temperature=0)
     alone = [sample(model, tokenizer, [prompt], 1, temperature=0)[0][0] for prompt in PROMPTS]
@@ -135,24 +117,6 @@ def test_the_mode_of_every_submodule_is_put_back(tokenizer, mode):
     before = [module.training for module in model.modules()]
     sample(model, tokenizer)
     assert [module.training for module in model.modules()] == before
-
-
-def test_rows_are_batched_by_length_and_texts_come_back_in_the_order_of_the_prompts(tokenizer):
-    model = Scripted([8, 2])
-    sample(model, tokenizer, n=3, batch_size=6)
-    assert [call["rows"] for call in model.calls] == [6, 6]
-    # Lengths with <s>: 3, 6, 6 and 9. First batch: three rows of 3 and three of 6 tokens; second: 6 and 9.
-    assert model.calls[0]["mask"].sum(1).tolist() == [3, 3, 3, 6, 6, 6]
-    assert model.calls[1]["mask"].sum(1).tolist() == [6, 6, 6, 9, 9, 9]
-    assert model.calls[0]["mask"][0].tolist() == [0, 0, 0, 1, 1, 1]
-
-    class Echo(Scripted):
-        def generate(self, input_ids, attention_mask, generation_config, **kwargs):
-            return torch.cat([input_ids, input_ids[:, -2:-1]], 1)  # the word before the colon
-
-    prompts = ["1 2 = 3 :", "9 :", "1 2 3 = 6 :", "5 :"]
-    texts, _ = sample(Echo([2]), tokenizer, prompts, n=2, batch_size=3)
-    assert texts == [["3", "3"], ["9", "9"], ["6", "6"], ["5", "5"]]
 
 
 def test_a_text_ends_at_the_first_end_token_of_all_that_the_model_has_and_is_truncated_without(tokenizer):

@@ -23,17 +23,6 @@ def judged(run, **changes):
     return verdict(replace(run, evaluation={**run.evaluation, "difference": found}))
 
 
-def test_the_line_names_the_ends_of_k_with_their_intervals_and_that_no_control_was_run(folder):
-    """made_up_runs: pass@1 .33 to .43, +.1 [.08, .12]; pass@16 0 [-.02, .02]; those between are left to the table."""
-    assert str(verdict(load_run(folder))) == (
-        "Better: pass@1 rose from 0.330 to 0.430 (+0.100 [+0.080, +0.120]); pass@16: no change shown, from 0.850 to "
-        "0.950 (+0.000 [-0.020, +0.020]) on 512 held-out problems, against before training. No control was run: the "
-        "same command with `--control` says how much of this the conjecturer made. Rates of conjecturer: parseable "
-        "rose from 0.500 to 0.600, in range rose from 0.500 to 0.600, solvable rose from 0.500 to 0.600, unique rose "
-        "from 0.500 to 0.600, solve rate rose from 0.500 to 0.600."
-    )
-
-
 def test_an_interval_with_0_in_it_is_never_a_gain_and_findings_have_words(folder):
     run = load_run(folder)
     up, down, none = (0.1, 0.08, 0.12), (-0.1, -0.12, -0.08), (0.05, -0.03, 0.13)

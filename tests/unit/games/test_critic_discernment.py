@@ -41,21 +41,6 @@ def rewards(result):
     return [(turn.rollout.role, [round(float(r), 6) for r in turn.rewards_B]) for turn in result.turns]
 
 
-def test_a_right_answer_earns_eta_and_the_share_of_revisions_that_keep_it():
-    """Four revisions after one misleading critique: resisted, misled, a right answer anew, rejected twice. Equation 1:
-    (1 + 0 + 1 + 0) / 4 + eta 1/2 = 1; each revision its own end + 1/2; the critic (equation 3) 1 of 4."""
-    ends = [NOT_CRITICAL, WRONG, "<answer>7 + 5 * 3</answer>", NOT_CRITICAL * 2]
-    result, _ = play([RIGHT, RIGHT], {"helpful": [CRITIQUE], "misleading": [CRITIQUE]}, ends)
-    assert rewards(result) == [
-        ("prover", [1.0, 1.0]), ("prover", [1.5, 0.5, 1.5, 0.5] * 2), ("helpful", []), ("misleading", [0.25, 0.25]),
-    ]  # fmt: skip
-    found = result.metrics
-    assert (found["prover/resisted_rate"], found["prover/kept_rate"], found["prover/misled_rate"]) == (0.25,) * 3
-    assert found["prover/success_rate"] == 0.5 and "prover/corrected_rate" not in found  # nothing was wrong
-    assert found["misleading/win_rate"] == 0.25 and "helpful/win_rate" not in found
-    assert result.solved == [(PROBLEM.key, 2, 2)]
-
-
 def test_a_wrong_answer_earns_the_share_of_revisions_that_mend_it_and_so_does_its_critique():
     """Mended, mended, wrong again, a right answer beside a rejection (the rejection leaves the wrong answer standing):
     2 of 4, without eta."""

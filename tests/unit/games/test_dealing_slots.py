@@ -1,62 +1,12 @@
 # Tests: games/propose_and_solve.py
 """Slots go to the operand counts in turn, and a proposal of another count than was asked for has its own reason."""
 
-import math
-from collections import Counter
-
-import pytest
-
-from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, generate_problems
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
 from countdown_selfplay.countdown.prompts import CONJECTURER_PROMPTS
 from countdown_selfplay.curriculum import Archive
 from countdown_selfplay.curriculum.admission import admit, dealt, examine
-from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
-from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.testing import ScriptedRound
 
 BOTH = CountdownDomain(ProblemSpec((3, 4), 1, 12, 1, 99), conjecturer_prompt="compact", prover_prompt="compact")
-
-
-def play_rounds(operands, rounds, groups=4, group=8, slots=8):
-    """(proposals that got a slot by operand count, last metrics) of rounds in which every proposal is admitted; four
-    slots are the anchors'."""
-    spec = ProblemSpec(tuple(dict.fromkeys(operands)), 1, 99, 10, 100)
-    domain = CountdownDomain(spec, conjecturer_prompt="compact", operands=operands)
-    pools = {k: iter(generate_problems(rounds * groups * group, ProblemSpec((k,)), seed=k)) for k in operands}
-
-    def write(player, row, i):
-        if player == "prover":
-            return "1 + 1"
-        problem = next(pools[row["operands"]])
-        return f"{' '.join(map(str, problem.numbers))} = {problem.target}"
-
-    sizes = {"prover": (slots, 1), "conjecturer": (groups * group, group)}
-    game = ProposeAndSolve(settings=Settings(anchor_fraction=4 / slots))
-    objectives = {"prover": make_objective("rest")}  # groups of one have no baseline
-    played, anchors = Counter(), generate_problems(slots, ProblemSpec((3,)), seed=77)
-    for index in range(rounds):
-        result = game.play(ScriptedRound(write, sizes, domain, index, objectives), anchors)
-        (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
-        asked = [row["operands"] for row in turn.rollout.rows for _ in range(group)]
-        measured = zip(asked, turn.rewards_B.tolist(), strict=True)
-        played.update(operands for operands, reward in measured if not math.isnan(reward))
-    return played, result.metrics
-
-
-def test_every_operand_count_gets_its_share_of_the_slots_where_the_groups_are_a_multiple_of_the_counts():
-    # 4 slots for 32 proposals, half of which ask for 3 numbers: 2 slots each (by row order, all 4 for the first count)
-    played, metrics = play_rounds((3, 4), rounds=5)
-    assert played == {3: 10, 4: 10}
-    assert metrics["conjecturer/played_rate"] == 4 / 32
-    assert metrics["conjecturer/played_rate_operands_3"] == metrics["conjecturer/played_rate_operands_4"] == 2 / 16
-
-
-@pytest.mark.parametrize(("operands", "rounds", "groups", "shares"), [
-    ((3, 4), 4, 4, {3: 6, 4: 6}),  # an odd slot goes to each count in turn: 2 + 1, 1 + 2, 2 + 1, 1 + 2
-    ((3, 3, 4), 2, 3, {3: 4, 4: 2}),  # a count that is listed twice gets two turns
-])  # fmt: skip
-def test_three_slots_a_round_are_dealt_in_turns(operands, rounds, groups, shares):
-    assert play_rounds(operands, rounds, groups, slots=7)[0] == shares
 
 
 def names(admission):

@@ -4,14 +4,14 @@
 import numpy as np
 import pytest
 
-from countdown_selfplay.contract.game import BaseGuide, BaseProposer, Proposal
+from countdown_selfplay.contract.game import BaseGuide, BaseProposer
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.curriculum.admission import examine
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
-from countdown_selfplay.testing import ScriptedRound, in_ranks
+from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.training.parts import declared_metrics
 
 TINY = CountdownDomain.tiny()
@@ -93,32 +93,6 @@ def test_a_symbolic_proposer_learns_what_became_of_each_proposal_shared_duplicat
     assert proposer.outcomes[0].rewards_N[:2].tolist() == [0.75, 0.75]
 
 
-def test_its_metrics_are_the_proposers_without_facts_that_it_did_not_ask_for():
-    _, _, result = symbolic()
-    expected = {
-        "parseable_rate": 4 / 5, "in_range_rate": 4 / 5, "solvable_rate": 4 / 5, "admitted_rate": 3 / 5,
-        "played_rate": 2 / 5, "contamination_rate": 0.0, "unique_rate": 3 / 4, "reward": 0.75 / 4,
-    }  # fmt: skip
-    found = {name: value for name, value in result.metrics.items() if name.startswith("proposer/")}
-    assert found.pop("proposer/reward_std") == pytest.approx((0.75**2 / 4 - (0.75 / 4) ** 2) ** 0.5)
-    assert found == {f"proposer/{name}": pytest.approx(value) for name, value in expected.items()}
-    assert not any(name.startswith("conjecturer") for name in result.metrics)
-    assert result.metrics["round/conjectured_slots"] == 2 and result.metrics["round/starved"] == 0
-    played = ScriptedRound(answers({"prover": HALF}), {"prover": (4, 4)})
-    metrics = ProposeAndSolve(Unchecked([])).play(played, ANCHORS).metrics
-    assert metrics["proposer/parseable_rate"] == metrics["proposer/played_rate"] == 1.0
-    assert "proposer/solvable_rate" not in metrics and "proposer/in_range_rate" not in metrics
-    unreadable = ProposeAndSolve(Symbolic(["?", "?"])).play(played, ANCHORS).metrics
-    assert unreadable["proposer/solvable_rate"] == unreadable["proposer/in_range_rate"] == 0.0
-
-
-class Unchecked(Symbolic):
-    """Asks the domain for no facts."""
-
-    def propose(self, round, anchors):
-        return [Proposal(Problem((3, 5, 7), 22)), Proposal(Problem((2, 3, 4), 24))]
-
-
 def test_two_provers_are_averaged_and_one_is_no_list_of_provers():
     seen = []
 
@@ -171,37 +145,6 @@ def test_a_guide_scores_what_was_played_and_learns_a_solution_to_it():
     assert guide.outcome.solution_P == ["7 + 3 * 5", None, None, None]
 
 
-@pytest.mark.parametrize(
-    "filled", [{}, {"anchor_fraction": 0.0, "fill": "truncate", "truncate_multiple": 3}], ids=["anchors", "three"]
-)
-@pytest.mark.parametrize("world", [2, 4])
-def test_processes_find_out_together_what_one_would(world, filled):
-    """Also where the conjecturer's problems are fewer than the processes (three for four)."""
-    texts = ["3 5 7 = 22", "?", "7 5 3 = 22", "2 3 4 = 24", "6 5 4 = 15", "1 1 1 = 99", "9 8 7 = 24", "?"]
-
-    def play(rank, gather, world):
-        own = iter(texts[8 * rank // world : 8 * (rank + 1) // world])
-        prover = answers({"prover": HALF})
-        write = lambda player, row, i: next(own) if player == "conjecturer" else prover(player, row, i)  # noqa: E731
-        made = ScriptedRound(
-            write, {"prover": (6, 4), "conjecturer": (8, 2)}, rank=rank, world=world, gather=gather
-        )  # 6 slots: three are the anchors', and four processes have 1, 2, 1 and 2 of them
-        game = ProposeAndSolve(settings=Settings(novelty_window=2, **filled))
-        return game.play(made, ANCHORS), game.archive
-
-    (alone, memory) = play(0, list, 1)
-    found = in_ranks(world, lambda rank, gather: play(rank, gather, world))
-    assert all(archive == memory and result.solved == alone.solved for result, archive in found)
-    histogram = alone.metrics.pop("round/solve_rate_histogram")
-    for result, _ in found:
-        assert result.metrics.pop("round/solve_rate_histogram") == histogram
-        assert result.metrics == pytest.approx(alone.metrics)
-    for i, turn in enumerate(alone.turns):
-        together = [advantage for result, _ in found for advantage in result.turns[i].advantages_B.tolist()]
-        assert together == turn.advantages_B.tolist()
-        assert all(result.turns[i].mean_reward == pytest.approx(turn.mean_reward) for result, _ in found)
-
-
 def game_of(reward, **settings):
     return ProposeAndSolve(reward=reward, settings=Settings(samples_per_log=99, **settings))
 
@@ -219,28 +162,6 @@ def proposed(proposals, game, excluded=()):
     played = ScriptedRound(write, sizes, TINY, game.archive.rounds, held_out=frozenset(excluded))
     result = game.play(played, ANCHORS)
     return [sample["reward"] for sample in result.samples if sample["role"] == "conjecturer"]
-
-
-def test_a_reward_sees_the_played_problems_and_what_was_played_before():
-    seen = []
-
-    def reward(solve_rate_P, ctx):
-        seen.append((solve_rate_P.tolist(), ctx))
-        return np.zeros(len(solve_rate_P))
-
-    game = game_of(reward)
-    proposed(["7 3 5 = 22", "?", "2 3 4 = 24", "6 5 4 = 15"], game)
-    proposed(["?", "?", "1 1 1 = 99", ""], game)
-    proposed(["2 3 4 = 24", "?", "?", "?"], game)
-    rates, ctx = seen[0]
-    assert rates == [0.5, 0.0] and ctx.problems == (Problem((7, 3, 5), 22), Problem((2, 3, 4), 24))
-    assert (ctx.attempts, ctx.round, ctx.archive, ctx.recent_rates) == (4, 0, (), ())
-    assert ctx.spec == TINY.spec and ctx.rules == TINY.rules and ctx.guide_P is None
-    # a starved round hands over no problems, and leaves archive and mean rates as they were
-    assert seen[1][0] == [] and seen[1][1].problems == ()
-    assert seen[2][1].archive == seen[1][1].archive == ("3,5,7=22", "2,3,4=24")
-    assert seen[2][1].recent_rates == seen[1][1].recent_rates == (0.25,)
-    assert game.archive.played == ["3,5,7=22", "2,3,4=24"] and game.archive.recent_rates == [0.25, 0.0]
 
 
 def game_by(proposer, **kwargs):

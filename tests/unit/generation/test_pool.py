@@ -67,22 +67,6 @@ def test_each_player_has_its_own_adapter_and_folder(policies, tmp_path):
     assert found == {"prover_0", "prover_1", "conjecturer"}
 
 
-def test_the_active_player_is_switched_and_put_back(policies):
-    tokens = torch.tensor([[1, 2, 3]])
-    for name in ROLES:
-        with torch.no_grad():
-            for _, parameter in policies.named_parameters(name):
-                parameter.fill_(0.05 if name == "prover/1" else 0.0)
-
-    def logits():
-        return policies.module(tokens).logits
-
-    before = logits()
-    with policies.active("prover/1"):
-        assert not torch.equal(logits(), before)
-    assert torch.equal(logits(), before)
-
-
 def test_weights_are_held_when_all_that_play_them_are_without_signal(policies):
     assert policies.without_signal({"prover/1"}) == {"prover/1"}
     assert policies.without_signal(set(ROLES)) == set(ROLES)

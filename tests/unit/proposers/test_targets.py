@@ -12,7 +12,7 @@ from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.targets import Targets
 from countdown_selfplay.rewards import make_conjecturer_reward
-from countdown_selfplay.testing import ScriptedRound, in_ranks
+from countdown_selfplay.testing import ScriptedRound
 
 DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
 EASY = Problem((3, 5, 7), 22)
@@ -194,39 +194,3 @@ def test_ten_bins_of_the_time_before_a_target_is_solved():
         result = made.play(played(right, problems=[HARD], index=index), [])
     bins = [result.metrics[f"targets/presolve_{k}"] for k in range(10)]
     assert bins == [0.0] * 5 + [1.0] * 5 and made.proposer.history == {}
-
-
-@pytest.mark.parametrize("batch", [None, 2])
-def test_a_resumed_run_goes_on_as_the_straight_one(batch):
-    right = [{"3 5 7 = 22 :": 1}, {"4 9 = 13 :": 2}, {"2 4 9 = 26 :": 1}, {}]
-    arguments = {} if batch is None else {"batch": batch}
-    straight, resumed = game(**arguments), game(**arguments)
-    for index, one in enumerate(right):
-        result = straight.play(played(one, index=index), [])
-        if index == 1:
-            resumed.load_state_dict(straight.state_dict())
-    for index, one in list(enumerate(right))[2:]:
-        again = resumed.play(played(one, index=index), [])
-    assert again.metrics == result.metrics and resumed.state_dict() == straight.state_dict()
-
-
-def test_processes_find_out_together_what_one_would():
-    right = {"3 5 7 = 22 :": 1, "4 9 = 13 :": 2}
-
-    def play(rank, gather, world):
-        made, found = game(), []
-        for index in range(2):
-            round = played(right, rank=rank, world=world, gather=gather, index=index)
-            result = made.play(round, [])
-            credit = {turn.rollout.role: round.gather(turn.advantages_B.tolist()) for turn in result.turns}
-            found.append((result.metrics, credit))
-        return found, made.state_dict()
-
-    alone = play(0, list, 1)
-    for found in in_ranks(2, lambda rank, gather: play(rank, gather, 2)):
-        assert found[1] == alone[1]
-        for (metrics, credit), (wanted, theirs) in zip(found[0], alone[0], strict=True):
-            assert credit == theirs and metrics.keys() == wanted.keys()
-            assert {n: v for n, v in metrics.items() if n.startswith("targets/")} == {
-                n: v for n, v in wanted.items() if n.startswith("targets/")
-            }

@@ -4,25 +4,19 @@ what they can do (figures of docs/tiny_model.md), the dear ones where `slow` tes
 
 import hashlib
 import json
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from tools.make_tiny_model.exercises import exercises
-from tools.make_tiny_model.figures import MAX_NEW_TOKENS, held_out_problems
-from tools.make_tiny_model.ladder.figures import answer_requests, measure, play, propose
-from tools.make_tiny_model.tokenizer import RESERVED
+from tools.make_tiny_model.figures import held_out_problems
+from tools.make_tiny_model.ladder.figures import play
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.cli.eval import parse
-from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, heldout_key
-from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
+from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key
 from countdown_selfplay.evaluation.model import folder_of
-from countdown_selfplay.evaluation.sampling import sample_completions
 from countdown_selfplay.evaluation.setting import setting_of
 from countdown_selfplay.tiny import (
     LADDER_ASKED_PATH,
@@ -37,19 +31,10 @@ from countdown_selfplay.tiny import (
 LADDER = {**LADDER_MODEL_PATHS, "asked": LADDER_ASKED_PATH}
 PATHS = {"tiny": TINY_MODEL_PATH, **LADDER}
 
-# Measured on all 638 held-out problems x 16 answers, docs/tiny_model.md.
-PASS_AT_1 = 0.281
-SOLVABLE = 0.331
-
 
 @pytest.fixture(scope="module")
 def models():
     return {role: load_tiny_model(path) for role, path in PATHS.items()}
-
-
-@pytest.fixture(scope="module")
-def model_and_tokenizer(models):
-    return models["tiny"]
 
 
 @pytest.fixture(scope="module")
@@ -62,34 +47,10 @@ def held_out():
     return held_out_problems(TINY_SPEC)
 
 
-def test_importing_the_package_loads_no_torch():
-    code = "import sys, countdown_selfplay.tiny as t; t.TINY_MODEL_PATH, t.TINY_SPEC; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
-def test_the_specs_are_those_of_the_domain_and_with_three_to_twenty_numbers():
-    assert CountdownDomain.tiny().spec == TINY_SPEC
-    assert replace(TINY_SPEC, operands=tuple(range(3, 21))) == LADDER_SPEC == ProblemSpec(range(3, 21), 1, 12, 1, 99)
-
-
 def test_the_name_leads_to_the_prover_and_others_to_themselves():
     assert resolve_model("tiny-ladder") == str(LADDER_MODEL_PATHS["prover"])
     assert resolve_model("tiny") == resolve_model(None) == str(TINY_MODEL_PATH)
     assert resolve_model("some/model") == "some/model"
-
-
-@pytest.mark.parametrize("role", LADDER)
-def test_the_folder_is_a_whole_model_with_the_tiny_models_tokenizer(role):
-    names = {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
-    assert {path.name for path in LADDER[role].iterdir()} == {path.name for path in TINY_MODEL_PATH.iterdir()} > names
-    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
-        assert (LADDER[role] / name).read_bytes() == (TINY_MODEL_PATH / name).read_bytes(), name
-
-
-@pytest.mark.parametrize(("roles", "most"), [(["tiny"], 3_000_000), (list(LADDER), 1_500_000)])
-def test_the_files_take_little_room(roles, most):
-    assert sum(path.stat().st_size for role in roles for path in PATHS[role].iterdir()) <= most
 
 
 SHAPES = [
@@ -146,11 +107,6 @@ def test_the_tokenizer_knows_the_numbers_0_to_99_and_keeps_unknown_words_visible
     assert tokenizer.decode(tokenizer("3 * 5 100 + 7")["input_ids"], skip_special_tokens=True) == "3 * 5 <unk> + 7"
 
 
-def test_a_batch_of_prompts_is_padded_on_the_left(tokenizer):
-    batch = tokenizer(["3 5 7 = 22 :", "propose 3 :"], padding=True)
-    assert batch["attention_mask"] == [[1] * 7, [0, 0, 0, 1, 1, 1, 1]]
-
-
 def test_the_prompts_of_both_roles_have_no_unknown_word(tokenizer, held_out):
     domain, unknown = CountdownDomain.tiny(), tokenizer.convert_tokens_to_ids("<unk>")
     prompts = [domain.prove_row(problem)["prompt"] for problem in held_out]
@@ -181,7 +137,6 @@ def test_eval_scores_them_in_their_own_game(model):
 # The words of the warm start, and 16 reserved ones behind them
 
 LEARNT = 113
-PROMPTS = ["3 5 7 = 22 :", "12 4 8 = 1 :", "propose 3 :"]
 
 
 def test_the_words_of_the_warm_start_keep_their_ids_and_their_weights(tokenizer):
@@ -199,88 +154,7 @@ def test_the_words_of_the_warm_start_keep_their_ids_and_their_weights(tokenizer)
     assert digest.hexdigest() == "74fdba7ce63d7af29e8673d8844550257fe05503819115a073d436716b8a35de"
 
 
-def test_the_old_logits_are_those_of_the_old_weights(model_and_tokenizer):
-    """At the last token of each prompt, of `</s> + * ( 3 5`: computed with the weights of the commit before, to four
-    digits, for sums are rounded by machine. The head cut back to its 113 rows agrees closer than that: hidden states
-    are the same bits, and a product with more columns may be summed in another order."""
-    model, tokenizer = model_and_tokenizer
-    old = [
-        [-1.7019, -0.2605, -0.2337, 6.6441, 7.3222, 7.3724],
-        [-0.5239, -0.9163, -0.6023, 6.8455, 2.4699, 0.5855],
-        [-2.1401, -1.5996, -1.6921, 0.5167, 5.9911, 5.9959],
-    ]
-    rows = model.get_input_embeddings().weight[:LEARNT]
-    for prompt, expected in zip(PROMPTS, old, strict=True):
-        ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
-        with torch.no_grad():
-            logits, hidden = model(ids).logits[0], model.model(ids).last_hidden_state[0]
-        assert logits[-1][[2, 4, 6, 8, 16, 18]].tolist() == pytest.approx(expected, abs=2e-4)
-        assert torch.allclose(logits[:, :LEARNT], hidden @ rows.T, rtol=0, atol=1e-5)
-
-
-def test_the_reserved_words_are_known_and_differ(model_and_tokenizer):
-    model, tokenizer = model_and_tokenizer
-    assert tokenizer.convert_tokens_to_ids(list(RESERVED)) == list(range(LEARNT, LEARNT + 16))
-    text = "critic check right because <r0>"
-    assert tokenizer.decode(tokenizer(text)["input_ids"], skip_special_tokens=True) == text
-    # As input they differ: no two rows are closer than half of what a word of its own has (length 2).
-    rows = model.get_input_embeddings().weight.detach()[LEARNT:]
-    assert torch.cdist(rows, rows).add(torch.eye(16) * 9).min() > 1
-
-
 # What they can do
-
-
-@pytest.mark.slow
-def test_the_reserved_words_are_practically_never_said(model_and_tokenizer):
-    model, tokenizer = model_and_tokenizer
-    domain = CountdownDomain.tiny()
-    prompts = [domain.prove_row(problem)["prompt"] for problem in held_out_problems(TINY_SPEC, 48)]
-    prompts += [domain.propose_row(3)["prompt"]] * 16
-    worst = 0.0
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for prompt in prompts:
-            ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
-            said = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=12)
-            mass = model(said).logits[0, ids.shape[1] - 1 :].double().softmax(1)[:, LEARNT:].sum(1)
-            worst = max(worst, float(mass.max()))
-    assert worst < 1e-6
-
-
-def test_the_prover_leaves_room_to_learn_and_is_no_beginner(model_and_tokenizer):
-    model, tokenizer = model_and_tokenizer
-    problems = held_out_problems(TINY_SPEC, 128, seed=1)
-    result = evaluate_prover(
-        model, tokenizer, problems, CountdownDomain.tiny(), 4, (1, 4), max_new_tokens=MAX_NEW_TOKENS
-    )
-    # The standard deviation of pass@1 over 128 problems x 4 answers is about .025: problems spread by .23 around the
-    # mean, answers by at most .5: sqrt((.23^2 + .2 / 4) / 128). Four of them are .10.
-    assert abs(result.pass_at[1].value - PASS_AT_1) < 0.10
-    assert result.pass_at[4].value > result.pass_at[1].value + 0.2
-    assert result.truncated_rate < 0.01
-
-
-def test_the_conjecturer_is_parseable_and_leaves_room_to_become_solvable(model_and_tokenizer):
-    model, tokenizer = model_and_tokenizer
-    domain = replace(CountdownDomain.tiny(), spec=TINY_SPEC)
-    result = evaluate_conjecturer(model, tokenizer, domain, 512, max_new_tokens=MAX_NEW_TOKENS)
-    assert result.parseable.value >= 0.95
-    assert result.facts["in_range"].value >= 0.95
-    # Standard deviation sqrt(.33 * .67 / 512) = .021; four of them are .085.
-    assert abs(result.facts["solvable"].value - SOLVABLE) < 0.085
-    assert result.unique is not None
-    assert result.unique.value > 0.9
-
-
-@pytest.mark.slow
-def test_two_numbers_are_solved_three_sometimes_and_five_hardly_ever(models):
-    # Measured on 24 and 64 held-out problems x 16 episodes (docs/tiny_model.md): .80 [.66, .91], .42 [.34, .49] and
-    # .01; the bounds are these intervals, wider by the noise of 4 episodes a problem (.04 and .03).
-    two, three, five = measure(*models["prover"], problems=64, samples=4, seed=1, sizes=(2, 3, 5))
-    assert 0.60 < two.pass_at[1].value < 0.96
-    assert 0.30 < three.pass_at[1].value < 0.54
-    assert five.pass_at[1].value < 0.05
 
 
 def test_an_episode_depends_on_the_seed_alone(models):
@@ -289,37 +163,3 @@ def test_an_episode_depends_on_the_seed_alone(models):
     first = play(*models["prover"], problems, seed=5)
     assert first == play(*models["prover"], problems, seed=5)
     assert 0 < sum(first) < 32
-
-
-def test_proposals_are_well_formed_and_of_all_sizes(models):
-    proposals = propose(*models["conjecturer"], 256)
-    # Measured over 2,048: .745 and .628; of 256 the standard deviation is .03.
-    assert 0.65 < proposals.parseable.value < 0.84
-    assert 0.53 < proposals.new.value < 0.73
-    assert min(proposals.sizes) <= 4
-    assert max(proposals.sizes) >= 18
-
-
-@pytest.mark.slow
-def test_each_request_is_answered_with_a_problem_most_of_the_time(models):
-    # Measured over 2,048 each (docs/tiny_model.md): .937, .914, .811, .932, .915; of 256 the standard deviation is at
-    # most .025, and the bounds are four of them below. A named size is met by chance in one of 18.
-    found = answer_requests(*models["asked"], 256)
-    least = {"any: parseable": 0.87, "size: parseable": 0.84, "size: parseable, of that size": 0.71}
-    least |= {"help: parseable": 0.86, "help: playable": 0.84}
-    assert {name for name, low in least.items() if found[name].value < low} == set()
-
-
-@pytest.mark.slow
-def test_words_that_were_never_met_are_rare(models):
-    # Of the tokens that it samples: .0007 for the prover, .003 for the conjecturer.
-    asked = ["propose :", "propose 5 :", "propose like 3 5 7 9 = 22 :"]
-    for role, prompts in (
-        ("prover", ["3 4 5 : 12", "7 2 9 11 : 36"]),
-        ("conjecturer", ["propose :"]),
-        ("asked", asked),
-    ):
-        model, tokenizer = models[role]
-        written = sample_completions(model, tokenizer, prompts, 128, max_new_tokens=24, seed=0)
-        words = [word for row in written for completion in row for word in completion.text.split()]
-        assert sum(word in RESERVED for word in words) < 0.01 * len(words)

@@ -88,17 +88,6 @@ def test_a_round_keeps_its_problems_and_proposals(tool, old, new):
     assert tool.convert(old) == new
 
 
-def test_micro_batches_counted_on_every_process_and_samples_on_all(tool):
-    assert tool.convert({"prover_micro_batches": 4}, processes=2) == {
-        "problems_per_round": 8,
-        "proposals_per_round": 16,
-    }
-    assert tool.convert({"prover_samples_per_round": 32}, processes=2) == {
-        "problems_per_round": 4,
-        "proposals_per_round": 16,
-    }
-
-
 def test_a_recipe_keeps_its_comments(tool):
     text = (
         "# A round.\nper_device_train_batch_size: 32  # rows\nroles:\n  prover:\n    micro_batches: 8\n"
@@ -108,25 +97,6 @@ def test_a_recipe_keeps_its_comments(tool):
         "# A round.\nper_device_train_batch_size: 32  # rows\nproblems_per_round: 64\nproposals_per_round: 32\n"
         "roles:\n  prover:\n    num_generations: 4\n  conjecturer: {num_generations: 32}\nseed: 0  # any\n"
     )
-
-
-def test_a_track_is_over_its_recipe(tool):
-    held = "title: t\nrecipe: tiny/whole\nsettings:\n  lr: 1  # any\n{}rounds: 6\n"
-    own = "  prover_samples_per_round: {}\n  prover_micro_batches: 4\n"
-    assert tool.converted_yaml(held.format(own.format(256))) == held.format("")  # 256 / 16 are the recipe's
-    assert tool.converted_yaml(held.format(own.format(128))) == held.format("  problems_per_round: 8\n")
-
-
-def test_a_row_of_the_arena_is_over_its_track_and_its_style_stays(tool):
-    settings = {"prover_micro_batches": 23, "steps_per_round": 1}
-    row = {
-        "curve": [1.0], "changes": {"conjecturer_samples_per_round": 48, "conjecturer_num_generations": 48},
-        "facts": {"recipe": "tiny/moves", "settings": settings, "fixed": {"answers": "moves"}},
-    }  # fmt: skip
-    text = json.dumps(row, separators=(",", ":")) + "\n"
-    wanted = text.replace('"conjecturer_samples_per_round"', '"proposals_per_round"')
-    assert tool.converted_json(text) == wanted.replace('"prover_micro_batches":23,', "")
-    assert len(tool.pairs(row)) == 2
 
 
 def test_the_folder_of_a_run_with_its_checkpoints(tool, tmp_path):

@@ -67,13 +67,6 @@ def test_equal_steps_hold_each_answer_once_and_whole_groups_where_they_fit(group
     assert by_seed[0] == shape(cut) and (steps == 1 or any(one != by_seed[0] for one in by_seed))
 
 
-def test_equal_steps_keep_episodes_whole_and_may_be_empty():
-    cut = equal_steps(episode_samples(), 2, seed=0)
-    assert sorted(len({s.answer for s in part}) for part in cut) == [2, 2] and sum(map(len, cut)) == 8
-    assert all(not {s.answer for s in cut[0]} & {s.answer for s in part} for part in cut[1:])
-    assert sorted(map(len, equal_steps(answers([1.0]), 3, seed=0))) == [0, 0, 1] and equal_steps([], 2, 0) == [[], []]
-
-
 @pytest.mark.parametrize(
     "credited, steps, sizes",
     [
@@ -109,11 +102,6 @@ def test_filled_steps_keep_groups_of_one_size_that_divides_them_and_episodes():
 
 def long(tokens, **more):
     return [sample(i + 1, n, group=i // 2, **more) for i, n in enumerate(tokens)]
-
-
-def test_micro_batches_hold_so_many_rows_longest_first():
-    assert shape(Room(2).cut(long([2, 5, 3, 1, 4]))) == [[2, 5], [3, 1], [4]]
-    assert Room(2).cut([]) == []
 
 
 def test_micro_batches_hold_so_many_tokens_with_their_padding():

@@ -117,10 +117,6 @@ def test_a_micro_batch_pads_prompts_on_the_left_and_completions_on_the_right():
     }
 
 
-def test_rows_of_one_answer_are_numbered():
-    assert collate(episode_samples())["sequence"].tolist() == [0, 0, 1, 2, 2, 2, 3, 3]
-
-
 def test_a_row_without_a_token_has_a_column():
     found = collate([sample(5, 0)])
     assert found["completion_ids"].shape == (1, 1) and not found["completion_mask"].any()

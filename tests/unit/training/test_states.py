@@ -1,4 +1,4 @@
-# Tests: training/checkpoints.py
+# Tests: training/checkpoints.py, contract/stateful.py
 """What a checkpoint holds of parts that remember something: JSON values in one file, arrays in another."""
 
 import json
@@ -46,13 +46,6 @@ def test_arrays_go_to_safetensors_and_the_rest_to_json(tmp_path):
     packed = json.loads((tmp_path / checkpoints.STATES).read_text())["states"]["game"]["state"]
     assert packed == {"rates": {"__array__": "game/rates"}, "best": 0.5}
     assert load_file(tmp_path / checkpoints.ARRAYS)["game/rates"].tolist() == [0, 1, 2]
-
-
-def test_without_arrays_there_is_one_file(tmp_path):
-    checkpoints.write_states(tmp_path, {"game": Part({"rounds": 1})}, {})
-    assert [path.name for path in tmp_path.iterdir()] == [checkpoints.STATES] and checkpoints.read_states(tmp_path)[
-        "states"
-    ]
 
 
 @pytest.mark.parametrize("array", [np.array(0.5), np.zeros((0, 3)), np.arange(12).reshape(3, 4).T, np.array([True])])

@@ -188,33 +188,3 @@ def test_the_table_is_sampled_as_the_preset_says(monkeypatch):
         cdg.measure(str(TINY_MODEL_PATH), [], None, script, settings)
     names = ("temperature", "top_p", "top_k", "max_new_tokens")
     assert [[how[n] for n in names] for how in seen] == [[0.95, 0.95, 0, 16], [0.95, 1.0, 10, 8192]]
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--training", "offline"], "`training` (offline) must be iterated or online"),
-    (["--algorithm", "ppo"], "choose from 'rest', 'expert_iteration', 'dpo', 'step_dpo'"),
-    (["--leave_out", "critic"], "`leave_out` (critic) must name roles that play"),
-    (["--role_training", "{}"], "`role_training` ('{}') must map kinds to their settings"),
-    (["--iteration", "2"], "Unknown option '--iteration'. Did you mean '--iterations'?"),
-    (["--game_kwargs", '{"eta": -1}'], "`eta` (-1) of game 'critic_discernment' must be a number of at least 0"),
-    (["--game_kwargs", '{"eta": "a"}'], "`eta` ('a') of game 'critic_discernment' must be a number of at least 0"),
-    (["--game_kwargs", '{"revisions": 1.5}'], "`revisions` (1.5)"),
-    (["--game_kwargs", '{"eta": null}'], "`eta` (None)"),
-    (["--game_kwargs", "{bad"], "`game_kwargs` ('{bad') must be a JSON object"),
-    (["--game_kwargs", "[1]"], "`game_kwargs` ('[1]') must be a JSON object"),
-    (["--role_training", '{"prover": {"labels": ["rigth"]}, "helpful": {}, "misleading": {}}'], "mean 'right'?"),
-    (["--chat_template_path", "nowhere/at/all"], "`chat_template_path` (nowhere/at/all) must name a model"),
-    (["--leave_out", "prover"], "`leave_out` (prover) names a role without which there is no game"),
-    (["--role_training", '{"prover": {"epochs": 2}}'], "(prover) lacks helpful and misleading, who play too"),
-    (["--use_peft"], "`use_peft` (True) is not read by `cdg --training iterated`"),
-    (["--dtype", "bfloat16"], "`dtype` (bfloat16) is not read"),
-    (["--attn_implementation", "sdpa"], "`attn_implementation` (sdpa) is not read"),
-    (["--model_revision", "v2"], "`model_revision` (v2) is not read"),
-    (["--algorithm", "step_dpo", "--prover_prompt", "countdown_3to4"], "set `prover_prompt` to compact"),
-    (["--domain", "math_qa"], "does not generate problems; pass"),
-])  # fmt: skip
-def test_bad_input_is_one_sentence(arguments, message, tmp_path, capsys):
-    recipe = ["--recipe", "tiny/iterated_cdg"]
-    assert main(["cdg", *recipe, "--output_dir", str(tmp_path / "run"), *SHORT, *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1

@@ -55,26 +55,6 @@ def test_the_dry_run_counts_the_pairs_of_a_file_and_trains_nothing(tmp_path, cap
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--bta", "1"], "Unknown option '--bta'. Did you mean '--beta'?"),
-    (["--loss_type", "sigmoid"], "`loss_type` (sigmoid) must be ipo"),
-    (["--samples_file", "absent.jsonl"], "'absent.jsonl' cannot be read"),
-    (["--samples_file", "other.jsonl"], "'other.jsonl', line 1: the row says score 0.1 and the verifier 1"),
-    (["--samples_file", "one.jsonl"], "None of the 1 samples (no group has both"),
-    (["--pairs_per_group", "0"], "`pairs_per_group` (0) must be a finite number of at least 1"),
-    (["--role", "conjecturer"], "`role` (conjecturer) has no pairs to prefer among; warm-start it with sft."),
-])  # fmt: skip
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    p = generate_problems(1, TINY_SPEC, seed=4)[0]
-    row = {"numbers": list(p.numbers), "target": p.target, "completion": compact_solution(p)}
-    write_rows(tmp_path / "other.jsonl", {**row, "score": 0.1})
-    write_rows(tmp_path / "one.jsonl", {**row, "score": 1.0})
-    assert main(["ipo", *QUICK, "--output_dir", "run", "--eval_problems", "0", *arguments]) == 2
-    streams = capsys.readouterr()
-    assert message in streams.err and streams.err.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_ipo_raises_pass_at_1_on_held_out_problems(tmp_path):
     out = tmp_path / "ipo"

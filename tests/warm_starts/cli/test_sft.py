@@ -109,56 +109,11 @@ def test_a_run_is_resumed_to_the_weights_of_the_straight_run(tmp_path):
     assert all(straight[name].equal(again[name]) for name in straight)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--learning_rat", "1"], "Unknown option '--learning_rat'. Did you mean '--learning_rate'?"),
-    (["--role", "judge"], "invalid choice: 'judge'"),
-    (["--recipe", "tiny/stf"], "Unknown recipe 'tiny/stf'. Did you mean 'tiny/sft'?"),
-    (["--recipe", "tiny/default"], "Unknown recipe 'tiny/default'."),
-    (["--config", "absent.yaml"], "There is no config file 'absent.yaml'"),
-    (["--config", "bad.yaml"], "bad.yaml: unknown field 'demonstration'. Did you mean 'demonstrations'?"),
-    (["--prover_prompt", "compct"], "Did you mean 'compact'?"),
-    (["--dataset_name", "absent.jsonl"], "no problem file 'absent.jsonl'"),
-    (["--dataset_name", "rows.jsonl"], "rows.jsonl, row 0, column 'completion': absent"),
-    (["--model_name_or_path", "empty", *TO_12], "The model 'empty' cannot be loaded: it is a folder without"),
-    (["--load_in_4bit", "true"], "`load_in_8bit` and `load_in_4bit` are not supported"),
-    (["--resume_from_checkpoint", "true", "--eval_problems", "0"], "holds no checkpoint to resume from"),
-])  # fmt: skip
-def test_bad_input_is_one_line_and_exit_code_2(tmp_path, capsys, monkeypatch, arguments, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "bad.yaml").write_text("model_name_or_path: tiny\ndemonstration: 3\n")
-    write_rows(tmp_path / "rows.jsonl", [{"nums": [3, 5, 7], "target": 22, "prompt": "3 5 7 = 22 :"}])
-    assert main(["sft", *QUICK, "--demonstrations", "8", "--output_dir", "run", *arguments]) == 2
-    streams = capsys.readouterr()
-    assert message in streams.err and streams.err.count("\n") == 1
-
-
 def test_the_recipes_of_a_command_are_its_own():
     own = [set(recipes(command)) for command in ("sft", "ipo", "cdg", "joint")]
     for found, word in zip(own, ("sft", "ipo", "iterated", ""), strict=True):
         assert found and all(name.split("/")[1].startswith(word) for name in found)
     assert sum(map(len, own)) == len(set().union(*own)) and recipes("rloo").keys() == recipes().keys()
-
-
-@pytest.mark.slow
-def test_from_a_data_set_to_self_play(tmp_path, capsys, monkeypatch):
-    """dataset -> sft -> eval (rows) -> ipo -> joint, each step with what the one before left."""
-    monkeypatch.chdir(tmp_path)
-    spec = ["--operands", "3", "--number_high", "12", "--target_low", "1", "--target_high", "99"]
-    compact = ["--prover_prompt", "compact"]
-    assert main(["dataset", "d.jsonl", "--count", "256", "--schema", "solved", *spec, *compact]) == 0
-    sft = ["--dataset_name", "d.jsonl", "--output_dir", "sft", "--num_train_epochs", "1", *TO_12, *QUICK, *LITTLE]
-    assert main(["sft", *sft]) == 0
-    assert main(["dataset", "p.jsonl", "--count", "64", "--schema", "prover", "--seed", "9", *spec, *compact]) == 0
-    assert main(["eval", "--model", "sft", "--problems", "p.jsonl", "--samples", "8", "--output", "a.jsonl"]) == 0
-    ipo = ["--model_name_or_path", "sft", "--recipe", "tiny/ipo", "--samples_file", "a.jsonl", "--output_dir", "ipo"]
-    capsys.readouterr()
-    assert main(["ipo", *ipo, *QUICK, *LITTLE, "--max_steps", "2"]) == 0
-    assert "pairs of 512 samples from a.jsonl" in capsys.readouterr().out
-    joint = ["--recipe", "tiny/default", "--model_name_or_path", "ipo", "--max_steps", "2", "--output_dir", "joint"]
-    little = ["--eval_problems", "16", "--eval_proposals", "32", "--num_generations_eval", "4"]
-    assert main(["joint", *joint, *little, *QUICK]) == 0
-    assert (tmp_path / "joint" / "prover" / "model.safetensors").is_file()
 
 
 @pytest.mark.slow

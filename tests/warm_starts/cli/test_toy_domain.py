@@ -130,17 +130,3 @@ def test_a_conjecturers_rates_are_those_of_the_domains_facts():
     assert found.parseable.value == 3 / 4 and facts == {"in_range": 2 / 4}
     assert found.unique is not None and found.unique.value == 2 / 3 and found.problems == [(3, 5), (3, 5)]
     assert found.reasons == {"ok": 2, "out_of_range": 1, "no sum": 1}
-
-
-@pytest.mark.parametrize(("command", "message"), [
-    (["joint", *QUICK, "--operands", "3"], "`operands` is Countdown's, and `domain` is 'tests.toy_domain:Sums'"),
-    (["eval", "--model", "tiny", "--domain_kwargs", '{"high": 7}'], "is not read by Countdown"),
-    (["joint", *QUICK, "--domain_kwargs", '{"high": 7}'], "There are 49 sums up to 7, fewer than 512"),
-    (["sft", *QUICK], "only Countdown's demonstrations can be made; `domain` is 'sums'"),
-    (["eval", "--model", "tiny", "--domain", SUMS, "--prover_prompt", "compact"], "`--prover_prompt` (compact) is"),
-])  # fmt: skip
-def test_what_is_countdowns_own_is_refused_beside_another_domain(command, message, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main(command) == 2
-    said = capsys.readouterr().err
-    assert message in said and said.count("\n") == 1

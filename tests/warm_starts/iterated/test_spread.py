@@ -58,36 +58,12 @@ def test_a_step_is_shared_out_evenly(size, rows, world, expected):
     assert (on_device, passes) == expected and on_device * passes * world == size
 
 
-@pytest.mark.parametrize(("size", "world"), [(32, 3), (48, 4)])
-def test_steps_that_cannot_be_shared_out_are_refused_in_one_sentence(size, world):
-    settings = IteratedSettings("run", {"prover": RoleTraining(batch_size=(size,))}, per_device_train_batch_size=8)
-    with pytest.raises(ConfigError, match=rf"`role_training.prover.batch_size` \({size}\) must be .* {world} process"):
-        check_sizes(settings, Processes(0, world))
-
-
 def test_an_engine_that_accelerate_did_not_start_is_refused_before_anything_is_played(tmp_path, monkeypatch):
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     monkeypatch.setenv("FSDP_VERSION", "2")
     with pytest.raises(ConfigError, match=r"asked for FSDP and accelerate started DistributedType.NO"):
         driver(tmp_path / "run").run()
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(("changes", "said"), [
-    ({"vllm_max_model_length": 64}, r"`vllm_max_model_length` \(64\) is read under generation_backend=vllm only"),
-    ({"generation_backend": "vllm", "vllm_group_port": 1}, r"`vllm_group_port` \(1\) is read under .*=vllm_server"),
-    ({"generation_backend": "vllm", "vllm_engine_kwargs": {"model": "x"}}, r"must not hold model \(x\)"),
-    ({"generation_backend": "vllm", "vllm_engine_kwargs": "1"}, r"`vllm_engine_kwargs` .* must be a JSON object"),
-    ({"generation_backend": "vllm", "vllm_tensor_parallel_size": 2}, r"\(2\) must divide .* processes \(1\)"),
-])  # fmt: skip
-def test_settings_of_an_engine_that_its_backend_does_not_read_are_refused(tmp_path, changes, said):
-    with pytest.raises(ConfigError, match=said):
-        driver(tmp_path / "run", **changes)
-
-
-def test_a_sampler_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
-    with pytest.raises(ConfigError, match=r"`generation_backend` \('vlm'\) must be one of generate, vllm, vllm_serve"):
-        driver(tmp_path / "run", generation_backend="vlm")
 
 
 def test_an_engine_that_cannot_run_here_is_refused_before_anything_is_played(tmp_path, monkeypatch):

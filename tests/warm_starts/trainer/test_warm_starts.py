@@ -2,7 +2,6 @@
 """Warm starts: token ids and labels, pairs by hand, what may be trained on, samples from files."""
 
 import inspect
-import math
 
 import pytest
 import torch
@@ -18,7 +17,7 @@ from countdown_selfplay.countdown import (
     heldout_problems,
     verify,
 )
-from countdown_selfplay.errors import ConfigError, DataError
+from countdown_selfplay.errors import DataError
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.warm_starts import (
     IPOSettings,
@@ -31,7 +30,6 @@ from countdown_selfplay.warm_starts import (
     make_preference_pairs,
     pair_ids,
 )
-from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
 from countdown_selfplay.warm_starts.filters import drop_long
 from countdown_selfplay.warm_starts.readers import read_preferences, read_samples, sample_answers
 
@@ -68,7 +66,7 @@ def test_an_end_token_that_stands_there_already_is_not_put_a_second_time(tokeniz
     assert row["input_ids"].count(tokenizer.eos_token_id) == 1 and row["input_ids"][-1] == tokenizer.eos_token_id
 
 
-def test_both_sides_of_a_pair_follow_the_same_prompt_and_what_is_no_text_is_named(tokenizer):
+def test_both_sides_of_a_pair_follow_the_same_prompt(tokenizer):
     row = pair_ids(tokenizer, "3 5 7 = 22 :", "3 * 5 + 7", "3 + 5 + 7")
     words = {name: " ".join(tokenizer.convert_ids_to_tokens(ids)) for name, ids in row.items()}
     assert words == {
@@ -76,8 +74,6 @@ def test_both_sides_of_a_pair_follow_the_same_prompt_and_what_is_no_text_is_name
     }  # fmt: skip
     with pytest.raises(DataError, match="no chat template"):
         demonstration_ids(tokenizer, [{"role": "user", "content": "1"}], "2")
-    with pytest.raises(DataError, match="one assistant message"):
-        demonstration_ids(tokenizer, "3 =", [{"role": "user", "content": "2"}])
 
 
 def test_rows_without_room_are_left_out_and_counted():
@@ -116,18 +112,12 @@ def test_right_is_paired_with_wrong_each_text_once_up_to_the_allowed_number():
     assert len(make_preference_pairs(scored("3", a=0.5, b=0, c=0.9, d=0), chosen_at_least=0.6)) == 1
 
 
-def test_the_seed_alone_decides_and_scores_that_cannot_be_compared_are_errors():
+def test_the_seed_alone_decides():
     one = scored("p", **{f"r{i}": 1 for i in range(9)}, **{f"w{i}": 0 for i in range(9)})
     other = scored("q", a=1, x=0)
     assert make_preference_pairs(one, seed=3) == make_preference_pairs(one, seed=3)
     assert make_preference_pairs(one, seed=3) != make_preference_pairs(one, seed=4)
     assert make_preference_pairs(other + one, seed=3)[1:] == make_preference_pairs(one, seed=3)
-    with pytest.raises(DataError, match=r"'p' has the score nan"):
-        make_preference_pairs(scored("p", a=math.nan))
-    with pytest.raises(DataError, match=r"both 1\.0 and 0\.0"):
-        make_preference_pairs(scored("p", a=1) + scored("p", a=0))
-    with pytest.raises(ConfigError, match=r"`pairs_per_group` \(0\)"):
-        make_preference_pairs([], pairs_per_group=0)
 
 
 def test_generated_rows_are_right_varied_and_read_as_the_role_would_be():
@@ -164,16 +154,6 @@ def test_held_out_problems_and_wrong_demonstrations_are_left_out_and_counted_the
         kept.insist("rows")
 
 
-@pytest.mark.parametrize(("row", "message"), [
-    ({"prompt": "a", "completion": "b"}, "d.jsonl, row 0, column 'numbers': absent"),
-    ({"prompt": "a", "numbers": [1, 2], "target": 3}, "d.jsonl, row 0, column 'completion': absent"),
-    ({"prompt": "a", "completion": 5, "numbers": [1, 2], "target": 3}, "d.jsonl, row 0: A completion must be"),
-])  # fmt: skip
-def test_a_row_that_cannot_be_used_is_named(row, message):
-    with pytest.raises(DataError, match=message):
-        clean_demonstrations([row], "prover", TINY, source="d.jsonl")
-
-
 def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     p = generate_problems(1, TINY.spec, seed=7)[0]
     right = generated_rows(1, "prover", TINY, seed=7)[0]["completion"]
@@ -191,19 +171,23 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     assert found.rows[0].prompt == f"{' '.join(map(str, sorted(p.numbers)))} = {p.target} :"
 
 
-@pytest.mark.parametrize(("row", "message"), [
-    ({"numbers": [3, 5, 7], "target": 22, "completion": "3 * 5 + 7", "score": 0.1}, "score 0.1 and the verifier 1"),
-    ({"problem": "x", "completion": "1"}, "column 'problem' must be a key such as"),
-    ({"numbers": [3, 5, 7], "target": 22}, "line 1: column 'completion' is absent"),
-    ({"completion": "1"}, "line 1: column 'numbers': absent"),
-    ([1], "line 1: this is not a JSON object"),
-])  # fmt: skip
-def test_a_sample_that_cannot_be_used_is_named(tmp_path, row, message):
-    with pytest.raises(DataError, match=message):
-        read_samples(write_rows(tmp_path / "s.jsonl", row), TINY)
+def test_scored_proposals_are_read_by_operand_count(tmp_path):
+    train = generate_problems(1, TINY.spec, seed=3)[0]
+    text = f"{' '.join(map(str, train.numbers))} = {train.target}"
+    path = write_rows(
+        tmp_path / "s.jsonl",
+        {"operands": 3, "completion": text, "score": 0.7},
+        {"operands": 3, "completion": "3 5", "score": 0},
+    )
+    samples = read_samples(path, "conjecturer", TINY)
+    found = [(s.group, s.prompt, s.score) for s in samples.rows]
+    assert samples.read == 2 and found == [("3", "propose 3 :", 0.7), ("3", "propose 3 :", 0.0)]
+    bad = write_rows(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
+    with pytest.raises(DataError, match="holds no problem"):
+        read_samples(bad, "conjecturer", TINY)
 
 
-def test_the_models_own_answers_are_scored_exactly():
+def test_the_models_own_answers_and_proposals_are_scored_exactly():
     model, tokenizer = load_tiny_model()
     problems = generate_problems(12, TINY.spec, seed=5)
     sampling = {"max_new_tokens": 16, "batch_size": 512, "seed": 1}
@@ -222,31 +206,6 @@ def test_bf16_follows_the_device_and_no_token_is_pickled(tmp_path):
         assert args.bf16 is False and args.hub_token == "secret"
         assert "secret" not in repr(args) and args.__getstate__()["hub_token"] is None
     assert IPOSettings(output_dir=str(tmp_path), use_cpu=True).loss_type == ["ipo"]
-
-
-@pytest.mark.parametrize(("settings", "values", "message"), [
-    (SFTSettings, {"completion_only_loss": False}, "`completion_only_loss` (False)"),
-    (SFTSettings, {"assistant_only_loss": True}, "`assistant_only_loss` (True) is not read here"),
-    (IPOSettings, {"loss_type": ["sigmoid"]}, "`loss_type` (sigmoid) must be ipo"),
-    (IPOSettings, {"beta": 0.0}, "`beta` (0.0) must be above 0"),
-    (IPOSettings, {"sync_ref_model": True}, "`sync_ref_model` (True) is not read here"),
-    (SFTSettings, {"push_to_hub": True}, "`push_to_hub` (True) is not supported"),
-])  # fmt: skip
-def test_what_would_not_be_read_is_refused(tmp_path, settings, values, message):
-    with pytest.raises(ConfigError) as error:
-        settings(output_dir=str(tmp_path), use_cpu=True, **values)
-    assert message in str(error.value)
-
-
-@pytest.mark.parametrize(("arguments", "values", "message"), [
-    (SFTArguments, {"demonstrations": 0}, "`demonstrations` (0) must be a finite number of at least 1"),
-    (IPOArguments, {"samples_per_problem": 1}, "`samples_per_problem` (1) must be a finite number of at least 2"),
-    (IPOArguments, {"temperature": 0.0}, "`temperature` (0.0) must be a finite number above 0"),
-])  # fmt: skip
-def test_arguments_out_of_range_are_refused(arguments, values, message):
-    with pytest.raises(ConfigError) as error:
-        arguments(**values)
-    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("adapter", [False, True])
@@ -307,15 +266,6 @@ def test_a_corpus_of_queries_is_rendered_anew_from_the_problem_that_it_asks_for(
     assert row["prompt"] == PUBLIC.prove_row(Problem((44, 19, 35), 98))["prompt"] and row["numbers"] == [44, 19, 35]
 
 
-@pytest.mark.parametrize(("row", "message"), [
-    ({"question": "?", "answer": "!"}, "corpus, row 0 has the columns question, answer; demonstrations have"),
-    ({"query": "What is 2 + 2?", "completion": "4"}, "corpus, row 0, column 'query': no problem can be read from"),
-])  # fmt: skip
-def test_a_corpus_of_another_schema_is_one_sentence(row, message):
-    with pytest.raises(DataError, match=message):
-        clean_demonstrations([row], "prover", PUBLIC, source="corpus")
-
-
 def test_preferences_are_read_from_texts_and_from_chats():
     chat = [{"role": "user", "content": QUERY}]
     rows = [
@@ -327,13 +277,3 @@ def test_preferences_are_read_from_texts_and_from_chats():
     pairs = found.rows
     assert found.read == 3 and not found.left_out and len(set(map(repr, pairs))) == 1
     assert (pairs[0].group, pairs[0].chosen, pairs[0].rejected) == ("19,35,44=98", RIGHT, "?")
-
-
-@pytest.mark.parametrize(("row", "message"), [
-    ({"prompt": QUERY, "chosen": RIGHT, "rejected": RIGHT}, "pairs, row 0: `chosen` equals `rejected`"),
-    ({"prompt": QUERY, "chosen": RIGHT}, "pairs, row 0, column 'rejected': absent"),
-    ({"prompt": "hello", "chosen": RIGHT, "rejected": "?"}, "pairs, row 0, column 'prompt': no problem can be read"),
-])  # fmt: skip
-def test_preferences_that_prefer_nothing_are_one_sentence(row, message):
-    with pytest.raises(DataError, match=message):
-        read_preferences([row], PUBLIC, source="pairs")

@@ -8,8 +8,6 @@ import pytest
 from countdown_selfplay.contract.domain import Checked
 from countdown_selfplay.domains import check_domain, held_out_by_rung, make_domain
 from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
-from countdown_selfplay.testing import ScriptedRound
 from countdown_selfplay.worlds.detachment import conclusion, is_instance, is_tautology, read, shortest_proof
 from countdown_selfplay.worlds.detachment.domain import DetachmentDomain
 
@@ -139,21 +137,3 @@ def test_bad_settings_are_refused(settings, said):
     else:
         with pytest.raises(ConfigError, match=said):
             make_domain("detachment", settings)
-
-
-def test_a_round_of_propose_and_solve_without_a_model():
-    """Of four proposals two are played: a formula that is read, provable and not held out."""
-    texts = ["CCpqCpp", "CCpqCpp", "Cpq", "no"]
-    asked = []
-
-    def write(player, row, i):
-        if player == "conjecturer":
-            return texts[i]
-        asked.append(row["theorem"])
-        return shortest_proof(formula(row["theorem"])) if i == 0 else "1"
-
-    round = ScriptedRound(write, {"prover": (8, 4), "conjecturer": (4, 4)}, DOMAIN)
-    result = ProposeAndSolve().play(round, DOMAIN.random(8, 0))
-    assert asked.count("CCpqCpp") == 4 and len(set(asked)) == 8
-    assert result.metrics["conjecturer/solvable_rate"] == 2 / 4
-    assert {f"round/rung_{rung}_played" for rung in DOMAIN.rungs} <= result.metrics.keys()

@@ -92,19 +92,3 @@ def test_the_longest_text_is_read_and_one_that_cannot_be_written_has_its_size():
     assert is_tautology(formula(chain(MOST_VARIABLES))) is True
     assert is_tautology(formula(chain(MOST_VARIABLES + 1))) is None
     assert is_tautology(formula("CCpqp")) is False and is_tautology(formula("CCCpqpp")) is True  # Peirce's law
-
-
-@pytest.mark.parametrize(("text", "general", "answer"), [
-    ("CNpNp", "Cpp", True),
-    ("CpNp", "Cpp", False),
-    ("Cpp", "Cpq", True),
-    ("Cpq", "Cpp", False),
-    ("CCpqCrCpq", "CpCqp", True),
-    ("CCpqCrCqp", "CpCqp", False),
-    ("p", "Cpp", False),
-    ("Np", "Cpp", False),
-    ("Cpp", "Np", False),
-    ("Cpp", "p", True),
-])  # fmt: skip
-def test_instances(text, general, answer):
-    assert is_instance(formula(text), formula(general)) is answer

@@ -122,21 +122,3 @@ def test_platt_brier_auc_and_reliability_by_hand():
     logit = np.linspace(-4, 4, 400)
     rate = 1 / (1 + np.exp(-(0.5 * logit - 1)))
     assert platt(logit, rate, np.full(400, 100.0)) == pytest.approx((0.5, -1), abs=0.01)
-
-
-def test_what_is_said_after_learning_is_about_fresh_labels_of_new_problems():
-    """1,000 labels of a rate that a feature says exactly, then 60 of its opposite: seen by all labels the trees are
-    nearly right, on the fresh ones they are wrong."""
-    drawn = np.random.default_rng(0).random((1060, 3))
-    rate = np.where(np.arange(1060) < 1000, drawn[:, 0] > 0.5, drawn[:, 0] <= 0.5).astype(float)
-    predictor = Predictor()
-    first = predictor.learn(drawn[:1000], rate[:1000], 8)
-    assert first["brier"] < 0.02 and first["auc"] > 0.99
-    fresh = predictor.learn(drawn[1000:], rate[1000:], 8)
-    assert fresh["brier"] > 0.5 and fresh["auc"] < 0.3
-    # Features say nothing of these rates. A second label, if the trees had seen the first, would be known.
-    once = np.random.default_rng(0).random((400, 3))
-    rate = np.random.default_rng(1).integers(0, 2, 400).astype(float)
-    predictor = Predictor(leaves=63, trees=200)
-    predictor.learn(once, rate, 8)
-    assert predictor.learn(once, rate, 8)["auc"] == pytest.approx(0.5, abs=0.1)

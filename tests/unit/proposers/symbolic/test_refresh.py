@@ -13,7 +13,6 @@ from countdown_selfplay.errors import GameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
-from countdown_selfplay.random_state import seed_from
 from countdown_selfplay.testing import ScriptedRound, in_ranks
 
 DOMAIN = CountdownDomain.tiny()
@@ -199,23 +198,6 @@ def test_the_first_refresh_is_as_far_from_the_anchors_as_brute_force_says():
     assert proposer.logged()["proposer/diversity"] == pytest.approx(np.mean(nearest)) and np.mean(nearest) < 0.5
 
 
-def test_generated_problems_are_in_any_order_and_another_seed_begins_with_another_policy():
-    proposer = make_proposer("mutation", {"candidates": 200, "keep": 100, "generated_fraction": 1.0})
-    shown = [proposal.problem for proposal in proposer.propose(a_round(), ANCHORS)]
-    assert len(shown) == 16 and [p.key for p in shown] == [DOMAIN.mutations.problem_of_key(p.key).key for p in shown]
-    ascending = sum(list(p.numbers) == sorted(p.numbers) for p in shown)
-    assert 0 < ascending < 10  # about a sixth of those with three different numbers: 16 ascending ones have p = 1e-12
-
-    def weights(seed):
-        round = a_round()
-        round.seed = lambda *key: seed_from(seed, *key)
-        proposer = make_proposer("factorized", {"candidates": 20, "keep": 5})
-        proposer.propose(round, ANCHORS)
-        return proposer.policy.weights[2].detach().numpy()
-
-    assert not np.array_equal(weights(0), weights(1)) and np.array_equal(weights(0), weights(0))
-
-
 def test_the_action_policy_takes_one_step_a_refresh_and_logs_the_probability_of_each_action():
     own = make_proposer("factorized", {"refresh": 2, "candidates": 32, "keep": 6})
     for index in range(5):  # refreshes in rounds 0, 2 and 4
@@ -228,17 +210,3 @@ def test_the_action_policy_takes_one_step_a_refresh_and_logs_the_probability_of_
     now = [part.exp().mean(0).tolist() for part in own.policy.log_probs(own.state_NS)]
     assert logged["proposer/q_small"] != pytest.approx(now[0][list(DOMAIN.mutations.number_actions).index("small")])
     assert all(declaration_of(name, SYMBOLIC) for name in logged)
-
-
-def test_ten_updates_are_enough_to_learn_which_action_is_paid():
-    """At the default rate, on seeds of the domain; benchmarks/proposer_learning.py has it with R_gen."""
-    own = make_proposer("factorized", {"refresh": 1, "candidates": 128, "keep": 6})
-    learn = own.learn_scores
-    own.learn_scores = lambda round, scored: learn(
-        round, scored._replace(score=np.array([float(arm.startswith("small+")) for arm in scored.arms]))
-    )
-    q = []
-    for index in range(11):
-        own.propose(a_round(index), ANCHORS)
-        q.append(own.logged()["proposer/q_small"])
-    assert q[0] < 0.4 and q[10] > 0.85
