@@ -92,7 +92,7 @@ def test_parts_are_printed_with_type_range_default_and_help(capsys):
     print_parts("proposer", "targets")
     said = capsys.readouterr().out
     assert said.startswith("targets\n    Policies whose requests are for steps")
-    assert "  batch: a whole number of at least 1 or null (default null)\n      targets of a round, every" in said
+    assert "  batch: a whole number of at least 1 or null (default null)\n      targets per round, every" in said
     print_parts("domain", "countdown")  # strings under fields
     assert "  value_high: a whole number (default 99)\n      Largest result of a move.\n" in capsys.readouterr().out
     for kind in KINDS:
