@@ -26,7 +26,7 @@ SECTIONS = {
         "Of the proposer `targets` and the guides beside it; see [self-guided self-play](sgs.md).",
         (*targets_metrics.METRICS, *judge.Judge.metrics),
     ),
-    "Axes": ("By the rung and by any other axis of the domain (`Domain.axes`; [the ladder](ladder.md)).", metrics.BY_AXIS),
+    "Axes": ("By rung and by every other axis of the domain ([the plane](arena.md#over-the-plane)).", metrics.BY_AXIS),
     "A pool's tiers": ("With the proposer `tiers` ([Pools](pools.md)).", tiers.TIERS),
     "The prover's answers": ("", metrics.ANSWERS),
     "The Critic-Discernment Game": (
