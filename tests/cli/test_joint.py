@@ -107,7 +107,7 @@ def test_a_dry_run_reads_an_adapters_base_and_looks_at_the_conjecturers_model(tm
     for model in ("tiny", str(tmp_path / "adapter")):
         assert main([*asked, "--model_name_or_path", model]) == 0
         tables.append(capsys.readouterr().out.partition("# Memory")[2])
-    assert tables[0] == tables[1] and "at least" in tables[0]
+    assert tables[0] == tables[1] and "the larger half of a round" in tables[0]
     assert main([*asked, "--conjecturer_model", "/no/where"]) == 2
     assert "The model '/no/where' cannot be read: there is no such folder" in capsys.readouterr().err
 

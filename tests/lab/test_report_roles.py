@@ -88,3 +88,10 @@ def test_a_panel_is_written_and_read_and_a_damaged_one_is_named(relay):
         (relay / "run.json").write_text(json.dumps(described))
         with pytest.raises(DataError, match=r"'metrics' must hold the declaration of each metric"):
             load_run(relay)
+
+
+def test_a_run_without_declarations_gets_the_panels_of_the_library(relay):
+    whole = curves(load_run(relay))
+    (relay / "run.json").write_text(json.dumps({"name": "relay", "config": {}}))
+    found = curves(load_run(relay))
+    assert found["Loss"] == whole["Loss"] and "Trust" not in found

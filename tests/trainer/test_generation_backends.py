@@ -19,7 +19,7 @@ from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtra
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
-from countdown_selfplay.generation.turns import fingerprint
+from countdown_selfplay.generation.turns import check_woken, fingerprint
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
@@ -299,3 +299,13 @@ def test_a_server_that_is_not_there_is_one_sentence(build):
                 vllm_server_timeout=1.0,
                 trainer={"peft_config": LORA},
             )
+
+
+def test_an_engine_that_wakes_up_with_other_weights_ends_the_run():
+    """Healthy is what a bf16 engine differs by, at most ten times that of the first round; 1.2 nats are never."""
+    first, name = {}, "prover/sampler_logp_difference"
+    for value in (0.03, 0.04, 0.29):
+        check_woken(first, {name: value, "prover/sampler_logp_difference_max": 9.0})
+    for known in (first, {}):
+        with pytest.raises(GenerationError, match=r"`prover/sampler_logp_difference` is 1.2 .*vllm_enable_sleep_mode"):
+            check_woken(known, {name: 1.2})

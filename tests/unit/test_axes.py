@@ -34,7 +34,7 @@ def test_a_target_lies_in_a_band_that_ends_with_the_range_and_beyond_it_in_none(
 
 def test_a_round_counts_proposals_and_played_problems_by_every_axis():
     played = [Problem((1, 2, 3), 3), Problem((1, 2, 3), 30), Problem((1, 2, 3, 4), 4)]
-    proposals = [Proposal(p, asked={}) for p in (*played[:2], Problem((1, 2, 3), 40), Problem((1, 2), 100), None)]
+    proposals = [Proposal(p, request={}) for p in (*played[:2], Problem((1, 2, 3), 40), Problem((1, 2), 100), None)]
     found = axes_health(LADDER, proposals, played, [1.0, 0.25, 0.5])
     assert {name: value for name, value in found.items() if "/target_" in name} == {
         "round/target_1-5_proposed": 1, "round/target_1-5_played": 2, "round/target_1-5_solve_rate": 0.75,

@@ -14,9 +14,13 @@ from trl import ModelConfig
 
 from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config.script import JointScriptArguments
+from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.planning import fit
 from countdown_selfplay.planning.dry_run import batch_arithmetic, memory_of
 from countdown_selfplay.planning.memory import (
+    GIB,
     Launch,
+    activations,
     kv_cache,
     narrowed_of,
     parameters_of,
@@ -29,6 +33,14 @@ CONFIG = AutoConfig.for_model(
     "qwen2", vocab_size=500, hidden_size=96, intermediate_size=320, num_attention_heads=6, num_key_value_heads=2,
     num_hidden_layers=2, max_position_embeddings=512, tie_word_embeddings=True,
 )  # fmt: skip
+
+
+def planned_parts(args, launch):
+    """GiB: 40 that last, on one process, a tenth a sampled row, and ten a trained one, half of it recomputed."""
+    rows = 10 * args.per_device_train_batch_size / (2 if args.gradient_checkpointing else 1)
+    lasting = (8 if args.policy_sharing == "lora" else args.size) / launch.processes
+    gib = {"weights": lasting}, {"cache": args.generation_rows / 10}, {"gradients (training)": 1, "kept": rows}
+    return tuple({name: (size * GIB, "") for name, size in part.items()} for part in gib)
 
 
 def test_the_parameters_are_those_of_models_that_were_built():
@@ -229,3 +241,46 @@ def test_a_launch_config_names_its_engine(name, kind):
     engine = planned({"accelerate_config": name, **({} if kind == "none" else {"num_processes": "4"})})
     assert (engine.kind, engine.processes, engine.device) == (kind, 1 if kind == "none" else 4, "cuda")
     assert engine.bf16 and config_path(name).is_file()
+
+
+def test_a_layer_more_keeps_its_input_where_it_is_recomputed_and_all_it_reads_otherwise():
+    """By hand: 3 rows of 10 tokens of 96 numbers in float32, and two tiles of TRL's head over 500 words."""
+    three = AutoConfig.for_model(**{**CONFIG.to_dict(), "num_hidden_layers": 3, "layer_types": None})
+    few, more = (activations(config, None, 3, 10, True, True)[0] for config in (CONFIG, three))
+    assert more - few == 30 * 96 * 4 and few > 2 * 4 * 30 * 500 + 2 * 30 * 96 * 4
+    few, more = (activations(config, None, 3, 10, True, False)[0] for config in (CONFIG, three))
+    # of the MLP alone: gate, up and their product in bf16, the norm's input in float32
+    assert more - few > 30 * (3 * 320 * 2 + 96 * 4)
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "batch", "said"),
+    [
+        (40, 256, 2, "Fits a GPU of 79 GiB."),  # 65.6 and 61
+        (40, 1024, 2, "79 GiB; the least change: generation_rows=256."),  # 91.2 with 512 rows
+        (40, 256, 4, "79 GiB; the least change: gradient_checkpointing=true."),  # 81, then 61
+        (60, 256, 8, "generation_rows=128 and gradient_checkpointing=true and per_device_train_batch_size=2."),
+        (79, 8, 1, "and a GPU has 79; the least change that fits: policy_sharing=lora."),
+    ],
+)
+def test_what_does_not_fit_is_told_the_least_change_that_does(size, rows, batch, said, monkeypatch):
+    monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB)
+    args = joint_config("unused", use_cpu=True, generation_rows=rows, gradient_checkpointing=False)
+    vars(args).update(size=size, per_device_train_batch_size=batch)
+    gpu = Launch(device="cuda", bf16=True)
+    assert fit.fitting(planned_parts, args, Launch()) == ""
+    if size < 79:
+        assert fit.fitting(planned_parts, args, gpu).endswith(said)
+        return
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        fit.fitting(planned_parts, args, gpu)
+    args.policy_sharing, args.size = "tied", 400  # 8 processes hold 50 each
+    monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB if launch.processes > 1 else 7.0 * GIB)
+    with pytest.raises(ConfigError, match="a GPU has 7; the least change that fits: more GPUs"):
+        fit.fitting(planned_parts, args, gpu)
+
+
+def test_an_engine_without_room_for_weights_and_scores_is_refused():
+    with pytest.raises(ConfigError, match=r"`vllm_gpu_memory_utilization` \(1e-06\) gives vLLM .* set at least 0.05"):
+        said_of(launch=Launch(device="cuda"), generation_backend="vllm", vllm_gpu_memory_utilization=1e-6)
+    assert said_of(launch=Launch(device="cuda"), generation_backend="vllm")["vLLM"] == "0.3 of the GPU"

@@ -112,7 +112,7 @@ def _as_joint(recipe: str, start: Path | None = None) -> str:
 
 _JOINT_EPILOG = """
 With no argument it trains the embedded tiny model (recipe tiny/default). --recipe NAME and --config FILE set any field
-below; the file overrides the recipe, and a flag both: --learning_rate also the prover_learning_rate of a recipe.
+below; the file overrides the recipe, a flag both: --learning_rate also a recipe's prover_learning_rate.
 """
 _CDG_EPILOG = f"""
 --training iterated: play all problems, choose samples, retrain every role from its initial model, and again.

@@ -117,11 +117,9 @@ def ready() -> int:
     if device == "cpu" and shutil.which("nvidia-smi"):
         said = f"torch {torch.__version__} sees no GPU beside the NVIDIA driver"
     else:
-        flags = (
-            f"--recipe tiny/default --max_steps 1 --eval_problems 0 --save_strategy no --output_dir {folder.name}/run"
-        )
+        flags = {"recipe": "tiny/default", "max_steps": 1, "eval_problems": 0, "save_strategy": "no"}
         try:
-            joint(flags.split())
+            joint([f"--{name}={value}" for name, value in (flags | {"output_dir": f"{folder.name}/run"}).items()])
         except Exception as error:  # whatever a driver, a compiler or a full device answers
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     folder.cleanup()

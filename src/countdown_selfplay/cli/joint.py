@@ -103,7 +103,8 @@ def play(
         return 0
     from ..planning.dry_run import print_probe, warn_of_room
 
-    warn_of_room(script, training, model)
+    if not script.probe:
+        warn_of_room(script, training, model)
     arguments = build_arguments(script, training, model)
     if script.probe:
         print_probe(script, training, arguments)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,7 +157,7 @@ def left_parts(run: Run) -> list[str]:
         return []
     found = []
     for axis, held in run.held_out.items():
-        sides = [Counter(held), _counts(rows, f"round/{axis}_", "_played")]
+        sides = [held, _counts(rows, f"round/{axis}_", "_played")]
         numbered = [value for value in {*sides[0], *sides[1]} if _ends_of(value)]
         values = sorted(numbered, key=lambda value: float(_ends_of(value)[0]))
         parts = [(f"above {_ends_of(low)[-1]}", values[i:]) for i, low in enumerate(values[:-1], 1)]
@@ -173,18 +173,18 @@ def left_parts(run: Run) -> list[str]:
     return found
 
 
-def _counts(rows: Sequence[Mapping[str, float]], start: str, end: str) -> Counter[str]:
-    """Value of an axis -> the sum of what is logged of it, by names between `start` and `end`."""
-    found = Counter[str]()
+def _counts(rows: Sequence[Mapping[str, float]], start: str, end: str) -> Mapping[str, float]:
+    """Sum the counts logged for each value of an axis, whose names lie between `start` and `end`."""
+    counts: dict[str, float] = defaultdict(float)
     for row in rows:
         for name, count in row.items():
             if name.startswith(start) and name.endswith(end):
-                found[name[len(start) : len(name) - len(end)]] += int(count)
-    return found
+                counts[name[len(start) : len(name) - len(end)]] += count
+    return counts
 
 
-def _share(counts: Counter[str], part: Sequence[str]) -> float:
-    return sum(counts[value] for value in part) / max(counts.total(), 1)
+def _share(counts: Mapping[str, float], part: Sequence[str]) -> float:
+    return sum(counts.get(value, 0) for value in part) / max(sum(counts.values()), 1)
 
 
 def _ends_of(value: str) -> list[str]:

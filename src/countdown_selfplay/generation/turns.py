@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 import uuid
@@ -58,6 +59,8 @@ class VLLMSampler(Sampler):
     def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
         if self.turns.processes.in_step or self.turns.args.vllm_tensor_parallel_size > 1:
             return super().as_model(role, how)  # what is cut up is not whole outside of a turn, nor are batches alike
+        if how["max_new_tokens"] >= (self.turns.args.vllm_max_model_length or math.inf):
+            return super().as_model(role, how)  # a preset may ask for more tokens than the engine holds
         return AsModel(self, role, how)
 
     @abstractmethod

@@ -97,9 +97,9 @@ def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model:
         return
     try:
         said = check_room(script, args, model, resolve_model(model.model_name_or_path), launch_of(args))
-    except (OSError, ValueError) as error:
-        if isinstance(error, CountdownSelfPlayError):
-            raise
+    except ConfigError:
+        raise
+    except Exception:  # no estimate: the run itself reports what is wrong with its model or data
         return
     if args.process_index == 0 and not said.startswith("Fits"):
         print(said)
@@ -205,10 +205,14 @@ def parts_of(
         training["activations (training)"] = kept
     except Exception:  # whatever a model does that cannot be followed without numbers: its row is left out
         pass
-    samples = args.samples(launch.processes)
+    samples, sampling = args.samples(launch.processes), Parts()
     if args.generation_backend == "vllm" and launch.device == "cuda":
         share, room = args.vllm_gpu_memory_utilization, room_of(launch)
-        lasting["vLLM"] = (share * room, f"{share:g} of the GPU")
+        engine = (share * room, f"{share:g} of the GPU")
+        if args.vllm_enable_sleep_mode:
+            sampling["vLLM (sampling)"] = engine
+        else:
+            lasting["vLLM"] = engine
         rows = engine_arguments(args).get("max_num_seqs", min(max(samples.values()), 1024))
         before = (2 * whole + 8 * rows * config.get_text_config().vocab_size) / args.vllm_tensor_parallel_size
         if share * room < before:
@@ -218,7 +222,7 @@ def parts_of(
                 f"{before / room + 0.05:.2f}."
             )
     if args.generation_backend != "generate":
-        return lasting, {}, training
+        return lasting, sampling, training
     asked = [(s.role, min(samples[s.role], args.generation_rows), s) for s in roles]
     if script.eval_problems:
         asked.append(("evaluation", max(args.per_device_eval_batch_size, args.num_generations_eval or 1), args.solver))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -125,12 +126,19 @@ class Book:
         self.trl._globalstep_last_logged = state["logged_at"]
 
 
+_COUNT = re.compile(r"round/.+_(proposed|played)")
+
+
 def averaged_rounds(rounds: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the mean of every scalar metric over the rounds that have it. A missing value does not count as 0.
-    Histograms are left to `summed_histogram`."""
+    """Return the mean of every scalar metric over the rounds that have it; of counts by axis over all rounds, where a
+    missing one is 0. Histograms are left to `summed_histogram`."""
     names = dict.fromkeys(name for metrics in rounds for name in metrics if name != HISTOGRAM)
     values = {name: [float(metrics[name]) for metrics in rounds if metrics.get(name) is not None] for name in names}
-    return {name: math.fsum(entries) / len(entries) for name, entries in values.items() if entries}
+    return {
+        name: math.fsum(entries) / (len(rounds) if _COUNT.fullmatch(name) else len(entries))
+        for name, entries in values.items()
+        if entries
+    }
 
 
 def summed_histogram(rounds: Sequence[Mapping[str, Any]]) -> list[int] | None:

@@ -51,7 +51,7 @@ def _rise(rollouts: Rollouts, role: str, tensors: dict[str, torch.Tensor], moved
     with in_float32(rollouts.engine), sampling_as(rollouts.engine, role):
         for share in (SHARE, -SHARE):
             with shifted(moved, share):
-                logps = rollouts.log_probs(rollouts.engine.policies.module, tensors)
+                logps = rollouts.log_probs(rollouts.engine.policies.module, tensors, together=False)
             sums.append((logps.double() * tensors["completion_mask"]).sum(1))
     return ((sums[0] - sums[1]) / (2 * SHARE)).float().cpu()
 

@@ -209,15 +209,18 @@ class Rollouts:
         return settings.beta * gap.sum(1).cpu()
 
     @torch.no_grad()
-    def log_probs(self, model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    def log_probs(
+        self, model: torch.nn.Module, tensors: dict[str, torch.Tensor], together: bool = True
+    ) -> torch.Tensor:
         """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns, rows are
-        sorted by length and trimmed, as in the update; the padding cut off gets 0."""
+        sorted by length and trimmed, as in the update; the padding cut off gets 0. together: all processes call it,
+        and make equally many passes."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         args, length, width = self.turns.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
         size = args.per_device_train_batch_size
-        if args.max_tokens_per_micro_batch:  # as many passes on all processes
-            widest = max(self.turns.processes.gather([ids.size(1)]))
+        if args.max_tokens_per_micro_batch:
+            widest = max(self.turns.processes.gather([ids.size(1)])) if together else ids.size(1)
             size = min(size, max(args.max_tokens_per_micro_batch // widest, 1))
         prompts, lengths = [width] * len(ids), [length] * len(ids)
         if length > SHORT:

@@ -131,25 +131,6 @@ def test_a_tier_without_a_problem_stays_and_only_the_frontier_is_trained_on():
     assert turns[1].selected_B.tolist() == [True, True, False, False]
 
 
-def test_other_axes():
-    wide = tiers(axis="number_high", start=[5, 9], levels=[5, 9, 12])
-    wide.check(PLAYERS, DOMAIN)
-    made = a_round({"conjecturer/0": ["2 3 = 5", "2 6 = 8", "?", "?"], "conjecturer/1": ["2 9 = 11"] * 4})
-    proposals = wide.propose(made, [])
-    # the domain asks for 2 operands in round 0; a 6 is beyond tier 0's greatest number
-    assert [p.reason for p in proposals[:5]] == ["ok", "not_as_asked", "malformed", "malformed", "ok"]
-    assert made.rows["conjecturer/0"][0]["prompt"] == "propose 2 5 = 99 :"
-    wide.learn(made, outcome_of(proposals, [1.0] * sum(p.reason == "ok" for p in proposals)))
-    assert wide.logged()["tier_0_rung"] == 1 and "tier_0_operand_count" not in wide.logged()
-    needed = tiers(axis="operators", start=["", "*"], levels=["", "*", "*/"], min_valid=0)
-    texts = {"conjecturer/0": ["2 3 = 5", "2 3 = 6", "?", "?"], "conjecturer/1": ["2 3 = 5", "2 3 = 6", "?", "?"]}
-    found = needed.propose(a_round(texts), [])
-    assert [p.reason for p in found[:2] + found[4:6]] == ["ok", "ok", "not_as_asked", "ok"]  # 5 needs no product
-    mixed = tiers(levels=[{"operands": 2, "number_high": 9}, {"operands": 3}], start=[0, 1])
-    assert mixed.ask(0, {"operands": 4}) == {"operands": 2, "number_high": 9}
-    assert mixed.ask(1, {"operands": 4}) == {"operands": 3, "or_more": True}
-
-
 def test_a_run_goes_on_from_a_tier_config(tmp_path):
     path = tmp_path / "tier_config.json"
     path.write_text(json.dumps(tiers(start=[2, 5]).files()["tier_config.json"]))

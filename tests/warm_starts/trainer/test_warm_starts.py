@@ -277,3 +277,16 @@ def test_preferences_are_read_from_texts_and_from_chats():
     pairs = found.rows
     assert found.read == 3 and not found.left_out and len(set(map(repr, pairs))) == 1
     assert (pairs[0].group, pairs[0].chosen, pairs[0].rejected) == ("19,35,44=98", RIGHT, "?")
+
+
+def test_the_models_own_answers_are_scored_exactly():
+    model, tokenizer = load_tiny_model()
+    problems = generate_problems(12, TINY.spec, seed=5)
+    sampling = {"max_new_tokens": 16, "batch_size": 512, "seed": 1}
+    found = sample_answers(model, tokenizer, problems, TINY, 8, **sampling)
+    answers = found.rows
+    assert found.read == 96 == len(answers) + found.left_out.total()
+    by_key = {p.key: p for p in problems}
+    for s in answers:
+        assert s.score == float(TINY.verify([s.completion], [by_key[s.group]])[0].correct)
+    assert 0 < sum(s.score for s in answers) < len(answers)
