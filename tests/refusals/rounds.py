@@ -62,7 +62,7 @@ ROWS = [
       for parts, named in (({"conjecturer_reward": LearningProgress()}, {}),
                            (None, {"conjecturer_reward": "learning_progress"}))
       for changed, said in [
-        ({"model_init_kwargs": {"dtype": "bfloat16"}}, "=bfloat16"), ({"tf32": True}, "tf32"),
+        ({"model_init_kwargs": {"dtype": "bfloat16"}}, "conjecturer_reward=learning_progress"),
         ({"optim": "sgd"}, "optim=sgd"), ({"optim": "adafactor"}, "optim=adafactor")]),
     *(row(f"={engine}", check_progress, config(), engine,
           make_conjecturer_reward("sum", {"terms": ["learning_progress"]})) for engine in ("zero2", "zero3", "fsdp2")),

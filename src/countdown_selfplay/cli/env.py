@@ -4,6 +4,8 @@ round on the device too, which shows whether a run would start."""
 from __future__ import annotations
 
 import importlib.metadata
+import contextlib
+import io
 import json
 import os
 import platform
@@ -107,7 +109,7 @@ def as_text(info: dict[str, Any]) -> str:
 
 
 def ready() -> int:
-    """Play one round of the embedded model, of which no file stays; 0 and "ready", or 1 and what to do."""
+    """Play one round of the embedded model, print "ready" or what to do, and return 0 or 1. No file stays."""
     import torch
 
     from .joint import main as joint
@@ -117,9 +119,10 @@ def ready() -> int:
     if device == "cpu" and shutil.which("nvidia-smi"):
         said = f"torch {torch.__version__} sees no GPU beside the NVIDIA driver"
     else:
-        flags = {"recipe": "tiny/default", "max_steps": 1, "eval_problems": 0, "save_strategy": "no"}
+        flags = ["--recipe", "tiny/default", "--max_steps", "1", "--eval_problems", "0", "--save_strategy", "no"]
         try:
-            joint([f"--{name}={value}" for name, value in (flags | {"output_dir": f"{folder.name}/run"}).items()])
+            with contextlib.redirect_stdout(io.StringIO()):  # it names files that do not stay
+                joint([*flags, "--report", "false", "--output_dir", f"{folder.name}/run"])
         except Exception as error:  # whatever a driver, a compiler or a full device answers
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     folder.cleanup()

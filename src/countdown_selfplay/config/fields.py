@@ -256,7 +256,7 @@ class GenerationFields:
         1024,
         "Most rows that one call of generate samples, whole groups of a prompt's as far as they fit; a larger turn "
         "takes several, one cache of keys and values after the other. The samples depend on it.",
-        Range(1, why="a call has a row"),
+        Range(1, why="rows of a call of generate"),
     )
     vllm_engine_kwargs: dict | str | None = option(
         None,

@@ -131,10 +131,10 @@ class CountdownDomain(Moving, BaseDomain[Problem]):
     def check(
         self, problems: Sequence[Problem], asked: Sequence[Mapping[str, Any] | None] | None = None
     ) -> list[Checked]:
-        """Check range, solvability, and the request; the solver gets all problems in one batch. Solvability is checked
-        only in range, which bounds the exact solver, and not in moves: the solver is limited to six numbers and has no
-        bound of intermediate values. Unsolved problems are then ranked by the reward. In moves a help with a target
-        may contain results of moves beyond the range of numbers."""
+        """Check each problem's range, solvability and request. Solvability is checked only for answers in one text,
+        and only of problems in range, in one batch: the exact solver is limited to six numbers. With answers in moves
+        an unsolvable problem is admitted, and its solve rate decides its reward. A problem proposed for a target may
+        then hold numbers up to value_high."""
         played, asked = self.answers == "moves", asked or [None] * len(problems)
         helping = replace(self, spec=replace(self.spec, number_high=self.value_high)) if played else self
         inside = [

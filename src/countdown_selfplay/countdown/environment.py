@@ -77,7 +77,7 @@ class CountdownEnvironment(_Environment):
             expression: The expression, such as (1 + 2) / 3.
 
         Returns:
-            Whether it is right, and what it is worth.
+            The verdict, such as "correct" or "wrong_value", and the value of the expression.
         """
         if self._verdict is not None:
             return OVER

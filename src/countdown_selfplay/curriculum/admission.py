@@ -50,7 +50,7 @@ class Archive:
         self.starved_rounds += int(starved)
 
     def record_played(self, keys: Iterable[str], solve_rates: Iterable[float]) -> None:
-        """Add a round's proposals and their solve rates."""
+        """Store the keys of a round's played problems and their mean solve rate."""
         keys, rates = list(keys), [float(rate) for rate in solve_rates]
         again = set(keys)
         self.played = [*(key for key in self.played if key not in again), *dict.fromkeys(keys)][-PLAYED_LIMIT:]

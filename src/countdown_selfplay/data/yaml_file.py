@@ -48,7 +48,7 @@ class _Loader(yaml.SafeLoader):
         seen = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if (key.tag, key.value) in seen and key.value != "<<":
-                raise yaml.MarkedYAMLError(problem=f"'{key.value}' is there twice", problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"'{key.value}' is given twice", problem_mark=key.start_mark)
             seen.add((key.tag, key.value))
         return node
 

@@ -79,7 +79,8 @@ class AttemptFile:
             raise DataError(f"'{path}' is not a file of attempts; delete it to begin again.") from None
 
     def known(self, keys: Sequence[str], again: bool) -> list[int] | None:
-        """Return the right answers to all of these problems; None if one was not tried."""
+        """Return the number of right answers to each problem, of the selecting attempts or (`again`) of the new ones;
+        None unless all were tried."""
         counts = [self.counts.get((key, again)) for key in keys]
         return None if None in counts else counts  # type: ignore[return-value]
 

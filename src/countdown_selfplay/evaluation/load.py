@@ -40,8 +40,8 @@ _ANY_REWARD = (
 
 @cache
 def shipped() -> list[Metric]:
-    """The metrics that the library declares: for those that are no part of run.json (times, evaluations), and for a
-    run that declares nothing."""
+    """Return the library's own metric declarations, for logged names that run.json does not declare (times,
+    evaluations) and for runs that declare none."""
     declared = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
     proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
     metrics = (*declared, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)

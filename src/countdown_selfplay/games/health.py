@@ -155,8 +155,8 @@ def prover_health(
 
 
 def _surprisal(answers: Rollout, of_data: Sequence[bool] | None) -> tuple[float, int]:
-    """Return minus the summed log-probs of the tokens sampled for those problems, under the sampling policy, and the
-    number of tokens; 0 and 0 without log-probs."""
+    """Return the negative sum of the sampling policy's log-probs over the sampled tokens, and their number; (0, 0)
+    without log-probs. of_data: mask of the problems to count, None for all."""
     tensors = answers.tensors
     logps = tensors.get("sampling_per_token_logps", tensors.get("old_per_token_logps"))
     if logps is None:
@@ -269,8 +269,8 @@ def wanted_answers(
 
 
 def is_starved(proposals: Sequence[Proposal], played: Sequence[bool]) -> bool:
-    """Return whether no problem was played that a player wrote (without players: none at all). Problems that a rule
-    adds do not train the conjecturer and are not counted."""
+    """Return whether none of the problems written by players was played; if no player wrote one, whether no proposal
+    was played at all."""
     wrote = any(p.by is not None for p in proposals)
     return not any(got and (p.by is not None or not wrote) for got, p in zip(played, proposals, strict=True))
 

@@ -142,10 +142,11 @@ def _message(error: urllib.error.HTTPError) -> str:
 
 
 class Server(VLLMSampler):
-    """`lora`: the server holds the base, and adapters reach it as files through `/v1/load_lora_adapter`; a server that
-    was started anew gets them again. `full` and `tied`: whole weights go over NCCL, by TRL's own client, before a
-    role's turn and if they have changed; they are on one server per role, or take turns on a shared one. The main
-    process talks to the servers, and shares completions and errors with the others."""
+    """Sampler that requests completions from vLLM servers outside the training processes, and sends them changed
+    weights before a role's turn. Under `lora` a server holds the base and receives adapters as files through
+    `/v1/load_lora_adapter`, again after a restart. Under `full` and `tied`, whole weights go over NCCL by TRL's
+    client, to one server per role or in turn to a shared one. The main process talks to the servers, and shares
+    completions and errors with the others."""
 
     def __init__(self, turns: Turns, engine: Engine) -> None:
         """`engine`: what the run trains on."""

@@ -51,7 +51,9 @@ class LoraPolicies(PolicySet):
         frozen: frozenset[str] = frozenset(),
         named: bool = True,
     ) -> None:
-        """Build the set. `named`: whether a folder or hub id, the base's name, has the base's weights."""
+        """Wrap `base` in PEFT with one adapter per name in `weights_of` (role -> name of its weights). frozen: names
+        that play the base without an adapter. named: whether the base has a folder or hub id; if not, the adapters
+        name a folder of the run."""
         self.weights_of, self.frozen, self.named = weights_of, frozen, named
         first, *others = self.weight_names
         self._now = first
@@ -159,7 +161,7 @@ class SeveralBases(PolicySet):
         weights_of: dict[str, str],
         frozen: frozenset[str],
     ) -> None:
-        """Build the set. `bare`: name of frozen weights -> base without adapters."""
+        """Combine adapted bases. bare: name of frozen weights -> base without adapters."""
         self.weights_of, self.frozen, self.bare = weights_of, frozen, bare
         self.parts = {name: part for part in adapted for name in dict.fromkeys(part.weights_of.values())}
         self.keys = {id(part): f"base_{i}" for i, part in enumerate(adapted)}

@@ -18,19 +18,20 @@ Starved = Literal["paper", "never"]
 
 @dataclass(frozen=True)
 class SGS(Composable):
-    """r = R_solve * R_guide, min-max normalised to [0, 1] over the problems of the round; all equal: 1.
+    """Conjecturer reward of SGS: R_solve * R_guide, min-max normalised to [0, 1] over the round's problems, and 1 if
+    all are equal. p is a problem's solve rate.
 
-    R_solve = 0 if p = 0, if p = 1, or if p is in the top 30% (`top_share`), else 1 - p. Problems with equal p are
-    treated alike. R_guide: the guide's score (`ctx.guide_P`, negative ones count as 0), 1 without a guide (the paper's
-    ablation "no guide"). A failed review, NaN, counts as the mean of the other scores; if every review failed, the
-    guide is ignored. The mean replaces the score before the product: an unsolved problem has reward 0.
+    R_solve is 0 if p = 0, if p = 1, or if p is in the top 30% (`top_share`), else 1 - p. Problems with equal p are
+    treated alike. R_guide is the guide's score (`ctx.guide_P`, at least 0), or 1 without a guide (the paper's ablation
+    "no guide"). A failed review, NaN, counts as the mean of the other scores; if every review failed, the guide is
+    ignored. The mean replaces the score before the product: an unsolved problem has reward 0.
 
-    top_of: population of the top share. batch: all problems of the round, as in the text: p is in the top if at most
-    30% have p or more. between: only rates with 0 < p < 1, as in the authors' program: p is in the top if it exceeds
-    the one at index int(.7 n) of these n in ascending order.
+    top_of: population of the top share. "batch", as in the text: all problems of the round; p is in the top if at most
+    30% have p or more. "between", as in the authors' program: the n rates with 0 < p < 1; p is in the top if it
+    exceeds the one at index int(.7 n) in ascending order.
 
-    starved: rule if R_solve is 0 for every problem. paper: all rewards are 0, and the conjecturer learns nothing
-    (section 4.5, figure 7). never: the top 30% are admitted again; if no p is strictly between 0 and 1, R_solve = p,
+    starved: rule if R_solve is 0 for every problem. "paper": all rewards are 0, and the conjecturer learns nothing
+    (section 4.5, figure 7). "never": the top 30% are admitted again; if no p is strictly between 0 and 1, R_solve = p,
     which prefers solvable problems; and if all p are equal, R_solve = 1, so that the guide alone decides."""
 
     top_share: Share = 0.3

@@ -333,7 +333,8 @@ def role_card(
 
 
 def results_of(evaluation: Mapping[str, Any], roles: Sequence[str]) -> str:
-    """Return the table before and after training of the roles, with the number of problems; "" without one."""
+    """Return a model card's Markdown table of these roles before and after training, under a line with the numbers of
+    problems and answers; "" if none was evaluated."""
     lines = before_after_table(dict(evaluation)).splitlines()
     shown = [line for line in lines[2:] if line.split(" ")[0].removesuffix(",") in roles]
     if not shown:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_NARROW = 110  # columns below which the bar omits its rate and the remaining time
+_NARROW = 110  # columns below which the bar omits its speed and the elapsed time
 _SHORT = "{bar}| {n_fmt}/{total_fmt} {remaining}{postfix}"
 
 
@@ -48,8 +48,8 @@ def close_bars(callbacks: Iterable[TrainerCallback]) -> None:
 
 
 class RoundProgress(ProgressCallback):
-    """ProgressCallback whose suffix shows the metrics that are declared with a word, such as `solve rate`. A narrow
-    terminal shows the bar before its rate."""
+    """ProgressCallback whose suffix shows the metrics declared with a word, such as `solve rate`. Below 110 columns
+    the bar omits its speed and the elapsed time."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class RoundProgress(ProgressCallback):
         self.narrow()
 
     def narrow(self) -> None:
-        """Whether the terminal has few columns, so that bar and words take their short forms."""
+        """Shorten bar and words if the terminal has few columns."""
         bar: Any = self.training_bar
         self.short = bar is not None and (bar.ncols or _NARROW) < _NARROW
         if self.short:
