@@ -3,8 +3,8 @@ round on the device too, which shows whether a run would start."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import contextlib
+import importlib.metadata
 import io
 import json
 import os

@@ -208,11 +208,8 @@ def parts_of(
     samples, sampling = args.samples(launch.processes), Parts()
     if args.generation_backend == "vllm" and launch.device == "cuda":
         share, room = args.vllm_gpu_memory_utilization, room_of(launch)
-        engine = (share * room, f"{share:g} of the GPU")
-        if args.vllm_enable_sleep_mode:
-            sampling["vLLM (sampling)"] = engine
-        else:
-            lasting["vLLM"] = engine
+        half = sampling if args.vllm_enable_sleep_mode else lasting
+        half["vLLM"] = (share * room, f"{share:g} of the GPU")
         rows = engine_arguments(args).get("max_num_seqs", min(max(samples.values()), 1024))
         before = (2 * whole + 8 * rows * config.get_text_config().vocab_size) / args.vllm_tensor_parallel_size
         if share * room < before:
