@@ -57,10 +57,9 @@ class VLLMSampler(Sampler):
         return _trl.vllm_overrides(SimpleNamespace(generate=partial(self.generate, role)), step)
 
     def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
-        if self.turns.processes.in_step or self.turns.args.vllm_tensor_parallel_size > 1:
-            return super().as_model(role, how)  # what is cut up is not whole outside of a turn, nor are batches alike
-        if how["max_new_tokens"] >= (self.turns.args.vllm_max_model_length or math.inf):
-            return super().as_model(role, how)  # a preset may ask for more tokens than the engine holds
+        sharded = self.turns.processes.in_step or self.turns.args.vllm_tensor_parallel_size > 1
+        if sharded or how["max_new_tokens"] >= (self.turns.args.vllm_max_model_length or math.inf):
+            return super().as_model(role, how)  # batches are unequal, or a preset's texts longer than the engine's
         return AsModel(self, role, how)
 
     @abstractmethod
