@@ -5,13 +5,10 @@ import math
 from pathlib import Path
 
 import pytest
-from tests.cli.stand_in import make_tokenizer
 from tests.refusals.refused import check, params
 from tests.refusals.rows import row
 from tests.warm_starts.cli.test_ipo import write_rows
 from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver
-from tests.warm_starts.iterated.test_masks import REVISION
-from tests.warm_starts.iterated.test_select import row as sample
 from tests.warm_starts.trainer.test_warm_starts import PUBLIC, QUERY, RIGHT, TINY, scored
 
 from countdown_selfplay.distributed.processes import Processes
@@ -26,7 +23,7 @@ from countdown_selfplay.warm_starts import (
 )
 from countdown_selfplay.warm_starts.configs import IPOArguments, SFTArguments
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
-from countdown_selfplay.warm_starts.iterated.retrain import check_sizes, token_ids
+from countdown_selfplay.warm_starts.iterated.retrain import check_sizes
 from countdown_selfplay.warm_starts.readers import read_preferences, read_samples
 
 
@@ -39,17 +36,11 @@ def preferred(given):
 
 
 def read(given):
-    return read_samples(write_rows(Path("s.jsonl"), given), "prover", TINY)
+    return read_samples(write_rows(Path("s.jsonl"), given), TINY)
 
 
 def demonstrated(prompt, completion):
     return demonstration_ids(load_tiny_model()[1], prompt, completion)
-
-
-def masked(prompt, template=None):
-    tokenizer = make_tokenizer()
-    tokenizer.chat_template = template or tokenizer.chat_template
-    return token_ids(tokenizer, prompt, IteratedSettings("x", mask_first_turn=False))
 
 
 def settings(roles=None, **changes):
@@ -84,9 +75,6 @@ ROWS = [
     row("='p' =nan", make_preference_pairs, scored("p", a=math.nan), error=DataError),
     row("=1.0 =0.0", make_preference_pairs, scored("p", a=1) + scored("p", a=0), error=DataError),
     row("pairs_per_group=0", make_preference_pairs, [], pairs_per_group=0),
-    row("mask_first_turn=False =chats", masked, sample(prompt='"again 3"')),
-    row("mask_first_turn=False =template", masked, REVISION,
-        "{% for m in messages %}{{ m['content'] if loop.last else '...' }}{% endfor %}"),
     # settings
     *(row(said, made, output_dir="out", use_cpu=True, **given) for made, given, said in [
         (SFTSettings, {"completion_only_loss": False}, "completion_only_loss=False"),
@@ -119,7 +107,6 @@ ROWS = [
     row("algorithm='ppo'", settings, algorithm="ppo"),
     row("leave_out=helpfull ='helpful'", settings, leave_out=["helpfull"]),
     row("algorithm=step_dpo", settings, algorithm="step_dpo", leave_out=["prover"]),
-    row("mask_first_turn=False algorithm=dpo", settings, algorithm="dpo", mask_first_turn=False),
     *(row(f"role_training.prover.batch_size={size} ={world}", shared, size, world)
       for size, world in ((32, 3), (48, 4))),
     # runs
@@ -130,7 +117,6 @@ ROWS = [
     row("leave_out=prover", played, leave_out=["prover"]),
     row("generation_backend='vlm'", played, generation_backend="vlm"),
     row("vllm_max_model_length=64", played, vllm_max_model_length=64),
-    row("vllm_server_port=1", played, generation_backend="vllm", vllm_server_port=1),
     row("=model =x", played, generation_backend="vllm", vllm_engine_kwargs={"model": "x"}),
     row("vllm_engine_kwargs=1", played, generation_backend="vllm", vllm_engine_kwargs="1"),
     row("vllm_tensor_parallel_size=2", played, generation_backend="vllm", vllm_tensor_parallel_size=2),

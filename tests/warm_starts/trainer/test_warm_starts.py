@@ -171,35 +171,6 @@ def test_samples_are_read_in_both_shapes_and_scored_again(tmp_path):
     assert found.rows[0].prompt == f"{' '.join(map(str, sorted(p.numbers)))} = {p.target} :"
 
 
-def test_scored_proposals_are_read_by_operand_count(tmp_path):
-    train = generate_problems(1, TINY.spec, seed=3)[0]
-    text = f"{' '.join(map(str, train.numbers))} = {train.target}"
-    path = write_rows(
-        tmp_path / "s.jsonl",
-        {"operands": 3, "completion": text, "score": 0.7},
-        {"operands": 3, "completion": "3 5", "score": 0},
-    )
-    samples = read_samples(path, "conjecturer", TINY)
-    found = [(s.group, s.prompt, s.score) for s in samples.rows]
-    assert samples.read == 2 and found == [("3", "propose 3 :", 0.7), ("3", "propose 3 :", 0.0)]
-    bad = write_rows(tmp_path / "b.jsonl", {"operands": 3, "completion": "3 5", "score": 1})
-    with pytest.raises(DataError, match="holds no problem"):
-        read_samples(bad, "conjecturer", TINY)
-
-
-def test_the_models_own_answers_and_proposals_are_scored_exactly():
-    model, tokenizer = load_tiny_model()
-    problems = generate_problems(12, TINY.spec, seed=5)
-    sampling = {"max_new_tokens": 16, "batch_size": 512, "seed": 1}
-    found = sample_answers(model, tokenizer, problems, TINY, 8, **sampling)
-    answers = found.rows
-    assert found.read == 96 == len(answers) + found.left_out.total()
-    by_key = {p.key: p for p in problems}
-    for s in answers:
-        assert s.score == float(TINY.verify([s.completion], [by_key[s.group]])[0].correct)
-    assert 0 < sum(s.score for s in answers) < len(answers)
-
-
 def test_bf16_follows_the_device_and_no_token_is_pickled(tmp_path):
     for settings in (SFTSettings, IPOSettings):
         args = settings(output_dir=str(tmp_path), use_cpu=True, hub_token="secret")
