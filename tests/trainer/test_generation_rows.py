@@ -37,7 +37,7 @@ def test_a_turn_takes_as_many_calls_as_its_rows_need_and_one_that_fits_draws_as_
 
 def test_the_rows_of_a_call_are_a_setting_of_the_run_and_of_generate_alone():
     assert run_settings(joint_config("unused", use_cpu=True).to_dict(), [], [], {})["generation_rows"] == 1024
-    with pytest.raises(ConfigError, match=r"`generation_rows` \(0\) must be .* at least 1: rows of a call of generate"):
+    with pytest.raises(ConfigError, match=r"`generation_rows` \(0\) must be .* at least 1: rows of a call"):
         joint_config("unused", use_cpu=True, generation_rows=0)
     with pytest.raises(ConfigError, match=r"`generation_rows` \(7\) is read under generation_backend=generate only"):
         joint_config("unused", use_cpu=True, generation_rows=7, generation_backend="vllm")
