@@ -61,16 +61,16 @@ def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Seque
 def pass_by_axes(
     axes: Sequence[Mapping[str, Any]], correct: Sequence[int], n: int, ks: Sequence[int]
 ) -> dict[str, float]:
-    """{"pass@1/target_13-25": value} of every axis but the rung with several values. axes: `Domain.axes` of each
-    problem."""
-    found: dict[str, float] = {}
-    for axis in dict.fromkeys(name for own in axes for name in own if name != "rung"):
-        of_P = np.asarray([str(own[axis]) for own in axes])
-        values = sorted({str(own[axis]) for own in axes if own[axis] is not None})
+    """Return {"pass@1/target_13-25": value} for every axis with several values, the rung excepted. axes: `Domain.axes`
+    of each problem."""
+    rates: dict[str, float] = {}
+    rates_P = {k: pass_at_k_array(correct, n, k) for k in ks}
+    for axis in dict.fromkeys(name for places in axes for name in places if name != "rung"):
+        of_P = np.asarray([str(places[axis]) for places in axes])
+        values = sorted({str(places[axis]) for places in axes if places[axis] is not None})
         for value in values if len(values) > 1 else ():
-            means = {k: pass_at_k_array(correct, n, k)[of_P == value].mean() for k in ks}
-            found |= {f"pass@{k}/{axis}_{value}": float(mean) for k, mean in means.items()}
-    return found
+            rates |= {f"pass@{k}/{axis}_{value}": float(rates_P[k][of_P == value].mean()) for k in ks}
+    return rates
 
 
 def ladder(

@@ -191,8 +191,8 @@ def check_lengths(role: str, longest: int, completion: int, context: int | None)
 
 
 def check_woken(first: dict[str, float], found: Mapping[str, float]) -> None:
-    """GenerationError if the engine scores a role's samples otherwise than in the first round that it woke up for,
-    kept in `first`: some versions of vLLM come back from a sleep with other weights under adapters (vLLM #53888)."""
+    """Raise GenerationError if the engine's log-probs of a role's samples differ from the trainer's far more than in
+    the first round, kept in `first`: under adapters some versions of vLLM wake up with other weights (vLLM #53888)."""
     for name, now in found.items():
         if name.endswith("/sampler_logp_difference"):
             before = first.setdefault(name, now)
@@ -204,8 +204,8 @@ def check_woken(first: dict[str, float], found: Mapping[str, float]) -> None:
 
 
 def adapter_rank(policies: PolicySet) -> int:
-    """The largest rank among the adapters, rounded up to one that vLLM knows. ConfigError if vLLM would skip a part
-    of an adapter."""
+    """Return the largest rank among the adapters, rounded up to one that vLLM supports. ConfigError if vLLM would
+    ignore a part of an adapter."""
     largest = 1
     for name in policies.weight_names:
         config = policies.module.peft_config[inner_name(name)]
