@@ -57,7 +57,7 @@ def describe_run(
     declared = {metric.name: as_json(metric) for metric in metrics}
     axes = [domain.axes(problem) for problem in held_out]
     names = dict.fromkeys(name for own in axes for name in own if name != "rung")
-    counts = {name: Counter(str(own[name]) for own in axes if own[name] is not None) for name in names}
+    counts = {name: Counter(str(own[name]) for own in axes if own.get(name) is not None) for name in names}
     write_description(
         args,
         spread(args.to_dict()),
