@@ -233,7 +233,7 @@ def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
     """The mean score of each k at each point that all seeds have, with Student's interval over seeds, and `by_rung`,
     rung -> its mean rates in the order of the track's `ks`."""
     rounds = [point["round"] for point in jobs[0]["curve"]]
-    points = []
+    averages = []
     for at in rounds:
         points = [point for job in jobs for point in job["curve"] if point["round"] == at]
         if len(points) < len(jobs):
@@ -249,8 +249,8 @@ def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
                 **({"low": round(interval.low, 5), "high": round(interval.high, 5)} if interval else {}),
             }
         here["by_rung"] = means([point["by_rung"] for point in points])
-        points.append(here)
-    return points
+        averages.append(here)
+    return averages
 
 
 def proposed(jobs: Sequence[Row]) -> dict[str, list[float]]:
