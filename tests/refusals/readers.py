@@ -92,7 +92,7 @@ ROWS = [
     row("=train.jsonl =1:", written, lambda path: problems(path.parent.resolve()), "train.jsonl", "null\n",
         error=DataError),
     row("=absent.jsonl", problems, "absent.jsonl", error=DataError),
-    row("=nobody/nothing ='train'", problems, "nobody/nothing", error=DataError),
+    row("=nobody/nothing ='train' =.jsonl =countdown-selfplay~dataset", problems, "nobody/nothing", error=DataError),
     row("=no/model", lambda: load_pretrained("no/model", {}), error=DataError),
     # lines and files of JSON
     *(row(f"=a.jsonl =2: {said}", written, lines, "a.jsonl", '{"a": 1}\n' + line + "\n", error=DataError)

@@ -85,8 +85,6 @@ def test_held_out_problems_are_as_many_of_each_size_until_one_is_used_up():
     found = planted_problems(20, spec, 0)
     # two numbers of 1 and 2: 1+1, 1*1 | 1+2, 2-1, 2*1 | 2+2 = 2*2, 2/2: 7 problems on both sides
     assert 0 < sum(len(p.numbers) == 2 for p in found) <= 7
-    with pytest.raises(ConfigError, match=r"Only \d+ of 500 problems were found in the 'train' split"):
-        planted_problems(500, spec, 0)
     chat = CountdownDomain(SMALL, prover_prompt="moves", answers="moves")
     ((row, text),) = chat.demonstrations(1, 0, (2,))[0]
     assert text.startswith("<answer> ") and text.endswith(" </answer>")
