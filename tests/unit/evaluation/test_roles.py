@@ -2,16 +2,14 @@
 """Both roles' evaluations with scripted models whose right answers are known beforehand."""
 
 import json
-from collections import Counter
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
 from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
 from countdown_selfplay.evaluation.roles import unique_rate
+from tests.unit.evaluation.stairs import Written, words
 
 WORDS = ["<pad>", "</s>", "+", "-", "*", "/", "(", ")", "=", ":", "propose", *map(str, range(100))]
 DOMAIN = CountdownDomain.tiny()
@@ -19,46 +17,18 @@ DOMAIN = CountdownDomain.tiny()
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="</s>")
-
-
-class Answers:
-    """Writes for the i-th row with a prompt the i-th text of its list; an end token follows if there is room."""
-
-    device = torch.device("cpu")
-    training = False
-
-    def __init__(self, tokenizer, by_prompt):
-        self.tokenizer, self.by_prompt, self.seen = tokenizer, by_prompt, Counter()
-
-    def eval(self):
-        return self
-
-    train = lambda self, mode=True: self  # noqa: E731
-
-    def generate(self, input_ids, attention_mask, generation_config):
-        rows = []
-        for ids in input_ids:
-            prompt = self.tokenizer.decode(ids, skip_special_tokens=True)
-            text = self.by_prompt[prompt][self.seen[prompt] % len(self.by_prompt[prompt])]
-            self.seen[prompt] += 1
-            limit = generation_config.max_new_tokens
-            row = [*self.tokenizer(text)["input_ids"], 1][:limit]
-            rows.append(row + [0] * (limit - len(row)))
-        return torch.cat([input_ids, torch.tensor(rows)], 1)
+    return words(WORDS)
 
 
 PROBLEMS = [Problem((3, 5, 7), 22), Problem((1, 2, 3), 6)]
 ANSWERS = {
-    "3 5 7 = 22 :": ["3 * 5 + 7", "3 + 5 + 7", "3 * 5", "3 * 5 +"],
-    "1 2 3 = 6 :": ["1 + 2 + 3", "1 * 2 * 3", "1 + 2 + 3 + 1 - 1", "1 + 2 + 3"],
+    "3 5 7 = 22 :": "3 * 5 + 7, 3 + 5 + 7, 3 * 5, 3 * 5 +",
+    "1 2 3 = 6 :": "1 + 2 + 3, 1 * 2 * 3, 1 + 2 + 3 + 1 - 1, 1 + 2 + 3",
 }
 
 
 def test_the_prover_is_scored_by_the_verifier_alone_and_survives_json(tokenizer):
-    model = Answers(tokenizer, ANSWERS)
+    model = Written(tokenizer, ANSWERS)
     found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 2, 4), max_new_tokens=12)
     assert found.correct == [1, 3]
     # pass@1: (1/4 + 3/4) / 2. pass@2: C(3,2)/C(4,2) = 1/2 -> 1/2, and C(1,2) = 0 -> 1; mean 3/4. pass@4: both 1.
@@ -72,10 +42,10 @@ def test_the_prover_is_scored_by_the_verifier_alone_and_survives_json(tokenizer)
     assert found.truncated_rate == found.several_answers_rate == 0
     # Five tokens: "3 * 5 + 7" has no room for its end token, "3 * 5" has.
     found = evaluate_prover(
-        Answers(tokenizer, ANSWERS), tokenizer, PROBLEMS[:1], DOMAIN, n=4, ks=(1,), max_new_tokens=5
+        Written(tokenizer, ANSWERS), tokenizer, PROBLEMS[:1], DOMAIN, n=4, ks=(1,), max_new_tokens=5
     )
     assert found.truncated_rate == 2 / 4
-    model = Answers(tokenizer, ANSWERS)
+    model = Written(tokenizer, ANSWERS)
     found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 4), temperature=0.6, max_new_tokens=8)
     loaded = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert loaded["pass_at"]["1"] == {"value": 0.5, "low": 0.25, "high": 0.75}
@@ -97,7 +67,7 @@ PROPOSALS = [
 
 
 def test_the_conjecturers_rates_are_shares_of_all_and_only_what_is_in_range_is_solved(tokenizer, monkeypatch):
-    model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
+    model = Written(tokenizer, {"propose 3 :": ", ".join(PROPOSALS)})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8)
     assert found.parseable.value == 6 / 8
     assert found.facts["in_range"].value == 4 / 8
@@ -113,14 +83,14 @@ def test_the_conjecturers_rates_are_shares_of_all_and_only_what_is_in_range_is_s
         asked.extend(p.key for p in problems)
         return [0.25, 0.75]
 
-    model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
+    model = Written(tokenizer, {"propose 3 :": ", ".join(PROPOSALS)})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8, prover_correct=prover_correct)
     assert asked == ["3,5,7=22", "1,2,3=6"]
     assert found.solve_rate is not None and found.solve_rate.value == 0.5
     # Sixteen operands would keep the solver busy for longer than the universe is old.
     asked = []
     monkeypatch.setattr(CountdownDomain, "solvable_batch", lambda self, ps: asked.extend(ps) or [True] * len(ps))
-    model = Answers(tokenizer, {"propose 3 :": [" ".join(["9"] * 16) + " = 9", "1 2 3 = 6"]})
+    model = Written(tokenizer, {"propose 3 :": " ".join(["9"] * 16) + " = 9, 1 2 3 = 6"})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=2, max_new_tokens=20)
     assert (found.parseable.value, found.facts["solvable"].value) == (1.0, 0.5)
     assert [problem.key for problem in asked] == ["1,2,3=6"]
@@ -128,12 +98,10 @@ def test_the_conjecturers_rates_are_shares_of_all_and_only_what_is_in_range_is_s
 
 def test_proposals_are_dealt_out_over_the_operand_counts_and_none_parsed_has_no_unique_rate(tokenizer):
     domain = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), DOMAIN.rules, "compact", "compact")
-    model = Answers(tokenizer, {"propose 2 :": ["1 2 = 3"], "propose 3 :": ["1 2 3 = 6"]})
+    model = Written(tokenizer, {"propose 2 :": "1 2 = 3", "propose 3 :": "1 2 3 = 6"})
     found = evaluate_conjecturer(model, tokenizer, domain, n=5, max_new_tokens=8)
     assert [len(p.numbers) for p in found.problems] == [2, 3, 2, 3, 2]
-    found = evaluate_conjecturer(
-        Answers(tokenizer, {"propose 3 :": ["= ="]}), tokenizer, DOMAIN, n=3, max_new_tokens=4
-    )
+    found = evaluate_conjecturer(Written(tokenizer, {"propose 3 :": "= ="}), tokenizer, DOMAIN, n=3, max_new_tokens=4)
     assert (found.unique, found.parseable.value, found.problems) == (None, 0.0, [])
     assert "unique" not in found.to_dict()
 
