@@ -123,11 +123,9 @@ POOL = dict(
 """Seed 000's round, small: tiers, a data filter, expert iteration."""
 
 TRAINED = {
-    "pool": ("prover/0", "prover/1", "conjecturer/0", "conjecturer/1"),
-    "debate": ("prover", "helpful", "misleading"),
-    "frozen": ("prover",),
-    "symbolic": ("prover",),
-}
+    "pool": ("prover/0", "prover/1", "conjecturer/0", "conjecturer/1"), "debate": ("prover", "helpful", "misleading"),
+    "frozen": ("prover",), "symbolic": ("prover",),
+}  # fmt: skip
 TRAINED["tiers"] = TRAINED["pool"]
 """The players of each that learn."""
 

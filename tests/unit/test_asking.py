@@ -101,19 +101,10 @@ def test_one_generation_config_holds_every_setting():
     how = {**DEFAULTS, "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.2, "repetition_penalty": 1.1}
     how |= {"max_new_tokens": 9, "stop_strings": ["x"], "generation_kwargs": {"typical_p": 0.5, "min_new_tokens": 2}}
     expected = {
-        "do_sample": True,
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "top_k": 7,
-        "min_p": 0.2,
-        "typical_p": 0.5,
-        "repetition_penalty": 1.1,
-        "max_new_tokens": 9,
-        "min_new_tokens": 2,
-        "stop_strings": ["x"],
-        "eos_token_id": [2, 3],
-        "pad_token_id": 0,
-    }
+        "do_sample": True, "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.2, "typical_p": 0.5,
+        "repetition_penalty": 1.1, "max_new_tokens": 9, "min_new_tokens": 2, "stop_strings": ["x"],
+        "eos_token_id": [2, 3], "pad_token_id": 0,
+    }  # fmt: skip
     assert generation_settings(how, [2, 3], 0) == expected
     drawing = ("temperature", "top_p", "top_k", "min_p", "typical_p")
     greedy = {name: value for name, value in expected.items() if name not in drawing} | {"do_sample": False}

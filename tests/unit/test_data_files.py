@@ -23,21 +23,6 @@ def test_files_of_a_folder_that_are_no_data_are_not_looked_at(tmp_path):
     assert [row["target"] for row in load_problem_rows(str(tmp_path))] == [7, 7]
 
 
-ROWS = {
-    "lines.jsonl": f"{LINE}\n\n{LINE}\r\n",
-    "list.json": json.dumps([ROW, ROW], indent=1),
-    "mark.jsonl": f"\ufeff{LINE}\n{LINE}\n",
-    "table.csv": 'nums,target\n"[3, 4]",7\n"[3, 4]",7\n',
-}
-
-
-@pytest.mark.parametrize("name", ROWS)
-def test_each_form_of_rows_is_read(tmp_path, name):
-    (tmp_path / name).write_text(ROWS[name], encoding="utf-8")
-    found = load_problem_rows(str(tmp_path / name))
-    assert found.column_names == ["nums", "target"] and found["target"][:] == [7, 7]
-
-
 def test_rows_may_differ_in_columns_and_types(tmp_path):
     """What a column lacks is None, and values of several types stay as they are written: the domain names the row."""
     rows = [{"target": 7}, {"target": "x", "more": 1}, {"target": None}]

@@ -22,7 +22,7 @@ def test_of_a_log_only_the_last_line_may_be_torn(tmp_path):
 
 
 ROWS = {
-    '{"a": 1}\n{"a": 2}\n': [{"a": 1}, {"a": 2}],
+    '{"a": 1}\n\n{"a": 2}\r\n': [{"a": 1}, {"a": 2}],
     '\ufeff{"a": 1}\n': [{"a": 1}],  # as editors on Windows write it
     '[{"a": 1},\n {"a": null}]': [{"a": 1}, {"a": None}],
     '\ufeff [{"a": 1}]': [{"a": 1}],

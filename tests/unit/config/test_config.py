@@ -1,17 +1,21 @@
-# Tests: config/rules.py, config/run_rules.py, config/ranges.py, config/fields.py, config/settled.py
+# Tests: config/rules.py, config/ranges.py, config/fields.py, config/countdown_fields.py, config/joint.py
 """Every cross-field rule: the message names field, value, rule and cure, before any model is loaded."""
 
 import copy
 import os
 import pickle
+from typing import get_args, get_type_hints
 
 import pytest
 from tests.joint_config import joint_config
 
 from countdown_selfplay import JointConjecturerProverTrainer
+from countdown_selfplay.config.countdown_fields import EvaluationFields
 from countdown_selfplay.config.role_rules import check_tokens
 from countdown_selfplay.config.run_rules import check_output
+from countdown_selfplay.config.script import EvaluationArguments
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset
 
 
 def config(**changes):
@@ -62,3 +66,31 @@ def test_an_output_folder_that_cannot_be_is_refused_by_a_run_and_not_by_a_config
     if not os.access(tmp_path / "locked", os.W_OK):  # root may write anywhere
         with pytest.raises(ConfigError, match="/locked is not writable"):
             check_output(str(tmp_path / "locked" / "run"))
+
+
+def test_rungs_are_the_operand_counts_of_the_run_and_those_of_no_evaluation_are_no_fault():
+    nobody = {"conjecturer": {"players": 0}}
+    rungs = config(proposer="uniform_rungs", roles=nobody, anchor_fraction=0.0, proposer_kwargs={"rungs": [4]})
+    assert rungs.proposer_arguments == {"rungs": [4]}
+    assert config(proposer="policies", proposer_kwargs={"repair": True}).proposer_arguments == {"repair": True}
+    assert config(shuffled_rewards=True).game_settings.shuffled_rewards is True
+    assert EvaluationArguments(eval_problems=0, eval_rungs=[3, 4]).eval_problems == 0
+
+
+def test_the_papers_stops_leave_its_prompts_readable_and_shaped_maxrl_reads_the_charge():
+    assert config(prover_objective="maxrl", prover_objective_kwargs={"shaped": True}, length_penalty=0.1)
+    stops = dict(prover_stop=["</answer>"], conjecturer_stop=["</problem>", "\n\n"])
+    for prompt in ("completion", "six_shots"):
+        assert config(conjecturer_prompt=prompt, **stops)
+    assert config(conjecturer_prompt="json", conjecturer_stop=["</answer>"])
+
+
+def test_presets_are_the_papers_and_those_that_the_field_names():
+    """Seed 001, section 4: temp 0.6, top-p 0.95, top-k 20, max_tokens 2048. Seed 002, appendix A, majority voting:
+    8,192 tokens, temperature 0.95, top-k 10."""
+    off = {"min_p": 0.0, "repetition_penalty": 1.0, "stop_strings": [], "generation_kwargs": {}}
+    joint = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048, **off}
+    assert preset("joint_rloo", {"stop_strings": ["</answer>"], "min_p": 0.1}) == joint
+    assert preset("cdg", {}) == {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192, **off}
+    assert preset(TRAINING, {"temperature": 2.0}) == {"temperature": 2.0}
+    assert get_args(get_type_hints(EvaluationFields)["eval_preset"]) == (TRAINING, *PRESETS)

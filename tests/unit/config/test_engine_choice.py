@@ -14,11 +14,8 @@ from countdown_selfplay.errors import ConfigError
 @pytest.fixture
 def args(tmp_path, monkeypatch):
     for name in (
-        "ACCELERATE_USE_FSDP",
-        "FSDP_VERSION",
-        "FSDP_CPU_RAM_EFFICIENT_LOADING",
-        "FSDP_ACTIVATION_CHECKPOINTING",
-    ):
+        "ACCELERATE_USE_FSDP", "FSDP_VERSION", "FSDP_CPU_RAM_EFFICIENT_LOADING", "FSDP_ACTIVATION_CHECKPOINTING",
+    ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return make_config(tmp_path)
 

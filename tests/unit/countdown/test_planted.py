@@ -3,7 +3,6 @@
 
 import json
 from collections import Counter
-from itertools import permutations
 
 import pytest
 
@@ -12,20 +11,10 @@ from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, 
 from countdown_selfplay.countdown.planted import demonstrated, planted_problems, states_of
 from countdown_selfplay.errors import ConfigError
 
+from .oracle import reachable
+
 SMALL = ProblemSpec((3, 4), 1, 12, 1, 99)
 TINY = CountdownDomain(SMALL, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
-
-
-def reachable(numbers: tuple[int, ...], high: int) -> set[int]:
-    """By trying every pair and operation, with floats for division: another way than the module's own."""
-    if len(numbers) == 1:
-        return {numbers[0]}
-    found: set[int] = set()
-    for a, b, *rest in set(permutations(numbers)):
-        for value in (a + b, a - b, a * b, a / b):
-            if value == int(value) and 1 <= value <= high:
-                found |= reachable(tuple(sorted([int(value), *rest])), high)
-    return found
 
 
 def test_planted_problems_are_solved_by_their_derivation_and_by_an_independent_search():

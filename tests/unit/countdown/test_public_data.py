@@ -4,6 +4,7 @@
 import json
 
 import pytest
+from datasets import Dataset
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, problem_from_row
 from countdown_selfplay.data.anchors import anchor_dataset
@@ -26,13 +27,9 @@ PUBLIC = {
 def written(folder, rows, ending):
     path = folder / f"problems{ending}"
     if ending == ".parquet":
-        pyarrow = pytest.importorskip("pyarrow")
-        parquet = pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    elif ending == ".json":
-        path.write_text(json.dumps(rows), encoding="utf-8")
+        Dataset.from_list(rows).to_parquet(path)
     else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        path.write_text(json.dumps(rows) if ending == ".json" else "".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
 

@@ -25,11 +25,8 @@ def guard(window=10, **trips):
 
 def healthy(**changes):
     return {
-        "conjecturer/parseable_rate": 0.95,
-        "round/starved": 0,
-        "round/solve_rate_mean": 0.4,
-        "loss": 0.1,
-    } | changes
+        "conjecturer/parseable_rate": 0.95, "round/starved": 0, "round/solve_rate_mean": 0.4, "loss": 0.1,
+    } | changes  # fmt: skip
 
 
 def trips(guard, rounds):
@@ -129,12 +126,9 @@ def test_the_flat_fields_change_the_declared_thresholds_and_0_and_1_mean_never(t
     changed = dict(guard_min_parseable_rate=0.3, guard_max_starved_rounds=7, guard_min_entropy=0.2)
     entropy = ((0.2, math.inf), None)
     assert watched(tmp_path, **changed) == {
-        "conjecturer/parseable_rate": ((0.3, 1), None),
-        "round/solve_rate_mean": ((0.01, 0.99), None),
-        "round/starved": (None, 7),
-        "prover/entropy": entropy,
-        "conjecturer/entropy": entropy,
-    }
+        "conjecturer/parseable_rate": ((0.3, 1), None), "round/solve_rate_mean": ((0.01, 0.99), None),
+        "round/starved": (None, 7), "prover/entropy": entropy, "conjecturer/entropy": entropy,
+    }  # fmt: skip
     never = watched(tmp_path, guard_min_solve_rate=0.0, guard_max_solve_rate=1.0)
     assert never["round/solve_rate_mean"] == ((-math.inf, math.inf), None)
 

@@ -12,17 +12,10 @@ from countdown_selfplay.statistics.bootstrap import Estimate
 
 def one(correct, score, truncated):
     return ProverEvaluation(
-        n=4,
-        pass_at={},
-        score=Estimate(score, score - 0.1, score + 0.1),
-        truncated_rate=truncated,
-        several_answers_rate=0.0,
-        reasons=Counter(ok=sum(correct)),
-        seconds=1.0,
-        setting={},
-        correct=correct,
+        n=4, pass_at={}, score=Estimate(score, score - 0.1, score + 0.1), truncated_rate=truncated,
+        several_answers_rate=0.0, reasons=Counter(ok=sum(correct)), seconds=1.0, setting={}, correct=correct,
         keys=[str(i) for i in range(len(correct))],
-    )
+    )  # fmt: skip
 
 
 def test_all_answers_to_a_problem_are_put_together_and_settings_that_differ_told():

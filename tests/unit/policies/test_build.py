@@ -94,6 +94,23 @@ def test_the_embedded_model_has_a_name_wherever_a_role_names_its_own(model, conj
     assert type(policies).__name__ == {"full": "FullPolicies", "lora": "LoraPolicies"}[sharing]
 
 
+@torch.no_grad()
+def test_roles_refer_to_a_copy_of_their_start_each_at_its_own_temperature():
+    roles = {"prover": {"beta": 0.1}, "conjecturer": {"beta": 0.1, "temperature": 0.7}}
+    policies, args = built(**roles)
+    assert len(policies.frozen_copies) == 1
+    for name in policies.weight_names:  # training moves the policies and not what they refer to
+        moved(policies, name)
+    start = load_tiny_model()[0].eval()(input_ids=IDS).logits[0, :-1]
+    for role in ("prover", "conjecturer", "prover"):
+        with policies.reference(role, policies.module) as reference:
+            found = reference(input_ids=IDS, labels=IDS, fused_lm_head=True).log_probs[0]
+        expected = (start / args.role(role).temperature).log_softmax(-1).gather(1, IDS[0, 1:, None])[:, 0]
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    two, _ = built(model={"prover": TINY, "conjecturer": load_tiny_model()[0]}, **roles)
+    assert len(two.frozen_copies) == 2
+
+
 def test_a_frozen_model_is_not_written_into_a_checkpoint(tmp_path):
     policies, _ = built(prover={}, guide={"weights": "start"})
     policies.module.save_pretrained(str(tmp_path))

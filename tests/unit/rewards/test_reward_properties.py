@@ -42,11 +42,9 @@ def test_rewards_follow_their_problems_whatever_the_order(name):
         rates, known = round_of(12, seed)
         order = np.random.default_rng(seed).permutation(12)
         moved = known | dict(
-            problems=tuple(known["problems"][i] for i in order),
-            guide_P=known["guide_P"][order],
-            prover_rates_MP=known["prover_rates_MP"][:, order],
-            progress_P=known["progress_P"][order],
-        )
+            problems=tuple(known["problems"][i] for i in order), guide_P=known["guide_P"][order],
+            prover_rates_MP=known["prover_rates_MP"][:, order], progress_P=known["progress_P"][order],
+        )  # fmt: skip
         straight = checked_rewards(reward(name), rates, RewardContext(**known))
         np.testing.assert_allclose(
             checked_rewards(reward(name), rates[order], RewardContext(**moved)), straight[order], atol=1e-12
