@@ -1,4 +1,4 @@
-# Tests: config/rules.py, config/ranges.py, config/fields.py, config/countdown_fields.py, config/joint.py
+# Tests: config/run_rules.py, config/settled.py, config/fields.py, config/countdown_fields.py, config/joint.py
 """Every cross-field rule: the message names field, value, rule and cure, before any model is loaded."""
 
 import copy
