@@ -16,8 +16,6 @@ from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal
 from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.countdown import (
-    CONJECTURER_PROMPTS,
-    PROVER_PROMPTS,
     CountdownDomain,
     CountdownEnvironment,
     Problem,
@@ -41,16 +39,16 @@ from countdown_selfplay.games import GAMES
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.generation.turns import adapter_rank, check_lengths
-from countdown_selfplay.guides import check_guide, checked_scores, make_guide
+from countdown_selfplay.guides import check_guide, checked_scores
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.guides.rubric import Rubric
-from countdown_selfplay.objectives import OBJECTIVES, make_objective
+from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.policies import build_policies
 from countdown_selfplay.policies.adapters import merged
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic.difficulty import DIFFICULTIES
 from countdown_selfplay.proposers.tiers import Tiers, TierTracker
-from countdown_selfplay.rewards import CONJECTURER_REWARDS, RewardContext, checked_rewards, make_conjecturer_reward
+from countdown_selfplay.rewards import RewardContext, checked_rewards, make_conjecturer_reward
 from countdown_selfplay.rewards.prover.length import make_length_penalty, make_soft_overlong
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
 from countdown_selfplay.testing import ScriptedRound
@@ -224,8 +222,6 @@ ROWS = [
         {"answer": "last"}]),
     row("=compct ='compact'", CountdownDomain, prover_prompt="compct", error=UnknownNameError),
     row("=xml", CountdownDomain, conjecturer_prompt="xml", error=UnknownNameError),
-    row("=tinyzro ='tinyzero'", PROVER_PROMPTS.__getitem__, "tinyzro", error=UnknownNameError),
-    row("=jsn ='json'", CONJECTURER_PROMPTS.__getitem__, "jsn", error=UnknownNameError),
     row("=compct ='compact'", parse_proposal, "", "compct", error=UnknownNameError),
     row("answers=turns", CountdownDomain, answers="turns"),
     row("answers=moves prover_prompt=countdown_3to4", CountdownDomain, answers="moves"),
@@ -246,7 +242,6 @@ ROWS = [
     row("domain_kwargs=high", make_domain, SUMS, "high"),
     row("=tests.toy_domain:Sums =operands", lambda: domain_from(config(domain=SUMS, operands=[3]))),
     # objectives, rewards and what is credited
-    row("=rlo ='rloo'", OBJECTIVES.__getitem__, "rlo", error=UnknownNameError),
     row("=grpo =epsilon =epsilon_low", make_objective, "grpo", {"epsilon": 0.2}),
     row("epsilon_low=2.0 =cispo", make_objective, "cispo", {"epsilon_low": 2.0}),
     row("decay=1.0", make_objective, "rae", {"decay": 1.0}),
@@ -263,7 +258,6 @@ ROWS = [
     row("=kept =(2,)", credited, kept_B=[True] * 2, error=RewardError),
     row("group=3", credited, group=3),
     row("=PassAtK =3 =2", credited, ("pass_at_k", {"k": 2})),
-    row("=tents ='tent'", CONJECTURER_REWARDS.__getitem__, "tents", error=UnknownNameError),
     row("=lo =low", make_conjecturer_reward, "binary_band", {"lo": 0.1}),
     row("=low=0.9 =high=0.1", make_conjecturer_reward, "binary_band", {"low": 0.9, "high": 0.1}),
     row("top_share=2", make_conjecturer_reward, "sgs", {"top_share": 2}),
@@ -282,7 +276,6 @@ ROWS = [
     *(row(f"share={share}", make_soft_overlong, share, 10) for share in (0.0, -0.2, 1.1, nan)),
     row("max_length=0", make_soft_overlong, 0.2, 0),
     # proposers
-    row("=polices ='policies'", make_proposer, "polices", error=UnknownNameError),
     row("repair=Sums", make_proposer("policies", {"repair": True}).check, {"conjecturer": ["conjecturer"]}, Sums()),
     row("='policies' =low =repair", make_proposer, "policies", {"low": 0.1}),
     row("='tiers' =hgih, =mid", make_proposer, "tiers", {"hgih": 1, "low": 0.1, "mid": 2}),
@@ -339,7 +332,6 @@ ROWS = [
     *(row(said, scored, scores, error=RewardError) for scores, said in [
         ("good", "score='good'"), (["good", "bad"], "score=bad"), ([1.0], "=2"), (nan, "score='nan'"),
         ([1.0, 8.5], "=8.5 =6,7=13"), ([-1.0, 2.0], "=-1 =4,9=13"), ([inf, 2.0], "=inf")]),
-    row("=rubrik ='rubric'", make_guide, "rubrik", error=UnknownNameError),
     row("guide roles.guide", check_guide, "`guide` (judge)", Judge(), {"prover": ["prover"]}),
     row("roles.guide judge", check_guide, "`guide` (rubric)", Rubric(), {"guide": ["guide"]}),
     row("guide=BaseGuide", check_guide, "`guide`", object(), {}),
