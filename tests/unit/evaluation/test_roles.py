@@ -1,14 +1,19 @@
 # Tests: evaluation/roles.py, evaluation/terminal.py
-"""Both roles' evaluations with scripted models whose right answers are known beforehand."""
+"""Both roles' evaluations with scripted models whose right answers are known beforehand; several provers as one."""
 
 import json
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
 
-from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
-from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
-from countdown_selfplay.evaluation.roles import unique_rate
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
+from countdown_selfplay.countdown.guide import Review
+from countdown_selfplay.countdown.rows import ROW_SCHEMAS
+from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover, roles
+from countdown_selfplay.evaluation.roles import ProverEvaluation, pooled, unique_rate
+from countdown_selfplay.statistics.bootstrap import Estimate
 from tests.unit.evaluation.stairs import Written, words
 
 WORDS = ["<pad>", "</s>", "+", "-", "*", "/", "(", ")", "=", ":", "propose", *map(str, range(100))]
@@ -123,3 +128,52 @@ def test_the_unique_rates_interval_by_hand_covers_its_expectation():
         found = unique_rate(keys)
         covered += found.low <= expected <= found.high
     assert covered / 300 > 0.93  # conservative: at least about 95%, less the error of 300 trials
+
+
+def one(correct, score, truncated):
+    return ProverEvaluation(
+        n=4, pass_at={}, score=Estimate(score, score - 0.1, score + 0.1), truncated_rate=truncated,
+        several_answers_rate=0.0, reasons=Counter(ok=sum(correct)), seconds=1.0, setting={}, correct=correct,
+        keys=[str(i) for i in range(len(correct))],
+    )  # fmt: skip
+
+
+def test_all_answers_to_a_problem_are_put_together_and_settings_that_differ_told():
+    found = pooled([one([4, 0, 1], 0.4, 0.0), one([0, 0, 3], 0.6, 0.5)], ks=(1, 8))
+    assert (found.correct, found.n, found.truncated_rate, found.seconds) == ([4, 0, 4], 8, 0.25, 2.0)
+    # pass@1: (4 + 0 + 4) / 8 / 3; pass@8: two of three problems have a right answer among the eight
+    assert found.pass_at[1].value == pytest.approx(1 / 3) and found.pass_at[8].value == pytest.approx(2 / 3)
+    assert (found.score.value, found.score.low) == (pytest.approx(0.5), pytest.approx(0.4))
+    assert found.reasons == {"ok": 8}
+    # Wilson's for 0 of 3 problems: 3.841459 / 6.841459 = .561497.
+    found = pooled([one([0, 0, 0], 0.0, 0.0)] * 2, ks=(1, 8))
+    assert [found.pass_at[k].high for k in (1, 8)] == pytest.approx([0.561497] * 2, abs=1e-6)
+    alone = one([1, 2], 0.3, 0.0)
+    assert pooled([alone], ks=(1,)) is alone
+    settings = [{"temperature": t, "top_p": 1.0, "seed": seed} for t, seed in ((0.8, 0), (1.2, 7))]
+    each = [replace(one([1], 0.3, 0.0), setting=setting) for setting in settings]
+    assert pooled(each).setting == {"temperature": [0.8, 1.2], "top_p": 1.0, "seed": 0}
+
+
+TINY = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
+TARGETS = [Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50), Problem((1, 2, 3), 6)]
+
+
+def test_reviews_are_counted_that_can_be_read_and_that_score_as_the_rubric(monkeypatch):
+    """Of four: the rubric's own review, one with another score, one off the scale, and no review at all."""
+    rows = [ROW_SCHEMAS["reviewed"](target, TINY) for target in TARGETS]
+    own = TINY.helping.read_review(rows[1]["completion"])
+    other = next(r for r in range(6) if Review(r, own.redundancy, 0).score != own.score)
+    texts = [rows[0]["completion"], f"{other} {own.redundancy} 0", "6 0 0", "propose 3 :"]
+    asked = []
+
+    def sampled(model, tokenizer, prompts, n, **sampling):
+        asked.extend(prompts)
+        return [[text] for text in texts], [[False]] * len(texts)
+
+    monkeypatch.setattr(roles, "sample_texts", sampled)
+    found = roles.evaluate_guide(None, None, TARGETS, TINY)
+    assert asked == [row["prompt"] for row in rows] and found["n"] == 4
+    assert (found["readable"]["value"], found["as the rubric"]["value"]) == (0.5, 0.25)
+    # Wilson's interval of 2 of 4: (2 + 1.9208 +- 1.96 sqrt(1 + .9604)) / 7.8415 = .1500, .8500
+    assert found["readable"]["low"] == pytest.approx(0.15, abs=1e-3)
