@@ -47,7 +47,7 @@ from countdown_selfplay.policies import build_policies
 from countdown_selfplay.policies.adapters import merged
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic.difficulty import DIFFICULTIES
-from countdown_selfplay.proposers.tiers import Tiers, TierTracker
+from countdown_selfplay.proposers.tiers import TierTracker
 from countdown_selfplay.rewards import RewardContext, checked_rewards, make_conjecturer_reward
 from countdown_selfplay.rewards.prover.length import make_length_penalty, make_soft_overlong
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
@@ -58,22 +58,13 @@ from countdown_selfplay.training.round import credit
 from tests.refusals.rows import row
 from tests.refusals.settings import config
 from tests.toy_domain import Sums
+from tests.unit.policies.test_adapters import LORA, TASK
+from tests.unit.proposers.test_tiers import DOMAIN as TIERED
+from tests.unit.proposers.test_tiers import PLAYERS, tiers
+from tests.unit.test_asking import ACTING, ASKED, TALK, TURNS
 
-TASK = dict(task_type="CAUSAL_LM")
-LORA = dict(r=4, target_modules=["q_proj"], **TASK)
 PLANTED = ProblemSpec((3, 4), 1, 12, 1, 99)
-TIERED = CountdownDomain(
-    ProblemSpec((2, 3, 4, 5), 1, 12, 1, 99), conjecturer_prompt="compact", prover_prompt="compact"
-)
-PLAYERS = {"prover": ["prover"], "conjecturer": ["conjecturer/0", "conjecturer/1"]}
 SUMS = "tests.toy_domain:Sums"
-TURNS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<go>{% endif %}"
-ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2 ?"}]
-TALK = [*ASKED, {"role": "assistant", "content": "5"}, {"role": "user", "content": "No."}]
-OUT_OF_PLACE = {"typical_p": 0.5, "epsilon_cutoff": 0.1, "eta_cutoff": 0.1, "no_repeat_ngram_size": 2,
-                "bad_words_ids": [[5]], "sequence_bias": [[[5], -2.0]], "suppress_tokens": [5],
-                "begin_suppress_tokens": [5], "min_new_tokens": 3,
-                "exponential_decay_length_penalty": [2, 1.5]}  # fmt: skip
 
 
 @cache
@@ -91,10 +82,6 @@ class OneThing(BaseDomain):
 
 def moves(**changes):
     return CountdownDomain(**{"answers": "moves", "prover_prompt": "moves", **changes})
-
-
-def tiers(**changes):
-    return Tiers(**{"start": [3, 4], "ceiling": 5, **changes})
 
 
 def checked_tiers(players, domain, **changes):
@@ -372,8 +359,8 @@ ROWS = [
         ("temperature", 0.1), ("top_p", 0.1), ("top_k", 0.1), ("min_p", 0.1), ("seed", 0.1), ("max_new_tokens", 3),
         ("num_return_sequences", 2), ("stop_strings", ["x"]), ("do_sample", 1), ("num_beams", 1),
         ("penalty_alpha", 1), ("nonsense", 1), ("guidance_scale", 1), ("forced_eos_token_id", 1), ("eos_token_id", 1),
-        ("suppress_tokns", [5]), ("typical_p", 2), *((name, "x") for name in OUT_OF_PLACE),
-        *((name, None) for name in OUT_OF_PLACE)]),
+        ("suppress_tokns", [5]), ("typical_p", 2), *((name, "x") for name in ACTING),
+        *((name, None) for name in ACTING)]),
     row("generation_kwargs=[1]", check_generation_kwargs, "[1]"),
     row("generation_kwargs=typical_p =generation_backend=vllm", check_generation_kwargs, {"typical_p": 0.5}, "vllm"),
     *(row(f"={next(iter(given))} =98", check_token_ids, given, 99) for given in [
