@@ -29,7 +29,6 @@ from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.policies import Policies
 from countdown_selfplay.proposers.symbolic.difficulty import Predictor, read_labels
-from countdown_selfplay.proposers.symbolic.factorized import Policy
 from countdown_selfplay.proposers.symbolic.selection import NoveltyArchive
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
 from countdown_selfplay.testing import ScriptedRound
@@ -42,6 +41,7 @@ from tests.trainer.conftest import make_config
 from tests.unit.evaluation.stairs import Stairs
 from tests.unit.guides.test_guides import outcome, round_of
 from tests.unit.policies.test_build import TINY, built
+from tests.unit.proposers.symbolic.test_factorized import policy
 from tests.unit.proposers.test_targets import game, played
 from tests.unit.training.test_replay import queue
 
@@ -99,10 +99,6 @@ def declaring(part, metrics):
 
 def from_tiers(content, **changes):
     return written(lambda path: tiers(start=str(path), **changes), "tier_config.json", content)
-
-
-def policy(**given):
-    return Policy(**{"inputs": 3, "hidden": 8, "actions": [4, 4], "learning_rate": 0.05, "seed": 0, **given})
 
 
 def archive(use_all=True, size=7, **changes):
