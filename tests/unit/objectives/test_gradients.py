@@ -1,4 +1,4 @@
-# Tests: objectives/base.py, objectives/pass_at_k.py
+# Tests: objectives/base.py, objectives/pass_at_k.py, objectives/reinforce_half.py, objectives/maxrl.py
 """The expectation of each estimator against autograd on a policy over three answers, all outcomes listed."""
 
 from itertools import combinations, product

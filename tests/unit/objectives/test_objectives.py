@@ -1,4 +1,4 @@
-# Tests: objectives/rloo.py, objectives/base.py, objectives/cispo.py, objectives/reinforce.py, objectives/maxrl.py
+# Tests: objectives/rloo.py, objectives/cispo.py, objectives/reinforce.py, objectives/expert_iteration.py
 """Credit, selection and loss of every objective: numbers derived by hand beside them."""
 
 import math
