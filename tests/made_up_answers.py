@@ -8,32 +8,17 @@ from countdown_selfplay.countdown import Rules
 from countdown_selfplay.evaluation.answers import Answer, header_line
 
 SETTING: dict[str, Any] = {
-    "model": "made-up",
-    "n": 16,
-    "seed": 0,
-    "temperature": 0.6,
-    "top_p": 0.95,
-    "top_k": 20,
-    "max_new_tokens": 1024,
-    "prover_prompt": "countdown_3to4",
-    "rules": Rules().to_dict(),
-}
+    "model": "made-up", "n": 16, "seed": 0, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 1024,
+    "prover_prompt": "countdown_3to4", "rules": Rules().to_dict(),
+}  # fmt: skip
 
 
 def answer(index: int, sample: int, right: bool, **changes: Any) -> Answer:
     values: dict[str, Any] = {
-        "index": index,
-        "problem": f"2,3={index + 10}",
-        "operands": 2,
-        "sample": sample,
-        "completion": "<answer>é</answer>",
-        "score": float(right),
-        "reason": "correct" if right else "wrong_value",
-        "answer": "7" if right else "8",
-        "tags": 1,
-        "tokens": 3,
-        "truncated": False,
-    }
+        "index": index, "problem": f"2,3={index + 10}", "operands": 2, "sample": sample,
+        "completion": "<answer>é</answer>", "score": float(right), "reason": "correct" if right else "wrong_value",
+        "answer": "7" if right else "8", "tags": 1, "tokens": 3, "truncated": False,
+    }  # fmt: skip
     return Answer(**{**values, **changes})
 
 

@@ -6,26 +6,12 @@ import random
 from pathlib import Path
 
 CONFIG = {
-    "output_dir": "runs/x",
-    "max_steps": 120,
-    "seed": 0,
-    "policy_sharing": "full",
-    "prover_objective": "rloo",
-    "conjecturer_objective": "rloo",
-    "conjecturer_reward": "tent",
-    "conjecturer_reward_kwargs": None,
-    "anchor_fraction": 0.5,
-    "fill": "anchor",
-    "learning_rate": 1e-5,
-    "prover_learning_rate": 1e-4,
-    "beta": 0.001,
-    "operands": [3],
-    "number_high": 12,
-    "target_high": 99,
-    "prover_prompt": "compact",
-    "answer_rule": "last",
+    "output_dir": "runs/x", "max_steps": 120, "seed": 0, "policy_sharing": "full", "prover_objective": "rloo",
+    "conjecturer_objective": "rloo", "conjecturer_reward": "tent", "conjecturer_reward_kwargs": None,
+    "anchor_fraction": 0.5, "fill": "anchor", "learning_rate": 1e-5, "prover_learning_rate": 1e-4, "beta": 0.001,
+    "operands": [3], "number_high": 12, "target_high": 99, "prover_prompt": "compact", "answer_rule": "last",
     "hub_token": "hf_secret",
-}
+}  # fmt: skip
 
 
 def write_run(
@@ -42,20 +28,14 @@ def write_run(
     rng = random.Random(seed)
     path = folder / name
     path.mkdir(parents=True)
-    environment = {
-        "countdown-selfplay": "0.1.0",
-        "python": "3.11.9",
-        "device": "cpu",
-        "processes": 1,
-        "torch": "2.13.0",
-    }
     description = {
         "name": name,
         "started": "2026-01-02T03:04:05+00:00",
         "config": {**CONFIG, **config},
-        "environment": environment,
+        "environment": {"countdown-selfplay": "0.1.0", "python": "3.11.9", "device": "cpu", "processes": 1,
+                        "torch": "2.13.0"},
         "domain": {"domain": "countdown"},
-    }
+    }  # fmt: skip
     (path / "run.json").write_text(json.dumps(description))
     lines = [_round(rng, i, rounds, starved, drift) for i in range(1, rounds + 1)]
     lines += [
@@ -79,28 +59,14 @@ def _round(rng: random.Random, step: int, rounds: int, starved: float, drift: fl
 
     row: dict[str, object] = {"step": step, "loss": rng.gauss(0, 0.05), "epoch": t}
     dry = rng.random() < starved
-    rates = {
-        "parseable": 0.95,
-        "in_range": 0.9,
-        "solvable": 0.35 + 0.4 * t,
-        "unique": 0.95 - 0.1 * t,
-        "contamination": 0.02,
-    }
+    rates = {"parseable": 0.95, "in_range": 0.9, "solvable": 0.35 + 0.4 * t, "unique": 0.95 - 0.1 * t,
+             "contamination": 0.02}  # fmt: skip
     row |= {f"conjecturer/{k}_rate": noisy(v, 0.02) for k, v in rates.items()}
-    row |= {
-        "conjecturer/admitted_rate": 0.0 if dry else noisy(0.3 + 0.3 * t),
-        "conjecturer/played_rate": 0.0 if dry else 0.25,
-    }
-    row |= {
-        "round/starved": float(dry),
-        "round/conjectured_slots": 0.0 if dry else 8.0,
-        "round/anchor_slots": 16.0 if dry else 8.0,
-    }
-    row |= {
-        "conjecturer/reward": 0.0 if dry else noisy(0.4 + 0.2 * t),
-        "conjecturer/reward_std": 0.2,
-        "conjecturer/signal": float(not dry),
-    }
+    row |= {"conjecturer/admitted_rate": 0.0 if dry else noisy(0.3 + 0.3 * t)}
+    row |= {"conjecturer/played_rate": 0.0 if dry else 0.25, "round/starved": float(dry)}
+    row |= {"round/conjectured_slots": 0.0 if dry else 8.0, "round/anchor_slots": 16.0 if dry else 8.0}
+    row |= {"conjecturer/reward": 0.0 if dry else noisy(0.4 + 0.2 * t)}
+    row |= {"conjecturer/reward_std": 0.2, "conjecturer/signal": float(not dry)}
     if not dry:
         rate = noisy(0.3 + 0.15 * t + drift * t, 0.06)
         row["round/solve_rate_mean"] = rate
@@ -112,76 +78,30 @@ def _round(rng: random.Random, step: int, rounds: int, starved: float, drift: fl
             counts[round(noisy(rate, 0.25) * 10)] += 1
         row["round/solve_rate_histogram"] = counts
     row["round/anchor_solve_rate_mean"] = noisy(0.35 + 0.2 * t)
-    row |= {
-        "prover/reward": noisy(0.4 + 0.2 * t),
-        "prover/reward_std": 0.45,
-        "prover/correct_rate": noisy(0.33 + 0.2 * t),
-    }
-    row |= {
-        "prover/zero_signal_groups": noisy(0.3),
-        "prover/several_answers_rate": 0.0,
-        "prover/truncated_rate": 0.002,
-    }
-    row |= {
-        "prover/entropy": 0.37 * math.exp(-t) + rng.gauss(0, 0.005),
-        "conjecturer/entropy": 1.2 - 0.3 * t + rng.gauss(0, 0.01),
-    }
-    row |= {
-        "prover/kl": 0.02 * t,
-        "conjecturer/kl": 0.05 * t,
-        "lr/prover": 1e-4 * min(1, step / 10),
-        "lr/conjecturer": 1e-5,
-    }
+    row |= {"prover/reward": noisy(0.4 + 0.2 * t), "prover/reward_std": 0.45}
+    row |= {"prover/correct_rate": noisy(0.33 + 0.2 * t), "prover/zero_signal_groups": noisy(0.3)}
+    row |= {"prover/several_answers_rate": 0.0, "prover/truncated_rate": 0.002}
+    row |= {"prover/entropy": 0.37 * math.exp(-t) + rng.gauss(0, 0.005)}
+    row |= {"conjecturer/entropy": 1.2 - 0.3 * t + rng.gauss(0, 0.01)}
+    row |= {"prover/kl": 0.02 * t, "conjecturer/kl": 0.05 * t}
+    row |= {"lr/prover": 1e-4 * min(1, step / 10), "lr/conjecturer": 1e-5}
     row |= {"grad_norm/prover": 0.5 + abs(rng.gauss(0, 0.2)), "grad_norm/conjecturer": 1 + abs(rng.gauss(0, 0.3))}
-    row |= {
-        "prover/completion_length": 7.1,
-        "conjecturer/completion_length": 6.0,
-        "step_time": 0.4 + abs(rng.gauss(0, 0.02)),
-    }
+    row |= {"prover/completion_length": 7.1, "conjecturer/completion_length": 6.0}
+    row |= {"step_time": 0.4 + abs(rng.gauss(0, 0.02))}
     row |= {"time/rollout_prover": 0.12, "time/rollout_conjecturer": 0.06, "prover/kl_broken": float("nan")}
     return row
 
 
 def _samples(step: int) -> list[dict[str, object]]:
     hostile = "<script>alert(1)</script> & <b>3 * 5</b> + 7"
-    return [
-        {
-            "step": step,
-            "role": "conjecturer",
-            "prompt": "propose 3 :",
-            "completion": "3 5 7 = 22",
-            "reward": 0.75,
-            "problem": "3,5,7=22",
-            "reason": "ok",
-        },
-        {
-            "step": step,
-            "role": "conjecturer",
-            "prompt": "propose 3 :",
-            "completion": "3 5 =",
-            "reward": None,
-            "problem": None,
-            "reason": "malformed",
-        },
-        {
-            "step": step,
-            "role": "prover",
-            "prompt": [{"role": "user", "content": "3 5 7 = 22"}],
-            "completion": hostile,
-            "reward": 0.0,
-            "problem": "3,5,7=22",
-            "reason": "malformed",
-        },
-        {
-            "step": step,
-            "role": "prover",
-            "prompt": "3 5 7 = 22 :",
-            "completion": "3 * 5 + 7",
-            "reward": 1.0,
-            "problem": "3,5,7=22",
-            "reason": "correct",
-        },
+    rows = [
+        ("conjecturer", "propose 3 :", "3 5 7 = 22", 0.75, "3,5,7=22", "ok"),
+        ("conjecturer", "propose 3 :", "3 5 =", None, None, "malformed"),
+        ("prover", [{"role": "user", "content": "3 5 7 = 22"}], hostile, 0.0, "3,5,7=22", "malformed"),
+        ("prover", "3 5 7 = 22 :", "3 * 5 + 7", 1.0, "3,5,7=22", "correct"),
     ]
+    names = ("role", "prompt", "completion", "reward", "problem", "reason")
+    return [{"step": step, **dict(zip(names, row, strict=True))} for row in rows]
 
 
 def _evaluation(drift: float) -> dict[str, object]:
@@ -195,13 +115,6 @@ def _evaluation(drift: float) -> dict[str, object]:
         prover = {"pass_at": passes, "n": 16, "problems": 512, "correct": [], "truncated_rate": 0.0}
         return {"prover": prover, "conjecturer": {"n": 1024, **rates}}
 
-    return {
-        "before": side(0.0),
-        "after": side(0.1 + drift / 10),
-        "difference": {
-            "pass@1": [0.1, 0.08, 0.12],
-            "pass@4": [0.05, -0.01, 0.11],
-            "pass@8": [-0.03, -0.05, -0.01],
-            "pass@16": [0, -0.02, 0.02],
-        },
-    }
+    found = {"pass@1": [0.1, 0.08, 0.12], "pass@4": [0.05, -0.01, 0.11], "pass@8": [-0.03, -0.05, -0.01]}
+    found["pass@16"] = [0, -0.02, 0.02]
+    return {"before": side(0.0), "after": side(0.1 + drift / 10), "difference": found}

@@ -101,53 +101,31 @@ CRITIC = {"num_generations": 1, "objective": "reinforce"}
 PROBES = {
     "pool": dict(roles={"prover": {"players": 2}, "conjecturer": {"players": 2}}),
     "debate": dict(
-        game=None,
-        conjecturer_num_generations=None,
-        roles={"prover": {}, "helpful": CRITIC, "misleading": CRITIC},
+        game=None, conjecturer_num_generations=None, roles={"prover": {}, "helpful": CRITIC, "misleading": CRITIC}
     ),
     "frozen": dict(roles={"conjecturer": {"weights": "start"}}),
     "symbolic": dict(
-        proposer="symbolic_probe",
-        conjecturer_num_generations=None,
-        roles={"conjecturer": {"players": 0}},
+        proposer="symbolic_probe", conjecturer_num_generations=None, roles={"conjecturer": {"players": 0}}
     ),
 }
+IMITATED = {"rounds": 1, "solved_limit": None, "per_token": True}
 POOL = dict(
-    max_steps=4,
-    learning_rate=1e-4,
-    operands=[2, 3, 4],
-    proposer="tiers",
-    proposer_kwargs={"start": [3, 3], "ceiling": 4, "min_valid": 3},
-    admit_unsolvable=True,
-    duplicate_proposals="share",
-    fill="none",
-    anchor_fraction=0.0,
-    frontier_low=0.1,
-    frontier_high=0.7,
-    problems_per_round=32,
-    conjecturer_num_generations=None,
+    max_steps=4, learning_rate=1e-4, operands=[2, 3, 4], proposer="tiers",
+    proposer_kwargs={"start": [3, 3], "ceiling": 4, "min_valid": 3}, admit_unsolvable=True,
+    duplicate_proposals="share", fill="none", anchor_fraction=0.0, frontier_low=0.1, frontier_high=0.7,
+    problems_per_round=32, conjecturer_num_generations=None,
     roles={
-        "prover": {
-            "players": 2,
-            "objective": "expert_iteration",
-            "objective_kwargs": {"rounds": 1, "solved_limit": None, "per_token": True},
-        },
-        "conjecturer": {
-            "players": 2,
-            "num_generations": 16,
-            "objective": "rest",
-            "objective_kwargs": {"rounds": 1, "tau": 0.0},
-        },
+        "prover": {"players": 2, "objective": "expert_iteration", "objective_kwargs": IMITATED},
+        "conjecturer": {"players": 2, "num_generations": 16, "objective": "rest",
+                        "objective_kwargs": {"rounds": 1, "tau": 0.0}},
     },
-)
+)  # fmt: skip
 """Seed 000's round, small: tiers, a data filter, expert iteration."""
 
 TRAINED = {
-    "pool": ("prover/0", "prover/1", "conjecturer/0", "conjecturer/1"),
-    "debate": ("prover", "helpful", "misleading"),
-    "frozen": ("prover",),
-    "symbolic": ("prover",),
-}
+    "pool": ("prover/0", "prover/1", "conjecturer/0", "conjecturer/1"), "debate": ("prover", "helpful", "misleading"),
+    "frozen": ("prover",), "symbolic": ("prover",),
+}  # fmt: skip
 TRAINED["tiers"] = TRAINED["pool"]
 """The players of each that learn."""
 

@@ -87,11 +87,8 @@ def test_the_joint_script_reads_flags_over_a_file_over_a_recipe(tmp_path):
     flags = "--max_steps 1 --operands 3 4 --eval_problems 4 --use_cpu --save_strategy no"
     done = subprocess.run(
         [sys.executable, EXAMPLES / "joint_rloo.py", "--config", "own.yaml", *flags.split(), "--report_to", "none"],
-        cwd=tmp_path,
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-    )
+        cwd=tmp_path, env={**os.environ, "HF_HUB_OFFLINE": "1"}, capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     run = tmp_path / "runs" / "tiny-ladder"
     written = json.loads((run / "run.json").read_text())["config"]

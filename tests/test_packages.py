@@ -65,13 +65,11 @@ def test_without_the_packages_a_run_trains_and_what_is_theirs_is_named(tmp_path)
     assert "(needs lab)" in listed and "(needs warm_starts)" in listed
     assert "joint (needs worlds)" in run(copy, *program, "recipes").stdout
     for line, package in {
-        ("arena", "--list"): "lab",
-        ("sft", "--dry_run"): "warm_starts",
-        ("sgs", "--prepare"): "warm_starts",
+        ("arena", "--list"): "lab", ("sft", "--dry_run"): "warm_starts", ("sgs", "--prepare"): "warm_starts",
         ("eval", "--model", "tiny", "--task", "win_rates"): "lab",
         ("joint", "--domain", "detachment", "--dry_run"): "worlds",
         ("joint", "--conjecturer_reward", "r_zero", "--dry_run"): "lab",
-    }.items():
+    }.items():  # fmt: skip
         refused = run(copy, *program, *line, cwd=folder)
         last = refused.stderr.strip().splitlines()[-1]
         assert refused.returncode == 2 and f"the package countdown_selfplay.{package}" in last, (line, refused.stderr)

@@ -210,12 +210,8 @@ def ci_dry_run(folder: Path, readme: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "CI_LOG": str(folder / "log")}
     environment.pop("CI_RUN_LIMITED", None)
     return subprocess.run(
-        [str(folder / ".ci" / "run")],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.PIPE,
-        env=environment,
-    )
+        [str(folder / ".ci" / "run")], capture_output=True, text=True, stdin=subprocess.PIPE, env=environment,
+    )  # fmt: skip
 
 
 TWO_LINES = (

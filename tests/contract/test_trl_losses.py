@@ -133,9 +133,7 @@ def test_the_gradient_is_that_of_trl(tmp_path):
     objective = make_objective("rloo")
     credit = objective.advantages(torch.tensor(varied_reward(texts)).reshape(4, 4)).reshape(-1)
     assert torch.allclose(credit, batch["advantages"], atol=1e-5)
-    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
-    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
-    logps = trainer._get_per_token_logps_and_entropies(model, ids, mask, batch["completion_ids"].size(1))[0]
+    logps = current_logps(trainer, batch)
     trained = batch["completion_mask"].float()
     loss = objective.loss(LossInputs(logps, logps.detach(), credit, trained, 16.0, float(trained.sum()))).loss
     ours = torch.autograd.grad(loss, list(model.parameters()))

@@ -1,4 +1,4 @@
-"""Parts that lack what a game, proposer or objective must have."""
+"""Parts that lack what a game, proposer, objective or reward must have, or return what does not fit."""
 
 import torch
 
@@ -30,48 +30,6 @@ class Duel(Plain):
             raise ValueError(f"`rounds` ({rounds}) must be at least 1.")
 
 
-class NoRoles(BaseGame):
-    def play(self, round, anchors): ...
-
-
-class EmptyRoles(NoRoles):
-    roles = {}  # noqa: RUF012
-
-
-class NoPlay(BaseGame):
-    roles = Plain.roles
-
-
-class Forgetful(Plain):
-    def load_state_dict(self, state): ...
-
-
-class Absent(Plain):
-    def state_dict(self): ...
-
-
-class Mute(BaseProposer):
-    def learn(self, round, outcome): ...
-
-
-class Critical(BaseProposer):
-    needs = ("critic",)
-
-    def propose(self, round, anchors): ...
-
-
-class Proposes(Critical):
-    needs = ("conjecturer",)
-
-
-class Bare:
-    roles = Plain.roles
-
-    def play(self, round, anchors): ...
-
-    def propose(self, round, anchors): ...
-
-
 class Remembers(Plain):
     def __init__(self, state):
         self.state = state
@@ -82,30 +40,6 @@ class Remembers(Plain):
     def load_state_dict(self, state): ...
 
 
-class Arms(Critical):
-    """A proposer, whose state is part of the game's."""
-
-    needs = ()
-
-    def state_dict(self):
-        return {"arms": {0: 1.0}}
-
-    def load_state_dict(self, state): ...
-
-
-# rounds that do not fit
-
-
-class Nothing(Plain):
-    def result(self, round, rollout):
-        return None
-
-
-class Rollouts(Plain):
-    def result(self, round, rollout):
-        return RoundResult([rollout], {})
-
-
 class OldTurns(Plain):
     turns = ()
 
@@ -114,45 +48,41 @@ class OldTurns(Plain):
         return RoundResult(list(old), {})
 
 
-class TooFew(Plain):
-    def result(self, round, rollout):
-        return RoundResult([round.credit(rollout, [0.5] * 3)], {})
+def nothing(self, *given): ...
 
 
-class Stranger(Plain):
-    def result(self, round, rollout):
-        return RoundResult([round.credit(round.sample("critic", rollout.rows))], {})
+def part(name, base, **members):
+    """A class of `base` with other members."""
+    return type(name, (base,), members)
 
+
+NoRoles = part("NoRoles", BaseGame, play=nothing)
+EmptyRoles = part("EmptyRoles", NoRoles, roles={})
+NoPlay = part("NoPlay", BaseGame, roles=Plain.roles)
+Forgetful = part("Forgetful", Plain, load_state_dict=nothing)
+Absent = part("Absent", Plain, state_dict=nothing)
+Mute = part("Mute", BaseProposer, learn=nothing)
+Critical = part("Critical", BaseProposer, needs=("critic",), propose=nothing)
+Proposes = part("Proposes", Critical, needs=("conjecturer",))
+Bare = part("Bare", object, roles=Plain.roles, play=nothing, propose=nothing)
+# a proposer, whose state is part of the game's
+Arms = part("Arms", Critical, needs=(), state_dict=lambda self: {"arms": {0: 1.0}}, load_state_dict=nothing)
+
+# rounds that do not fit
+Nothing = part("Nothing", Plain, result=nothing)
+Rollouts = part("Rollouts", Plain, result=lambda self, round, rollout: RoundResult([rollout], {}))
+TooFew = part("TooFew", Plain, result=lambda self, round, rollout: RoundResult([round.credit(rollout, [0.5] * 3)], {}))
+Stranger = part(
+    "Stranger", Plain,
+    result=lambda self, round, rollout: RoundResult([round.credit(round.sample("critic", rollout.rows))], {}),
+)  # fmt: skip
 
 # objectives of the wrong shape
-
-
-class Scalar(RLOO):
-    def advantages(self, rewards_PG, correct_PG=None):
-        return torch.tensor(1.0)
-
-
-class Infinite(RLOO):
-    def advantages(self, rewards_PG, correct_PG=None):
-        return rewards_PG * float("inf")
-
-
-class SelectsByNumber(RLOO):
-    def select(self, rewards_PG, correct_PG):
-        return rewards_PG
-
-
-class PerRow(RLOO):
-    def loss(self, inputs):
-        return LossOutput(-inputs.advantages_B * inputs.logps_BT.sum(1))
-
-
-class BareLoss(RLOO):
-    def loss(self, inputs):
-        return super().loss(inputs).loss
-
-
-# rewards
+Scalar = part("Scalar", RLOO, advantages=lambda self, rewards_PG, correct_PG=None: torch.tensor(1.0))
+Infinite = part("Infinite", RLOO, advantages=lambda self, rewards_PG, correct_PG=None: rewards_PG * float("inf"))
+SelectsByNumber = part("SelectsByNumber", RLOO, select=lambda self, rewards_PG, correct_PG: rewards_PG)
+PerRow = part("PerRow", RLOO, loss=lambda self, given: LossOutput(-given.advantages_B * given.logps_BT.sum(1)))
+BareLoss = part("BareLoss", RLOO, loss=lambda self, inputs: RLOO.loss(self, inputs).loss)
 
 
 def huge(completions, **kwargs):

@@ -16,8 +16,6 @@ from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.contract.game import BaseGuide, Outcome, Proposal
 from countdown_selfplay.contract.round import Rollout
 from countdown_selfplay.countdown import (
-    CONJECTURER_PROMPTS,
-    PROVER_PROMPTS,
     CountdownDomain,
     CountdownEnvironment,
     Problem,
@@ -41,16 +39,16 @@ from countdown_selfplay.games import GAMES
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.generation.vllm_sampler import adapter_rank, check_lengths
-from countdown_selfplay.guides import check_guide, checked_scores, make_guide
+from countdown_selfplay.guides import check_guide, checked_scores
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.guides.rubric import Rubric
-from countdown_selfplay.objectives import OBJECTIVES, make_objective
+from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.policies import build_policies
 from countdown_selfplay.policies.adapters import merged
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic.difficulty import DIFFICULTIES
-from countdown_selfplay.proposers.tiers import Tiers, TierTracker
-from countdown_selfplay.rewards import CONJECTURER_REWARDS, RewardContext, checked_rewards, make_conjecturer_reward
+from countdown_selfplay.proposers.tiers import TierTracker
+from countdown_selfplay.rewards import RewardContext, checked_rewards, make_conjecturer_reward
 from countdown_selfplay.rewards.prover.length import make_length_penalty, make_soft_overlong
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
 from countdown_selfplay.testing import ScriptedRound
@@ -60,22 +58,13 @@ from countdown_selfplay.training.round import credit
 from tests.refusals.rows import row
 from tests.refusals.settings import config
 from tests.toy_domain import Sums
+from tests.unit.policies.test_adapters import LORA, TASK
+from tests.unit.proposers.test_tiers import DOMAIN as TIERED
+from tests.unit.proposers.test_tiers import PLAYERS, tiers
+from tests.unit.test_asking import ACTING, ASKED, TALK, TURNS
 
-TASK = dict(task_type="CAUSAL_LM")
-LORA = dict(r=4, target_modules=["q_proj"], **TASK)
 PLANTED = ProblemSpec((3, 4), 1, 12, 1, 99)
-TIERED = CountdownDomain(
-    ProblemSpec((2, 3, 4, 5), 1, 12, 1, 99), conjecturer_prompt="compact", prover_prompt="compact"
-)
-PLAYERS = {"prover": ["prover"], "conjecturer": ["conjecturer/0", "conjecturer/1"]}
 SUMS = "tests.toy_domain:Sums"
-TURNS = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<go>{% endif %}"
-ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2 ?"}]
-TALK = [*ASKED, {"role": "assistant", "content": "5"}, {"role": "user", "content": "No."}]
-OUT_OF_PLACE = {"typical_p": 0.5, "epsilon_cutoff": 0.1, "eta_cutoff": 0.1, "no_repeat_ngram_size": 2,
-                "bad_words_ids": [[5]], "sequence_bias": [[[5], -2.0]], "suppress_tokens": [5],
-                "begin_suppress_tokens": [5], "min_new_tokens": 3,
-                "exponential_decay_length_penalty": [2, 1.5]}  # fmt: skip
 
 
 @cache
@@ -93,10 +82,6 @@ class OneThing(BaseDomain):
 
 def moves(**changes):
     return CountdownDomain(**{"answers": "moves", "prover_prompt": "moves", **changes})
-
-
-def tiers(**changes):
-    return Tiers(**{"start": [3, 4], "ceiling": 5, **changes})
 
 
 def checked_tiers(players, domain, **changes):
@@ -224,8 +209,6 @@ ROWS = [
         {"answer": "last"}]),
     row("=compct ='compact'", CountdownDomain, prover_prompt="compct", error=UnknownNameError),
     row("=xml", CountdownDomain, conjecturer_prompt="xml", error=UnknownNameError),
-    row("=tinyzro ='tinyzero'", PROVER_PROMPTS.__getitem__, "tinyzro", error=UnknownNameError),
-    row("=jsn ='json'", CONJECTURER_PROMPTS.__getitem__, "jsn", error=UnknownNameError),
     row("=compct ='compact'", parse_proposal, "", "compct", error=UnknownNameError),
     row("answers=turns", CountdownDomain, answers="turns"),
     row("answers=moves prover_prompt=countdown_3to4", CountdownDomain, answers="moves"),
@@ -246,7 +229,6 @@ ROWS = [
     row("domain_kwargs=high", make_domain, SUMS, "high"),
     row("=tests.toy_domain:Sums =operands", lambda: domain_from(config(domain=SUMS, operands=[3]))),
     # objectives, rewards and what is credited
-    row("=rlo ='rloo'", OBJECTIVES.__getitem__, "rlo", error=UnknownNameError),
     row("=grpo =epsilon =epsilon_low", make_objective, "grpo", {"epsilon": 0.2}),
     row("epsilon_low=2.0 =cispo", make_objective, "cispo", {"epsilon_low": 2.0}),
     row("decay=1.0", make_objective, "rae", {"decay": 1.0}),
@@ -263,7 +245,6 @@ ROWS = [
     row("=kept =(2,)", credited, kept_B=[True] * 2, error=RewardError),
     row("group=3", credited, group=3),
     row("=PassAtK =3 =2", credited, ("pass_at_k", {"k": 2})),
-    row("=tents ='tent'", CONJECTURER_REWARDS.__getitem__, "tents", error=UnknownNameError),
     row("=lo =low", make_conjecturer_reward, "binary_band", {"lo": 0.1}),
     row("=low=0.9 =high=0.1", make_conjecturer_reward, "binary_band", {"low": 0.9, "high": 0.1}),
     row("top_share=2", make_conjecturer_reward, "sgs", {"top_share": 2}),
@@ -282,7 +263,6 @@ ROWS = [
     *(row(f"share={share}", make_soft_overlong, share, 10) for share in (0.0, -0.2, 1.1, nan)),
     row("max_length=0", make_soft_overlong, 0.2, 0),
     # proposers
-    row("=polices ='policies'", make_proposer, "polices", error=UnknownNameError),
     row("repair=Sums", make_proposer("policies", {"repair": True}).check, {"conjecturer": ["conjecturer"]}, Sums()),
     row("='policies' =low =repair", make_proposer, "policies", {"low": 0.1}),
     row("='tiers' =hgih, =mid", make_proposer, "tiers", {"hgih": 1, "low": 0.1, "mid": 2}),
@@ -339,7 +319,6 @@ ROWS = [
     *(row(said, scored, scores, error=RewardError) for scores, said in [
         ("good", "score='good'"), (["good", "bad"], "score=bad"), ([1.0], "=2"), (nan, "score='nan'"),
         ([1.0, 8.5], "=8.5 =6,7=13"), ([-1.0, 2.0], "=-1 =4,9=13"), ([inf, 2.0], "=inf")]),
-    row("=rubrik ='rubric'", make_guide, "rubrik", error=UnknownNameError),
     row("guide roles.guide", check_guide, "`guide` (judge)", Judge(), {"prover": ["prover"]}),
     row("roles.guide judge", check_guide, "`guide` (rubric)", Rubric(), {"guide": ["guide"]}),
     row("guide=BaseGuide", check_guide, "`guide`", object(), {}),
@@ -380,8 +359,8 @@ ROWS = [
         ("temperature", 0.1), ("top_p", 0.1), ("top_k", 0.1), ("min_p", 0.1), ("seed", 0.1), ("max_new_tokens", 3),
         ("num_return_sequences", 2), ("stop_strings", ["x"]), ("do_sample", 1), ("num_beams", 1),
         ("penalty_alpha", 1), ("nonsense", 1), ("guidance_scale", 1), ("forced_eos_token_id", 1), ("eos_token_id", 1),
-        ("suppress_tokns", [5]), ("typical_p", 2), *((name, "x") for name in OUT_OF_PLACE),
-        *((name, None) for name in OUT_OF_PLACE)]),
+        ("suppress_tokns", [5]), ("typical_p", 2), *((name, "x") for name in ACTING),
+        *((name, None) for name in ACTING)]),
     row("generation_kwargs=[1]", check_generation_kwargs, "[1]"),
     row("generation_kwargs=typical_p =generation_backend=vllm", check_generation_kwargs, {"typical_p": 0.5}, "vllm"),
     *(row(f"={next(iter(given))} =98", check_token_ids, given, 99) for given in [

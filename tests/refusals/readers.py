@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from math import inf, nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from datasets import Dataset
@@ -18,24 +18,15 @@ from countdown_selfplay.errors import DataError, GameError, PromptError
 from countdown_selfplay.evaluation import bootstrap_mean, majority_at_k, paired_bootstrap, pass_at_k, pass_at_k_array
 from countdown_selfplay.evaluation.sampling import sample_texts
 from countdown_selfplay.policies.build import load_pretrained
-from countdown_selfplay.registry import Count, Registry, Share
 from countdown_selfplay.statistics.bootstrap import ratio_interval, wilson_interval
 from countdown_selfplay.training import checkpoints
 from tests.refusals.parts import tokenizer
 from tests.refusals.rows import row
 from tests.refusals.settings import joint
+from tests.unit.test_part_arguments import PARTS
 
 LINE = '{"nums": [3, 4], "target": 7}'
 TOO_DEEP = "[" * 100_000
-
-
-class Part:
-    """count: how often."""
-
-    def __init__(self, count: Count, share: Share = 0.5, kind: Literal["a", "b"] = "a", free=None) -> None: ...
-
-
-PARTS: Registry[Any] = Registry("part", {"mine": Part})
 
 
 def written(read: Callable[..., Any], name: str, content: str | bytes, *more: Any) -> Any:
@@ -92,7 +83,7 @@ ROWS = [
     row("=train.jsonl =1:", written, lambda path: problems(path.parent.resolve()), "train.jsonl", "null\n",
         error=DataError),
     row("=absent.jsonl", problems, "absent.jsonl", error=DataError),
-    row("=nobody/nothing ='train'", problems, "nobody/nothing", error=DataError),
+    row("=nobody/nothing ='train' =.jsonl =countdown-selfplay~dataset", problems, "nobody/nothing", error=DataError),
     row("=no/model", lambda: load_pretrained("no/model", {}), error=DataError),
     # lines and files of JSON
     *(row(f"=a.jsonl =2: {said}", written, lines, "a.jsonl", '{"a": 1}\n' + line + "\n", error=DataError)

@@ -2,7 +2,7 @@
 
 from countdown_selfplay.config.run_rules import check_progress
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.errors import CheckpointError, DataError, GameError, RewardError, UnknownNameError
+from countdown_selfplay.errors import CheckpointError, DataError, GameError, RewardError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.rewards import make_conjecturer_reward
@@ -36,7 +36,6 @@ ROWS = [
     *(row("=(solve_rate_P)", untrained, {"conjecturer_reward": reward}) for reward in (lambda: 1.0, lambda p, c,
         more: p)),
     row("=callable =3", untrained, {"conjecturer_reward": 3}),
-    row("=tnt ='tent'", untrained, {"conjecturer_reward": "tnt"}, error=UnknownNameError),
     row("game=ProposeAndSolve", untrained, {"game": ProposeAndSolve}),
     row("domain=CountdownDomain", untrained, {"domain": CountdownDomain}),
     row("reward_funcs=Tent", untrained, {"reward_funcs": [Tent]}),

@@ -4,10 +4,11 @@ built. The wording is no matter; a row fails where the thing is built, or anothe
 
 import pytest
 
-from tests.refusals import parts, readers, rounds, settings
+from tests.refusals import parts, readers, rounds, settings, states
 from tests.refusals.refused import check, params
 
 TABLES = {"settings": settings.ROWS, "parts": parts.ROWS, "readers": readers.ROWS, "rounds": rounds.ROWS}
+TABLES["states"] = states.ROWS
 
 
 @pytest.mark.parametrize("row", [one for table, rows in TABLES.items() for one in params(table, rows)])

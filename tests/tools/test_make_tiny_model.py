@@ -1,6 +1,7 @@
 # Tests: tools/make_tiny_model/__main__.py
 """What the warm start shows the model, and how it trains."""
 
+import json
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -8,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from tools.make_tiny_model.__main__ import main
 from tools.make_tiny_model.exercises import ExampleSource, Mixture, exercises, solutions_by_target
 from tools.make_tiny_model.figures import held_out_problems
 from tools.make_tiny_model.reserved import with_reserved
@@ -17,9 +19,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, reachable_targets
 from countdown_selfplay.countdown.exact.written import written_forms
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.tiny import TINY_SPEC, load_tiny_model
 
 SMALL = replace(TINY_SPEC, number_high=4)
+FEW = ["--problems", "4", "--samples", "2", "--proposals", "8"]
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +119,40 @@ def test_training_is_reproducible_and_leaves_the_global_generator_alone(tmp_path
     loaded = AutoModelForCausalLM.from_pretrained(str(tmp_path / "model"))
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), loaded.parameters(), strict=True))
     assert AutoTokenizer.from_pretrained(str(tmp_path / "model"))("3 5 7 = 22 :")["input_ids"][0] == 1
+
+
+def test_a_run_writes_a_model_that_can_be_measured(tmp_path, capsys):
+    output = tmp_path / "tiny"
+    assert main(["--output", str(output), "--steps", "1", "--evaluate", "--json", *FEW]) == 0
+    printed = capsys.readouterr()
+    assert {"model.safetensors", "config.json", "tokenizer.json"} <= {path.name for path in output.iterdir()}
+    assert "step 1/1" in printed.err
+    assert "not the shipped weights" in printed.err
+    figures = json.loads(printed.out)
+    assert (figures["prover"]["problems"], figures["prover"]["n"]) == (4, 2)
+    assert figures["conjecturer"]["n"] == 8
+
+
+@pytest.mark.parametrize(("argv", "message"), [
+    ([], "There is nothing to do"),
+    (["--output", "new", "--model", "old"], "pass one of them"),
+    (["--output", "new", "--steps", "0"], r"--steps \(0\) must be at least 1"),
+    (["--evaluate", "--samples", "0"], r"--samples \(0\) must be at least 1"),
+])  # fmt: skip
+def test_a_wrong_call_is_refused_in_one_sentence(argv, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        main(argv)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten_and_a_folder_without_a_model_is_named(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="is not an empty folder"):
+        main(["--output", str(tmp_path), "--steps", "1"])
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    with pytest.raises(DataError, match=r"holds no config\.json"):
+        main(["--evaluate", "--model", str(tmp_path)])
 
 
 def load_tiny_rows():

@@ -16,13 +16,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, Pre
 WORDS = ["<pad>", "</s>", "<unk>", "<s>", "\n", " ", *string.digits, *string.ascii_letters, *string.punctuation]
 IDS = dict(vocab_size=len(WORDS), pad_token_id=0, eos_token_id=1, bos_token_id=3)
 SIZES = dict(
-    **IDS,
-    hidden_size=32,
-    intermediate_size=64,
-    num_hidden_layers=2,
-    num_attention_heads=2,
+    **IDS, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
     max_position_embeddings=512,
-)
+)  # fmt: skip
 KV = dict(num_key_value_heads=1)
 HEAD = dict(**KV, head_dim=16)
 QUIET = dict(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)

@@ -1,7 +1,6 @@
 # Tests: benchmarks/throughput.py, benchmarks/progress_cost.py
 """The arithmetic of benchmarks/simulate_scaling.py by hand, and one quick run of benchmarks/throughput.py."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -13,14 +12,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(scope="module")
-def simulator():
-    spec = importlib.util.spec_from_file_location("simulate_scaling", ROOT / "benchmarks" / "simulate_scaling.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["simulate_scaling"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["simulate_scaling"]
+@pytest.fixture
+def simulator(bench):
+    return bench("simulate_scaling")
 
 
 def test_two_processes_wait_for_the_slower_one_in_each_segment_and_then_for_the_network(simulator):
@@ -51,13 +45,8 @@ def test_the_tables_of_the_page_are_those_that_the_simulator_prints(simulator):
 @pytest.mark.matrix
 def test_the_throughput_benchmark_runs_and_its_ratios_are_those_of_its_steps(tmp_path):
     command = [
-        sys.executable,
-        str(ROOT / "benchmarks" / "throughput.py"),
-        "--quick",
-        "--contenders",
-        "single",
-        "trl_rloo",
-    ]
+        sys.executable, str(ROOT / "benchmarks" / "throughput.py"), "--quick", "--contenders", "single", "trl_rloo",
+    ]  # fmt: skip
     command += ["--output", str(tmp_path / "found.json")]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)

@@ -6,25 +6,11 @@ import os
 import re
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-@pytest.fixture(scope="module")
-def bench():
-    """Imports a module of benchmarks/ by its bare name, as they import each other."""
-    folder, names = str(ROOT / "benchmarks"), [path.stem for path in (ROOT / "benchmarks").glob("*.py")]
-    sys.path.insert(0, folder)
-    try:
-        yield import_module
-    finally:
-        sys.path.remove(folder)
-        for name in names:
-            sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize("quick", [False, True])

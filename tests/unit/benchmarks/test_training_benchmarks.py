@@ -1,35 +1,14 @@
 # Tests: benchmarks/step_overhead.py, benchmarks/two_processes.py, benchmarks/round_overhead.py
 """The benchmarks that train: what they time is what they say, and what they refuse is one sentence."""
 
-import importlib
-import sys
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
-
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
-
-
-@pytest.fixture(scope="module")
-def bench():
-    """The modules of benchmarks/, which import each other by their bare names."""
-    names = [path.stem for path in BENCHMARKS.glob("*.py")]
-    sys.path.insert(0, str(BENCHMARKS))
-    wanted = ("contenders", "pacing", "results", "throughput", "train_only")
-    try:
-        yield SimpleNamespace(**{name: importlib.import_module(name) for name in wanted})
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-        for name in names:
-            sys.modules.pop(name, None)
 
 
 @pytest.mark.parametrize("asked", [["--lora", "4"], [], ["--no_gradient_checkpointing"]], ids=str)
 def test_the_update_recomputes_each_layers_activations_once(bench, tmp_path, asked):
     """The counter: in a step of two micro-batches a layer runs twice per micro-batch, forward and again in backward;
     without recomputation once."""
-    train_only = bench.train_only
+    train_only = bench("train_only")
     options = train_only.parser().parse_args(["--model", "tiny", "--batch", "2", "--sequence_length", "16", *asked])
     trainer = train_only.build(options, str(tmp_path))
     wrapped = train_only.ready(trainer)
@@ -53,6 +32,6 @@ def test_a_trainer_that_fails_in_its_thread_fails_where_it_is_waited_for(bench, 
     def broken(completions, **_):
         raise ZeroDivisionError("no reward")
 
-    paced = bench.pacing.Paced(make_trainer(tmp_path, trainer={"reward_funcs": broken}))
+    paced = bench("pacing").Paced(make_trainer(tmp_path, trainer={"reward_funcs": broken}))
     with pytest.raises(ZeroDivisionError, match="no reward"):
         paced.step()

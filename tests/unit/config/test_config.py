@@ -1,17 +1,21 @@
-# Tests: config/rules.py, config/run_rules.py, config/ranges.py, config/fields.py, config/settled.py
+# Tests: config/run_rules.py, config/settled.py, config/fields.py, config/countdown_fields.py, config/joint.py
 """Every cross-field rule: the message names field, value, rule and cure, before any model is loaded."""
 
 import copy
 import os
 import pickle
+from typing import get_args, get_type_hints
 
 import pytest
 from tests.joint_config import joint_config
 
 from countdown_selfplay import JointConjecturerProverTrainer
+from countdown_selfplay.config.countdown_fields import EvaluationFields
 from countdown_selfplay.config.role_rules import check_tokens
 from countdown_selfplay.config.run_rules import check_output
+from countdown_selfplay.config.script import EvaluationArguments
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.evaluation.setting import PRESETS, TRAINING, preset
 
 
 def config(**changes):
@@ -38,14 +42,7 @@ def test_a_token_budget_holds_a_sequence_of_each_trained_role():
     frozen = {"conjecturer": {"weights": "start"}}
     budget = dict(max_tokens_per_micro_batch=11, conjecturer_max_completion_length=90, prover_max_completion_length=10)
     assert config(roles=frozen, **budget)
-    with pytest.raises(ConfigError, match=r"the conjecturer, a prompt and 90 .* set it to 91 or more"):
-        config(**budget)
-    args = config(max_tokens_per_micro_batch=20, max_completion_length=10)
-    check_tokens(args, {"prover": 10})
-    with pytest.raises(
-        ConfigError, match="the prover, 11 tokens of prompt and 10 of completion; set it to 21 or more"
-    ):
-        check_tokens(args, {"prover": 11})
+    check_tokens(config(max_tokens_per_micro_batch=20, max_completion_length=10), {"prover": 10})
 
 
 def test_a_token_survives_copies_but_neither_pickles_nor_prints():
@@ -60,12 +57,6 @@ def test_precision_is_decided_by_the_device():
     assert config(bf16=True).bf16 is True
 
 
-def test_fp16_of_a_launcher_is_refused_as_that_of_a_setting(monkeypatch):
-    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
-    with pytest.raises(ConfigError, match=r"`fp16`.*--mixed_precision bf16"):
-        config()
-
-
 def test_an_output_folder_that_cannot_be_is_refused_by_a_run_and_not_by_a_config(tmp_path):
     (tmp_path / "file").write_text("")
     args = joint_config(output_dir=str(tmp_path / "file" / "run"), use_cpu=True)  # another machine's, perhaps
@@ -75,3 +66,31 @@ def test_an_output_folder_that_cannot_be_is_refused_by_a_run_and_not_by_a_config
     if not os.access(tmp_path / "locked", os.W_OK):  # root may write anywhere
         with pytest.raises(ConfigError, match="/locked is not writable"):
             check_output(str(tmp_path / "locked" / "run"))
+
+
+def test_rungs_are_the_operand_counts_of_the_run_and_those_of_no_evaluation_are_no_fault():
+    nobody = {"conjecturer": {"players": 0}}
+    rungs = config(proposer="uniform_rungs", roles=nobody, anchor_fraction=0.0, proposer_kwargs={"rungs": [4]})
+    assert rungs.proposer_arguments == {"rungs": [4]}
+    assert config(proposer="policies", proposer_kwargs={"repair": True}).proposer_arguments == {"repair": True}
+    assert config(shuffled_rewards=True).game_settings.shuffled_rewards is True
+    assert EvaluationArguments(eval_problems=0, eval_rungs=[3, 4]).eval_problems == 0
+
+
+def test_the_papers_stops_leave_its_prompts_readable_and_shaped_maxrl_reads_the_charge():
+    assert config(prover_objective="maxrl", prover_objective_kwargs={"shaped": True}, length_penalty=0.1)
+    stops = dict(prover_stop=["</answer>"], conjecturer_stop=["</problem>", "\n\n"])
+    for prompt in ("completion", "six_shots"):
+        assert config(conjecturer_prompt=prompt, **stops)
+    assert config(conjecturer_prompt="json", conjecturer_stop=["</answer>"])
+
+
+def test_presets_are_the_papers_and_those_that_the_field_names():
+    """Seed 001, section 4: temp 0.6, top-p 0.95, top-k 20, max_tokens 2048. Seed 002, appendix A, majority voting:
+    8,192 tokens, temperature 0.95, top-k 10."""
+    off = {"min_p": 0.0, "repetition_penalty": 1.0, "stop_strings": [], "generation_kwargs": {}}
+    joint = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048, **off}
+    assert preset("joint_rloo", {"stop_strings": ["</answer>"], "min_p": 0.1}) == joint
+    assert preset("cdg", {}) == {"temperature": 0.95, "top_p": 1.0, "top_k": 10, "max_new_tokens": 8192, **off}
+    assert preset(TRAINING, {"temperature": 2.0}) == {"temperature": 2.0}
+    assert get_args(get_type_hints(EvaluationFields)["eval_preset"]) == (TRAINING, *PRESETS)

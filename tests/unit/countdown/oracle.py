@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import itertools
 import random
+from collections.abc import Sequence
 from fractions import Fraction
 
 from countdown_selfplay.countdown import Problem
@@ -135,3 +136,16 @@ def random_tree(numbers: tuple[int, ...], generator: random.Random) -> tuple[str
 def random_problems(generator, count, k, high, low=-20, top=120):
     draw = generator.randint
     return [Problem(tuple(draw(1, high) for _ in range(k)), draw(low, top)) for _ in range(count)]
+
+
+def reachable(numbers: Sequence[int], high: int) -> set[int]:
+    """All ends of all derivations with every value an integer from 1 to `high`, by trying every pair and operation,
+    with floats for division."""
+    if len(numbers) == 1:
+        return set(numbers)
+    found: set[int] = set()
+    for a, b, *rest in set(itertools.permutations(numbers)):
+        for value in (a + b, a - b, a * b, a / b):
+            if value == int(value) and 1 <= value <= high:
+                found |= reachable(tuple(sorted([int(value), *rest])), high)
+    return found

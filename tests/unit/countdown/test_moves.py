@@ -10,7 +10,6 @@ from countdown_selfplay.contract.domain import BaseDomain, in_moves
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Reason, Rules
 from countdown_selfplay.countdown.verifier import MoveReason, Verdict
 from countdown_selfplay.domains import domain_from, make_domain
-from countdown_selfplay.errors import ConfigError
 
 BARE = Rules(answer_format="bare")
 SPEC = ProblemSpec((3, 4), 1, 12, 1, 99)
@@ -134,8 +133,6 @@ def test_a_proposal_is_admitted_without_a_solver_and_stop_strings_that_cut_a_mov
     unsolvable, twenty, beyond = Problem((1, 1, 1), 99), Problem((12,) * 20, 24), Problem((3, 4, 5), 100)
     assert [one.reason for one in large.check([unsolvable, twenty, beyond])] == ["ok", "ok", "out_of_range"]
     assert large.facts == ("in_range",) and "value_high" in str(large.outside(beyond))
-    with pytest.raises(ConfigError, match=r"must not exceed 6, the most the solver takes"):
-        CountdownDomain(ProblemSpec((3, 20), 1, 12, 1, 99), BARE, "compact").random(1, 0)
     assert TINY.cut_by("prover", ["="]) == "3 - 2 = 1" and TINY.cut_by("prover", ["\n"]) is None
     assert CHAT.cut_by("prover", ["</answer>"]) is None and CHAT.cut_by("prover", ["<answer>"]) is not None
     assert TINY.cut_by("conjecturer", ["="]) == "3 5 7 = 22"
@@ -147,13 +144,10 @@ MOVES = dict(
 )  # fmt: skip
 
 
-def test_a_configuration_describes_it_and_a_domain_without_moves_refuses_them():
+def test_a_configuration_describes_it():
     domain = domain_from(CountdownFields(**MOVES))
     assert in_moves(domain) and domain.rules.answer_format == "bare" and domain.rungs == (3, 4, 20)
     recorded = domain.to_dict()
     assert (recorded["answers"], recorded["value_high"]) == ("moves", 99)
     assert "answers" not in CountdownDomain.tiny().to_dict()
-    fields = CountdownFields(**MOVES, domain="tests.toy_domain:Sums")
     assert not in_moves(make_domain("tests.toy_domain:Sums"))
-    with pytest.raises(ConfigError, match=r"`answers` \(moves\) needs a domain .* 'tests.toy_domain:Sums' has no `mo"):
-        domain_from(fields)

@@ -3,7 +3,6 @@
 
 import json
 from collections import Counter
-from itertools import permutations
 
 import pytest
 
@@ -12,20 +11,10 @@ from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, 
 from countdown_selfplay.countdown.planted import demonstrated, planted_problems, states_of
 from countdown_selfplay.errors import ConfigError
 
+from .oracle import reachable
+
 SMALL = ProblemSpec((3, 4), 1, 12, 1, 99)
 TINY = CountdownDomain(SMALL, Rules(answer_format="bare"), "compact_moves", "compact_any", answers="moves")
-
-
-def reachable(numbers: tuple[int, ...], high: int) -> set[int]:
-    """By trying every pair and operation, with floats for division: another way than the module's own."""
-    if len(numbers) == 1:
-        return {numbers[0]}
-    found: set[int] = set()
-    for a, b, *rest in set(permutations(numbers)):
-        for value in (a + b, a - b, a * b, a / b):
-            if value == int(value) and 1 <= value <= high:
-                found |= reachable(tuple(sorted([int(value), *rest])), high)
-    return found
 
 
 def test_planted_problems_are_solved_by_their_derivation_and_by_an_independent_search():
@@ -85,8 +74,6 @@ def test_held_out_problems_are_as_many_of_each_size_until_one_is_used_up():
     found = planted_problems(20, spec, 0)
     # two numbers of 1 and 2: 1+1, 1*1 | 1+2, 2-1, 2*1 | 2+2 = 2*2, 2/2: 7 problems on both sides
     assert 0 < sum(len(p.numbers) == 2 for p in found) <= 7
-    with pytest.raises(ConfigError, match=r"Only \d+ of 500 problems were found in the 'train' split"):
-        planted_problems(500, spec, 0)
     chat = CountdownDomain(SMALL, prover_prompt="moves", answers="moves")
     ((row, text),) = chat.demonstrations(1, 0, (2,))[0]
     assert text.startswith("<answer> ") and text.endswith(" </answer>")

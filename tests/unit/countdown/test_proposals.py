@@ -1,11 +1,13 @@
-# Tests: countdown/proposals.py
+# Tests: countdown/proposals.py, countdown/domain.py
 """What a conjecturer's text is parsed into, in all three styles."""
+
+import pickle
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countdown_selfplay.countdown import Problem, ProposalReason, parse_proposal
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProposalReason, Rules, parse_proposal
 from countdown_selfplay.countdown.proposals import PROPOSAL_PARSERS
 
 P = Problem((44, 19, 35), 98)
@@ -93,6 +95,14 @@ def test_a_chat_is_read_and_what_holds_no_text_is_refused(style):
     assert parse_proposal([{"role": "assistant", "content": good}], style).problem == expected
     for other in (None, b"3 5 7 = 22", 7, [], [{"role": "assistant", "content": None}]):
         assert parse_proposal(other, style).reason is ProposalReason.NOT_TEXT
+
+
+def test_a_domain_checks_by_its_rules_and_can_be_sent():
+    problems, domain = [Problem((3, 3, 8, 8), 24), Problem((1, 2, 3, 4), 24)], CountdownDomain()
+    assert [one.facts["solvable"] for one in domain.check(problems)] == [True, True]
+    strict = CountdownDomain(rules=Rules(integers_only=True))
+    assert [one.facts["solvable"] for one in strict.check(problems)] == [False, True]
+    assert domain.example_keys and pickle.loads(pickle.dumps(domain)) == domain  # the keys are cached
 
 
 def test_copies_of_examples_given_by_the_caller_are_refused():

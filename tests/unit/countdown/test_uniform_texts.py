@@ -2,33 +2,18 @@
 """Problems drawn as texts, and proposals whose target is put right."""
 
 from collections import Counter
-from itertools import product
 
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules, is_solvable
 from countdown_selfplay.countdown.problem import heldout_key
 
+from .oracle import reachable
+
 MOVES = CountdownDomain(
     ProblemSpec((3, 4, 5), 1, 12, 1, 99), Rules(answer_format="bare"), "compact_moves", "compact", answers="moves"
 )
 TINY = CountdownDomain.tiny()
-
-
-def reachable(numbers, high):
-    """All ends of all derivations with every value an integer from 1 to `high`, by trying every move."""
-    if len(numbers) == 1:
-        return set(numbers)
-    found = set()
-    for i, j in product(range(len(numbers)), repeat=2):
-        if i == j:
-            continue
-        a, b = numbers[i], numbers[j]
-        rest = [n for at, n in enumerate(numbers) if at not in (i, j)]
-        for value in (a + b, a - b, a * b, a // b if a % b == 0 else 0):
-            if 1 <= value <= high:
-                found |= reachable([value, *rest], high)
-    return found
 
 
 def test_texts_are_uniform_in_size_numbers_and_target_whether_there_is_a_solution_or_not():

@@ -5,7 +5,7 @@ import pytest
 
 from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.curriculum import Archive
-from countdown_selfplay.curriculum.admission import admit, examine, slots_filled
+from countdown_selfplay.curriculum.admission import PLAYED_LIMIT, RATES_LIMIT, admit, examine, slots_filled
 
 TINY = CountdownDomain.tiny()
 TEXTS = [
@@ -44,26 +44,37 @@ def test_held_out_problems_are_refused():
 # The starvation bug of seed 001, section 5.2, its fix, and the other ways to fill a round, as arithmetic
 
 
-@pytest.mark.parametrize("admitted", range(1, 8))
-def test_with_one_to_seven_valid_problems_truncation_keeps_none_and_fill_keeps_every_one(admitted):
+@pytest.mark.parametrize(("admitted", "slots", "how", "filled"), [
     # accumulation 8, 16 slots of which 8 are anchors (anchored_shaped); the authors' starved step plays 8 fixed ones
-    assert slots_filled(admitted, 16, 0.5, "truncate", 8) == (0, 8)
-    assert slots_filled(admitted, 16, 0.5, "anchor", 8) == (admitted, 16 - admitted)
-
-
-def test_no_fill_plays_the_proposals_alone():
-    assert [slots_filled(n, 16, 0.0, "none") for n in (0, 5, 20)] == [(0, 0), (5, 0), (16, 0)]
-
-
-@pytest.mark.parametrize("admitted, anchors", [(0, 8), (1, 15), (7, 9), (8, 8), (9, 15), (12, 12), (20, 20), (32, 32)])
-def test_keep_all_plays_every_proposal_and_pads_as_the_authors_do(admitted, anchors):
-    """n_fixed = max(n_valid, 8), the batch padded to a multiple of 8: 1 + 8 = 9 -> 16, 9 + 9 = 18 -> 24."""
-    assert slots_filled(admitted, 64, 0.5, "keep_all", 8) == (admitted, anchors)
-
-
-def test_keep_all_never_passes_the_slots():
+    *((n, 16, (0.5, "truncate", 8), (0, 8)) for n in range(1, 8)),
+    *((n, 16, (0.5, "anchor", 8), (n, 16 - n)) for n in range(1, 8)),
+    *((n, 16, (0.0, "none"), (min(n, 16), 0)) for n in (0, 5, 20)),
+    # as the authors pad: n_fixed = max(n_valid, 8), the batch to a multiple of 8: 1 + 8 = 9 -> 16, 9 + 9 = 18 -> 24
+    *((n, 64, (0.5, "keep_all", 8), (n, anchors)) for n, anchors in (
+        (0, 8), (1, 15), (7, 9), (8, 8), (9, 15), (12, 12), (20, 20), (32, 32))),
     # 8 slots: two proposals and two anchors already make 4; 5 + 5 = 10 would not fit, 4 + 4 = 8 does
-    assert slots_filled(30, 8, 0.5, "keep_all", 2) == (4, 4)
+    (30, 8, (0.5, "keep_all", 2), (4, 4)),
     # a quarter of fixed data: 9 proposals want 3 anchors (9 x .25 / .75, no fraction of a float more)
-    assert slots_filled(9, 99, 0.25, "keep_all", 1) == (9, 3)
-    assert slots_filled(3, 99, 0.0, "keep_all", 4) == (3, 1) and slots_filled(0, 99, 0.0, "keep_all", 4) == (0, 0)
+    (9, 99, (0.25, "keep_all", 1), (9, 3)), (3, 99, (0.0, "keep_all", 4), (3, 1)),
+    (0, 99, (0.0, "keep_all", 4), (0, 0)),
+])  # fmt: skip
+def test_slots_are_filled(admitted, slots, how, filled):
+    assert slots_filled(admitted, slots, *how) == filled
+
+
+def test_a_problem_is_not_novel_for_exactly_the_window_and_lists_are_bounded():
+    state, seen = Archive(), []
+    state.record_round(["a"], window=2, starved=False)  # played in round 0
+    for _ in range(3):  # asked in rounds 1, 2, 3
+        seen.append(state.played_within("a", 2))
+        state.record_round([], window=2, starved=False)
+    assert seen == [True, True, False]
+    for i in range(PLAYED_LIMIT + 10):
+        state.record_played([str(i)], [i / 1000])
+    assert len(state.played) == PLAYED_LIMIT and state.played[0] == "10"
+    assert len(state.recent_rates) == RATES_LIMIT and state.recent_rates[-1] == (PLAYED_LIMIT + 9) / 1000
+    state.record_played([f"new {i}" for i in range(PLAYED_LIMIT + 3)], [0.1] * (PLAYED_LIMIT + 3))
+    assert len(state.played) == PLAYED_LIMIT and state.played[-1] == f"new {PLAYED_LIMIT + 2}"
+    old = Archive()
+    old.load_state_dict({"rounds": 4, "last_played": {"a": 3}})  # from before there was an archive
+    assert old.rounds == 4 and old.played == [] and old.recent_rates == []

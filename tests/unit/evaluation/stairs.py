@@ -1,6 +1,7 @@
 """A domain in moves whose figures are known: a player that goes up with probability p solves rung r with p^r."""
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import torch
@@ -84,8 +85,8 @@ class Stairs(BaseDomain):
         return {"domain": "stairs"}
 
 
-def words() -> PreTrainedTokenizerFast:
-    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
+def words(vocabulary=WORDS) -> PreTrainedTokenizerFast:
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="<pad>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>")
 
@@ -117,11 +118,11 @@ class Climber:
 
 
 class Written(Climber):
-    """Writes for the i-th row with a prompt the i-th text of its list."""
+    """Writes for the i-th row with a prompt the i-th text of its list, from the start again behind the last."""
 
     def __init__(self, tokenizer, by_prompt):
         super().__init__(tokenizer)
-        self.by_prompt = {prompt: iter(texts.split(", ")) for prompt, texts in by_prompt.items()}
+        self.by_prompt = {prompt: cycle(texts.split(", ")) for prompt, texts in by_prompt.items()}
 
     def texts(self, prompts):
         return [next(self.by_prompt[prompt]) for prompt in prompts]

@@ -64,33 +64,23 @@ def test_an_unfinished_file_is_not_compared_and_rows_come_back_in_the_order_of_t
     assert found.rows[0].completion == "<answer>é</answer>" and found.setting == {**SET}
 
 
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"temperature": 1.0}, r"was begun with temperature 0\.6 and this evaluation has 1\.0"),
-    ({"seed": 1}, r"was begun with seed 0 and this evaluation has 1"),
-    ({"rules": Rules(answer_rule="any").to_dict()}, r"rules\.answer_rule 'last' and this evaluation has 'any'"),
-    ({"weights": "abc"}, r"weights None and this evaluation has 'abc'"),
+@pytest.mark.parametrize(("begun", "changes", "message"), [
+    (2, {"temperature": 1.0}, r"was begun with temperature 0\.6 and this evaluation has 1\.0"),
+    (2, {"seed": 1}, r"was begun with seed 0 and this evaluation has 1"),
+    (2, {"rules": Rules(answer_rule="any").to_dict()}, r"rules\.answer_rule 'last' and this evaluation has 'any'"),
+    (2, {"weights": "abc"}, r"weights None and this evaluation has 'abc'"),
+    ('{"nums": [1, 2], "target": 3}\n', {}, "is not a file of `countdown-selfplay eval`"),
+    ("x", {}, "is not a file of `countdown-selfplay eval`"),
+    ('{"record": "setting", "n": 2}\n', {}, "no whole number 'n_problems'"),
+    ('{"record": "setting", \n', {}, "line 1: this is not a JSON object"),
 ])  # fmt: skip
-def test_another_setting_is_refused_and_nothing_is_lost(tmp_path, changes, message):
+def test_a_file_of_another_setting_or_of_something_else_is_never_written_to(tmp_path, begun, changes, message):
     path = tmp_path / "a.jsonl"
-    run(path, until=2)
+    run(path, until=begun) if begun == 2 else path.write_text(begun)
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError if begun == 2 else DataError, match=message):
         run(path, {**SET, **changes})
     assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize(("text", "message"), [
-    ('{"nums": [1, 2], "target": 3}\n', "is not a file of `countdown-selfplay eval`"),
-    ("x", "is not a file of `countdown-selfplay eval`"),
-    ('{"record": "setting", "n": 2}\n', "no whole number 'n_problems'"),
-    ('{"record": "setting", \n', "line 1: this is not a JSON object"),
-])  # fmt: skip
-def test_a_file_that_is_something_else_is_never_written_to(tmp_path, text, message):
-    path = tmp_path / "a.jsonl"
-    path.write_text(text)
-    with pytest.raises(DataError, match=message):
-        run(path)
-    assert path.read_text() == text
 
 
 def test_a_damaged_line_in_the_middle_is_named(tmp_path):

@@ -1,18 +1,20 @@
 # Tests: evaluation/roles.py, evaluation/terminal.py
-"""Both roles' evaluations with scripted models whose right answers are known beforehand."""
+"""Both roles' evaluations with scripted models whose right answers are known beforehand; several provers as one."""
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
 
-from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec
-from countdown_selfplay.errors import ConfigError, DataError
-from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover
-from countdown_selfplay.evaluation.roles import unique_rate
+from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
+from countdown_selfplay.countdown.guide import Review
+from countdown_selfplay.countdown.rows import ROW_SCHEMAS
+from countdown_selfplay.evaluation import evaluate_conjecturer, evaluate_prover, roles
+from countdown_selfplay.evaluation.roles import ProverEvaluation, pooled, unique_rate
+from countdown_selfplay.statistics.bootstrap import Estimate
+from tests.unit.evaluation.stairs import Written, words
 
 WORDS = ["<pad>", "</s>", "+", "-", "*", "/", "(", ")", "=", ":", "propose", *map(str, range(100))]
 DOMAIN = CountdownDomain.tiny()
@@ -20,46 +22,18 @@ DOMAIN = CountdownDomain.tiny()
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<pad>"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="</s>")
-
-
-class Answers:
-    """Writes for the i-th row with a prompt the i-th text of its list; an end token follows if there is room."""
-
-    device = torch.device("cpu")
-    training = False
-
-    def __init__(self, tokenizer, by_prompt):
-        self.tokenizer, self.by_prompt, self.seen = tokenizer, by_prompt, Counter()
-
-    def eval(self):
-        return self
-
-    train = lambda self, mode=True: self  # noqa: E731
-
-    def generate(self, input_ids, attention_mask, generation_config):
-        rows = []
-        for ids in input_ids:
-            prompt = self.tokenizer.decode(ids, skip_special_tokens=True)
-            text = self.by_prompt[prompt][self.seen[prompt] % len(self.by_prompt[prompt])]
-            self.seen[prompt] += 1
-            limit = generation_config.max_new_tokens
-            row = [*self.tokenizer(text)["input_ids"], 1][:limit]
-            rows.append(row + [0] * (limit - len(row)))
-        return torch.cat([input_ids, torch.tensor(rows)], 1)
+    return words(WORDS)
 
 
 PROBLEMS = [Problem((3, 5, 7), 22), Problem((1, 2, 3), 6)]
 ANSWERS = {
-    "3 5 7 = 22 :": ["3 * 5 + 7", "3 + 5 + 7", "3 * 5", "3 * 5 +"],
-    "1 2 3 = 6 :": ["1 + 2 + 3", "1 * 2 * 3", "1 + 2 + 3 + 1 - 1", "1 + 2 + 3"],
+    "3 5 7 = 22 :": "3 * 5 + 7, 3 + 5 + 7, 3 * 5, 3 * 5 +",
+    "1 2 3 = 6 :": "1 + 2 + 3, 1 * 2 * 3, 1 + 2 + 3 + 1 - 1, 1 + 2 + 3",
 }
 
 
 def test_the_prover_is_scored_by_the_verifier_alone_and_survives_json(tokenizer):
-    model = Answers(tokenizer, ANSWERS)
+    model = Written(tokenizer, ANSWERS)
     found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 2, 4), max_new_tokens=12)
     assert found.correct == [1, 3]
     # pass@1: (1/4 + 3/4) / 2. pass@2: C(3,2)/C(4,2) = 1/2 -> 1/2, and C(1,2) = 0 -> 1; mean 3/4. pass@4: both 1.
@@ -73,23 +47,16 @@ def test_the_prover_is_scored_by_the_verifier_alone_and_survives_json(tokenizer)
     assert found.truncated_rate == found.several_answers_rate == 0
     # Five tokens: "3 * 5 + 7" has no room for its end token, "3 * 5" has.
     found = evaluate_prover(
-        Answers(tokenizer, ANSWERS), tokenizer, PROBLEMS[:1], DOMAIN, n=4, ks=(1,), max_new_tokens=5
+        Written(tokenizer, ANSWERS), tokenizer, PROBLEMS[:1], DOMAIN, n=4, ks=(1,), max_new_tokens=5
     )
     assert found.truncated_rate == 2 / 4
-    model = Answers(tokenizer, ANSWERS)
+    model = Written(tokenizer, ANSWERS)
     found = evaluate_prover(model, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 4), temperature=0.6, max_new_tokens=8)
     loaded = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert loaded["pass_at"]["1"] == {"value": 0.5, "low": 0.25, "high": 0.75}
     assert (loaded["correct"], loaded["n"], loaded["problems"]) == ([1, 3], 4, 2)
     assert loaded["setting"]["temperature"] == 0.6
     assert loaded["setting"]["domain"]["rules"]["answer_format"] == "bare"
-
-
-def test_a_k_above_n_and_no_problem_are_refused_before_sampling(tokenizer):
-    with pytest.raises(ConfigError, match=r"`ks` holds 8, which must lie between 1 and .* n = 4"):
-        evaluate_prover(None, tokenizer, PROBLEMS, DOMAIN, n=4, ks=(1, 8))
-    with pytest.raises(DataError, match="at least one problem"):
-        evaluate_prover(None, tokenizer, [], DOMAIN)
 
 
 PROPOSALS = [
@@ -105,7 +72,7 @@ PROPOSALS = [
 
 
 def test_the_conjecturers_rates_are_shares_of_all_and_only_what_is_in_range_is_solved(tokenizer, monkeypatch):
-    model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
+    model = Written(tokenizer, {"propose 3 :": ", ".join(PROPOSALS)})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8)
     assert found.parseable.value == 6 / 8
     assert found.facts["in_range"].value == 4 / 8
@@ -121,14 +88,14 @@ def test_the_conjecturers_rates_are_shares_of_all_and_only_what_is_in_range_is_s
         asked.extend(p.key for p in problems)
         return [0.25, 0.75]
 
-    model = Answers(tokenizer, {"propose 3 :": PROPOSALS})
+    model = Written(tokenizer, {"propose 3 :": ", ".join(PROPOSALS)})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=8, max_new_tokens=8, prover_correct=prover_correct)
     assert asked == ["3,5,7=22", "1,2,3=6"]
     assert found.solve_rate is not None and found.solve_rate.value == 0.5
     # Sixteen operands would keep the solver busy for longer than the universe is old.
     asked = []
     monkeypatch.setattr(CountdownDomain, "solvable_batch", lambda self, ps: asked.extend(ps) or [True] * len(ps))
-    model = Answers(tokenizer, {"propose 3 :": [" ".join(["9"] * 16) + " = 9", "1 2 3 = 6"]})
+    model = Written(tokenizer, {"propose 3 :": " ".join(["9"] * 16) + " = 9, 1 2 3 = 6"})
     found = evaluate_conjecturer(model, tokenizer, DOMAIN, n=2, max_new_tokens=20)
     assert (found.parseable.value, found.facts["solvable"].value) == (1.0, 0.5)
     assert [problem.key for problem in asked] == ["1,2,3=6"]
@@ -136,12 +103,10 @@ def test_the_conjecturers_rates_are_shares_of_all_and_only_what_is_in_range_is_s
 
 def test_proposals_are_dealt_out_over_the_operand_counts_and_none_parsed_has_no_unique_rate(tokenizer):
     domain = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), DOMAIN.rules, "compact", "compact")
-    model = Answers(tokenizer, {"propose 2 :": ["1 2 = 3"], "propose 3 :": ["1 2 3 = 6"]})
+    model = Written(tokenizer, {"propose 2 :": "1 2 = 3", "propose 3 :": "1 2 3 = 6"})
     found = evaluate_conjecturer(model, tokenizer, domain, n=5, max_new_tokens=8)
     assert [len(p.numbers) for p in found.problems] == [2, 3, 2, 3, 2]
-    found = evaluate_conjecturer(
-        Answers(tokenizer, {"propose 3 :": ["= ="]}), tokenizer, DOMAIN, n=3, max_new_tokens=4
-    )
+    found = evaluate_conjecturer(Written(tokenizer, {"propose 3 :": "= ="}), tokenizer, DOMAIN, n=3, max_new_tokens=4)
     assert (found.unique, found.parseable.value, found.problems) == (None, 0.0, [])
     assert "unique" not in found.to_dict()
 
@@ -163,3 +128,52 @@ def test_the_unique_rates_interval_by_hand_covers_its_expectation():
         found = unique_rate(keys)
         covered += found.low <= expected <= found.high
     assert covered / 300 > 0.93  # conservative: at least about 95%, less the error of 300 trials
+
+
+def one(correct, score, truncated):
+    return ProverEvaluation(
+        n=4, pass_at={}, score=Estimate(score, score - 0.1, score + 0.1), truncated_rate=truncated,
+        several_answers_rate=0.0, reasons=Counter(ok=sum(correct)), seconds=1.0, setting={}, correct=correct,
+        keys=[str(i) for i in range(len(correct))],
+    )  # fmt: skip
+
+
+def test_all_answers_to_a_problem_are_put_together_and_settings_that_differ_told():
+    found = pooled([one([4, 0, 1], 0.4, 0.0), one([0, 0, 3], 0.6, 0.5)], ks=(1, 8))
+    assert (found.correct, found.n, found.truncated_rate, found.seconds) == ([4, 0, 4], 8, 0.25, 2.0)
+    # pass@1: (4 + 0 + 4) / 8 / 3; pass@8: two of three problems have a right answer among the eight
+    assert found.pass_at[1].value == pytest.approx(1 / 3) and found.pass_at[8].value == pytest.approx(2 / 3)
+    assert (found.score.value, found.score.low) == (pytest.approx(0.5), pytest.approx(0.4))
+    assert found.reasons == {"ok": 8}
+    # Wilson's for 0 of 3 problems: 3.841459 / 6.841459 = .561497.
+    found = pooled([one([0, 0, 0], 0.0, 0.0)] * 2, ks=(1, 8))
+    assert [found.pass_at[k].high for k in (1, 8)] == pytest.approx([0.561497] * 2, abs=1e-6)
+    alone = one([1, 2], 0.3, 0.0)
+    assert pooled([alone], ks=(1,)) is alone
+    settings = [{"temperature": t, "top_p": 1.0, "seed": seed} for t, seed in ((0.8, 0), (1.2, 7))]
+    each = [replace(one([1], 0.3, 0.0), setting=setting) for setting in settings]
+    assert pooled(each).setting == {"temperature": [0.8, 1.2], "top_p": 1.0, "seed": 0}
+
+
+TINY = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
+TARGETS = [Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50), Problem((1, 2, 3), 6)]
+
+
+def test_reviews_are_counted_that_can_be_read_and_that_score_as_the_rubric(monkeypatch):
+    """Of four: the rubric's own review, one with another score, one off the scale, and no review at all."""
+    rows = [ROW_SCHEMAS["reviewed"](target, TINY) for target in TARGETS]
+    own = TINY.helping.read_review(rows[1]["completion"])
+    other = next(r for r in range(6) if Review(r, own.redundancy, 0).score != own.score)
+    texts = [rows[0]["completion"], f"{other} {own.redundancy} 0", "6 0 0", "propose 3 :"]
+    asked = []
+
+    def sampled(model, tokenizer, prompts, n, **sampling):
+        asked.extend(prompts)
+        return [[text] for text in texts], [[False]] * len(texts)
+
+    monkeypatch.setattr(roles, "sample_texts", sampled)
+    found = roles.evaluate_guide(None, None, TARGETS, TINY)
+    assert asked == [row["prompt"] for row in rows] and found["n"] == 4
+    assert (found["readable"]["value"], found["as the rubric"]["value"]) == (0.5, 0.25)
+    # Wilson's interval of 2 of 4: (2 + 1.9208 +- 1.96 sqrt(1 + .9604)) / 7.8415 = .1500, .8500
+    assert found["readable"]["low"] == pytest.approx(0.15, abs=1e-3)

@@ -7,7 +7,6 @@ from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, s
 
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import Problem
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games import ProposeAndSolve
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.guides.rubric import Rubric
@@ -80,9 +79,3 @@ def test_a_judge_reviews_what_was_solved_and_its_failures_count_as_the_mean():
     assert result.metrics["round/reward_r_guide"] == 5
     (turn,) = [turn for turn in result.turns if turn.rollout.role == "conjecturer"]
     assert turn.advantages_B.tolist() == [0.0, 1.0, 1.0]
-
-
-def test_a_guide_without_targets_says_what_is_missing():
-    proposals, found = outcome([0.5], (None, STEP))
-    with pytest.raises(ConfigError, match="asked for none; use proposer=targets"):
-        Rubric().score(round_of(), proposals, found)

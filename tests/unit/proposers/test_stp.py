@@ -3,15 +3,15 @@
 
 from pathlib import Path
 
-from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
+from countdown_selfplay.countdown import CountdownDomain, ProblemSpec
 from countdown_selfplay.games import ProposeAndSolve
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.testing import ScriptedRound
 
-DOMAIN = CountdownDomain(ProblemSpec((2, 3), 1, 12, 1, 99), Rules(answer_format="bare"), "compact", "compact")
-EASY, HARD, FAR = Problem((3, 5, 7), 22), Problem((2, 4, 9), 26), Problem((6, 7, 8), 50)
+from .test_targets import DOMAIN, EASY, FAR, HARD
+
 LIKE_EASY = "propose like 3 5 7 = 22 : 3 * 5 + 7 :"
 RIGHT = {"3 5 7 = 22 :": "3 * 5 + 7", "2 4 9 = 26 :": "2 * ( 4 + 9 )", "5 7 = 12 :": "5 + 7", "3 7 = 21 :": "3 * 7"}
 

@@ -6,7 +6,6 @@ import logging
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, Rules
-from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.games import ProposeAndSolve
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.proposers import make_proposer
@@ -20,12 +19,9 @@ HARD = Problem((2, 4, 9), 26)  # 2 * ( 4 + 9 )
 FAR = Problem((6, 7, 8), 50)  # 6 * 7 + 8
 HELP = {"propose like 2 4 9 = 26 :": "4 9 = 13", "propose like 6 7 8 = 50 :": "6 7 = 42"}
 RIGHT = {
-    "3 5 7 = 22 :": "3 * 5 + 7",
-    "2 4 9 = 26 :": "2 * ( 4 + 9 )",
-    "6 7 8 = 50 :": "6 * 7 + 8",
-    "4 9 = 13 :": "4 + 9",
+    "3 5 7 = 22 :": "3 * 5 + 7", "2 4 9 = 26 :": "2 * ( 4 + 9 )", "6 7 8 = 50 :": "6 * 7 + 8", "4 9 = 13 :": "4 + 9",
     "6 7 = 42 :": "6 * 7",
-}
+}  # fmt: skip
 
 
 def script(right):
@@ -135,8 +131,6 @@ def test_unsolvable_targets_are_set_aside_and_when_all_are_solved_nothing_is_pro
         result = game().play(played({}, problems=[EASY, bad, HARD]), [])
     assert result.metrics["targets/set_aside"] == 1 and "1 of 3 targets have no solution" in caplog.text
     assert result.metrics["round/anchor_slots"] == 2
-    with pytest.raises(DataError, match="target set is empty: none of the 1 problems"):
-        game().play(played({}, problems=[bad]), [])
     made, round = game(), played({"3 5 7 = 22 :": 1, "2 4 9 = 26 :": 1, "6 7 8 = 50 :": 1})
     assert made.play(round, []).metrics["round/starved"] == 0
     assert "All 3 targets are solved after 1 rounds" in caplog.text
@@ -174,16 +168,6 @@ def test_targets_that_every_answer_solves_and_a_set_that_changed_are_reported(ca
 def test_the_difference_of_two_sets_is_said_in_counts_and_first_ones(there, here, said):
     state = {"known": [key for key in there if key != "x"], "aside": ["x"] * ("x" in there)}
     assert Targets.changed(state, list(here)) == said
-
-
-def test_a_round_that_cannot_hold_them_says_what_to_change():
-    with pytest.raises(ConfigError, match=r"3 targets and up to 3 .* `problems_per_round` is 5; raise it to 6, .* to"):
-        game().play(played({}, {"prover": (5, 4), "conjecturer": (4, 1)}), [])
-    with pytest.raises(ConfigError, match=r"up to 3 synthetic .* write 2; raise `proposals_per_round`"):
-        game().play(played({}, {"prover": (8, 4), "conjecturer": (2, 1)}), [])
-    for name, value in (("batch", 0), ("conditioned", "yes")):
-        with pytest.raises(ConfigError, match=rf"`{name}` \({value!r}\)"):
-            make_proposer("targets", {name: value})
 
 
 def test_ten_bins_of_the_time_before_a_target_is_solved():

@@ -9,7 +9,7 @@ import pytest
 from countdown_selfplay.config.changes import changed_settings
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import CountdownDomain, Problem, ProblemSpec, is_solvable
-from countdown_selfplay.errors import CheckpointError, ConfigError, DataError
+from countdown_selfplay.errors import CheckpointError
 from countdown_selfplay.proposers.tier_supplement import supplement
 from countdown_selfplay.proposers.tiers import Tiers
 from countdown_selfplay.testing import ScriptedRound
@@ -131,31 +131,15 @@ def test_a_tier_without_a_problem_stays_and_only_the_frontier_is_trained_on():
     assert turns[1].selected_B.tolist() == [True, True, False, False]
 
 
-def test_a_run_goes_on_from_a_tier_config(tmp_path):
+def test_a_run_goes_on_from_a_tier_config_and_from_its_state(tmp_path):
     path = tmp_path / "tier_config.json"
     path.write_text(json.dumps(tiers(start=[2, 5]).files()["tier_config.json"]))
     assert tiers(start=str(path)).tracker.rungs == [0, 3]
-    with pytest.raises(ConfigError, match="axis operands, and this run's `axis` is rung"):
-        tiers(start=str(path), axis="rung", levels=[5, 9])
-    for content in ("", "[]", '{"tiers": 3}'):
-        path.write_text(content)
-        with pytest.raises(DataError, match=r"does not hold a JSON object with `tiers` and `axis` \(.*or a tier_conf"):
-            tiers(start=str(path))
-    with pytest.raises(DataError, match="No such file"):
-        tiers(start=str(tmp_path / "none.json"))
-
-
-def test_tiers_go_on_from_their_state_and_those_of_another_axis_or_number_refuse_it():
     first = tiers(start=[2, 5])
     state = json.loads(json.dumps(first.state_dict()))
     same = tiers(start=[3, 4])
     same.load_state_dict(state)
     assert same.tracker == first.tracker and same.state_dict() == first.state_dict()
-    with pytest.raises(CheckpointError, match=r"are at \[{'operands': 2}, {'operands': 5}\] \(axis operands\), which"):
-        tiers(axis="rung", start=[5, 9], levels=[5, 9]).load_state_dict(state)
-    for others in (tiers(start=[3, 4], floor=3), tiers(start=[3, 4], ceiling=4), tiers(start=[3])):
-        with pytest.raises(CheckpointError, match="number of tiers and the `axis`, `levels`, `floor` and `ceiling`"):
-            others.load_state_dict(state)
 
 
 def test_a_refused_resume_tells_what_of_the_tiers_differs_alone():

@@ -4,11 +4,9 @@
 import math
 
 import numpy as np
-import pytest
 import torch
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
-from countdown_selfplay.errors import ConfigError, RewardError
 from countdown_selfplay.games.propose_and_solve import progress_of
 from countdown_selfplay.rewards import RewardContext, make_conjecturer_reward
 from countdown_selfplay.rewards.learning_progress import needs_progress
@@ -26,8 +24,6 @@ def test_the_largest_movement_of_a_round_earns_one_in_composed_rewards_too():
     assert reward(RATES, RewardContext()).tolist() == [0.0] * 4
     still = RewardContext(progress_P=np.zeros(4))
     assert reward(RATES, still).tolist() == [0.0] * 4
-    with pytest.raises(RewardError, match=r"got progress of shape \(4,\) for 2 solve rates"):
-        reward(RATES[:2], KNOWN)
     part = {"name": "learning_progress", "weight": 0.5}
     assert needs_progress(make_conjecturer_reward("sum", {"terms": ["tent", part]}))
     assert needs_progress(make_conjecturer_reward("clip", {"of": "learning_progress"}))
@@ -65,5 +61,3 @@ def test_the_progress_of_the_objective_weighs_all_answers_by_their_advantages():
     np.testing.assert_allclose(progress_of(round, [found], 2, "objective"), [(0.1 - 0.3) / 2, 0.0], atol=1e-7)
     of = {"name": "learning_progress", "kwargs": {"of": "objective"}}
     assert needs_progress(make_conjecturer_reward("sum", {"terms": ["tent", of]})) == "objective"
-    with pytest.raises(ConfigError, match="objectiv"):
-        make_conjecturer_reward("learning_progress", {"of": "objectiv"})

@@ -1,5 +1,5 @@
-# Tests: rewards/base.py
-"""What holds for every registered conjecturer reward, on rounds of random problems and rates."""
+# Tests: rewards/base.py, rewards/binary_band.py, rewards/tent.py, rewards/factory.py
+"""Rewards at points by hand, and properties of every registered one on rounds of random problems and rates."""
 
 import numpy as np
 import pytest
@@ -42,11 +42,9 @@ def test_rewards_follow_their_problems_whatever_the_order(name):
         rates, known = round_of(12, seed)
         order = np.random.default_rng(seed).permutation(12)
         moved = known | dict(
-            problems=tuple(known["problems"][i] for i in order),
-            guide_P=known["guide_P"][order],
-            prover_rates_MP=known["prover_rates_MP"][:, order],
-            progress_P=known["progress_P"][order],
-        )
+            problems=tuple(known["problems"][i] for i in order), guide_P=known["guide_P"][order],
+            prover_rates_MP=known["prover_rates_MP"][:, order], progress_P=known["progress_P"][order],
+        )  # fmt: skip
         straight = checked_rewards(reward(name), rates, RewardContext(**known))
         np.testing.assert_allclose(
             checked_rewards(reward(name), rates[order], RewardContext(**moved)), straight[order], atol=1e-12
@@ -71,3 +69,17 @@ def test_a_reward_is_finite_on_empty_and_degenerate_rounds_and_changes_nothing_t
     reward(name)(rates, RewardContext(**known))
     assert np.array_equal(before, rates)
     assert all(np.array_equal(copies[key], known[key], equal_nan=True) for key in copies)
+
+
+P = np.array([0.0, 0.125, 0.375, 0.4, 0.5, 0.75, 0.8, 1.0])
+CTX = RewardContext(attempts=8)
+
+
+def test_rewards_at_points_by_hand():
+    # 0.125: 1 - 2.5 * 0.275 = 0.3125; 0.375: 1 - 0.0625; 0.5: 0.75; 0.75: 0.125; zero at 0 and from 0.8 on
+    expected = [0.0, 0.3125, 0.9375, 1.0, 0.75, 0.125, 0.0, 0.0]
+    assert make_conjecturer_reward("tent")(P, CTX) == pytest.approx(expected)
+    aggressive = make_conjecturer_reward("binary_band", {"low": 0.05, "high": 0.75})
+    assert aggressive(P, CTX).tolist() == [0, 1, 1, 1, 1, 1, 0, 0]
+    assert make_conjecturer_reward("binary_band")(np.array([0.05, 0.049, 0.85, 0.86]), CTX).tolist() == [1, 0, 1, 0]
+    assert make_conjecturer_reward("learnability")(np.array([0, 0.25, 0.5, 1]), CTX).tolist() == [0, 0.75, 1, 0]

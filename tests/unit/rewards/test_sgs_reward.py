@@ -9,6 +9,7 @@ from countdown_selfplay.rewards.sgs import SGS
 
 REWARD = make_conjecturer_reward("sgs")
 TEN = np.array([0.0, 0.0, 0.125, 0.25, 0.375, 0.5, 0.5, 0.625, 0.75, 0.875])
+BETWEEN = {"top_of": "between"}
 FOUR_OF_TEN = np.array([0.0] * 6 + [0.125, 0.25, 0.375, 0.5])
 
 
@@ -16,24 +17,24 @@ def guided(*scores):
     return RewardContext(guide_P=np.array(scores, dtype=float))
 
 
-def test_r_solve_drops_the_unsolved_and_the_top_30_percent_together_or_not_at_all():
+@pytest.mark.parametrize(("given", "rates", "wanted"), [
     # the three highest of ten are .625, .75, .875; the two unsolved earn 0; the rest 1 - p
-    assert SGS().solve_reward(TEN).tolist() == [0, 0, 0.875, 0.75, 0.625, 0.5, 0.5, 0, 0, 0]
-    # four of ten share the highest rate: more than 30%, so all four stay
-    assert SGS().solve_reward(np.array([0.25] * 6 + [0.5] * 4)).tolist() == [0.75] * 6 + [0.5] * 4
-    # three of ten do: dropped
-    assert SGS().solve_reward(np.array([0.25] * 7 + [0.5] * 3)).tolist() == [0.75] * 7 + [0] * 3
+    ({}, TEN, [0, 0, 0.875, 0.75, 0.625, 0.5, 0.5, 0, 0, 0]),
+    # four of ten share the highest rate: more than 30%, so all four stay; three of ten do: dropped
+    ({}, [0.25] * 6 + [0.5] * 4, [0.75] * 6 + [0.5] * 4), ({}, [0.25] * 7 + [0.5] * 3, [0.75] * 7 + [0] * 3),
     # of ten problems the three highest go; of the four rates between, those above the one at place int(.7 x 4) = 2
-    assert SGS().solve_reward(FOUR_OF_TEN).tolist() == [0] * 6 + [0.875, 0, 0, 0]
-    assert SGS(top_of="between").solve_reward(FOUR_OF_TEN).tolist() == [0] * 6 + [0.875, 0.75, 0.625, 0]
-    # of 2, 3, 5 and 8 rates 2, 3, 4 and 6 stay: places 1, 2, 3 and 5 are the last (SGS's program)
-    kept = {n: int((SGS(top_of="between").solve_reward(np.arange(1, n + 1) / 16) > 0).sum()) for n in (1, 2, 3, 5, 8)}
-    assert kept == {1: 1, 2: 2, 3: 3, 5: 4, 8: 6}
+    ({}, FOUR_OF_TEN, [0] * 6 + [0.875, 0, 0, 0]), (BETWEEN, FOUR_OF_TEN, [0] * 6 + [0.875, 0.75, 0.625, 0]),
     # solved ones are no part of the base, and earn nothing themselves
-    assert SGS(top_of="between").solve_reward(np.array([0.5, 1.0, 1.0, 1.0])).tolist() == [0.5, 0, 0, 0]
+    (BETWEEN, [0.5, 1.0, 1.0, 1.0], [0.5, 0, 0, 0]),
+])  # fmt: skip
+def test_r_solve_drops_the_unsolved_and_the_top_30_percent_together_or_not_at_all(given, rates, wanted):
+    assert SGS(**given).solve_reward(np.array(rates)).tolist() == wanted
 
 
-def test_without_a_guide_rewards_are_r_solve_stretched_to_0_1():
+def test_of_few_rates_as_many_stay_as_in_the_program_and_without_a_guide_rewards_are_stretched_to_0_1():
+    # of 2, 3, 5 and 8 rates 2, 3, 4 and 6 stay: places 1, 2, 3 and 5 are the last (SGS's program)
+    kept = {n: int((SGS(**BETWEEN).solve_reward(np.arange(1, n + 1) / 16) > 0).sum()) for n in (1, 2, 3, 5, 8)}
+    assert kept == {1: 1, 2: 2, 3: 3, 5: 4, 8: 6}
     # greatest .875, least 0
     assert REWARD(TEN, None) == pytest.approx(np.array([0, 0, 0.875, 0.75, 0.625, 0.5, 0.5, 0, 0, 0]) / 0.875)
     assert REWARD(TEN, guided(*[np.nan] * 10)).tolist() == REWARD(TEN, None).tolist()

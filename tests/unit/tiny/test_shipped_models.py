@@ -54,11 +54,8 @@ def test_the_name_leads_to_the_prover_and_others_to_themselves():
 
 
 SHAPES = [
-    ("tiny", 128, 3, 384, 32),
-    ("prover", 64, 4, 192, 16),
-    ("conjecturer", 48, 2, 128, 16),
-    ("asked", 48, 2, 128, 16),
-]
+    ("tiny", 128, 3, 384, 32), ("prover", 64, 4, 192, 16), ("conjecturer", 48, 2, 128, 16), ("asked", 48, 2, 128, 16),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("role", "width", "layers", "inner", "head"), SHAPES)

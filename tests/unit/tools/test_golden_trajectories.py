@@ -87,12 +87,9 @@ def test_metrics_are_those_of_the_log_and_of_the_evaluations_without_times(golde
     evaluation = {"before": {"pass@1": 0.5, "seconds": 9}, "after": {"pass@1": 0.75}}
     (tmp_path / "evaluation.json").write_text(json.dumps(evaluation))
     assert golden.left_in(tmp_path)["metrics"] == {
-        "loss": [[1, 0.5], [2, 0.25]],
-        "train/prover/counts/right": [[1, 4]],
-        "train/prover/rows": [[1, 4]],
-        "evaluation/before/pass@1": [[0, 0.5]],
-        "evaluation/after/pass@1": [[float("inf"), 0.75]],
-    }
+        "loss": [[1, 0.5], [2, 0.25]], "train/prover/counts/right": [[1, 4]], "train/prover/rows": [[1, 4]],
+        "evaluation/before/pass@1": [[0, 0.5]], "evaluation/after/pass@1": [[float("inf"), 0.75]],
+    }  # fmt: skip
 
 
 def test_the_settings_are_the_changes_over_the_recipe_over_what_it_begins_with(golden, tmp_path):
@@ -105,10 +102,7 @@ def test_the_settings_are_the_changes_over_the_recipe_over_what_it_begins_with(g
     run = golden.Run("part", {"seed": 2, "roles": {"prover": {"beta": 0.1}}, "proposer_kwargs": {"keep": 3}})
     found = golden.settings_of(run, tmp_path, 3)
     assert {"recipe": found.get("recipe"), **{name: found[name] for name in ("seed", "max_steps", "proposer")}} == {
-        "recipe": None,
-        "seed": 2,
-        "max_steps": 3,
-        "proposer": "stp",
-    }
+        "recipe": None, "seed": 2, "max_steps": 3, "proposer": "stp",
+    }  # fmt: skip
     assert found["roles"] == {"guide": {"model": "a"}, "prover": {"beta": 0.1}}
     assert found["output_dir"] == "run" and found["proposer_kwargs"] == {"keep": 3}  # the recipe's was a text

@@ -1,8 +1,6 @@
 # Tests: training/learners.py, training/losses.py, config/role_rules.py
 """Demonstrations beside a step's answers: the gradient of the sum, and which ones a step has."""
 
-import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -76,18 +74,3 @@ def test_each_step_draws_other_demonstrations_and_processes_share_them():
     draw = demonstrations_of("prover", settings, domain, tokenizer, None)
     assert [len(draw(key)) for key in (("k", 0), ("k", 0), ("k", 1))] == [1, 1, 1]
     assert asked[1] == asked[2] != asked[3] and asked[1][0] == 5
-
-
-def test_rows_that_no_policy_sampled_are_in_no_term_that_reads_a_sampler_or_a_reference():
-    """A KL to the start beside demonstrations, and kept log-probs of several steps: a demonstration has neither. KL by
-    k3 of the answers' own 8 tokens, of which each differs by log 2 from the reference: 2 - 1 - log 2 a token."""
-    current, names = -1.0, ("old_per_token_logps", "sampling_per_token_logps")
-    own = answers(ref_per_token_logps=current + math.log(2.0), **dict.fromkeys(names, current))
-    settings = joint_config(**GIVEN).role("prover")
-    loss = RoleLoss(make_objective("rloo"), replace(settings, beta=1.0))
-    for batch in passes(demonstrations([[5, 6, 7]], [[5, 6, 7]]), 4, loss, own):
-        shape = batch["completion_ids"].shape
-        loss(torch.full(shape, current), torch.zeros(()).expand(shape), batch)
-    sums = loss.pop_sums()
-    assert float(sums["kl"]) == pytest.approx(1 - math.log(2.0))
-    assert float(sums["importance_weight"]) == pytest.approx(1.0) and float(sums["sampler_unscored"]) == 0

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from countdown_selfplay.countdown import CountdownDomain, generate_problems, solve
-from countdown_selfplay.errors import ConfigError, DataError, MissingExtraError
+from countdown_selfplay.errors import MissingExtraError
 from countdown_selfplay.proposers.symbolic.difficulty import (
     DIFFICULTIES,
     Predictor,
@@ -79,7 +79,7 @@ def test_without_labels_it_says_the_prior_and_without_its_library_the_extra(capl
         Predictor()
 
 
-def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
+def test_labels_are_read_from_a_file(tmp_path):
     file = tmp_path / "rates.jsonl"
     rows = [
         {"numbers": list(p.numbers), "target": p.target, "correct": i % 9, "attempts": 8}
@@ -91,22 +91,6 @@ def test_labels_are_read_from_a_file_and_bad_lines_are_named(tmp_path):
     predictor = Predictor(str(file))
     predictor.estimate(ScriptedRound(every_second, {"prover": (8, 8)}), PROBLEMS, features[:30])
     assert len(predictor.rate_L) == 60 and predictor.model
-    with pytest.raises(ConfigError, match="labels have 21 features, and the domain now gives 4"):
-        predictor.estimate(None, PROBLEMS, np.zeros((30, 4)))
-    young = Predictor()
-    young.learn(np.zeros((20, 4)), np.zeros(20), 8)  # too few for trees
-    for ask in (lambda: young.estimate(None, [], features), lambda: young.learn(features, rate, 8)):
-        with pytest.raises(ConfigError, match="labels have 4 features, and the domain now gives 21"):
-            ask()
-    for row in ({**rows[0], "correct": 9}, {**rows[0], "attempts": 0}, {"numbers": [1, 2], "target": 3}):
-        file.write_text(json.dumps(row) + "\n")
-        with pytest.raises(DataError, match="line 1: `correct`"):
-            read_labels(str(file), DOMAIN)
-    file.write_text("\n")
-    with pytest.raises(DataError, match="holds no line"):
-        read_labels(str(file), DOMAIN)
-    with pytest.raises(ConfigError, match="is not a file; make it by"):
-        Predictor(str(tmp_path / "none.jsonl"))
 
 
 def test_platt_brier_auc_and_reliability_by_hand():

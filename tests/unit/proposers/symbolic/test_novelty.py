@@ -4,7 +4,6 @@
 import numpy as np
 import pytest
 
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.proposers.symbolic.selection import Nearest, NoveltyArchive
 
 
@@ -42,7 +41,7 @@ def test_the_archives_distance_is_the_root_mean_square_and_1_without_a_point():
     assert index.distance(np.zeros((1, 4))).tolist() == [1.0] and len(index) == 20_000
 
 
-def test_a_saved_archive_comes_back_and_another_feature_set_or_rule_set_is_refused():
+def test_a_saved_archive_comes_back():
     archive = NoveltyArchive(7)
     archive.open({"rules": {"use_all": True}, "prover_prompt": "compact"})
     archive.add(["a", "b"], np.random.default_rng(0).random((2, 7)))
@@ -51,9 +50,3 @@ def test_a_saved_archive_comes_back_and_another_feature_set_or_rule_set_is_refus
     point = np.full((1, 7), 0.3)
     assert again.listed == ["a", "b"] and (again.distance(point) == archive.distance(point)).all()
     again.open({"rules": {"use_all": True}, "prover_prompt": "tinyzero"})  # a prompt changes no distance
-    with pytest.raises(ConfigError, match=r"was made with rules \{'use_all': True\}, and this run has"):
-        again.open({"rules": {"use_all": False}, "prover_prompt": "compact"})
-    with pytest.raises(ConfigError, match="has feature_set 7, and this run 13"):
-        NoveltyArchive(13).load_state_dict(archive.state_dict())
-    with pytest.raises(ConfigError, match="has version 0, and this run 1"):
-        again.load_state_dict({**archive.state_dict(), "version": 0})

@@ -8,8 +8,6 @@ import pytest
 
 from countdown_selfplay.contract.metric import declaration_of
 from countdown_selfplay.countdown import CountdownDomain, Problem, heldout_key, solve
-from countdown_selfplay.countdown.mutations import CountdownMutations, Mutants
-from countdown_selfplay.errors import GameError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve, Settings
 from countdown_selfplay.proposers import make_proposer
 from countdown_selfplay.proposers.symbolic.metrics import SYMBOLIC
@@ -62,24 +60,6 @@ def test_the_cascade_refuses_by_the_first_check_and_held_out_problems_and_repeat
     again = make_proposer("mutation", {"refresh": 1, "candidates": 200, "keep": 200})
     again.propose(a_round(held_out=frozenset(keys[:20])), ANCHORS)  # the same candidates: the seed is the round's
     assert again.archive.listed == [key for key in keys if key not in keys[:20]]
-
-
-def test_a_problem_made_several_times_is_taken_once():
-    class Same(CountdownMutations):
-        def mutate(self, seeds, *asked):
-            features = np.tile(self.features([Problem((2, 3, 4), 14)]), (len(seeds), 1))
-            return Mutants([Problem((2, 3, 4), 14)] * len(seeds), ["ok"] * len(seeds), features)
-
-    class Alike(CountdownDomain):
-        mutations = property(lambda self: Same(self.spec, self.rules))
-
-    assert not heldout_key("2,3,4=14")
-    own = make_proposer("mutation", {"refresh": 1, "candidates": 10, "keep": 9})
-    domain = Alike(DOMAIN.spec, DOMAIN.rules, "compact", "compact")
-    own.propose(a_round(domain=domain), ANCHORS)
-    assert own.logged()["proposer/rejected_duplicate"] == 0.9 and own.archive.listed == ["2,3,4=14"]
-    own.propose(a_round(1, domain=domain), ANCHORS)
-    assert own.logged()["proposer/rejected_archived"] == 0.1
 
 
 def test_a_quarter_of_the_slots_come_from_the_buffer_which_hears_the_solve_rate():
@@ -170,8 +150,6 @@ def test_a_gate_that_refuses_all_starves_and_seeds_come_from_the_archive_too():
     kept = set(own.archive.listed)
     seeds = own._seeds(a_round(1), [Problem((12, 12, 12), 36)])
     assert {problem.key for problem in seeds} <= kept
-    with pytest.raises(GameError, match="has no seed task"):
-        make_proposer("mutation", SMALL).propose(a_round(), [])
 
 
 def test_the_7_features_collapse_where_the_13_do_not():
