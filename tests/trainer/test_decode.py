@@ -99,7 +99,7 @@ def test_a_cache_is_gone_with_its_turn_before_python_looks_for_cycles(monkeypatc
     try:
         with torch.autocast("cpu", torch.bfloat16):
             model.generate(**without_idle_rows(model, asked(ids, mask, eos_token_id=end)))
-        assert [cache() for cache in caches] == [None]
+        assert caches and not any(cache() for cache in caches)
     finally:
         gc.enable()
 

@@ -14,6 +14,7 @@ from trl import ModelConfig
 
 from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config.script import JointScriptArguments
+from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.planning import fit
 from countdown_selfplay.planning.dry_run import Plans, _prompts, batch_arithmetic
@@ -35,6 +36,16 @@ CONFIG = AutoConfig.for_model(
     "qwen2", vocab_size=500, hidden_size=96, intermediate_size=320, num_attention_heads=6, num_key_value_heads=2,
     num_hidden_layers=2, max_position_embeddings=512, tie_word_embeddings=True,
 )  # fmt: skip
+
+
+class Questions(BaseDomain):
+    """A domain whose problems are rows of a data set."""
+
+    def problem(self, row, index=0):
+        return row["problem"]
+
+    def prove_row(self, problem):
+        return {"prompt": problem}
 
 
 def planned_parts(args, launch):
@@ -284,16 +295,12 @@ def test_what_does_not_fit_is_told_the_least_change_that_does(size, rows, batch,
 
 
 def test_prompts_are_those_of_the_rows_at_hand_or_512_tokens(tmp_path):
-    """A domain without problems of its own; by hand: the second question is 3 words longer, the answer 30 tokens."""
-    rows, game = tmp_path / "rows.jsonl", tmp_path / "toy.py"
+    """Of a domain without problems of its own; the second question is the longer one."""
+    rows = tmp_path / "rows.jsonl"
     rows.write_text('{"problem": "1 2"}\n{"problem": "1 2 3 4 5"}\n')
-    game.write_text(
-        "from countdown_selfplay.contract.domain import BaseDomain\n"
-        "class Toy(BaseDomain):\n"
-        "    def problem(self, row, index=0): return row['problem']\n"
-        "    def prove_row(self, problem): return {'prompt': problem}\n"
+    args = joint_config(
+        "unused", use_cpu=True, domain=f"{__name__}:Questions", conjecturer_players=0, max_completion_length=30
     )
-    args = joint_config("unused", use_cpu=True, domain=f"{game}:Toy", max_completion_length=30)
     tokenizer = read_tokenizer(str(TINY_MODEL_PATH))
     for name, tokens in ((str(rows), len(tokenizer("1 2 3 4 5")["input_ids"])), ("not/here", 512)):
         script = JointScriptArguments(dataset_name=name)
