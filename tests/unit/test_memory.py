@@ -14,7 +14,6 @@ from trl import ModelConfig
 
 from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config.script import JointScriptArguments
-from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.planning import fit
 from countdown_selfplay.planning.dry_run import Plans, _prompts, batch_arithmetic
@@ -31,6 +30,7 @@ from countdown_selfplay.planning.memory import (
 from countdown_selfplay.policies.build import read_tokenizer
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from tests.joint_config import joint_config
+from tests.toy_domain import Sums
 
 CONFIG = AutoConfig.for_model(
     "qwen2", vocab_size=500, hidden_size=96, intermediate_size=320, num_attention_heads=6, num_key_value_heads=2,
@@ -38,8 +38,11 @@ CONFIG = AutoConfig.for_model(
 )  # fmt: skip
 
 
-class Questions(BaseDomain):
-    """A domain whose problems are rows of a data set."""
+class Questions(Sums):
+    """A domain whose problems are rows of a data set, as they stand there."""
+
+    random = None
+    longest = None
 
     def problem(self, row, index=0):
         return row["problem"]
