@@ -1,4 +1,4 @@
-# Tests: planning/dry_run.py, planning/memory.py, planning/fit.py
+# Tests: planning/dry_run.py, planning/memory.py, policies/decode.py
 """What a dry run says of memory against the peak of the device, for recipes at a toy's width."""
 
 import sys
@@ -8,8 +8,8 @@ import torch
 from transformers import AutoModelForCausalLM, Qwen2Config
 
 from countdown_selfplay.cli.joint import build_arguments, parse
-from countdown_selfplay.planning.dry_run import parts_of
-from countdown_selfplay.planning.memory import GIB, launch_of, peak
+from countdown_selfplay.planning.dry_run import Plans
+from countdown_selfplay.planning.memory import GIB, launch_of, total
 from countdown_selfplay.planning.probe import probe
 from tests.cli.stand_in import make_tokenizer
 
@@ -50,16 +50,22 @@ def toy(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "more"),
+    ("recipe", "more", "halves"),
     [
-        ("qwen2.5-0.5b/anchored_shaped_fixed", "--proposals_per_round 16 --conjecturer_num_generations 4"),
-        ("qwen2.5-3b/anchored_shaped_fixed", "--proposals_per_round 16 --conjecturer_num_generations 4"),
+        ("qwen2.5-0.5b/anchored_shaped_fixed", "--proposals_per_round 16 --conjecturer_num_generations 4", ("round",)),
+        ("qwen2.5-3b/anchored_shaped_fixed", "--proposals_per_round 16 --conjecturer_num_generations 4", ("round",)),
+        ("qwen2.5-0.5b/rloo", "", ("sampling", "round")),  # prompts are read
+        ("qwen2.5-0.5b/rloo", "--generation_rows 16", ("sampling", "round")),  # in four calls
+        ("qwen2.5-0.5b/rloo", "--policy_sharing lora", ("sampling",)),
     ],
 )
-def test_the_estimate_is_the_peak_to_a_tenth(recipe, more, toy, tmp_path, monkeypatch):
+def test_the_estimate_is_the_peak_to_a_tenth(recipe, more, halves, toy, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", without_scores)
     flags = f"--recipe {recipe} --model_name_or_path {toy} --output_dir {tmp_path / 'run'} {SIZES} {more}"
     options = parse(flags.split())
-    counted = peak(*parts_of(*options, toy, launch_of(options[1]))) / GIB
+    lasting, sampling, training = Plans(*options, toy)(options[1], launch_of(options[1]))
+    counted = {"sampling": total(lasting, sampling), "training": total(lasting, training)}
     found = probe(options[1], build_arguments(*options))
-    assert counted == pytest.approx(max(found["sampling"], found["training"]), rel=0.1)
+    for one in (counted, found):
+        one["round"] = max(one["sampling"], one["training"])
+    assert [counted[half] / GIB for half in halves] == pytest.approx([found[half] for half in halves], rel=0.1)

@@ -1,6 +1,9 @@
 # Tests: policies/decode.py
 """The decoding loop without idle rows against transformers' own: equal seeds give equal tokens."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -86,6 +89,19 @@ def test_the_cache_is_in_the_type_of_autocast_and_scores_keep_their_bits(attenti
     (ours, our_scores, our_sizes), (plain, plain_scores, plain_sizes) = found
     assert our_sizes == {2} and 4 in plain_sizes
     assert torch.equal(ours, plain) and torch.equal(our_scores, plain_scores)
+
+
+def test_a_cache_is_gone_with_its_turn_before_python_looks_for_cycles(monkeypatch):
+    """Else a device holds the caches of several calls at once."""
+    model, (ids, mask, end), narrow, caches = tiny(torch.float32), questions(2), decode._narrow, []
+    monkeypatch.setattr(decode, "_narrow", lambda cache, _: [caches.append(weakref.ref(cache)), narrow(cache, _)])
+    gc.disable()
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            model.generate(**without_idle_rows(model, asked(ids, mask, eos_token_id=end)))
+        assert caches and not any(cache() for cache in caches)
+    finally:
+        gc.enable()
 
 
 def test_stop_strings_end_rows_as_in_transformers_own_loop():

@@ -14,25 +14,41 @@ from trl import ModelConfig
 
 from countdown_selfplay.cli.launch import config_path, planned
 from countdown_selfplay.config.script import JointScriptArguments
-from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.planning import fit
-from countdown_selfplay.planning.dry_run import batch_arithmetic, memory_of
+from countdown_selfplay.planning.dry_run import Plans, _prompts, batch_arithmetic
 from countdown_selfplay.planning.memory import (
     GIB,
     Launch,
     activations,
     kv_cache,
+    memory_table,
     narrowed_of,
     parameters_of,
     state,
 )
+from countdown_selfplay.policies.build import read_tokenizer
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from tests.joint_config import joint_config
+from tests.toy_domain import Sums
 
 CONFIG = AutoConfig.for_model(
     "qwen2", vocab_size=500, hidden_size=96, intermediate_size=320, num_attention_heads=6, num_key_value_heads=2,
     num_hidden_layers=2, max_position_embeddings=512, tie_word_embeddings=True,
 )  # fmt: skip
+
+
+class Questions(Sums):
+    """A domain whose problems are rows of a data set, as they stand there."""
+
+    random = None
+    longest = None
+
+    def problem(self, row, index=0):
+        return row["problem"]
+
+    def prove_row(self, problem):
+        return {"prompt": problem}
 
 
 def planned_parts(args, launch):
@@ -99,7 +115,8 @@ def said_of(launch=None, model=None, what=1, **changes):
            "prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 30,
            "per_device_eval_batch_size": 1, "num_generations_eval": 1, **changes},
     )  # fmt: skip
-    table = memory_of(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH), launch or Launch())
+    plans = Plans(JointScriptArguments(), args, model or ModelConfig(), str(TINY_MODEL_PATH))
+    table = memory_table(*plans(args, launch or Launch()))
     cells = (re.split(r"\s{2,}", line, maxsplit=2) for line in table.splitlines()[2:-2])
     return {name: (size, words)[what] for name, size, words in cells}
 
@@ -278,6 +295,32 @@ def test_what_does_not_fit_is_told_the_least_change_that_does(size, rows, batch,
     monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB if launch.processes > 1 else 7.0 * GIB)
     with pytest.raises(ConfigError, match="a GPU has 7; the least change that fits: more GPUs"):
         fit.fitting(planned_parts, args, gpu)
+
+
+def test_prompts_are_those_of_the_rows_at_hand_or_512_tokens(tmp_path):
+    """Of a domain without problems of its own; the second question is the longer one."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"problem": "1 2"}\n{"problem": "1 2 3 4 5"}\n')
+    args = joint_config(
+        "unused", use_cpu=True, domain=f"{__name__}:Questions", conjecturer_players=0, max_completion_length=30
+    )
+    tokenizer = read_tokenizer(str(TINY_MODEL_PATH))
+    for name, tokens in ((str(rows), len(tokenizer("1 2 3 4 5")["input_ids"])), ("not/here", 512)):
+        script = JointScriptArguments(dataset_name=name)
+        assert _prompts(str(TINY_MODEL_PATH), script, args)["prover"][0] == tokens
+    with pytest.raises(DataError, match="does not generate problems; pass a data set of them"):
+        _prompts(str(TINY_MODEL_PATH), JointScriptArguments(), args)
+
+
+def test_a_change_of_the_weights_is_one_that_the_rules_allow_and_the_rest_fits_under_it(monkeypatch):
+    """By hand: 90 GiB on two processes are 45, with 26 sampled rows and gradients below 79; another temperature of one
+    role forbids adapters over one base."""
+    monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB)
+    args = joint_config("unused", use_cpu=True, generation_rows=512, conjecturer_temperature=0.5, guard=False)
+    vars(args).update(size=90, per_device_train_batch_size=1)
+    said = "fits: generation_rows=256 and --accelerate_config zero3 --num_processes 2."
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        fit.fitting(planned_parts, args, Launch(device="cuda", bf16=True))
 
 
 def test_an_engine_without_room_for_weights_and_scores_is_refused():

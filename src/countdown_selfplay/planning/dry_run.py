@@ -1,9 +1,12 @@
 """Dry run of a configuration, without loading a model."""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import MISSING, asdict, fields
 from enum import Enum
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +26,13 @@ from ..errors import ConfigError, CountdownSelfPlayError
 from ..evaluation.terminal import aligned
 from ..policies.adapters import config_of, whole_below
 from ..policies.build import DEFAULT_ADAPTER, read_tokenizer
+from ..policies.decode import SHARED_START
 from ..rewards import make_conjecturer_reward
 from ..tiny import resolve_model
 from ..training.parts import ready_tokenizer
+from . import memory
 from .fit import fitting
-from .memory import (
-    GIB,
-    Launch,
-    Parts,
-    activations,
-    kv_cache,
-    launch_of,
-    memory_table,
-    narrowed_of,
-    parameters_of,
-    room_of,
-    state,
-)
+from .memory import GIB, Launch, Parts, launch_of, memory_table, room_of, total
 
 
 def print_dry_run(
@@ -49,7 +42,7 @@ def print_dry_run(
     model_path: str,
     launch: Launch | None = None,
 ) -> None:
-    """Print the resolved settings, the batch arithmetic, problems per round and memory_of the run. Raises the run's
+    """Print the resolved settings, the batch arithmetic, problems per round and memory of the run. Raises the run's
     ConfigError: at once for a domain, else after printing. `launch`: the run's; None: this process's."""
     domain_from(args)
     print_settings(args, script, model)
@@ -75,8 +68,9 @@ def print_dry_run(
         others = dict.fromkeys(s.model for s in args.all_roles.values())
         for name in (*filter(None, others), model_path):
             config_of(resolve_model(name))
-        print(memory_of(script, args, model, model_path, launch))
-        print(textwrap.fill(check_room(script, args, model, model_path, launch), 80))
+        plans = Plans(script, args, model, model_path)
+        print(memory_table(*plans(args, launch)))
+        print(textwrap.fill(fitting(plans, args, launch), 80))
         print("--probe plays rounds and measures all of it.")
     except (OSError, ValueError) as error:
         print(unreadable(name, error))
@@ -84,19 +78,12 @@ def print_dry_run(
         raise ConfigError(f"A run would be refused: {why}")
 
 
-def check_room(
-    script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str, launch: Launch
-) -> str:
-    """Return a sentence on how a run fits a GPU. ConfigError if it cannot (planning/fit.py)."""
-    return fitting(lambda args, launch: parts_of(script, args, model, path, launch), args, launch)
-
-
 def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig) -> None:
     """Print, before a run on a GPU, how tightly it fits. Models whose files cannot be read are left to the run."""
     if args.device.type != "cuda":
         return
     try:
-        said = check_room(script, args, model, resolve_model(model.model_name_or_path), launch_of(args))
+        said = fitting(Plans(script, args, model, resolve_model(model.model_name_or_path)), args, launch_of(args))
     except ConfigError:
         raise
     except Exception:  # no estimate: the run itself reports what is wrong with its model or data
@@ -135,22 +122,6 @@ def print_warm_start(script: Any, args: Any, model: ModelConfig, lines: Iterable
     print(f"\nmodel: {resolve_model(model.model_name_or_path)}, not loaded by a dry run")
 
 
-def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
-    """Return lines on the data and the steps. `rows`: largest number of trained rows."""
-    yield f"\n# Data\n{data}\n\n# Batches"
-    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * processes
-    yield (
-        f"optimizer step: {args.per_device_train_batch_size} x {args.gradient_accumulation_steps} accumulated x "
-        f"{processes} process(es) = {batch} rows"
-    )
-    if args.max_steps > 0:
-        yield f"steps: {args.max_steps} (max_steps)"
-    else:
-        per_epoch = max(1, -(-rows // batch))
-        total = int(per_epoch * args.num_train_epochs)
-        yield f"steps: {per_epoch} an epoch x {args.num_train_epochs:g} epochs = at most {total}"
-
-
 def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Return a row for each setting that is not at its default in all roles."""
     usual = {f.name: f.default for f in fields(Role)}
@@ -171,74 +142,74 @@ def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer
         print(f"# Memory of the main process in GiB ({launch.sentence})\n{probe_table(measured)}")
 
 
-def memory_of(
-    script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str, launch: Launch
-) -> str:
-    """Return the memory table of a joint run with the model at `path`."""
-    return memory_table(*parts_of(script, args, model, path, launch))
+class Plans:
+    """Memory of plans of a joint run with the model at `path`: what a plan does not change is counted once. Raises
+    OSError or ValueError if the model's config and tokenizer cannot be read."""
 
+    def __init__(self, script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str) -> None:
+        config, own = config_of(path), get_peft_config(model)
+        self.script, self.config, self.own, self.prompts = script, config, own, _prompts(path, script, args)
+        dtype = str(getattr(config, "dtype", None) if model.dtype == "auto" else model.dtype or "float32")
+        self.size = getattr(torch, dtype.removeprefix("torch."), torch.float32).itemsize
+        adapter = own or DEFAULT_ADAPTER
+        self.narrowed = cache(lambda: memory.narrowed_of(config))
+        self.parameters = cache(lambda adapts: memory.parameters_of(config, adapter if adapts else None))
+        self.activations = cache(lambda adapts, *how: memory.activations(config, adapter if adapts else None, *how))
 
-def parts_of(
-    script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str, launch: Launch
-) -> tuple[Parts, Parts, Parts]:
-    """Return the parts of the memory of a joint run with the model at `path`: those that last, those of sampling and
-    those of training. Raises OSError or ValueError if the model's config and tokenizer cannot be read."""
-    config, roles = config_of(path), list(args.all_roles.values())
-    adapter = get_peft_config(model) or (DEFAULT_ADAPTER if args.policy_sharing == "lora" else None)
-    whole, adapted = parameters_of(config, adapter)
-    sets = len({role.weights for role in roles if role.trained})
-    starts = {role.model for role in roles if adapter is not None or not role.trained}
-    copies = len(starts) + (sets if adapter is None else 0)
-    references = {role.model for role in roles if adapter is None and role.trained and role.beta > 0}
-    dtype = str(getattr(config, "dtype", None) if model.dtype == "auto" else model.dtype or "float32")
-    size = getattr(torch, dtype.removeprefix("torch."), torch.float32).itemsize
-    frozen = (len(starts) + len(references)) * narrowed_of(config)
-    weights = (copies + len(references)) * whole + sets * adapted
-    lasting, training = state(launch, weights, sets * (adapted or whole), size, frozen)
-    prompts = _prompt_tokens(path, args)
-    tokens = max(prompts[s.kind] + s.max_completion_length for s in roles if s.trained)
-    rows = args.per_device_train_batch_size
-    if args.max_tokens_per_micro_batch:
-        rows = min(rows, max(args.max_tokens_per_micro_batch // tokens, 1))
-    try:
-        kept = activations(config, adapter, rows, tokens, launch.bf16, bool(args.gradient_checkpointing))
-        training["activations (training)"] = kept
-    except Exception:  # whatever a model does that cannot be followed without numbers: its row is left out
-        pass
-    samples, sampling = args.samples(launch.processes), Parts()
-    if args.generation_backend == "vllm" and launch.device == "cuda":
-        share, room = args.vllm_gpu_memory_utilization, room_of(launch)
-        half = sampling if args.vllm_enable_sleep_mode else lasting
-        half["vLLM"] = (share * room, f"{share:g} of the GPU")
-        rows = engine_arguments(args).get("max_num_seqs", min(max(samples.values()), 1024))
-        before = (2 * whole + 8 * rows * config.get_text_config().vocab_size) / args.vllm_tensor_parallel_size
-        if share * room < before:
-            raise ConfigError(
-                f"`vllm_gpu_memory_utilization` ({share:g}) gives vLLM {share * room / GIB:.1f} GiB, and weights and "
-                f"scores of {rows} sequences take {before / GIB:.1f} before it has a cache; set at least "
-                f"{before / room + 0.05:.2f}."
-            )
-    if args.generation_backend != "generate":
+    def __call__(self, args: JointSelfPlayConfig, launch: Launch) -> tuple[Parts, Parts, Parts]:
+        """Return the parts of the memory: those that last, those of sampling and those of training."""
+        config, size, prompts, roles = self.config, self.size, self.prompts, list(args.all_roles.values())
+        adapts = self.own is not None or args.policy_sharing == "lora"
+        whole, adapted = self.parameters(adapts)
+        sets = len({role.weights for role in roles if role.trained})
+        starts = {role.model for role in roles if adapts or not role.trained}
+        references = {role.model for role in roles if not adapts and role.trained and role.beta > 0}
+        copies, frozen = len(starts) + len(references) + sets * (not adapts), len(starts) + len(references)
+        weights = copies * whole + sets * adapted
+        lasting, training = memory.state(launch, weights, sets * (adapted or whole), size, frozen * self.narrowed())
+        tokens = max(prompts[s.kind][0] + s.max_completion_length for s in roles if s.trained)
+        rows = args.per_device_train_batch_size
+        if args.max_tokens_per_micro_batch:
+            rows = min(rows, max(args.max_tokens_per_micro_batch // tokens, 1))
+        with suppress(Exception):  # whatever a model does that cannot be followed without numbers: no row of it
+            how = rows, tokens, launch.bf16, bool(args.gradient_checkpointing)
+            training["activations (training)"] = self.activations(adapts, *how)
+        samples, sampling, words = args.samples(launch.processes), Parts(), config.get_text_config().vocab_size
+        if args.generation_backend == "vllm" and launch.device == "cuda":
+            share, room = args.vllm_gpu_memory_utilization, room_of(launch)
+            half = sampling if args.vllm_enable_sleep_mode else lasting
+            half["vLLM"] = (share * room, f"{share:g} of the GPU")
+            rows = engine_arguments(args).get("max_num_seqs", min(max(samples.values()), 1024))
+            before = (2 * whole + 8 * rows * words) / args.vllm_tensor_parallel_size
+            if share * room < before:
+                raise ConfigError(
+                    f"`vllm_gpu_memory_utilization` ({share:g}) gives vLLM {share * room / GIB:.1f} GiB, and weights "
+                    f"and scores of {rows} sequences take {before / GIB:.1f} before it has a cache; set at least "
+                    f"{before / room + 0.05:.2f}."
+                )
+        if args.generation_backend != "generate":
+            return lasting, sampling, training
+        calls = [(s.role, min(samples[s.role], args.generation_rows), s.num_generations, s) for s in roles]
+        if self.script.eval_problems:
+            group = args.num_generations_eval or 1
+            calls.append(("evaluation", max(args.per_device_eval_batch_size, group), group, args.solver))
+        each, ends, reads = 2 if launch.bf16 else size, [], []
+        for who, rows, group, s in calls:
+            (longest, shared), read = prompts[s.kind], -(-rows // group)
+            ends.append((who, rows, longest + s.max_completion_length))
+            reads.append((read * (longest - shared * (read > 1)), read, longest))
+        alone, read, longest = max(reads)
+        begun = memory.kv_cache(config, [("prompts", read, longest)], each)
+        begun["prompts (sampling)"] = memory.reading(config, adapts, read, alone // read, each)
+        sampling, rows = memory.kv_cache(config, ends, each), max(rows for _, rows, _ in ends)
+        sampling["logits (sampling)"] = 16.0 * rows * words, f"{rows} texts, {words} words x 16 bytes"
+        sampling = max(sampling, begun, key=total)
+        if launch.bf16 and size == 4 and launch.kind in ("none", "ddp"):
+            sampling["bf16 copies (sampling)"] = (2.0 * (adapted or whole), "autocast's, of the weights that sample")
+        if launch.kind == "zero3":
+            gathered = whole * (2.0 if launch.bf16 else 4.0)
+            sampling["gathered weights (sampling)"] = gathered, "of the role that samples"
         return lasting, sampling, training
-    asked = [(s.role, min(samples[s.role], args.generation_rows), s) for s in roles]
-    if script.eval_problems:
-        asked.append(("evaluation", max(args.per_device_eval_batch_size, args.num_generations_eval or 1), args.solver))
-    texts = [(who, rows, prompts[s.kind] + s.max_completion_length) for who, rows, s in asked]
-    text, sampling = config.get_text_config(), kv_cache(config, texts, 2 if launch.bf16 else size)
-    layer = sampling["KV cache (sampling)"][0] / text.num_hidden_layers
-    heads = text.num_attention_heads // (getattr(text, "num_key_value_heads", None) or text.num_attention_heads)
-    if heads > 1:
-        sampling["attention (sampling)"] = (layer * heads, "a layer's keys and values, for all heads")
-    rows = max(rows for _, rows, _ in texts)
-    sampling["logits (sampling)"] = (
-        16.0 * rows * text.vocab_size,
-        f"{rows} texts, {text.vocab_size} words x 16 bytes",
-    )
-    if launch.bf16 and size == 4 and launch.kind in ("none", "ddp"):
-        sampling["bf16 copies (sampling)"] = (2.0 * (adapted or whole), "autocast's, of the weights that sample")
-    if launch.kind == "zero3":
-        sampling["gathered weights (sampling)"] = (whole * (2.0 if launch.bf16 else 4.0), "of the role that samples")
-    return lasting, sampling, training
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
@@ -327,19 +298,34 @@ def plain(value: Any) -> str:
     return str(value)
 
 
-def _prompt_tokens(model_path: str, args: JointSelfPlayConfig) -> dict[str, int]:
-    """Return the tokens of each role's longest usual prompt; critics read a prover's prompt and answer."""
-    tokenizer: Any = read_tokenizer(model_path)
-    domain = domain_from(args)
+UNKNOWN_PROMPT = 512
+"""Tokens of a question of a domain without problems of its own, if its rows are not on this machine."""
+
+
+def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig) -> dict[str, tuple[int, int]]:
+    """Return the tokens of the longest usual prompt of each kind of role, and with how many of them all begin; critics
+    read a prover's prompt and answer."""
+    from ..data.files import load_problem_rows
+
+    tokenizer: Any = read_tokenizer(path)
+    domain, source, problems = domain_from(args), script.dataset_name, []
     if domain.random is not None:
         tokenizer = ready_tokenizer(args, domain, (), tokenizer)
-    rows = {
-        "prover": [domain.prove_row(longest_problem(domain))],
+        problems = [longest_problem(domain), *domain.random(2, 0, frozenset())]
+    elif source is None:
+        problems = [longest_problem(domain)]
+    elif Path(source).exists():
+        rows = load_problem_rows(source, script.dataset_train_split)
+        problems = [domain.problem(row, i) for i, row in enumerate(islice(rows, 64))]
+    asked = {
+        "prover": [domain.prove_row(problem) for problem in problems],
         "conjecturer": [domain.propose_row(**ask) for ask in asked_of(domain)],
     }
-
-    tokens = {}
+    found = {}
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
-        tokens[kind] = max(len(prompt_ids(tokenizer, row["prompt"])) for row in rows.get(kind, rows["prover"]))
-        tokens[kind] += 0 if kind in rows else args.solver.max_completion_length
-    return tokens
+        ids = [prompt_ids(tokenizer, row["prompt"]) for row in asked.get(kind, asked["prover"])]
+        longest = max(ids, key=len, default=[0] * UNKNOWN_PROMPT)
+        same = next((i for i, token in enumerate(longest) if any(one[i : i + 1] != [token] for one in ids)), 0)
+        answer = 0 if kind in asked else args.solver.max_completion_length
+        found[kind] = len(longest) + answer, same if same >= SHARED_START else 0
+    return found

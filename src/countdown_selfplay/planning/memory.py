@@ -113,6 +113,16 @@ def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], each: int) -> P
     return {"KV cache (sampling)": (size, f"{who}: {number} texts of {tokens} tokens")}
 
 
+def reading(config: Any, adapted: bool, rows: int, tokens: int, each: int) -> tuple[float, str]:
+    """Return the bytes of a layer that reads prompts, and a description: of its MLP the gate, the other half and their
+    product, or with adapters the product in float32 and twice in `each` bytes; the residual, the norm, the layer's
+    input and the first one's in float32."""
+    text = config.get_text_config()
+    inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
+    wide = inner * (2 * each + 4 if adapted and each == 2 else 3 * each)
+    return float(rows * tokens * (wide + 16 * text.hidden_size)), f"{rows} prompts of {tokens} tokens, a layer of them"
+
+
 def activations(
     config: Any, adapter: PeftConfig | None, rows: int, tokens: int, bf16: bool, recomputed: bool
 ) -> tuple[float, str]:
@@ -138,6 +148,8 @@ def _kept(config: Any, adapter: PeftConfig | None, layers: int, shape: tuple[int
         model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         if adapter is not None:
             model = get_peft_model(model, copy.deepcopy(adapter)).get_base_model()
+    for part in frozen_linears(model) if bf16 else ():
+        part.bfloat16()
     with FakeTensorMode():  # on a device, as autocast asks for one
         for module in model.modules():
             for name, part in module.named_parameters(recurse=False):
@@ -158,9 +170,9 @@ def _kept(config: Any, adapter: PeftConfig | None, layers: int, shape: tuple[int
     return sum(size for _, size in held.values())
 
 
-def peak(lasting: Parts, sampling: Parts, training: Parts) -> float:
-    """Bytes of the larger half of a round."""
-    return max(sum(size for size, _ in (*lasting.values(), *half.values())) for half in (sampling, training))
+def total(*parts: Parts) -> float:
+    """Bytes of all parts."""
+    return sum(size for part in parts for size, _ in part.values())
 
 
 def memory_table(lasting: Parts, sampling: Parts, training: Parts) -> str:
@@ -168,7 +180,8 @@ def memory_table(lasting: Parts, sampling: Parts, training: Parts) -> str:
     rows = [(name, f"{size / GIB:.3f}", words) for name, (size, words) in {**lasting, **sampling, **training}.items()]
     both = "the larger half of a round, full length" if sampling else ""
     counted = "activations (training)" in training
-    most = ("at most about" if counted else "at least", f"{peak(lasting, sampling, training) / GIB:.3f}", both)
+    largest = total(lasting, max(sampling, training, key=total))
+    most = ("at most about" if counted else "at least", f"{largest / GIB:.3f}", both)
     table = aligned([("part", "GiB", "how it comes about"), *rows, most])
     rest = "" if counted else "references, logits, activations, "
     return f"{table}\nNot counted: {rest}buffers, CUDA."

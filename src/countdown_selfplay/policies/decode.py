@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -190,7 +191,8 @@ def _narrow(cache: Any, device: torch.device) -> None:
     same bit for bit, the memory is half of float32's, and the whole cache is not cast again at each token."""
     if not torch.is_autocast_enabled(device.type):
         return
-    kind, write = torch.get_autocast_dtype(device.type), cache.update
+    kind = torch.get_autocast_dtype(device.type)
+    write = functools.partial(type(cache).update, weakref.proxy(cache))  # a cycle would keep it until Python looks
     for layer in cache.layers:
         if layer.is_initialized:
             layer.keys, layer.values = layer.keys.to(kind), layer.values.to(kind)

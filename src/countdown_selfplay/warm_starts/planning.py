@@ -9,7 +9,7 @@ from trl import get_peft_config
 from ..chat_templates import prompt_ids, ready
 from ..domains import longest_problem
 from ..errors import CountdownSelfPlayError, PromptError
-from ..planning.dry_run import unreadable
+from ..planning.dry_run import UNKNOWN_PROMPT, unreadable
 from ..planning.memory import Launch, Parts, kv_cache, memory_table, parameters_of, state
 from ..policies.adapters import config_of
 from ..policies.build import read_tokenizer
@@ -17,8 +17,6 @@ from ..tiny import resolve_model
 
 TURNS = 3
 """Largest number of texts in a row of iterated play besides the question: an answer, a critique and the revision."""
-UNKNOWN_PROMPT = 512
-"""Tokens of a question of a domain without problems of its own."""
 
 
 def iterated_lines(settings: Any, domain: Any, model_path: str, launch: Launch) -> Iterator[str]:
@@ -55,6 +53,22 @@ def warm_start_lines(args: Any, options: Any, launch: Launch) -> Iterator[str]:
     whole, adapted = parameters_of(config, get_peft_config(options))
     lasting, gradients = state(launch, whole + adapted, adapted or whole)
     yield memory_table(lasting, {}, gradients)
+
+
+def batches(args: Any, data: str, rows: int, processes: int) -> Iterator[str]:
+    """Return lines on the data and the steps. `rows`: largest number of trained rows."""
+    yield f"\n# Data\n{data}\n\n# Batches"
+    batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * processes
+    yield (
+        f"optimizer step: {args.per_device_train_batch_size} x {args.gradient_accumulation_steps} accumulated x "
+        f"{processes} process(es) = {batch} rows"
+    )
+    if args.max_steps > 0:
+        yield f"steps: {args.max_steps} (max_steps)"
+    else:
+        per_epoch = max(1, -(-rows // batch))
+        total = int(per_epoch * args.num_train_epochs)
+        yield f"steps: {per_epoch} an epoch x {args.num_train_epochs:g} epochs = at most {total}"
 
 
 def question_tokens(path: str, domain: Any, kwargs: Any = None) -> int:

@@ -7,11 +7,11 @@ from ...cli.launch import planned as planned_for
 from ...cli.options import parse_options
 from ...config.run_rules import check_run
 from ...data.files import held_out_problems, load_problem_rows
-from ...planning.dry_run import batches, print_warm_start
+from ...planning.dry_run import print_warm_start
 from ...planning.memory import launch_of
 from ..configs import IPOArguments, IPOSettings
 from ..filters import Kept, PreferencePair, ScoredSample, make_preference_pairs
-from ..planning import warm_start_lines
+from ..planning import batches, warm_start_lines
 from ..readers import PREFERENCES, read_preferences, read_samples
 
 

@@ -11,12 +11,12 @@ from ...config.run_rules import check_run
 from ...config.script import check_starts
 from ...contract.domain import in_moves
 from ...data.files import held_out_problems, load_problem_rows
-from ...planning.dry_run import batches, print_warm_start
+from ...planning.dry_run import print_warm_start
 from ...planning.memory import launch_of
 from ..configs import SFTArguments
 from ..demonstrations import generated_rows
 from ..filters import Kept
-from ..planning import warm_start_lines
+from ..planning import batches, warm_start_lines
 from ..readers import clean_demonstrations
 
 PLANNED = 512
