@@ -6,7 +6,7 @@ import inspect
 import pytest
 import torch
 from peft import LoraConfig
-from tests.warm_starts.cli.test_ipo import write_rows
+from tests.warm_starts.cli.test_sft_and_ipo import write_rows
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import DPOTrainer
 

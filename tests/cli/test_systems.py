@@ -1,21 +1,137 @@
-# Tests: cli/commands.py, cli/hard_set.py, evaluation/hard.py, config/script.py
-"""`countdown-selfplay sgs`: its recipes, what they start from, and the set of hard targets."""
+# Tests: cli/commands.py, proposers/tiers.py, cli/solve_rates.py, cli/hard_set.py, evaluation/hard.py
+"""Commands of systems: `rloo`, `pool`, `symbolic` and `sgs`, their recipes, what they start from, and hard targets."""
 
 import hashlib
+import importlib
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.installed import MISSING
 
 from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.cli import solve_rates
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipe_settings, recipes
+from countdown_selfplay.config.recipes import recipe_fields, recipe_settings, recipes, spread
 from countdown_selfplay.config.script import check_starts
-from countdown_selfplay.countdown import CountdownDomain, generate_problems
+from countdown_selfplay.countdown import CountdownDomain, generate_problems, heldout_key
 from countdown_selfplay.errors import ConfigError, DataError
 from countdown_selfplay.evaluation.hard import hard_problems
+from countdown_selfplay.proposers.symbolic.difficulty import Rollout, read_labels
 from countdown_selfplay.tiny import TINY_MODEL_PATH, TINY_SPEC, load_tiny_model
+
+from ..installed import PAGE
+
+SHORT_RLOO = ["--max_steps", "2", "--eval_problems", "16", "--num_generations_eval", "4", "--disable_tqdm", "true"]
+
+
+def test_the_prover_is_trained_alone_and_leaves_the_folder_of_a_joint_run(tmp_path, capsys):
+    assert main(["rloo", "--output_dir", str(tmp_path), "--save_strategy", "no", *SHORT_RLOO]) == 0
+    out = capsys.readouterr().out
+    assert "prover pass@1" in out and "conjecturer" not in out
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"metrics.jsonl", "samples.jsonl", "run.json", "evaluation.json", "prover", *PAGE} <= names
+    assert "conjecturer" not in names
+    rounds = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    logged = {name for line in rounds for name in line}
+    assert "prover/solve_rate" in logged or any(name.startswith("prover/") for name in logged)
+    assert not any(name.startswith("conjecturer/") for name in logged)
+
+
+def test_a_joint_recipe_gives_its_single_policy_baseline(tmp_path, capsys):
+    arguments = ["--recipe", "tiny/default", "--prover_objective", "rloo", "--dry_run"]
+    arguments += ["--output_dir", str(tmp_path / "run")]
+    assert main(["rloo", *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "prover: 16 problems x 16 = 256 answers" in out
+    assert "problems per round: 16, at least 16 anchors, up to 0 proposals" in out
+
+
+EMBEDDED = ["--recipe", "tiny/pool", "--model_name_or_path", "tiny", "--conjecturer_model", "tiny"]
+
+
+def test_pool_is_joint_with_tiers_and_plans_its_round(tmp_path, capsys):
+    assert main(["pool", *EMBEDDED, "--dry_run", "--output_dir", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    # tiny/pool: 32 proposals of each of two conjecturers, 64 problems x 4 answers of each of two provers
+    assert "prover, each of 2: 64 problems x 4 = 256 answers" in told
+    assert "conjecturer, each of 2: 1 prompt x 32 = 32 proposals" in told
+
+
+def test_solve_rates_are_collected_where_a_predictor_reads_them(tmp_path, capsys):
+    out = tmp_path / "rates.jsonl"
+    assert main(["solve-rates", "tiny", "--problems", "12", "--samples", "2", "--out", str(out)]) == 0
+    features, rates, attempts = read_labels(str(out), CountdownDomain.tiny())
+    assert features.shape == (12, 21) and set(attempts) == {2} and set(rates) <= {0, 0.5, 1} and rates.sum() > 0
+    assert f"mean solve rate {rates.mean():.3f}" in capsys.readouterr().out
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert not any(heldout_key(",".join(map(str, sorted(row["numbers"]))) + f"={row['target']}") for row in rows)
+
+
+def test_solve_rates_of_a_run_are_of_problems_that_it_did_not_play_and_sampled_as_in_training(tmp_path, monkeypatch):
+    # a run that described itself, with the temperature of its training and another of its evaluation
+    from countdown_selfplay.data.anchors import GENERATED_ANCHORS
+    from countdown_selfplay.domains import domain_from
+
+    run = tmp_path / "run"
+    shutil.copytree(TINY_MODEL_PATH, run / "prover")
+    args = JointSelfPlayConfig.from_recipe("tiny/rloo", output_dir=str(run), use_cpu=True)
+    domain = domain_from(args)
+    config = {**spread(args.to_dict()), "temperature": 0.7, "eval_preset": "joint_rloo"}
+    (run / "run.json").write_text(json.dumps({"name": "run", "config": config, "rules": domain.rules.to_dict()}))
+    seen = {}
+    monkeypatch.setattr(solve_rates, "collect", lambda *given, **sampling: seen.update(given=given, **sampling) or 0.5)
+    assert main(["solve-rates", str(run), "--problems", "40", "--seed", str(args.seed)]) == 0
+    assert seen["temperature"] == 0.7 and seen["max_new_tokens"] == args.max_completion_length
+    played = {domain.key(problem) for problem in domain.random(GENERATED_ANCHORS, args.seed, frozenset())}
+    asked = [domain.key(problem) for problem in seen["given"][2]]
+    assert len(set(asked)) == 40 and not played & set(asked)
+    # of other numbers than the run's, none of which it generated either
+    assert main(["solve-rates", str(run), "--problems", "40", "--number_high", "8"]) == 0
+    asked = seen["given"][2]
+    assert len(asked) == 40 and not played & set(map(domain.key, asked))
+    assert max(max(problem.numbers) for problem in asked) <= 8 < domain.spec.number_high
+
+
+def test_the_least_diversity_is_fitted_by_the_share_of_the_band_that_it_refuses():
+    class Half(Rollout):
+        def estimate(self, round, problems, features):
+            return 0.5 + 0 * features[:, 0]  # all within the band
+
+    fit = importlib.import_module("fit_least_diversity")
+    kwargs = recipe_fields("tiny/symbolic_p_solver", {}, JointSelfPlayConfig)["proposer_kwargs"]
+    kwargs |= {"difficulty": "rollout", "candidates": 40}
+    shares = [fit.refused(threshold, kwargs, CountdownDomain.tiny(), Half(), 1) for threshold in (0.0, 0.01, 1.1)]
+    admitted = [share[1] for share in shares]
+    shares = [share[0] for share in shares]
+    assert admitted == pytest.approx([1 - share for share in shares])  # all within the band: refused or admitted
+    # R_div lies in [0, 1]
+    assert shares[0] == 0 and 0 < shares[1] <= 0.9 and shares[2] == 1
+    # the table: 27.8 of 27.8 + 44.7, and 1.7 of 1.7 + 68.2
+    assert fit.REFUSED[7] == pytest.approx(0.3834, abs=1e-4) and fit.REFUSED[13] == pytest.approx(0.0243, abs=1e-4)
+    # without a model: drawn in the shares of the table, which leave 72.5% and 69.9% within the band
+    drawn = fit.Drawn(*fit.OUTSIDE[7]).estimate(fit.Alone(CountdownDomain.tiny(), 0, 0), range(4000), None)
+    assert [np.mean(drawn == p) for p in (0, 0.4, 1)] == pytest.approx([0.071, 0.725, 0.204], abs=0.025)
+
+
+ARMS = ("ucb", "p_solver", "refresh", "refresh_diversity")
+
+
+def test_the_recipes_at_the_papers_size_have_the_solver_of_its_rloo():
+    """Table 1: 128 prompts x 8, KL and entropy .001, 100 steps; the rest as the repository's own RLOO."""
+    rloo = recipe_fields("qwen2.5-0.5b/rloo", {}, JointSelfPlayConfig)
+    for arm in ("rloo", *ARMS, "ours"):
+        own = recipe_fields(f"qwen2.5-0.5b/symbolic_{arm}", {}, JointSelfPlayConfig)
+        differs = {name for name in rloo if rloo[name] != own.get(name)}
+        sizes = {"num_generations", "problems_per_round"}
+        assert differs == {"output_dir", *(sizes if arm == "ours" else ())}, arm
+        assert own["problems_per_round"] * own["num_generations"] == 128 * 8
+        assert (own["prover_beta"], own["entropy_coef"], own["max_steps"]) == (0.001, 0.001, 100)
+        if arm != "rloo":
+            assert own["anchor_fraction"] == 0.75 or arm == "ours"
+
 
 SGS = sorted(name for name in recipes() if name.partition("/")[2].startswith("sgs"))
 

@@ -1,13 +1,17 @@
-# Tests: lab/headroom/gates.py, lab/headroom/settings.py
-"""The four gates on counts whose figures are worked out by hand."""
+# Tests: lab/headroom/gates.py, lab/headroom/settings.py, lab/headroom/measure.py, lab/headroom/runs.py
+"""The four gates on counts worked out by hand, the oracle's search on scripted runs, and what is measured on what."""
 
 from itertools import product
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from countdown_selfplay import JointSelfPlayConfig
+from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.lab.headroom import runs as module
 from countdown_selfplay.lab.headroom.gates import (
     frontier,
     frontier_rung,
@@ -17,7 +21,8 @@ from countdown_selfplay.lab.headroom.gates import (
     transfer,
     verdict,
 )
-from countdown_selfplay.lab.headroom.settings import HeadroomArguments
+from countdown_selfplay.lab.headroom.measure import candidates, gain, gate_panels, gates_svg, search
+from countdown_selfplay.lab.headroom.runs import Measured, Runs, Stop
 
 
 def test_support_wants_the_lowest_rung_solved_and_the_highest_never_and_counts_mixed_draws():
@@ -120,13 +125,112 @@ def test_the_verdict_names_what_is_shut_or_undecided():
     assert "undecided" in verdict([gate])
 
 
-@pytest.mark.parametrize(("given", "said"), [
-    ({"gates": [5]}, "some of 1, 2, 3 and 4"),
-    ({"gate_k": 200}, "raise that, or lower gate_k"),
-    ({"gate_rounds": 0}, "gate_rounds"),
-    ({"dry_run": True}, "dry_run"),
-    ({"eval_dataset_name": "mine.jsonl"}, "takes its problems from the domain"),
-])  # fmt: skip
-def test_wrong_settings_are_refused_before_anything_is_played(given, said):
-    with pytest.raises(ConfigError, match=said):
-        HeadroomArguments(**given)
+TUNING = {rung: ["t"] * 2 for rung in (3, 4, 5, 6, 7)}
+HELD_OUT = {rung: ["h"] * 2 for rung in TUNING}
+
+
+class ScriptedRuns:
+    """Every run ends with two of four answers right on rungs 3 and 4, and, after a probe of rung r, r of them more on
+    rung 5: trained on 4 it gains more than on 3."""
+
+    rungs, rounds, seed, group, tuning = [3, 4, 5, 6, 7], 4, 0, 2, TUNING
+
+    def __init__(self):
+        self.played, self.dropped = [], []
+
+    def play(self, name, changes, measured, *, start=None, rounds=None, keep=False):
+        self.played.append((name, changes.get("proposer_kwargs", {}), start, rounds))
+        solved = {rung: [2, 2] if rung < 5 else [0, 0] for rung in self.rungs}
+        if name.startswith("probe"):
+            assert all(one.problems.keys() == {4, 5, 6} for one in measured)  # above the lowest, to two above rung 4
+            solved[5] = {3: [0, 1], 4: [1, 2]}[changes["proposer_kwargs"]["rungs"][0]]
+        if self.rounds != rounds:
+            assert all("h" not in own for one in measured for own in one.problems.values())
+        found = [{rung: solved[rung] for rung in one.problems} for one in measured]
+        return found, Path(f"checkpoint-{rounds}") if keep else None
+
+    def drop(self, name):
+        self.dropped.append(name)
+
+
+def test_each_stage_tries_the_rungs_within_reach_and_plays_by_what_they_gained():
+    runs = ScriptedRuns()
+    (found,), gains = search(runs, [Measured(HELD_OUT, 4, 0)], stage=2, probe=1, n=4)
+    assert found.keys() == HELD_OUT.keys()
+    # pass@1 on rung 5 rises from 0 to the mean of 0/4 and 1/4, or of 1/4 and 2/4.
+    assert gains == {0: {3: 0.125, 4: 0.375}, 2: {3: 0.125, 4: 0.375}}
+    table = {"0": {"3": 0.125, "4": 0.375}}
+    assert runs.played == [
+        ("oracle_gain", {}, None, 0), ("probe_0_3", {"rungs": [3]}, None, 1), ("probe_0_4", {"rungs": [4]}, None, 1),
+        ("oracle_gain", {"gains": table}, None, 2), ("probe_2_3", {"rungs": [3]}, Path("checkpoint-2"), 3),
+        ("probe_2_4", {"rungs": [4]}, Path("checkpoint-2"), 3),
+        ("oracle_gain", {"gains": {**table, "2": table["0"]}}, Path("checkpoint-2"), 4),
+    ]  # fmt: skip
+    assert runs.dropped == ["probe_0_3", "probe_0_4", "probe_2_3", "probe_2_4"]
+
+
+def test_candidates_have_the_most_mixed_groups_and_gains_are_summed_over_rungs_measured_after():
+    # Pairs of four answers: mixed by 1/2, 2/3, 1/2 for 1, 2, 3 right ones. Seven rungs have some; five are tried.
+    counts = {3: [4], 4: [3], 5: [2], 6: [2], 7: [1], 8: [1, 0], 9: [1, 0], 10: [1, 0, 0], 11: [0]}
+    assert candidates(counts, 4, 2) == [4, 5, 6, 7, 8]
+    assert candidates({3: [0], 4: [0]}, 4, 2) == [3]
+    # Rung 4 from 1/4 to 3/4, rung 5 from 1/4 to 0; rung 3 was not measured.
+    assert gain({3: [4], 4: [1], 5: [1]}, {4: [3], 5: [0]}, 4) == 0.25
+
+
+def test_each_gate_with_figures_is_a_panel():
+    arms = {"oracle_half": {3: [4], 4: [2]}, "uniform": {3: [4], 4: [1]}}
+    gates = [
+        support({3: [1, 0], 4: [0, 0]}, 4),  # pass@4 is 1/2 and 0
+        transfer({}, {}, None, 4, 1),  # nothing was measured: no panel
+        head_room(arms, ["uniform"], "oracle_half", 4, 1),  # pass@1 on rung 4: 2/4 and 1/4
+    ]
+    found = {"gates": [gate.to_dict() for gate in gates]}
+    first, last = gate_panels(found)
+    assert (first.title, first.labels, first.bars) == ("1 support: open", ["3", "4"], [("pass@4", [0.5, 0.0])])
+    assert (last.labels, last.bars[0]) == (["half", "uniform"], ("mean pass@1", [0.5, 0.25]))
+    assert gates_svg(found).count("support: open") == 1
+
+
+class Few(BaseDomain):
+    """Six problems of each rung, always in the same order, and no held-out side."""
+
+    rungs = (1, 2)
+
+    def key(self, problem):
+        return "/".join(map(str, problem))
+
+    def rung(self, problem):
+        return problem[0]
+
+    def random_of_rung(self, n, rung, seed, exclude):
+        return [p for p in ((rung, i) for i in range(6)) if self.key(p) not in exclude][:n]
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(module, "domain_from", lambda config: Few())
+    return lambda problems: Runs(
+        lambda changes: (JointSelfPlayConfig.from_recipe("tiny/ladder", **changes), {}), Path("unused"), 2, problems
+    )
+
+
+def test_no_held_out_problem_is_a_tuning_problem_and_a_rung_without_any_is_refused(few):
+    runs = few(3)
+    assert runs.held_out == {rung: [(rung, i) for i in (0, 1, 2)] for rung in (1, 2)}
+    assert runs.tuning == {rung: [(rung, i) for i in (3, 4, 5)] for rung in (1, 2)}
+    assert runs.group == 8 and runs.trained_conjecturer  # of recipe tiny/ladder
+    with pytest.raises(ConfigError, match="makes no training problem of rung 1"):
+        few(6)
+
+
+@pytest.mark.parametrize("save", [True, False])
+def test_a_run_stops_at_its_step_with_a_checkpoint_only_where_it_goes_on(save):
+    class Seen:
+        global_step, should_training_stop, should_save = 3, False, False
+
+    Stop(4, save).on_step_end(None, Seen, Seen)
+    assert not Seen.should_training_stop and not Seen.should_save
+    Seen.global_step = 4
+    Stop(4, save).on_step_end(None, Seen, Seen)
+    assert Seen.should_training_stop and Seen.should_save is save
