@@ -98,7 +98,8 @@ HERE = "runs/a/metrics.jsonl"
 
 
 @pytest.mark.parametrize(("error", "text"), [
-    *((OSError(number, os.strerror(number), HERE), f"'{HERE}' cannot be written or read ~ {cure}") for number, cure in [
+    *((OSError(number, os.strerror(number), HERE), f"'{HERE}' cannot be written or read ~ {cure}")
+      for number, cure in [
         (errno.ENOSPC, "make room, or name a folder on another disk"),
         (errno.EROFS, "name a folder that can be written to"), (errno.EACCES, "name a place that you may use")]),
     # safetensors' error has no errno, and names the number in its text

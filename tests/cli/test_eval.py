@@ -1,5 +1,5 @@
 # Tests: cli/eval.py, evaluation/setting.py, evaluation/answers.py, evaluation/summary.py
-"""`countdown-selfplay eval` with the embedded models: table, files, settings, rungs, a killed evaluation that goes on."""
+"""`countdown-selfplay eval` with the embedded models: table, files, settings, rungs, killed evaluations."""
 
 import json
 import os

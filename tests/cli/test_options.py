@@ -1,5 +1,5 @@
 # Tests: cli/options.py, cli/help.py, cli/commands.py, cli/joint.py, cli/sources.py, config/recipes.py
-"""How recipe, config file and flags are read, which wins, and which of their mistakes are refused before torch loads."""
+"""How recipe, config file and flags are read, which wins, and what is refused before torch loads."""
 
 import dataclasses
 import json

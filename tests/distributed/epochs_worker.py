@@ -4,7 +4,7 @@ resume."""
 from pathlib import Path
 
 from tests.trainer.conftest import digest, held, make_trainer, optimizer_state, results_of, weights
-from tests.trainer.test_resume_epochs import lines
+from tests.trainer.test_resume import lines
 from tests.trainer.test_round import problems
 
 

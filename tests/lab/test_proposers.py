@@ -1,4 +1,4 @@
-# Tests: lab/axes.py, lab/experimental/cells.py, lab/experimental/schedules.py, lab/proposers/target_oracle.py
+# Tests: lab/axes.py, lab/experimental/cells.py, lab/proposers/rung_oracle.py, lab/proposers/target_oracle.py
 """Proposers of lab: over a plane, oracles of rungs and of steps, and targets that fill slots."""
 
 import json
@@ -206,7 +206,7 @@ def oracle_and_round(path, **arguments):
 
 
 def learned(oracle, round, proposals, right_of_four, targets_right=(0, 0)):
-    """A round in which each proposal (None: it was not scripted_game) and each target had so many right answers of four."""
+    """A round in which each proposal (None: it was not played) and each target had so many right answers of four."""
     indices, played_ones = [], []
     for proposal, right in zip(proposals, right_of_four, strict=True):
         indices.append(None if right is None else len(played_ones))

@@ -1,4 +1,4 @@
-# Tests: rewards/composition.py, lab/rewards/solvability_aware.py, lab/rewards/disagreement.py, lab/scaling_fit.py
+# Tests: lab/rewards/solvability_aware.py, lab/rewards/disagreement.py, lab/experimental/schedules.py
 """What rewards, proposers, files and figures of lab refuse, as a table of tests/refusals."""
 
 import json
@@ -11,7 +11,7 @@ from tests.refusals.refused import check, params
 from tests.refusals.rows import row
 from tests.rung_domain import Numbered, scripted
 
-import countdown_selfplay
+from countdown_selfplay import report, summary
 from countdown_selfplay.config import JointSelfPlayConfig
 from countdown_selfplay.contract.domain import BaseDomain
 from countdown_selfplay.countdown import CountdownDomain, Problem
@@ -26,6 +26,7 @@ from countdown_selfplay.statistics.bootstrap import t_interval
 
 NAN = float("nan")
 PROBLEMS = (Problem((3, 5, 7), 22), Problem((7, 5, 4), 22))
+STEPS = {"derivations": "x"}
 GAINS = {"0": {"3": 0.2, "4": 0.1, "5": 0.0}}
 SOLUTION = {"numbers": [3, 5, 7], "target": 22, "response": "3 * 5 - 7", "steps": ["a", "b", "c"], "right": False}
 
@@ -92,8 +93,9 @@ ROWS = [
     row("='lazy' =() =4", (Tent() + lazy).__call__, [0.0, 0.25, 0.5, 1.0], None, error=RewardError),
     row("='tent'", make_conjecturer_reward, "sum", {"terms": ["tentt"]}, error=UnknownNameError),
     row("=(solve_rate_P)", Sum, (lambda: 1.0,)),
-    row("=2 =3", make_conjecturer_reward("r_zero"), np.zeros(3), RewardContext(problems=PROBLEMS), error=RewardError),
-    row("=(2,~4) =3", make_conjecturer_reward("disagreement"), np.zeros(3),
+    row("=2 =3", make_conjecturer_reward("r_zero").__call__, np.zeros(3), RewardContext(problems=PROBLEMS),
+        error=RewardError),
+    row("=(2,~4) =3", make_conjecturer_reward("disagreement").__call__, np.zeros(3),
         RewardContext(prover_rates_MP=np.zeros((2, 4))), error=RewardError),
     # proposers over rungs
     *(row(said, make_proposer, name, arguments) for name, arguments, said in [
@@ -113,8 +115,8 @@ ROWS = [
     row("=9, =3,~4,~5", checked, "uniform_rungs", {"rungs": [3, 9]}, Numbered()),
     row("roles.conjecturer.players", checked, "uniform_rungs", {"rungs": [3]}, Numbered(), "conjecturer"),
     *(row("=BaseDomain", checked, name, {}, BaseDomain()) for name in ("uniform_rungs", "uniform_texts")),
-    row("conjecturer_players", checked, "oracle_targets", {"derivations": "x"}, CountdownDomain.ladder(), "conjecturer"),
-    row("answers=moves", checked, "oracle_targets", {"derivations": "x"}, CountdownDomain()),
+    row("conjecturer_players", checked, "oracle_targets", STEPS, CountdownDomain.ladder(), "conjecturer"),
+    row("answers=moves", checked, "oracle_targets", STEPS, CountdownDomain()),
     row("rounds=61", on_the_ladder, "schedules:ScheduledRungs", {"rounds": 61}),
     row("=size; =rung,~target", on_the_ladder, "cells:BanditCells", {"axis": "size"}),
     # figures
@@ -134,7 +136,8 @@ ROWS = [
         ({"right": True, "first_wrong": 1}, "first_wrong=1 right"), ({"right": None}, "response right"),
         ({"steps": [1]}, "steps"), ({"target": None}, "=1")]),
     *(row(f"={file} {said}", damaged, file, old, new, error=DataError) for file, old, new, said in [
-        ("metrics.jsonl", '{"step": 3,', '{"step": 3', "=3:"), ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', "=2: step"),
+        ("metrics.jsonl", '{"step": 3,', '{"step": 3', "=3:"),
+        ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', "=2: step"),
         ("metrics.jsonl", '{"step": 2,', '{"step": "2",', "=2: step='2'"),
         ("metrics.jsonl", '_histogram": [', '_histogram": [-1, ', "=1: =_histogram'"),
         ("samples.jsonl", "{", "[1]\n{", "=1: =list"), ("run.json", '"config"', '"setting"', "config"),
@@ -144,8 +147,8 @@ ROWS = [
     row("=written", put_at, "file/r", error=DataError),
     row("='absent'", write_report, ["absent"], "r.html", error=DataError),
     row("=one~run", write_report, [], "r.html", error=DataError),
-    row("='absent'", countdown_selfplay.report, ["absent", "other"], error=DataError),
-    *(row("=aaa", told, "a" * 300, error=DataError) for told in (countdown_selfplay.summary, countdown_selfplay.report)),
+    row("='absent'", report, ["absent", "other"], error=DataError),
+    *(row("=aaa", tell, "a" * 300, error=DataError) for tell in (summary, report)),
 ]  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 
 import http.server
 import json
-import logging
 import math
 import socket
 import threading
@@ -21,7 +20,6 @@ from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
 from countdown_selfplay.generation.turns import check_woken, fingerprint
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.base import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
 from countdown_selfplay.training.plan import Counts
 
@@ -63,8 +61,7 @@ def test_whole_weights_to_a_server_need_a_gpu(build):
 
 
 def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        make_config(tmp_path, conjecturer_top_p=0.9, prover_top_k=5)
+    make_config(tmp_path, conjecturer_top_p=0.9, prover_top_k=5)
     assert "conjecturer samples with top_p=0.9" in caplog.text and "prover samples with top_k=5" in caplog.text
     caplog.clear()
     make_config(tmp_path, min_p=0.1, generation_kwargs={"no_repeat_ngram_size": 3})
@@ -190,22 +187,6 @@ def test_without_the_correction_the_samplers_log_probs_are_not_read():
         _, off, _ = corrected(objective, ROWS, OFF, sampler_correction=False)
         _, on, _ = corrected(objective, ROWS, ROWS, sampler_correction=False)
         assert torch.equal(off, on)
-
-
-@pytest.mark.parametrize(
-    "mode, expected",
-    [
-        ("token_truncate", [[1.5, 1.0, 1.0], [1.0, 0.8, 1.0]]),
-        ("token_mask", [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]),
-        ("sequence_truncate", [[1.5], [0.8]]),
-        ("sequence_mask", [[0.0], [0.0]]),
-    ],
-)
-def test_the_four_modes_of_the_truncated_weight(mode, expected):
-    """Ratios 2 1 1 and 1 1/2 1, bounds 0.8 and 1.5."""
-    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
-    found = truncated_weight(torch.tensor(ROWS), torch.tensor(OFF), mask, mode, 0.8, 1.5)
-    assert torch.allclose(found, torch.tensor(expected))
 
 
 # -- a server that fails ---------------------------------------------------------------------------------------------

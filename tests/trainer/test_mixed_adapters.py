@@ -3,7 +3,6 @@
 gradients of each player's adapter, none of anybody else's."""
 
 import copy
-import logging
 import re
 from dataclasses import replace
 
@@ -20,7 +19,7 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.training.plan import Pass, samples_of, side_by_side
 from tests.probe_games import POOL
 from tests.trainer.conftest import gradients, make_trainer, rounds, weights
-from tests.trainer.test_critic_game import GAME
+from tests.trainer.test_probe_games import GAME
 from tests.trainer.test_shared_prefix import Counted, exact_head
 
 LORA = LoraConfig(r=4, lora_alpha=6, target_modules="all-linear", task_type="CAUSAL_LM", use_rslora=True)
@@ -243,8 +242,7 @@ def test_a_run_with_mixed_passes_ends_where_one_without_ends(tmp_path, settings)
     ],
 )
 def test_adapters_that_cannot_share_a_pass_run_apart_with_one_warning(tmp_path, caplog, changes, why):
-    with caplog.at_level(logging.WARNING, logger="countdown_selfplay"):
-        trainer = make_trainer(tmp_path, **MIXED, **SETTINGS, **lora(**changes))
+    trainer = make_trainer(tmp_path, **MIXED, **SETTINGS, **lora(**changes))
     said = [record.message for record in caplog.records if "mixed_adapters" in record.message]
     assert trainer.policies.mixed is None and len(said) == 1
     assert re.search(why, said[0])
@@ -252,11 +250,10 @@ def test_adapters_that_cannot_share_a_pass_run_apart_with_one_warning(tmp_path, 
 
 def test_engines_and_packed_rows_and_several_bases_run_apart_with_one_warning(tmp_path, caplog):
     trainer = make_trainer(tmp_path, **PLAIN, **SETTINGS, **lora())
-    with caplog.at_level(logging.WARNING):
-        for given, why in ((("zero2", False), "zero2"), (("fsdp2", False), "fsdp2"), (("ddp", True), "padding_free")):
-            caplog.clear()
-            allow_mixed(trainer.policies, "on", *given)
-            assert trainer.policies.mixed is None and len(caplog.records) == 1 and why in caplog.text
+    for given, why in ((("zero2", False), "zero2"), (("fsdp2", False), "fsdp2"), (("ddp", True), "padding_free")):
+        caplog.clear()
+        allow_mixed(trainer.policies, "on", *given)
+        assert trainer.policies.mixed is None and len(caplog.records) == 1 and why in caplog.text
     caplog.clear()
     models = {"prover": str(TINY_MODEL_PATH), "conjecturer": double_tiny().float()}
     make_trainer(tmp_path / "two", model=models, **MIXED, **SETTINGS, **lora())
@@ -270,8 +267,7 @@ def test_a_base_that_reads_mixed_rows_otherwise_is_found_out(tmp_path, caplog):
     for layer in trainer.policies.module.get_base_model().model.layers:
         inner = layer.mlp.forward
         layer.mlp.forward = lambda x, inner=inner: inner(x.flip(0)).flip(0)
-    with caplog.at_level(logging.WARNING):
-        allow_mixed(trainer.policies, "on", "ddp", False)
+    allow_mixed(trainer.policies, "on", "ddp", False)
     assert trainer.policies.mixed is None and "hidden states differ" in caplog.text and len(caplog.records) == 1
     assert all(torch.equal(value, start[name]) for name, value in weights(trainer).items())
 

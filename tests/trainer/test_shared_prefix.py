@@ -3,7 +3,6 @@
 entropies, same gradients. Exact layouts are written by hand."""
 
 import functools
-import logging
 import re
 
 import numpy as np
@@ -239,8 +238,7 @@ def test_models_that_cannot_are_named_in_one_warning(model, why, caplog):
     model = model()
     assert re.search(why, obstacle(model))
     scored_at(model, temperature=1.0)
-    with caplog.at_level(logging.WARNING):
-        assert not share_prefixes([model, model], "on")
+    assert not share_prefixes([model, model], "on")
     said = [record.getMessage() for record in caplog.records if record.name.startswith("countdown_selfplay")]
     assert len(said) == 1 and type(model).__name__ in said[0] and model.shared_prefix is None
     assert obstacle(llama()) == obstacle(qwen2()) == ""
@@ -250,8 +248,7 @@ def test_an_engine_that_cuts_weights_up_keeps_the_plain_pass(tmp_path, caplog, m
     """FSDP2 wraps after the trainer is built, so the model does not show it. The processes' batches differ: the one
     that packs first checks itself in a pass that the others do not make, and gloo ends the run."""
     monkeypatch.setattr(Engine, "shards_weights", True)
-    with caplog.at_level(logging.WARNING):
-        trainer = make_trainer(tmp_path, shared_prefix="on")
+    trainer = make_trainer(tmp_path, shared_prefix="on")
     assert not trainer.policies.shares_prompts and "is cut up over processes" in caplog.text
     assert all(m.shared_prefix is None for m in trainer.policies.module.modules() if "shared_prefix" in vars(m))
 
@@ -263,8 +260,7 @@ def test_a_model_that_reads_packs_otherwise_falls_back_with_one_warning(caplog):
     plain = passed(model, batch, None)
     inner = model.model.forward
     model.model.forward = lambda position_ids=None, **given: inner(**given)
-    with caplog.at_level(logging.WARNING):
-        first = passed(model, batch, SharedPrefix(model, always=True))
+    first = passed(model, batch, SharedPrefix(model, always=True))
     assert model.shared_prefix is None and len(caplog.records) == 1 and "otherwise than each alone" in caplog.text
     for found, expected in zip(first, plain, strict=True):
         torch.testing.assert_close(found, expected)

@@ -2,9 +2,7 @@
 """A round in several optimizer steps: what each step's gradient is, that clips act from the second on, and that a run
 counts, stops and goes on by rounds."""
 
-import json
 import os
-import shutil
 import signal
 from collections import defaultdict
 from itertools import pairwise
@@ -14,11 +12,8 @@ import pytest
 import torch
 from transformers import TrainerCallback
 
-from countdown_selfplay.errors import CheckpointError
 from countdown_selfplay.tiny import load_tiny_model
-from countdown_selfplay.training.checkpoints import COMPLETE
 from countdown_selfplay.training.plan import samples_of
-from tests.probe_games import probe
 
 from .conftest import equal, goes_on, make_trainer, ran, results_of, rounds, weights
 
@@ -175,18 +170,6 @@ def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(straight, bui
     assert equal(weights(straight), weights(again))
 
 
-def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(straight, build, tmp_path):
-    folder = tmp_path / "checkpoint-1"
-    shutil.copytree(Path(straight.args.output_dir) / "checkpoint-1", folder)
-    manifest = json.loads((folder / COMPLETE).read_text())
-    assert manifest.pop("counts") == "rounds"
-    (folder / COMPLETE).write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match=r"an earlier version wrote it"):
-        build("new", **SAVING).train(resume_from_checkpoint=str(folder))
-    with pytest.raises(CheckpointError, match=r"an earlier version wrote it"):  # its sizes have other names
-        straight.store.changes(Path(straight.args.output_dir) / "checkpoint-1", {"settings": {"prover_beta": 0.0}})
-
-
 def test_log_probs_at_sampling_are_kept_for_rounds_of_several_steps_alone(build):
     """TRL takes them where `steps_per_generation` says that a sample is trained on after a step: else a clip or an
     importance weight acts nowhere, without an error."""
@@ -214,18 +197,6 @@ def test_an_objective_on_kept_samples_trains_in_two_steps_and_resumes(build):
     *_, last = rounds(straight.args.output_dir)
     assert last["prover/trained_samples"] == min(len(kept), 32)  # as many as a round samples
     goes_on(straight, build("resumed", **{**SAVING, **changes}), 1)
-
-
-@pytest.mark.parametrize(
-    "name", [*(pytest.param(name, marks=pytest.mark.matrix) for name in ("pool", "debate", "frozen")), "symbolic"]
-)
-def test_each_probe_game_is_played_in_two_steps_a_round_and_resumed(build, name):
-    settings = dict(steps_per_round=2, max_steps=3, save_strategy="steps", save_steps=2)
-    straight = build("straight", **probe(name, **settings))
-    start = weights(straight)
-    straight.train()
-    assert straight.state.global_step == 3 and not equal(start, weights(straight))
-    goes_on(straight, build("resumed", **probe(name, **settings)), 2)
 
 
 # -- so many trained sequences a step ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-# Tests: rewards/base.py, rewards/binary_band.py, rewards/tent.py, rewards/factory.py
+# Tests: rewards/base.py, rewards/binary_band.py, rewards/tent.py, rewards/factory.py, rewards/learnability.py
 """Conjecturer rewards at points derived by hand from seed 001, section 3.2 and table 1."""
 
 import numpy as np

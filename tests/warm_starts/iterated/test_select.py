@@ -1,5 +1,5 @@
 # Tests: warm_starts/iterated/select.py, warm_starts/filters.py, warm_starts/iterated/settings.py
-"""What is trained on: thresholds at their boundary, loops, repetitions, balance, masks; and what a refused resume says."""
+"""What is trained on: thresholds, loops, repetitions, balance, masks; and what a refused resume says."""
 
 import json
 from collections import Counter
