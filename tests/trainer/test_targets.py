@@ -185,10 +185,7 @@ RUN = dict(
 
 @pytest.mark.parametrize(
     ("name", "more"),
-    [
-        ("ucb", {"difficulty": "rollout", "difficulty_kwargs": {"samples": 4}}),
-        ("factorized", LEARNED | HARD),
-    ],
+    [("ucb", {"difficulty": "rollout", "difficulty_kwargs": {"samples": 4}}), ("factorized", LEARNED | HARD)],
 )
 def test_a_resumed_symbolic_run_equals_the_straight_run_bit_for_bit(build, name, more):
     given = {**RUN, "proposer": name, "proposer_kwargs": {**COMMON, **more}}
