@@ -123,8 +123,8 @@ def sgs(output, resume_at, config):
         }  # fmt: skip
 
     def see(role, rollout):
-        asked.append((trainer.frame.rounds, role, [row["prompt"] for row in rollout.rows], rollout.texts))
-        chosen.append([trainer.frame.rounds, list(trainer.game.proposer.chosen)])
+        asked.append((trainer.counts.rounds, role, [row["prompt"] for row in rollout.rows], rollout.texts))
+        chosen.append([trainer.counts.rounds, list(trainer.game.proposer.chosen)])
 
     trainer = build(output / "straight")
     on_sample(trainer, see)
@@ -149,7 +149,7 @@ def play(output, game, sharing, config, resume_at):
 
     trainer, turns = build(output / "straight"), []
     start, frozen = weights(trainer), frozen_weights(trainer)
-    on_sample(trainer, lambda role, found: turns.append((trainer.frame.rounds, role, len(found.rows), found.texts)))
+    on_sample(trainer, lambda role, found: turns.append((trainer.counts.rounds, role, len(found.rows), found.texts)))
     trainer.train()
     end = weights(trainer)
     again = ran(build(output / "resumed"), str(output / "straight" / f"checkpoint-{resume_at}"))

@@ -132,7 +132,7 @@ class Watch(TrainerCallback):
         return self.earlier + time.process_time() - self.since - self.measuring
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any) -> None:
-        index = self.trainer.frame.rounds
+        index = self.trainer.counts.rounds
         if "round/generations" in (logs or {}) and index % self.every == 0 and index in self.rounds:
             self.point(index)
 
@@ -160,7 +160,7 @@ class Watch(TrainerCallback):
         return False
 
     def ended(self) -> dict[str, Any]:
-        spent, frame = self.spent(), self.trainer.frame
+        spent, counts = self.spent(), self.trainer.counts
         found = measured(self.trainer, self.held_out, self.track.samples, "held-out")
         rows = [row for row in self.trainer.state.log_history if "round/generations" in row]
         end = {"round": len(rows), "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1)}
@@ -169,7 +169,7 @@ class Watch(TrainerCallback):
             "correct": found.correct, "n": found.n, "reasons": dict(found.reasons),
             "curve": [*self.points, {**end, **self.seen(found)}], "rounds": len(rows),
             "answers": answers_of(self.trainer), "uncounted_answers": int(probed),
-            "samples": sum(frame.samples.values()), "tokens": sum(frame.tokens.values()),
+            "samples": sum(counts.samples.values()), "tokens": sum(counts.tokens.values()),
             "updates": int(sum(row.get("prover/steps", 0) for row in rows)), "cpu_seconds": end["cpu_seconds"],
             "proposed": per_rung(rows, "proposed") or per_rung(rows, "played"),
             **self.played(rows),
@@ -208,7 +208,7 @@ class Climb(Watch):
         rows = self.trainer.state.log_history
         return {
             "rate": round(sum(found.correct) / (found.n * len(found.correct)), 5),
-            "tokens": sum(self.trainer.frame.tokens.values()),
+            "tokens": sum(self.trainer.counts.tokens.values()),
             "updates": int(sum(row.get("prover/steps", 0) for row in rows)),
         }
 
@@ -223,7 +223,7 @@ def measured(trainer: Any, problems: Sequence[Any], n: int, what: str) -> Any:
 
 
 def answers_of(trainer: Any) -> int:
-    return sum(count for player, count in trainer.frame.samples.items() if player.partition("/")[0] == "prover")
+    return sum(count for player, count in trainer.counts.samples.items() if player.partition("/")[0] == "prover")
 
 
 def by_rung(found: Any, track: Track) -> dict[str, list[float]]:

@@ -165,7 +165,7 @@ def on_the_leaderboard(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 
 def print_list(known: Sequence[Track]) -> int:
-    """The tracks, and who plays where."""
+    """Print the tracks, who plays where, and the reasons of those who do not."""
     from ...evaluation.terminal import aligned
     from ..arena.contestants import contestants, table
 
@@ -178,7 +178,10 @@ def print_list(known: Sequence[Track]) -> int:
         )
     )
     print()
-    print(aligned([tuple(row) for row in table([*contestants()], known)]))
+    rows = table([*contestants()], known)
+    reasons = [*dict.fromkeys(cell for row in rows for cell in row if cell.startswith("no: "))]
+    print(aligned([tuple(f"no ({reasons.index(c) + 1})" if c in reasons else c for c in row) for row in rows]))
+    print("\n".join(["", *(f"({i}) {reason[4:]}" for i, reason in enumerate(reasons, 1))]))
     return 0
 
 
