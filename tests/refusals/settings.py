@@ -152,6 +152,8 @@ ROWS = [
     row("kl_in=rewards", config, kl_in="rewards"),
     row("policy_sharing=shared", config, policy_sharing="shared"),
     row("generation_backend=sglang", config, generation_backend="sglang"),
+    row("generation_rows=0", config, generation_rows=0),
+    row("generation_rows=7 =generation_backend=generate", config, generation_rows=7, **VLLM),
     row("vllm_importance_sampling_mode=clip", config, vllm_importance_sampling_mode="clip"),
     row("torch_compile_backend=inductorr", untrained, model=None, torch_compile_backend="inductorr"),
     *(row(f"torch_compile_mode={mode} =CUDA~graph", untrained, model=None, torch_compile=True, torch_compile_mode=mode)

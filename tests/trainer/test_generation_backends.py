@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from countdown_selfplay import _trl
 from countdown_selfplay.config import Role
-from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
+from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
@@ -49,17 +48,6 @@ def watch_differences(trainer):
     return found
 
 
-@pytest.mark.skipif(_trl.vllm_installed(), reason="vLLM is installed here")
-def test_vllm_without_vllm_names_the_extra(build):
-    with pytest.raises(MissingExtraError, match=r"needs vLLM.*countdown-selfplay\[vllm\]"):
-        build(generation_backend="vllm")
-
-
-def test_whole_weights_to_a_server_need_a_gpu(build):
-    with pytest.raises(ConfigError, match="over NCCL, which needs a CUDA device, and this run is on cpu"):
-        build(generation_backend="vllm_server")
-
-
 def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
     make_config(tmp_path, conjecturer_top_p=0.9, prover_top_k=5)
     assert "conjecturer samples with top_p=0.9" in caplog.text and "prover samples with top_k=5" in caplog.text
@@ -69,8 +57,6 @@ def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
     caplog.clear()
     make_config(tmp_path, generation_kwargs={})
     assert not caplog.text
-    with pytest.raises(ConfigError, match="cannot hold do_sample"):
-        make_config(tmp_path, generation_kwargs={"do_sample": True})
 
 
 def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
@@ -273,13 +259,8 @@ def test_a_server_that_is_not_there_is_one_sentence(build):
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(GenerationError, match=rf"No vLLM server answered at {url} within about 1 s"):
-            build(
-                policy_sharing="lora",
-                generation_backend="vllm_server",
-                vllm_server_base_url=url,
-                vllm_server_timeout=1.0,
-                trainer={"peft_config": LORA},
-            )
+            server = dict(generation_backend="vllm_server", vllm_server_base_url=url, vllm_server_timeout=1.0)
+            build(policy_sharing="lora", trainer={"peft_config": LORA}, **server)
 
 
 def test_an_engine_that_wakes_up_with_other_weights_ends_the_run():

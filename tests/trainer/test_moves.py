@@ -81,11 +81,6 @@ def test_other_objectives_play_moves(objective, tmp_path):
     assert row["prover/trained_samples"] <= 32 + 4
 
 
-def test_a_micro_batch_that_cannot_hold_an_episode_names_the_least_size(tmp_path):
-    with pytest.raises(ConfigError, match=r"`per_device_train_batch_size` \(18\) must hold .* to at least 19\."):
-        build(tmp_path, operands=[3, 20], per_device_train_batch_size=18, conjecturer_num_generations=2)
-
-
 @pytest.mark.parametrize(
     ("objective", "kwargs"),
     [("expert_iteration", {"rounds": 2}), ("expert_iteration", {"rounds": 2, "all_kept": True}), ("rest", {"tau": 1})],

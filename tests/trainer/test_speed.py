@@ -9,9 +9,8 @@ from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.distributed import ddp
-from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.objectives.rloo import RLOO
-from countdown_selfplay.policies.forward import allow_padding_free, scored_at
+from countdown_selfplay.policies.forward import scored_at
 from countdown_selfplay.policies.narrow import NarrowLinear, frozen_linears, narrow
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.training.plan import samples_of
@@ -60,13 +59,6 @@ def test_scores_and_gradients_are_those_of_the_plain_forward_pass(padding_free):
     (expected * kept).sum().backward()
     for ours, reference in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, reference.grad, rtol=1e-3, atol=1e-3)
-
-
-def test_padding_free_is_refused_where_attention_would_mix_rows():
-    model = tiny()
-    scored_at(model, temperature=1.0)
-    with pytest.raises(ConfigError, match="runs 'sdpa'"):
-        allow_padding_free(model)
 
 
 @pytest.mark.parametrize("credit", [[1.0, 0, -0.5, 0, 0, 2.0, 0, 0], [0.0] * 8])
