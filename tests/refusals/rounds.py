@@ -3,9 +3,17 @@
 import torch
 from peft import LoraConfig
 
+from countdown_selfplay._trl import vllm_installed
 from countdown_selfplay.config.run_rules import check_progress, refuse_unsupported
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.errors import CheckpointError, DataError, GameError, RewardError, UnknownNameError
+from countdown_selfplay.errors import (
+    CheckpointError,
+    DataError,
+    GameError,
+    MissingExtraError,
+    RewardError,
+    UnknownNameError,
+)
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives.rloo import RLOO
 from countdown_selfplay.policies.forward import allow_padding_free, scored_at
@@ -103,6 +111,9 @@ ROWS = [
     row("=conjecturer =two~objects", half_optimized),
     row("=embed_tokens =no~role", played, {"peft_config": STRAY}, policy_sharing="lora"),
     row("='sdpa'", packed_rows),
+    *([] if vllm_installed() else [row("generation_backend=vllm =countdown-selfplay[vllm]", untrained,
+        error=MissingExtraError, model=None, generation_backend="vllm")]),
+    row("generation_backend=vllm_server =CUDA", untrained, model=None, generation_backend="vllm_server"),
     row("reset_optimizer=round =DeepSpeed", refuse_unsupported, config(**SGS, reset_optimizer="round"), "zero2"),
     row("=12~targets =12~synthetic", played, {"train_dataset": targets()}, **MANY),
     row("per_device_train_batch_size=18 =19.", build, "run", operands=[3, 20], per_device_train_batch_size=18,

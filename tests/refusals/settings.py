@@ -202,6 +202,7 @@ ROWS = [
     row("control early_stopping_patience", joint,
         "--control true --early_stopping_patience 2 --eval_strategy steps --eval_steps 1"),
     row("early_stopping_patience=2 eval_strategy", joint, "--early_stopping_patience 2"),
+    row("callbacks=os:path", arguments, "--callbacks os:path --eval_problems 0"),
     row("=nowhere:Mine", arguments, "--callbacks nowhere:Mine --eval_problems 0"),
     row("problems_per_round=8 =32", small, fill="keep_all", truncate_multiple=4),
     *(row(f"fill={fill} truncate_multiple", small, fill=fill) for fill in ("truncate", "keep_all")),

@@ -225,23 +225,25 @@ def left_padded(lengths):
     return ids * mask, mask
 
 
-def test_learned_positions_are_those_of_each_row_in_the_loss():
-    """The scores of GPT-2's left-padded rows are those of the rows without padding, which count from 0."""
-    torch.manual_seed(0)
-    quiet = dict(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
-    config = GPT2Config(vocab_size=97, n_embd=32, n_layer=2, n_head=2, initializer_range=0.3, **quiet)
-    model, (ids, mask) = GPT2LMHeadModel(config), left_padded([6, 9])
+def scored_as_each_alone(model, ids, mask, within):
+    """The scores of left-padded rows in the loss are those of the rows without padding, which count from 0."""
+    rows = [row[None, seen.bool()] for row, seen in zip(ids, mask, strict=True)]
     with torch.no_grad():
-        true = [
-            model(input_ids=row[None, seen.bool()]).logits[0].log_softmax(-1)
-            for row, seen in zip(ids, mask, strict=True)
-        ]
+        true = [model(input_ids=row).logits[0].log_softmax(-1) for row in rows]
         scored_at(model, 1.0)
         labels = ids.clone()
         labels[:, :6] = -100
         found = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True).log_probs[:, -3:]
     for logps, row, whole in zip(found, ids, true, strict=True):
-        torch.testing.assert_close(logps, whole[-4:-1].gather(1, row[-3:, None])[:, 0], atol=1e-5, rtol=1e-5)
+        expected = whole[-4:-1].gather(1, row[-3:, None])[:, 0].float()
+        torch.testing.assert_close(logps.float(), expected, atol=within, rtol=within)
+
+
+def test_learned_positions_are_those_of_each_row_in_the_loss():
+    torch.manual_seed(0)
+    quiet = dict(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+    config = GPT2Config(vocab_size=97, n_embd=32, n_layer=2, n_head=2, initializer_range=0.3, **quiet)
+    scored_as_each_alone(GPT2LMHeadModel(config), *left_padded([6, 9]), 1e-5)
 
 
 class ByColumns(Qwen3ForCausalLM):
@@ -268,15 +270,7 @@ def test_rows_that_cannot_be_padded_go_apart_in_sampling_and_in_the_loss(caplog)
     assert "separate passes" in caplog.text
     for answer, expected in zip(found, alone, strict=True):
         assert answer[: len(expected)].tolist() == expected.tolist() and not answer[len(expected) :].any()
-    with torch.no_grad():
-        true = [model(input_ids=row).logits[0].log_softmax(-1) for row in rows]
-        scored_at(model, 1.0)
-        labels = ids.clone()
-        labels[:, :6] = -100
-        scores = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True).log_probs[:, -3:]
-    for logps, row, whole in zip(scores, ids, true, strict=True):
-        expected = whole[-4:-1].gather(1, row[-3:, None])[:, 0].float()
-        torch.testing.assert_close(logps.float(), expected, atol=1e-4, rtol=1e-4)
+    scored_as_each_alone(model, ids, mask, 1e-4)
 
 
 def test_a_measurement_leaves_the_model_and_the_generators_as_they_were(monkeypatch):

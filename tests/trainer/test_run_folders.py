@@ -163,13 +163,15 @@ def test_a_resume_leaves_the_command_of_the_start_and_is_listed_with_its_own(tmp
     args, domain = make_config(tmp_path), CountdownDomain.tiny()
     monkeypatch.setattr("sys.argv", ["bin/countdown-selfplay", "joint", "--seed", "3"])
     describe_run(args, domain, [])
+    begun = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps(begun | {"started": "long ago"}))
     monkeypatch.setattr("sys.argv", ["bin/countdown-selfplay", "joint", "--resume_from_checkpoint", "true"])
     held_out = [Problem((1, 2, 3), target) for target in (5, 6, 1, 100)]  # the last one is beyond the range
     describe_run(args, domain, [], tmp_path / "checkpoint-1", 1, {"learning_rate": [1, 2]}, held_out)
     said = json.loads((tmp_path / "run.json").read_text())
     (resume,) = said["resumes"]
     assert said["held_out"] == {"target": {"1-5": 2, "6-12": 1}}
-    assert said["command"] == "countdown-selfplay joint --seed 3"
+    assert (said["started"], said["command"]) == ("long ago", "countdown-selfplay joint --seed 3")
     assert resume["command"] == "countdown-selfplay joint --resume_from_checkpoint true"
     assert (resume["step"], resume["changed"]) == (1, {"learning_rate": [1, 2]})
 

@@ -42,12 +42,9 @@ class Watch(TrainerCallback):
 
     def on_pre_optimizer_step(self, args, state, control, **kwargs):
         policies = self.trainer.policies
-        self.gradients.append(
-            {
-                name: {k: p.grad.clone() for k, p in policies.named_parameters(name) if p.grad is not None}
-                for name in policies.weight_names
-            }
-        )
+        owned = {name: policies.named_parameters(name) for name in policies.weight_names}
+        grads = {name: {k: p.grad.clone() for k, p in own if p.grad is not None} for name, own in owned.items()}
+        self.gradients.append(grads)
 
     def on_optimizer_step(self, args, state, control, **kwargs):
         self.after.append(weights(self.trainer))
@@ -114,11 +111,8 @@ def test_the_steps_are_the_rounds_samples_cut_between_groups(one_round):
 def test_from_the_second_step_on_ratios_differ_from_one_and_clips_act(build, objective, metric):
     """At a learning rate that moves a token's probability by more than GRPO's 20% within a round."""
     limits = {"cispo": {"epsilon_low": 0.2, "epsilon_high": 0.2}}.get(objective)
-    trainer = build(
-        **{**STEPS, "prover_objective": objective, "prover_objective_kwargs": limits, "learning_rate": 5e-3},
-        importance_clip_low=0.9,
-        importance_clip_high=1.1,
-    )
+    own = {"prover_objective": objective, "prover_objective_kwargs": limits, "learning_rate": 5e-3}
+    trainer = build(**{**STEPS, **own}, importance_clip_low=0.9, importance_clip_high=1.1)
     off, own = defaultdict(float), trainer.learners["prover"].objective.loss
     watch = Watch().attach(trainer)
 
@@ -154,7 +148,6 @@ def test_rounds_are_counted_saved_between_and_resumed_bit_for_bit(straight, buil
 
 
 def test_a_signal_in_the_middle_of_a_round_ends_the_run_at_its_end(straight, build):
-
     class Signal(TrainerCallback):
         def on_optimizer_step(self, args, state, control, **kwargs):
             if state.global_step == 1:  # in the steps of the second round
