@@ -1,4 +1,4 @@
-"""What samples a round's completions: the trained model, or vLLM."""
+"""Generation backends, which sample a round's completions: the trained model, or vLLM."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ __all__ = ["Generate", "Sampler", "SamplingContext", "make_sampler"]
 
 
 def make_sampler(context: SamplingContext, engine: Engine, source: object) -> Sampler:
-    """The backend that the arguments name; its engine is started here. `engine`: what the run trains on. `source`: the
-    model as it was passed to the trainer."""
+    """Build the backend that the arguments name and start its engine. `engine`: wrapper of the trained module.
+    `source`: the model as it was passed to the trainer."""
     backend = context.args.generation_backend
     if backend == "vllm":
         from .colocate import Colocate

@@ -41,7 +41,7 @@ class Colocate(VLLMSampler):
     process's generators, which are seeded for each turn."""
 
     def __init__(self, context: SamplingContext, engine: Engine, source: object) -> None:
-        """`engine`: what the run trains on. `source`: the model as it was passed to the trainer."""
+        """`engine`: wrapper of the trained module. `source`: the model as it was passed to the trainer."""
         super().__init__(context)
         require_vllm(context.args)
         args, policies = context.args, context.policies
@@ -165,8 +165,8 @@ class SharedEngine:
 
 
 def _check_unpacked(llm: Any) -> None:
-    """vLLM's CPU build multiplies with packed copies of the weights and drops the weights themselves: what is pushed
-    later is never read."""
+    """Raise ConfigError for packed weights: vLLM's CPU build multiplies with packed copies and drops the originals, so
+    that weights pushed later are never read."""
     model = llm.llm_engine.model_executor.driver_worker.model_runner.model
     if any(parameter.numel() == 0 for parameter in model.parameters()):
         raise ConfigError(

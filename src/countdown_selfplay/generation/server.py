@@ -149,7 +149,7 @@ class Server(VLLMSampler):
     completions and errors with the others."""
 
     def __init__(self, context: SamplingContext, engine: Engine) -> None:
-        """`engine`: what the run trains on."""
+        """`engine`: wrapper of the trained module."""
         super().__init__(context)
         self.accelerator = engine.accelerator
         args, policies, device = context.args, context.policies, context.processes.device.type

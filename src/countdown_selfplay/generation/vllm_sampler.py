@@ -70,11 +70,11 @@ class VLLMSampler(Sampler):
     def generate(
         self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        """What TRL calls for the role's completions, as `generate` of VLLMGeneration."""
+        """Sample the role's completions; TRL calls it as it calls `generate` of VLLMGeneration."""
 
     def stale(self, place: str, name: str) -> tuple[str, object] | None:
-        """None if `place` holds the weights called `name` as they are now, else what it will hold once pushed. All
-        processes decide alike: a push may gather shards, which all of them must join."""
+        """Return None if `place` holds the current weights called `name`, else their version, which it will hold once
+        pushed. All processes return alike: a push may gather shards, which all of them must join."""
         now = (name, self._state(name))
         changed = any(self.context.processes.gather([self._held.get(place) != now]))
         return now if changed else None
@@ -117,8 +117,8 @@ class VLLMSampler(Sampler):
 
 
 class AsModel:
-    """An engine in the place of the model that an evaluation asks; all but `generate` is the trained module's. What is
-    drawn depends on torch's generator, which an evaluation seeds for each batch."""
+    """Engine in place of the model of an evaluation; all but `generate` is the trained module's. Draws depend on
+    torch's generator, which an evaluation seeds for each batch."""
 
     def __init__(self, sampler: VLLMSampler, role: str, how: Mapping[str, Any]) -> None:
         self.sampler, self.role, self.how = sampler, role, how
@@ -246,9 +246,9 @@ def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
 
 
 class AdapterFolders:
-    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one. A new version gets a
-    new name, so that no cache of the engine (of adapters, or of prefixes) can hand out what belongs to the old one;
-    and a name holds the run, for a server outlives it and would keep the last run's adapter."""
+    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one. A new version has a new
+    name, so that no cache of the engine (of adapters, or of prefixes) returns entries of the old one. The name holds
+    the run, because a server outlives it and would keep the last run's adapter."""
 
     def __init__(self, folder: Path, policies: PolicySet) -> None:
         self.folder, self.policies = folder, policies

@@ -37,7 +37,7 @@ SEEDS = [1, 2, 3, 4, 5]
 
 
 def main(argv: list[str]) -> int:
-    """Play what has no file yet, then print the table of what there is."""
+    """Play the jobs without a file, then print the table of all."""
     options = parse(argv)
     if options.job is not None:
         return play_job(options)
@@ -62,14 +62,14 @@ def main(argv: list[str]) -> int:
 
 def once(words: Iterable[str], name: Callable[[str], str]) -> list[str]:
     """Each word once. ConfigError for two of one name, whose jobs would have the same files."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for word in words:
-        if found.setdefault(name(word), word) != word:
+        if by_name.setdefault(name(word), word) != word:
             raise ConfigError(
-                f"'{found[name(word)]}' and '{word}' are both called {name(word)}, and so are their files; give "
+                f"'{by_name[name(word)]}' and '{word}' are both called {name(word)}, and so are their files; give "
                 "one of them another name."
             )
-    return list(found.values())
+    return list(by_name.values())
 
 
 def named(word: str) -> Contestant:
@@ -190,10 +190,10 @@ def print_settings(word: str, track: Track) -> int:
     import yaml
 
     one = named(word)
-    found = one.settings(track)
-    found |= {"max_steps": track.rounds}
+    settings = one.settings(track)
+    settings |= {"max_steps": track.rounds}
     print(f"# {one.title} on the track {track.name}: {one.says}")
-    print(yaml.safe_dump(found, sort_keys=False), end="")
+    print(yaml.safe_dump(settings, sort_keys=False), end="")
     return 0
 
 
