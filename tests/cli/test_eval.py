@@ -1,16 +1,22 @@
-# Tests: cli/eval.py, evaluation/setting.py
-"""`countdown-selfplay eval` with the embedded model: the table, the file, the settings, and what it refuses."""
+# Tests: cli/eval.py, evaluation/setting.py, evaluation/answers.py, evaluation/summary.py
+"""`countdown-selfplay eval` with the embedded models: table, files, settings, rungs, killed evaluations."""
 
 import json
+import os
 import re
 import shutil
+import signal
+from itertools import groupby
 
 import pytest
+import torch
 
 from countdown_selfplay.asking import DEFAULTS
 from countdown_selfplay.cli import main
 from countdown_selfplay.cli.eval import parse
+from countdown_selfplay.evaluation.answers import AnswerFile
 from countdown_selfplay.evaluation.setting import setting_of
+from countdown_selfplay.statistics.pass_at_k import pass_at_k
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 
 
@@ -102,24 +108,146 @@ def test_options_win_over_the_run_and_an_unknown_model_gets_the_setting_of_the_p
     assert setting("--model", "x", "--prover-prompt", "compact").domain.rules.answer_format == "bare"
 
 
-def test_an_adapter_folder_is_loaded_with_its_base(tmp_path, capsys):
-    from peft import LoraConfig, get_peft_model
+SIZE = ["--model", "tiny", "--n_problems", "40", "--samples", "4", "--batch_size", "8"]  # 20 batches of two problems
 
-    from countdown_selfplay.tiny import load_tiny_model
 
-    model, tokenizer = load_tiny_model()
-    adapter = get_peft_model(model, LoraConfig(r=2, target_modules=["q_proj"], task_type="CAUSAL_LM"))
-    adapter.save_pretrained(tmp_path / "adapter")
-    tokenizer.save_pretrained(tmp_path / "adapter")
-    file = write_problems(tmp_path / "p.jsonl", ROWS[:1])
-    same = [
-        "--problems", file, "--samples", "16", "--prover_prompt", "compact", "--max_new_tokens", "16", "--temperature",
-        "1",
-    ]  # fmt: skip
-    counts = []
-    for name in (tmp_path / "adapter", TINY_MODEL_PATH):  # a fresh adapter changes nothing: equal answers
-        assert (
-            evaluate(capsys, "--model", name, *same, "--top_p=1", "--top_k=0", "--output", tmp_path / "e.json")[0] == 0
-        )
-        counts.append(json.loads((tmp_path / "e.json").read_text())["correct"])
-    assert counts[0] == counts[1]
+def lines(path):
+    return path.read_text().splitlines()
+
+
+def killed_after(batches, *arguments):
+    """`eval` in a fork of this process, which SIGKILLs itself when so many batches are on the disk; how it ended."""
+    append, written = AnswerFile.append, []
+
+    def dying(file, rows):
+        append(file, rows)
+        written.append(len(file.rows))
+        if len(written) == batches:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            torch.set_num_threads(1)  # a fork has no others
+            AnswerFile.append = dying
+            main.main(["eval", *map(str, arguments)])
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1]
+
+
+def test_an_evaluation_that_was_killed_ends_with_the_rows_of_a_straight_run(tmp_path, capsys):
+    """Killed after the third batch of 8 answers."""
+    straight, killed = tmp_path / "straight.jsonl", tmp_path / "killed.jsonl"
+    assert evaluate(capsys, *SIZE, "--output", straight)[0] == 0
+    assert os.WTERMSIG(killed_after(3, *SIZE, "--output", killed)) == signal.SIGKILL
+    assert len(lines(killed)) == 1 + 3 * 8
+    with killed.open("a") as file:  # and as if a line had been half written when it died
+        file.write('{"index": 7, "problem": "1,2')
+    code, out, err = evaluate(capsys, *SIZE, "--output", killed)
+    assert code == 0 and "holds 24 of 160 answers" in err
+    assert killed.read_bytes() == straight.read_bytes()
+    results = [json.loads(path.with_suffix(".json").read_text()) for path in (straight, killed)]
+    assert [result.pop("seconds") > 0 for result in results] == [True, True]
+    assert results[0] == results[1]
+    # A finished file is summed up again without the model.
+    assert evaluate(capsys, *SIZE, "--output", killed)[1].splitlines()[:9] == out.splitlines()[:9]
+
+
+def test_every_row_says_what_was_answered_and_the_first_line_in_which_setting(tmp_path, capsys):
+    path = tmp_path / "a.jsonl"
+    file = tmp_path / "p.jsonl"
+    rows = [{"nums": [3, 5, 7], "target": 22, "stratum": "easy"}, {"nums": [2, 4], "target": 8, "stratum": "hard"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, out, _ = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 4, "--output", path)
+    assert code == 0
+    header, *answers = map(json.loads, lines(path))
+    assert header["domain"]["rules"]["answer_rule"] == "last" and header["domain"]["prover_prompt"] == "compact"
+    wanted = {"n": 4, "n_problems": 2, "seed": 0, "temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 16}
+    assert {name: header[name] for name in wanted} == wanted
+    assert {"torch", "transformers", "countdown-selfplay"} <= set(header["versions"])
+    assert [(a["index"], a["sample"]) for a in answers] == [
+        (i, j) for i in (1, 0) for j in range(4)
+    ]  # short ones first
+    assert {a["stratum"] for a in answers if a["problem"] == "2,4=8"} == {"hard"}
+    assert all(a["tokens"] >= 1 and isinstance(a["truncated"], bool) and a["reason"] for a in answers)
+    for words in ("majority@4", "right format", "truncated", "pass@4, easy", "pass@4, hard", "pass@1, 2 operands"):
+        assert words in out
+
+
+def test_rows_of_a_problem_do_not_depend_on_the_other_batches(tmp_path, capsys):
+    # With one problem per batch, each alone gives the rows that it has among the others.
+    rows = [{"nums": [3, 5, 7], "target": 22}, {"nums": [2, 4], "target": 8}]
+    found = []
+    for name, chosen in (("both", rows), ("one", rows[1:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in chosen))
+        output = tmp_path / f"{name}-out.jsonl"
+        problems = ["--model", "tiny", "--problems", tmp_path / f"{name}.jsonl"]
+        assert evaluate(capsys, *problems, "--samples", 8, "--batch_size", 8, "--output", output)[0] == 0
+        own = [json.loads(line) for line in lines(output)[1:]]
+        found.append([row["completion"] for row in own if row["problem"] == "2,4=8"])
+    assert len(found[0]) == 8 and found[0] == found[1]
+
+
+def test_the_frozen_set_is_asked_by_name_and_a_file_that_is_no_evaluation_is_kept(tmp_path, capsys):
+    code, out, _ = evaluate(
+        capsys, "--model", "tiny", "--problems", "heldout-v1", "--operands", 3, "--n_problems", 3, "--samples", 2
+    )
+    assert code == 0 and "3 problems x 2 answers" in out
+    file = tmp_path / "problems.jsonl"
+    file.write_text('{"nums": [2, 4], "target": 8}\n')
+    code, _, err = evaluate(capsys, "--model", "tiny", "--problems", file, "--samples", 2, "--output", file)
+    assert code == 2 and "its first line is not a setting" in err
+    assert file.read_text() == '{"nums": [2, 4], "target": 8}\n'
+    code, _, err = evaluate(capsys, "--model", "tiny", "--role", "conjecturer", "--output", tmp_path / "a.jsonl")
+    assert code == 2 and "which only a prover gives; use a .json file" in err
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--seed", "1"], "was begun with seed 0 and this evaluation has 1"),
+    (["--temperature", "0.5"], "was begun with temperature 1.0 and this evaluation has 0.5"),
+    (["--samples", "2"], "was begun with n 4 and this evaluation has 2"),
+    (["--answer_rule", "any"], "rules.answer_rule 'last' and this evaluation has 'any'"),
+    (["--n_problems", "3"], "was begun with n_problems 2 and this evaluation has 3"),
+])  # fmt: skip
+def test_a_changed_setting_is_refused_in_one_line(tmp_path, capsys, arguments, message):
+    size = ["--model", "tiny", "--n_problems", 2, "--samples", 4, "--output", tmp_path / "a.jsonl"]
+    assert evaluate(capsys, *size)[0] == 0
+    code, out, err = evaluate(capsys, *size, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1) and message in err
+
+
+def test_equally_many_problems_of_each_rung_are_scored_and_an_interrupted_file_goes_on(tmp_path, capsys):
+    output = tmp_path / "eval.jsonl"
+    asked = ("--disable_tqdm", "--model", "tiny-ladder", "--rungs", 3, 4, 5, "--problems_per_rung", 4, "--samples", 4)
+    asked += ("--output", output)
+    code, out, _ = evaluate(capsys, *asked)
+    assert code == 0 and "setting of the ladder's models" in out and "majority" not in out and "operands" not in out
+    result, whole = json.loads(output.with_suffix(".json").read_text()), output.read_text()
+    rows = sorted(map(json.loads, whole.splitlines()[1:]), key=lambda row: row["index"])
+    assert len(rows) == 3 * 4 * 4 and {row["rung"] for row in rows} == {3, 4, 5}
+    for rung, found in result["by_rung"].items():  # recounted from the rows
+        own = [row for row in rows if str(row["rung"]) == rung]
+        counts = [sum(r["reason"] == "correct" for r in rs) for _, rs in groupby(own, lambda row: row["index"])]
+        assert found["correct"] == counts and found["problems"] == 4
+        for k in (1, 2, 4):
+            mean = sum(pass_at_k(4, c, k) for c in counts) / 4
+            assert found["pass_at"][str(k)]["value"] == pytest.approx(mean)
+    assert result["ladder"]["rungs"] == [4, 5]
+    four, five = (result["by_rung"][rung]["pass_at"]["1"]["value"] for rung in ("4", "5"))
+    assert result["ladder"]["pass_at"]["1"]["value"] == pytest.approx((four + five) / 2)
+    three = result["by_rung"]["3"]["pass_at"]["4"]["value"]
+    assert three > 0 and re.search(rf"^pass@4, rung 3 +{three:.4f} +\[", out, re.MULTILINE)
+    output.write_text(whole[: len(whole) // 2])
+    assert evaluate(capsys, *asked)[0] == 0 and output.read_text() == whole
+
+
+def test_the_rungs_of_a_file_and_of_the_score_are_chosen(tmp_path, capsys):
+    file, output = tmp_path / "p.jsonl", tmp_path / "eval.json"
+    sets = [[1, 2, 3], [2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 3, 4, 5]]
+    file.write_text("".join(json.dumps({"nums": nums, "target": 5}) + "\n" for nums in sets))
+    chosen = ("--problems", file, "--rungs", 3, 4, "--problems_per_rung", 1, "--ladder_rungs", 3, 4)
+    code, out, _ = evaluate(capsys, "--model", "tiny-ladder", "--samples", 2, "--output", output, *chosen)
+    result = json.loads(output.read_text())
+    assert code == 0 and result["keys"] == ["1,2,3=5", "1,2,3,4=5"]
+    assert result["ladder"]["rungs"] == [3, 4] and "pass@1, rungs 3, 4" in out

@@ -1,4 +1,4 @@
-# Tests: cli/joint.py, config/recipes.py
+# Tests: cli/joint.py, config/recipes.py, cli/recipes.py
 """Every shipped recipe is played for two rounds, with the evaluation before and after, on models and rows made here.
 
 Of a recipe's values only these are replaced: where model, rows and results lie; how long the run is (max_steps 2, a
@@ -11,16 +11,19 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from countdown_selfplay.cli.commands import TRAINERS
 from countdown_selfplay.cli.main import main
-from countdown_selfplay.config.recipes import recipes
-from countdown_selfplay.countdown import generate_problems
+from countdown_selfplay.cli.recipes import command_of, facts, paper_of, table
+from countdown_selfplay.config.recipes import PLACES, recipes
+from countdown_selfplay.countdown import CountdownDomain, generate_problems
 
 from ..installed import playable
 from .stand_in import DOMAIN, make_stand_in
 
 ROOT = Path(__file__).resolve().parents[2]
-# Those of other systems are tested in test_sgs.py, test_cdg.py, test_eval_tasks.py and test_recipes_of_systems.py,
+# Those of other systems are tested in test_systems.py, test_cdg.py, test_eval_tasks.py and below,
 # those of a pretrained model in moves in test_smollm2_moves.py.
 OTHERS = re.compile("sgs|cdg|symbolic|pool|self_correction|smollm2")
 FILES = sorted((ROOT / "examples" / "recipes").glob("*/*.yaml"))
@@ -105,7 +108,11 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
     assert [len(result[when]["prover"]["correct"]) for when in ("before", "after")] == [8, 8]
     steps = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert max(line["step"] for line in steps) == 2
-    assert "prover pass@1" in capsys.readouterr().out
+    out, folder = capsys.readouterr().out, {path.name for path in tmp_path.iterdir()}
+    assert "prover pass@1" in out
+    if command == "rloo":  # the prover is trained alone
+        assert "conjecturer" not in out and "prover" in folder and "conjecturer" not in folder
+        assert "prover/loss" in steps[0] and not any(key.startswith("conjecturer/") for line in steps for key in line)
     if command == "joint" and name != "tiny/detachment_replay":  # which has no conjecturer
         proposed = [result[when]["conjecturer"] for when in ("before", "after")]
         # by construction nearly every proposal of either model has the right form, and about a fifth is solvable
@@ -114,7 +121,7 @@ def test_a_shipped_recipe_is_played_with_evaluation_before_and_after(name, publi
         lines = [line for line in steps if "loss" in line]
         assert [line["step"] for line in lines] == [1, 2]
         assert lines[0]["conjecturer/parseable_rate"] > 0.5
-        assert {"prover", "conjecturer"} <= {path.name for path in tmp_path.iterdir()}
+        assert {"prover", "conjecturer"} <= folder
 
 
 @pytest.mark.parametrize("sharing", ["lora", "tied"])
@@ -134,3 +141,115 @@ def test_a_stop_string_that_the_tokenizer_cannot_write_is_refused_before_a_model
     assert error.count("\n") == 1 and "generation cannot look for with this tokenizer of whole words" in error
     assert main(["eval", "--model", "tiny", "--role", "conjecturer", "--conjecturer_prompt", "completion"]) == 2
     assert "conjecturer_prompt=compact for the embedded model" in capsys.readouterr().err
+
+
+OF_SYSTEMS = sorted(name for name in recipes() if ("symbolic" in name or "pool" in name) and "rloo" not in name)
+LIKE_ANOTHER = {
+    "qwen2.5-0.5b/pool",
+    *(f"tiny/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity")),
+}
+LIKE_ANOTHER |= {
+    f"qwen2.5-0.5b/symbolic_{name}" for name in ("p_solver", "refresh", "refresh_diversity", "ours", "ucb")
+}
+"""They take the paths of others with other numbers."""
+
+
+def some(word):
+    """The recipes with `word` in their names, those like another in a stage of their own."""
+    return [pytest.param(n, marks=[pytest.mark.matrix] * (n in LIKE_ANOTHER)) for n in OF_SYSTEMS if word in n]
+
+
+def play(command, name, folder, *more):
+    changed = [{"recipe": name, "output_dir": str(folder)}, SHORT, SHORT_JOINT, *more]
+    assert main([command, *flags(*changed)]) == 0
+    result = json.loads((folder / "evaluation.json").read_text())
+    assert [len(result[when]["prover"]["correct"]) for when in ("before", "after")] == [8, 8]
+    steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in steps if "loss" in line]
+
+
+@pytest.mark.parametrize("name", some("pool"))
+def test_a_pool_has_four_players_and_its_tiers_stay_within_their_bounds(name, public, tmp_path):
+    more = {"model_name_or_path": "tiny", "conjecturer_model": "tiny"}
+    if not name.startswith("tiny/"):  # its conjecturer is another model, which writes up to 512 tokens
+        more = public | {
+            "conjecturer_model": public["model_name_or_path"],
+            "conjecturer_max_completion_length": "8",
+            "prover_max_completion_length": "8",
+        }
+    lines = play("pool", name, tmp_path, more)
+    assert {"prover_0", "prover_1", "conjecturer_0", "conjecturer_1"} <= {path.name for path in tmp_path.iterdir()}
+    assert [2 <= line["tier_1_operand_count"] <= 4 for line in lines] == [True, True]
+
+
+@pytest.mark.parametrize("name", some("symbolic"))
+def test_a_symbolic_proposer_selects_and_its_problems_are_played(name, public, tmp_path):
+    small = {"prover_max_completion_length": "8", "problems_per_round": "16"}  # of 128
+    more = {} if name.startswith("tiny/") else public | small
+    settings = yaml.safe_load((ROOT / "examples" / "recipes" / f"{name}.yaml").read_text())
+    if "labels" in settings["proposer_kwargs"].get("difficulty_kwargs", {}):
+        labels = tmp_path / "solve_rates.jsonl"
+        rows = [{"numbers": list(p.numbers), "target": p.target} for p in CountdownDomain.tiny().random(60, 0)]
+        lines = [json.dumps(row | {"correct": i % 9, "attempts": 8}) for i, row in enumerate(rows)]
+        labels.write_text("\n".join(lines))
+        own = settings["proposer_kwargs"] | {"difficulty_kwargs": {"labels": str(labels)}}
+        more["proposer_kwargs"] = json.dumps(own)
+    first, _ = play("symbolic", name, tmp_path, more)
+    assert first["proposer/selected"] > 0 and first["round/conjectured_slots"] > 0
+
+
+ALL = {name: path for command in ("sft", "ipo", "cdg", "joint") for name, path in recipes(command).items()}
+
+
+def test_the_table_holds_every_recipe_once_and_one_is_printed_as_it_ships(capsys):
+    assert main(["recipes"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert [line.split("  ")[0].strip() for line in lines[2:]] == sorted(
+        ALL, key=lambda n: (not n.startswith("tiny/"), n)
+    )
+    assert out == table() + "\n" and lines[0].split() == ["recipe", "command", "paper", "CPU", "min", "GiB"]
+    place = next(place for place in PLACES if place.is_dir())
+    assert len(list(place.glob("*/*.yaml"))) == len(ALL)
+    assert main(["recipes", "tiny/sgs"]) == 0
+    assert capsys.readouterr().out == ALL["tiny/sgs"].read_text(encoding="utf-8")
+    assert main(["recipes", "tiny/sgz"]) == 2
+    said = "Unknown recipe 'tiny/sgz'. Did you mean 'tiny/sgs'? `countdown-selfplay recipes` lists them."
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "command", "paper"), [
+    ("tiny/default", "joint", ""),
+    ("tiny/sgs_stp", "sgs", "SGS"),
+    ("tiny/pool", "pool", "Multimodal LLM Self-Play"),
+    ("tiny/cdg", "cdg --training online", "Wang et al."),
+    ("tiny/iterated_cdg", "cdg", "Wang et al."),
+    ("tiny/symbolic_ours", "symbolic", ""),
+    ("tiny/symbolic_ucb", "symbolic", "Task Difficulty and Diversity"),
+    ("tiny/rloo", "rloo", ""),
+    ("qwen2.5-0.5b/rloo", "rloo", "Allen and Ståblein"),
+    ("tiny/sft", "sft", ""),
+])  # fmt: skip
+def test_who_plays_a_recipe_and_whose_it_is(name, command, paper):
+    own = next(one for one in ("sft", "ipo", "cdg", "joint") if name in recipes(one))
+    assert (command_of(own, name), paper_of(name)) == (command, paper)
+
+
+def test_facts_are_of_recipes_that_there_are_and_minutes_those_that_were_measured():
+    assert set(facts()["recipes"]) <= set(ALL)
+    assert all(set(found) <= {"minutes", "gib"} for found in facts()["recipes"].values())
+    # docs/benchmarks/first_runs.json has CPU seconds by command; --prepare is not the recipe's run.
+    runs = json.loads((ROOT / "docs" / "benchmarks" / "first_runs.json").read_text())["systems"].values()
+    seconds = {run["command"]: run["cpu_seconds"] for own in runs for run in own}
+    measured = {TRAINERS[name].recipe: seconds[name] for name in ("joint", "pool", "cdg", "sgs", "symbolic")}
+    measured["tiny/ladder"] = seconds["joint --recipe tiny/ladder"]
+    lines = {line.split()[0]: line.split()[-2] for line in table().splitlines()[2:]}
+    assert {name: facts()["recipes"][name]["minutes"] for name in measured} == {
+        name: pytest.approx(value / 60, abs=0.05) for name, value in measured.items()
+    }
+    assert lines["tiny/default"] == "2.6"
+
+
+def test_what_one_gpu_does_not_hold_is_marked():
+    rows = {line.split()[0]: line.split()[-2:] for line in table().splitlines()[2:]}
+    assert rows["qwen2.5-7b/anchored_shaped_fixed"] == ["251", "!"] and "!" not in rows["qwen2.5-0.5b/sgs"]

@@ -2,7 +2,7 @@
 """The probe games on two processes under each engine: processes agree, a resume is exact, what is frozen stays, a
 round may be two steps, and processes with different numbers of rows, or none, wait for nobody.
 
-One launch per engine (games_worker.py) plays all of them.
+One launch per engine plays all of them.
 """
 
 import pytest
@@ -46,7 +46,7 @@ LAUNCHES += [
 def launched(request, tmp_path_factory):
     engine, names = request.param
     job = dict(games={name: GAMES[name] for name in sorted(names)}, resume_at=RESUME_AT, config=CONFIG)
-    return engine, ranks_of(engine, "games_worker", tmp_path_factory.mktemp(engine), **job)
+    return engine, ranks_of(engine, "workers:games", tmp_path_factory.mktemp(engine), **job)
 
 
 def test_processes_agree_learners_move_the_frozen_stay_and_a_resume_is_exact(launched):

@@ -7,7 +7,6 @@ One launch per engine (warm_start_worker.py) plays everything, and one process w
 """
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,11 +18,10 @@ from countdown_selfplay.tiny import TINY_MODEL_PATH
 from countdown_selfplay.warm_starts.iterated import select
 
 from .test_engines import ENGINES
-from .two_processes import launched_under, started
+from .two_processes import ranks_of
 
 pytestmark = pytest.mark.distributed
 
-WORKER = Path(__file__).parent / "warm_start_worker.py"
 # An epsilon at which AdamW is smooth, as in test_engines.py.
 COMMON = dict(learning_rate=1e-3, adam_epsilon=1e-3, num_train_epochs=1, logging_steps=1, save_strategy="no")
 COMMON |= dict(report_to="none", disable_tqdm=True, max_completion_length=12)
@@ -86,28 +84,23 @@ def samples(folder):
     (folder / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def job(engine, folder, runs=None):
+def played(engine, folder, runs=None):
     samples(folder)
-    return json.dumps({"output": str(folder), "runs": runs or jobs(engine, folder), "common": {"use_cpu": True}})
+    return ranks_of(engine, "warm_start_worker", folder, 1 + (engine != "alone"), runs=runs or jobs(engine, folder))
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     """The folder of one process without a launch."""
     folder = tmp_path_factory.mktemp("alone")
-    process = started([str(WORKER), job("alone", folder)])
-    assert process.returncode == 0, process.stderr[-4000:]
+    played("alone", folder)
     return folder
 
 
 @pytest.fixture(scope="module", params=ENGINES)
 def launched(request, tmp_path_factory):
     engine, folder = request.param, tmp_path_factory.mktemp(request.param)
-    if engine.startswith("zero"):
-        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
-    process = launched_under(engine, WORKER, job(engine, folder))
-    assert process.returncode == 0, process.stderr[-4000:]
-    return engine, folder, [json.loads((folder / f"rank{r}.json").read_text()) for r in (0, 1)]
+    return engine, folder, played(engine, folder)
 
 
 def losses(folder):
@@ -166,16 +159,12 @@ def test_an_error_of_the_process_that_plays_ends_all(launched):
 
 
 def test_in_bf16_losses_are_those_of_float32_to_its_rounding(launched):
-    """bfloat16 has 8 bits: relative errors of 2^-9 in each of some twenty operations."""
+    """bfloat16 has 8 bits: relative errors of 2^-9 in each of some twenty operations. In ipo at the start policy and
+    reference are one model: h is 0 and the loss (1 / (2 beta))^2 = 25, exactly, for both compute alike. FSDP2 gave
+    25.03 when the reference ran without autocast and returned log-probs in bf16."""
     _, folder, _ = launched
     assert losses(folder / "bf16") == pytest.approx(losses(folder / "sft"), rel=0.02)
     assert losses(folder / "bf16") != losses(folder / "sft")
-
-
-def test_ipo_in_bf16_is_that_of_float32_to_its_rounding(launched):
-    """At the start policy and reference are one model: h is 0 and the loss (1 / (2 beta))^2 = 25, exactly, for both
-    compute alike. FSDP2 gave 25.03 when the reference ran without autocast and returned log-probs in bf16."""
-    _, folder, _ = launched
     plain, half = losses(folder / "ipo"), losses(folder / "ipo_bf16")
     assert plain[0] == half[0] == 25 and plain[1] < 20
     assert half[1] == pytest.approx(plain[1], rel=0.02) and half[1] != plain[1]
@@ -196,19 +185,13 @@ def test_iterated_play_retrains_in_bf16_as_in_float32_to_its_rounding(launched):
 @pytest.mark.parametrize("engine", ["zero2", "fsdp2"])
 def test_a_resumed_warm_start_is_the_straight_one_bit_for_bit(tmp_path, engine):
     """SFT and IPO from the checkpoint of their first step: the same rows follow, the same losses and weights."""
-    if engine.startswith("zero"):
-        pytest.importorskip("deepspeed", reason="pip install 'countdown-selfplay[deepspeed]'")
     runs = {}
     for name in ("sft", "ipo"):
         command, settings = jobs(engine, tmp_path)[name]
         settings = {**settings, **SAVING, "eval_problems": 0}
-        runs[name] = command, settings
-        runs[f"{name}_resumed"] = (
-            command,
-            {**settings, "resume_from_checkpoint": str(tmp_path / name / "checkpoint-1")},
-        )
-    process = launched_under(engine, WORKER, job(engine, tmp_path, runs))
-    assert process.returncode == 0, process.stderr[-4000:]
+        resumed = {**settings, "resume_from_checkpoint": str(tmp_path / name / "checkpoint-1")}
+        runs |= {name: (command, settings), f"{name}_resumed": (command, resumed)}
+    played(engine, tmp_path, runs)
     for name, steps in (("sft", 3), ("ipo", 2)):
         straight, resumed = tmp_path / name, tmp_path / f"{name}_resumed"
         assert losses(resumed) == losses(straight)[1:] and len(losses(straight)) == steps

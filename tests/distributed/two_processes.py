@@ -1,7 +1,7 @@
 """What the tests with two real processes share: how the processes are started, and how a worker ends.
 
-Started as a program it is one of the processes: `main(**job)` of a worker beside it, under any engine. What that
-returns goes to <output>/rank<r>.json.
+Started as a program it is one of the processes, under any engine, or the only one: `main(**job)` of a worker beside
+it, or the function that is named behind a colon. What that returns goes to <output>/rank<r>.json.
 """
 
 import importlib
@@ -32,6 +32,8 @@ def torchrun(worker, job, options=(), processes=2, **environment):
 def launched_under(engine, worker, job, processes=2):
     """Processes of `worker` under an engine. The shipped configs name port 0, which accelerate replaces by a free
     one at the moment at which it binds it."""
+    if engine == "alone":
+        return started([str(worker), job])
     if engine == "ddp":
         return torchrun(worker, job, processes=processes)
     command = ["-m", "accelerate.commands.accelerate_cli", "launch", "--config_file", CONFIGS / f"cpu_{engine}.yaml"]
@@ -42,7 +44,8 @@ def launched_under(engine, worker, job, processes=2):
 
 
 def ranks_of(engine, worker, output, processes=2, **job):
-    """What `main` of tests.distributed.<worker> returned on each process under an engine."""
+    """What `main` of tests.distributed.<worker>, or <module>:<function>, returned on each process under an engine; the
+    engine "alone" is one process without a launch."""
     import pytest
 
     if engine.startswith("zero"):
@@ -71,6 +74,7 @@ if __name__ == "__main__":
 
     fsdp_on_cpu.turn_on()
     job = json.loads(sys.argv[1])
-    found = importlib.import_module(f"tests.distributed.{job.pop('worker')}").main(**job)
-    Path(job["output"], f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
+    module, _, function = job.pop("worker").partition(":")
+    found = getattr(importlib.import_module(f"tests.distributed.{module}"), function or "main")(**job)
+    Path(job["output"], f"rank{os.environ.get('RANK', 0)}.json").write_text(json.dumps(found))
     leave()

@@ -1,34 +1,18 @@
-"""One of two processes under an engine, or the only one: SFT, IPO and iterated play, in one start.
+"""One of two processes under an engine, or the only one: SFT, IPO and iterated play, in one start. It returns what it
+saw; the runs lie in the output folder."""
 
-Started by test_warm_starts.py, never collected by pytest. Each process writes what it saw to <output>/rank<r>.json;
-the runs lie beside it.
-"""
-
-import json
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from tests.distributed import fsdp_on_cpu
-
-fsdp_on_cpu.turn_on()
-if os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-    import deepspeed
-
-    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False  # as in engine_worker.py
-
-import pytest  # noqa: E402
-
-from countdown_selfplay.games.critic_discernment import CriticDiscernment  # noqa: E402
-from countdown_selfplay.warm_starts import training  # noqa: E402
-from countdown_selfplay.warm_starts.cli import cdg, ipo, sft  # noqa: E402
-from tests.distributed.two_processes import leave  # noqa: E402
-from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver  # noqa: E402
+from countdown_selfplay.games.critic_discernment import CriticDiscernment
+from countdown_selfplay.warm_starts import training
+from countdown_selfplay.warm_starts.cli import cdg, ipo, sft
+from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver
 
 torch.set_num_threads(1)
 trained = []  # of each training: the engine, the wrapper, how many parameters it cut up
@@ -59,13 +43,9 @@ class Failing(CriticDiscernment):
         raise RuntimeError(f"by process {os.environ.get('RANK', '0')}")
 
 
-def flags(settings):
-    return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
-
-
-def main(output, runs, common):
+def main(output, runs):
     """`runs`: of each run its command, or iterated, and its settings."""
-    found = {}
+    found, common = {}, {"use_cpu": True}
     for name, (command, settings) in runs.items():
         trained.clear()
         folder = Path(output) / name
@@ -78,11 +58,7 @@ def main(output, runs, common):
             own = {key: value for key, value in settings.items() if key != "roles"}
             told = [driver(folder, PROBLEMS[:6], roles, **own, **common).run() for _ in range(2)]
         else:
-            told = COMMANDS[command].main(flags({**settings, **common, "output_dir": folder}))
+            given = {**settings, **common, "output_dir": folder}
+            told = COMMANDS[command].main([word for key, value in given.items() for word in (f"--{key}", str(value))])
         found[name] = {"told": told, "trained": list(trained)}
-    (Path(output) / f"rank{os.environ.get('RANK', '0')}.json").write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(**json.loads(sys.argv[1]))
-    leave()
+    return found

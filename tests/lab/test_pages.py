@@ -1,5 +1,5 @@
-# Tests: docs/plot_rewards.py, docs/metrics_page.py, docs/commands_page.py
-"""What scripts of docs/ write is up to date: the charts of docs/rewards.md, the tables of metrics, the commands."""
+# Tests: docs/plot_rewards.py, docs/metrics_page.py, docs/commands_page.py, docs/pictures
+"""What scripts of docs/ write is up to date: charts, tables of metrics, commands and pictures."""
 
 import re
 from math import inf
@@ -7,6 +7,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from docs.pictures.__main__ import ASSETS, pictures
+from docs.pictures.diagrams import DIAGRAMS
+from docs.pictures.playgrounds import COMMANDS, write
 from tests.test_docs import script_of_docs, shipped
 
 from countdown_selfplay.contract.metric import Metric
@@ -19,7 +22,7 @@ from countdown_selfplay.rewards import CONJECTURER_REWARDS
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def drawn():
+def drawn_rewards():
     module = script_of_docs("plot_rewards")
     return module.charts(), module.FOLDER
 
@@ -33,14 +36,14 @@ def shapes(svg):
 
 
 def test_the_charts_are_up_to_date_and_the_page_shows_every_one_and_names_every_reward():
-    charts, folder = drawn()
+    charts, folder = drawn_rewards()
     assert {path.name for path in folder.glob("*.svg")} == set(charts)
     for name, text in charts.items():
         stands, wanted = shapes((folder / name).read_text(encoding="utf-8")), shapes(text)
         again = f"{name} is out of date; run: python docs/plot_rewards.py"
         assert stands[0] == wanted[0] and stands[1] == pytest.approx(wanted[1], abs=0.01), again
     page = (DOCS / "rewards.md").read_text(encoding="utf-8")
-    charts, _ = drawn()
+    charts, _ = drawn_rewards()
     assert set(re.findall(r"\(assets/rewards/(.+?)\)", page)) == set(charts)
     assert [name for name in CONJECTURER_REWARDS if f"`{name}`" not in page] == []
 
@@ -61,3 +64,40 @@ def test_the_pages_of_metrics_and_commands_are_what_declarations_and_parsers_say
     module = script_of_docs("commands_page")
     assert module.PAGE.read_text() == module.page()
     assert module.FILE.read_text() == module.options_file()
+
+
+PAGES = {"concepts": "round", "pools": "pools", "sgs": "sgs", "critic_game": "critic-game", "symbolic": "symbolic"}
+PAGES |= {"ladder": "episode"}
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return pictures()
+
+
+def words(svg):
+    """Texts of a picture; coordinates differ a little between versions of matplotlib."""
+    return [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
+
+
+def test_the_files_hold_the_words_that_the_scripts_draw_and_nothing_to_fetch(drawn):
+    files = [*(f"{name}.svg" for name in DIAGRAMS), *(f"gallery/{path.name}" for path in ASSETS.glob("gallery/*"))]
+    assert sorted(files) == sorted(f"{name}.svg" for name in drawn)
+    for name, text in drawn.items():
+        stands = (ASSETS / f"{name}.svg").read_text(encoding="utf-8")
+        assert words(stands) == words(text), f"{name} is out of date; run: python -m docs.pictures"
+    for name, text in drawn.items():
+        assert words(text) and "prefers-color-scheme: dark" in text, name
+        assert "@font-face" not in text and "<image" not in text and "<dc:date>" not in text, name
+        assert len(text) < (40_000 if name in ("ladder", "headroom") else 20_000), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_recorded_games_are_what_the_command_makes_of_their_samples(name, tmp_path):
+    """The page of a run depends on nothing but its folder; the command stands on it and in the documentation."""
+    write(name, tmp_path / "page.html")
+    stands = (ASSETS / f"playground-{name}.html").read_bytes()
+    assert stands == (tmp_path / "page.html").read_bytes(), "run: python -m docs.pictures.playgrounds"
+    assert len(stands) < 150_000
+    text = (DOCS / "playground.md").read_text(encoding="utf-8")
+    assert f"\n{COMMANDS[name]}\n" in text and COMMANDS[name].encode() in stands

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 from tests import made_up_runs as made_up
 
-import countdown_selfplay
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation import write_report
 from countdown_selfplay.evaluation.findings import findings
@@ -330,31 +329,6 @@ def test_the_terminal_has_the_reports_findings_above_the_table_and_none_of_a_hea
     assert "Not healthy" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("metrics", [[1], {"a": 1}, {"a": {"healthy": [1]}}, {"a": {"trip": [2, 1]}}])
-def test_damaged_declarations_are_named(tmp_path, metrics):
-    with pytest.raises(DataError, match=r"run\.json: 'metrics' must hold the declaration of each metric"):
-        logged(made_up.write_run(tmp_path), {}, metrics=metrics)
-
-
-@pytest.mark.parametrize(("file", "old", "new", "message"), [
-    ("metrics.jsonl", '{"step": 3,', '{"step": 3', r"metrics\.jsonl', line 3: this is not a JSON object"),
-    ("metrics.jsonl", '{"step": 2,', '{"stop": 2,', r"metrics\.jsonl', line 2: `step` is None"),
-    ("metrics.jsonl", '{"step": 2,', '{"step": "2",', r"metrics\.jsonl', line 2: `step` is '2'"),
-    ("metrics.jsonl", '_histogram": [', '_histogram": [-1, ', r"line 1: '.*_histogram' must be a list of counts"),
-    ("samples.jsonl", "{", "[1]\n{", r"samples\.jsonl', line 1: this is not a JSON object \(it is a list\)"),
-    ("run.json", '"config"', '"setting"', r"run\.json' .* \(there is no `config`\); the run folder is damaged"),
-    ("run.json", "{", "", r"run\.json' does not hold a JSON object .*; the run folder is damaged"),
-    ("evaluation.json", '"low"', '"lower"', r"evaluation\.json' does not say .*'lower': .* is no value with"),
-    ("evaluation.json", "[0.1, 0.08, 0.12]", "[0.1]", r"evaluation\.json' .* \(ValueError: \[0\.1\] is no value"),
-])  # fmt: skip
-def test_damaged_files_are_named_with_their_line(tmp_path, file, old, new, message):
-    folder = made_up.write_run(tmp_path, "demo")
-    rewrite(folder / file, old, new)
-    with pytest.raises(DataError, match=message):
-        write_report([folder], tmp_path / "r.html")
-    assert not (tmp_path / "r.html").exists() and not (folder / "plots").exists()
-
-
 @pytest.mark.parametrize("missing", ["run.json", "metrics.jsonl"])
 def test_a_folder_that_is_no_run_and_text_that_is_not_utf8_are_refused(tmp_path, missing):
     folder = made_up.write_run(tmp_path, "demo")
@@ -364,23 +338,3 @@ def test_a_folder_that_is_no_run_and_text_that_is_not_utf8_are_refused(tmp_path,
     (folder / missing).unlink()
     with pytest.raises(DataError, match=f"is not a run folder: it has no {missing}"):
         write_report([folder], tmp_path / "r.html")
-
-
-def test_no_folder_and_a_folder_as_output_are_refused(tmp_path):
-    with pytest.raises(DataError, match="There is no run folder"):
-        write_report([tmp_path / "absent"], tmp_path / "r.html")
-    for told in (countdown_selfplay.summary, countdown_selfplay.report):
-        with pytest.raises(DataError, match="There is no run folder"):
-            told("a" * 300)
-    with pytest.raises(DataError, match="There is no run folder 'absent'"):
-        countdown_selfplay.report(["absent", "other"])
-    with pytest.raises(DataError, match="at least one run folder"):
-        write_report([], tmp_path / "r.html")
-    (tmp_path / "file").write_text("")
-    run = made_up.write_run(tmp_path, "demo", rounds=1, evaluated=False)
-    for out, message in (
-        (tmp_path, "is a folder; pass the name of a file"),
-        (tmp_path / "file/r", "cannot be written"),
-    ):
-        with pytest.raises(DataError, match=message):
-            write_report([run], out)

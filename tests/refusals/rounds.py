@@ -1,26 +1,54 @@
 """What a trainer refuses of parts handed to it as objects, and what a round refuses of what they return."""
 
-from countdown_selfplay.config.run_rules import check_progress
+import torch
+from peft import LoraConfig
+
+from countdown_selfplay._trl import vllm_installed
+from countdown_selfplay.config.run_rules import check_progress, refuse_unsupported
 from countdown_selfplay.countdown import CountdownDomain
-from countdown_selfplay.errors import CheckpointError, DataError, GameError, RewardError
+from countdown_selfplay.errors import (
+    CheckpointError,
+    DataError,
+    GameError,
+    MissingExtraError,
+    RewardError,
+)
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.objectives.rloo import RLOO
+from countdown_selfplay.policies.forward import allow_padding_free, scored_at
 from countdown_selfplay.rewards import make_conjecturer_reward
 from countdown_selfplay.rewards.learning_progress import LearningProgress
 from countdown_selfplay.rewards.prover.verifier import countdown_reward
 from countdown_selfplay.rewards.tent import Tent
+from countdown_selfplay.tiny import load_tiny_model
 from tests.refusals import own
 from tests.refusals.rows import row
-from tests.refusals.settings import config, untrained
+from tests.refusals.settings import SGS, config, untrained
 from tests.trainer.conftest import make_trainer
+from tests.trainer.test_moves import build
 from tests.trainer.test_round import problems
+from tests.trainer.test_targets import targets
 
+STRAY = LoraConfig(r=4, target_modules=["q_proj"], modules_to_save=["embed_tokens"], task_type="CAUSAL_LM")
+MANY = {**SGS, "proposer_kwargs": {}, "operands": [2, 3], "problems_per_round": 16}
 PROVER_ALONE = dict(game=None, conjecturer_num_generations=None)
 NO_CONJECTURER = dict(conjecturer_num_generations=None, conjecturer_players=0)
 
 
 def played(parts=None, **settings):
     make_trainer("run", trainer=parts, **{"max_steps": 1, **settings}).train()
+
+
+def half_optimized():
+    model, tokenizer = load_tiny_model()
+    own_parts = {"optimizers": (torch.optim.SGD(model.parameters()), None), "processing_class": tokenizer}
+    make_trainer("run", model=model, trainer=own_parts)
+
+
+def packed_rows():
+    model = load_tiny_model()[0]
+    scored_at(model, temperature=1.0)
+    allow_padding_free(model)
 
 
 def own_round(game):
@@ -78,5 +106,15 @@ ROWS = [
     row("loss=Tensor", played, {"objectives": {"prover": own.BareLoss()}}),
     row("=huge =1e+39 =0", played, {"reward_funcs": (own.huge,)}, error=RewardError),
     row("=Explosive =inf =31", played, {"reward_funcs": own.Explosive()}, error=RewardError),
+    row("=conjecturer =two~objects", half_optimized),
+    row("=embed_tokens =no~role", played, {"peft_config": STRAY}, policy_sharing="lora"),
+    row("='sdpa'", packed_rows),
+    *([] if vllm_installed() else [row("generation_backend=vllm =countdown-selfplay[vllm]", untrained,
+        error=MissingExtraError, model=None, generation_backend="vllm")]),
+    row("generation_backend=vllm_server =CUDA", untrained, model=None, generation_backend="vllm_server"),
+    row("reset_optimizer=round =DeepSpeed", refuse_unsupported, config(**SGS, reset_optimizer="round"), "zero2"),
+    row("=12~targets =12~synthetic", played, {"train_dataset": targets()}, **MANY),
+    row("per_device_train_batch_size=18 =19.", build, "run", operands=[3, 20], per_device_train_batch_size=18,
+        conjecturer_num_generations=2),
     row("=runs/none", lambda: make_trainer("run").train(resume_from_checkpoint="runs/none"), error=CheckpointError),
 ]  # fmt: skip

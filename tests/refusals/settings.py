@@ -152,6 +152,8 @@ ROWS = [
     row("kl_in=rewards", config, kl_in="rewards"),
     row("policy_sharing=shared", config, policy_sharing="shared"),
     row("generation_backend=sglang", config, generation_backend="sglang"),
+    row("generation_rows=0", config, generation_rows=0),
+    row("generation_rows=7 =generation_backend=generate", config, generation_rows=7, **VLLM),
     row("vllm_importance_sampling_mode=clip", config, vllm_importance_sampling_mode="clip"),
     row("torch_compile_backend=inductorr", untrained, model=None, torch_compile_backend="inductorr"),
     *(row(f"torch_compile_mode={mode} =CUDA~graph", untrained, model=None, torch_compile=True, torch_compile_mode=mode)
@@ -200,6 +202,7 @@ ROWS = [
     row("control early_stopping_patience", joint,
         "--control true --early_stopping_patience 2 --eval_strategy steps --eval_steps 1"),
     row("early_stopping_patience=2 eval_strategy", joint, "--early_stopping_patience 2"),
+    row("callbacks=os:path", arguments, "--callbacks os:path --eval_problems 0"),
     row("=nowhere:Mine", arguments, "--callbacks nowhere:Mine --eval_problems 0"),
     row("problems_per_round=8 =32", small, fill="keep_all", truncate_multiple=4),
     *(row(f"fill={fill} truncate_multiple", small, fill=fill) for fill in ("truncate", "keep_all")),

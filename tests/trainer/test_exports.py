@@ -1,16 +1,24 @@
-# Tests: training/exports.py, policies/lora.py, training/trainer.py, training/run.py
-"""What a run leaves is what it trained: adapters over bases without a name, and exports that are loaded again."""
+# Tests: training/exports.py, policies/lora.py, training/trainer.py, training/run.py, training/callbacks/run_folder.py
+"""What a run leaves: adapters, exports that are loaded again, and its before and after in a script."""
 
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
+from datasets import Dataset
 from safetensors.torch import load_file, save_file
+from transformers import TrainerCallback
 
+import countdown_selfplay
+from countdown_selfplay.countdown import CountdownDomain
 from countdown_selfplay.data.run_files import BASE
 from countdown_selfplay.errors import ExportError
 from countdown_selfplay.policies.build import load_pretrained
 from countdown_selfplay.tiny import load_tiny_model
+from tests.installed import MISSING
+from tests.trainer.conftest import make_trainer
 
 from .conftest import ran
 
@@ -82,3 +90,119 @@ def test_an_export_that_is_not_the_policy_is_kept_and_named(sharing, build, tmp_
     assert torch.equal(torch.get_rng_state(), state)
     monkeypatch.setattr("countdown_selfplay.training.exports.LARGE", 1000)
     assert all(right and "not loaded again" in said for _, said, right in trainer.exports.write_last(tmp_path / "run"))
+
+
+def held_out():
+    domain = CountdownDomain.tiny()
+    return Dataset.from_list([domain.prove_row(problem) for problem in domain.held_out(16)])
+
+
+class Tracker(TrainerCallback):
+    """As TensorBoard's: it knows the run's folder once training begins, and a log before that opens another one."""
+
+    def __init__(self):
+        self.open, self.steps = False, []
+
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.open = True
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        assert self.open
+        self.steps += [state.global_step] * ("eval_pass@1" in logs)
+
+
+def evaluating(folder, **changes):
+    changes = {"num_generations_eval": 4, "save_strategy": "steps", "save_steps": 1, **changes}
+    given = {"eval_dataset": held_out(), "callbacks": [tracker := Tracker()]}
+    trainer = make_trainer(folder, trainer=given, **changes)
+    trainer.tracker = tracker
+    return trainer
+
+
+def evaluations(folder):
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [(line["step"], line["eval_pass@1"]) for line in lines if "eval_pass@1" in line]
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """The folder of a script that played two rounds, with the loop's evaluation at the last one, and what it saw."""
+    place = tmp_path_factory.mktemp("script")
+    trainer = evaluating(place / "run", max_steps=2, eval_strategy="steps", eval_steps=2)
+    before = trainer.evaluate()
+    trainer.train()
+    after = trainer.evaluate()
+    if "lab" not in MISSING:
+        trainer.report()
+    assert trainer.tracker.steps == [0, 2, 2]
+    return place / "run", before, after
+
+
+def test_the_log_has_each_evaluation_in_the_folder_of_the_run(played):
+    """That of the loop at the last step has draws of its own."""
+    folder, before, after = played
+    (first, _, last) = found = evaluations(folder)
+    assert (first, last) == ((0, before["eval_pass@1"]), (2, after["eval_pass@1"])) and found[1][0] == 2
+    assert list(folder.glob("previous-*")) == []
+
+
+def test_the_first_and_the_last_one_are_before_and_after(played):
+    folder, before, after = played
+    found = json.loads((folder / "evaluation.json").read_text())
+    for when, seen in (("before", before), ("after", after)):
+        side = found[when]["prover"]
+        assert sum(side["correct"]) / 64 == pytest.approx(seen["eval_pass@1"]) and side["n"] == 4  # 16 problems
+        assert len(side["keys"]) == len(side["correct"]) == 16
+    counts = [sum(found[when]["prover"]["correct"]) for when in ("before", "after")]
+    assert found["difference"]["pass@1"][0] == pytest.approx((counts[1] - counts[0]) / 64)
+    assert set(found["difference"]) == {"pass@1", "pass@4"}
+
+
+def test_the_page_and_the_summary_have_headline_and_table(played):
+    folder, *_ = played
+    said = countdown_selfplay.summary(folder)
+    assert "on 16 held-out problems, against before training" in said
+    assert "Not measured" not in said and "\nprover pass@4  " in said
+    if "lab" in MISSING:
+        return
+    page = (folder / "report.html").read_text()
+    assert "on 16 held-out problems" in page and "Not measured" not in page and "prover pass@4" in page
+    written = countdown_selfplay.report(folder, output=folder / "again.html")
+    assert Path(written).read_text() == page
+
+
+def test_a_resume_leaves_the_runs_first_evaluation(played):
+    folder, *_ = played
+    first = json.loads((folder / "evaluation.json").read_text())["before"]
+    again = evaluating(folder, max_steps=3)
+    again.evaluate()
+    again.train(resume_from_checkpoint=True)
+    last = again.evaluate()
+    (_, *rest) = evaluations(folder)
+    assert [step for step, _ in rest] == [2, 2, 3] and rest[-1][1] == last["eval_pass@1"]
+    found = json.loads((folder / "evaluation.json").read_text())
+    assert found["before"] == first and sum(found["after"]["prover"]["correct"]) / 64 == last["eval_pass@1"]
+
+
+@pytest.mark.matrix
+def test_other_problems_and_another_run_of_the_same_trainer_are_no_pair(tmp_path):
+    trainer = evaluating(tmp_path / "run", max_steps=1)
+    trainer.train()
+    trainer.evaluate()
+    assert not (tmp_path / "run" / "evaluation.json").exists()  # nobody has measured the start
+    trainer.evaluate(held_out().select(range(4)), metric_key_prefix="few")
+    trainer.train()  # the trained weights start another run, and the first is set aside
+    trainer.evaluate()
+    assert not (tmp_path / "run" / "evaluation.json").exists() and (tmp_path / "run" / "previous-1").is_dir()
+
+
+def test_what_a_script_measures_before_training_is_what_the_command_measures(tmp_path):
+    """The same draws: seed and batches are those of the command, whose counts `measure` gives."""
+    trainer = evaluating(tmp_path, max_steps=1)
+    problems = [trainer.domain.problem(row, i) for i, row in enumerate(held_out())]
+    of_the_command = trainer.evaluator.measure(problems, 4, "before training")["prover"]["correct"]
+    trainer.evaluate()
+    trainer.train()
+    trainer.evaluate()
+    written = json.loads((tmp_path / "evaluation.json").read_text())
+    assert written["before"]["prover"]["correct"] == of_the_command

@@ -3,7 +3,6 @@
 
 import http.server
 import json
-import logging
 import math
 import socket
 import threading
@@ -13,15 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from countdown_selfplay import _trl
 from countdown_selfplay.config import Role
-from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtraError
+from countdown_selfplay.errors import GenerationError
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
 from countdown_selfplay.generation.vllm_sampler import check_woken, fingerprint
 from countdown_selfplay.objectives import make_objective
-from countdown_selfplay.objectives.base import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss
 from countdown_selfplay.training.plan import Counts
 
@@ -51,20 +48,8 @@ def watch_differences(trainer):
     return found
 
 
-@pytest.mark.skipif(_trl.vllm_installed(), reason="vLLM is installed here")
-def test_vllm_without_vllm_names_the_extra(build):
-    with pytest.raises(MissingExtraError, match=r"needs vLLM.*countdown-selfplay\[vllm\]"):
-        build(generation_backend="vllm")
-
-
-def test_whole_weights_to_a_server_need_a_gpu(build):
-    with pytest.raises(ConfigError, match="over NCCL, which needs a CUDA device, and this run is on cpu"):
-        build(generation_backend="vllm_server")
-
-
 def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        make_config(tmp_path, conjecturer_top_p=0.9, prover_top_k=5)
+    make_config(tmp_path, conjecturer_top_p=0.9, prover_top_k=5)
     assert "conjecturer samples with top_p=0.9" in caplog.text and "prover samples with top_k=5" in caplog.text
     caplog.clear()
     make_config(tmp_path, min_p=0.1, generation_kwargs={"no_repeat_ngram_size": 3})
@@ -72,8 +57,6 @@ def test_a_cut_distribution_is_warned_about(tmp_path, caplog):
     caplog.clear()
     make_config(tmp_path, generation_kwargs={})
     assert not caplog.text
-    with pytest.raises(ConfigError, match="cannot hold do_sample"):
-        make_config(tmp_path, generation_kwargs={"do_sample": True})
 
 
 def test_the_engines_draws_depend_on_the_key_alone_and_leave_no_trace():
@@ -192,22 +175,6 @@ def test_without_the_correction_the_samplers_log_probs_are_not_read():
         assert torch.equal(off, on)
 
 
-@pytest.mark.parametrize(
-    "mode, expected",
-    [
-        ("token_truncate", [[1.5, 1.0, 1.0], [1.0, 0.8, 1.0]]),
-        ("token_mask", [[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]),
-        ("sequence_truncate", [[1.5], [0.8]]),
-        ("sequence_mask", [[0.0], [0.0]]),
-    ],
-)
-def test_the_four_modes_of_the_truncated_weight(mode, expected):
-    """Ratios 2 1 1 and 1 1/2 1, bounds 0.8 and 1.5."""
-    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
-    found = truncated_weight(torch.tensor(ROWS), torch.tensor(OFF), mask, mode, 0.8, 1.5)
-    assert torch.allclose(found, torch.tensor(expected))
-
-
 # -- a server that fails ---------------------------------------------------------------------------------------------
 
 PATIENCE = 600  # seconds, for what only takes long where something hangs
@@ -292,13 +259,8 @@ def test_a_server_that_is_not_there_is_one_sentence(build):
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(GenerationError, match=rf"No vLLM server answered at {url} within about 1 s"):
-            build(
-                policy_sharing="lora",
-                generation_backend="vllm_server",
-                vllm_server_base_url=url,
-                vllm_server_timeout=1.0,
-                trainer={"peft_config": LORA},
-            )
+            server = dict(generation_backend="vllm_server", vllm_server_base_url=url, vllm_server_timeout=1.0)
+            build(policy_sharing="lora", trainer={"peft_config": LORA}, **server)
 
 
 def test_an_engine_that_wakes_up_with_other_weights_ends_the_run():

@@ -1,42 +1,35 @@
-# Tests: training/rollouts.py, training/round.py, training/learners.py, proposers/targets.py
+# Tests: training/rollouts.py, training/round.py, training/learners.py, proposers/targets.py, countdown/domain.py
 """Answers in moves with the real trainer: the ladder's two models, a few rounds of small problems."""
 
-from pathlib import Path
+import re
 
 import pytest
 import torch
 from datasets import Dataset
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
+from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS
 
 from ..installed import here
-from .conftest import equal, held, optimizer_state, weights
+from .conftest import equal, goes_on, optimizer_state, ran, rounds, weights
 
 MODELS = {role: str(path) for role, path in LADDER_MODEL_PATHS.items()}
 REUSE = {"reuse": 8, "per_problem": 2, "capacity": 50, "per_token": True}
 SMALL = dict(
-    operands=[2, 3],
-    problems_per_round=8,
-    prover_num_generations=4,
-    prover_sequences_per_step=8,
-    prover_demonstrations_per_step=4,
-    prover_objective_kwargs=REUSE,
-    proposals_per_round=8,
-    conjecturer_num_generations=8,
-    conjecturer_sequences_per_step=8,
-    steps_per_round=3,
-    per_device_train_batch_size=32,
-    report_to="none",
-    save_strategy="no",
-    disable_tqdm=True,
-)
+    operands=[2, 3], problems_per_round=8, prover_num_generations=4, prover_sequences_per_step=8,
+    prover_demonstrations_per_step=4, prover_objective_kwargs=REUSE, proposals_per_round=8,
+    conjecturer_num_generations=8, conjecturer_sequences_per_step=8, steps_per_round=3,
+    per_device_train_batch_size=32, report_to="none", save_strategy="no", disable_tqdm=True,
+)  # fmt: skip
 
 
-def build(folder, **changes):
+def build(folder, models=MODELS, data=None, **changes):
     config = JointSelfPlayConfig.from_recipe("tiny/ladder", **{**SMALL, "output_dir": str(folder), **changes})
-    return JointConjecturerProverTrainer(dict(MODELS), args=config)
+    models = dict(models) if isinstance(models, dict) else models
+    return JointConjecturerProverTrainer(models, args=config, train_dataset=data)
 
 
 @pytest.fixture(scope="module")
@@ -69,34 +62,23 @@ def test_right_episodes_buy_steps_and_the_prover_moves(straight):
 
 def test_a_round_whose_episodes_all_end_with_their_first_move_says_so(tmp_path):
     """No move has one token, so none is legal."""
-    trainer = build(tmp_path, max_steps=1, prover_max_completion_length=1, format_probe=0)
-    trainer.train()
-    (row,) = logged(trainer)
+    (row,) = logged(ran(build(tmp_path, max_steps=1, prover_max_completion_length=1, format_probe=0)))
     assert row["prover/moves"] == 1 and row["prover/correct_rate"] == 0
 
 
 def test_a_resumed_run_equals_the_straight_run_bit_for_bit(straight, tmp_path):
     trainer, _ = straight
-    resumed = build(tmp_path, max_steps=4, save_strategy="steps", save_steps=2)
-    resumed.train(resume_from_checkpoint=str(Path(trainer.args.output_dir) / "checkpoint-2"))
-    assert equal(weights(trainer), weights(resumed)) and equal(optimizer_state(trainer), optimizer_state(resumed))
-    assert held(trainer)["replays"] == held(resumed)["replays"] and trainer.learners["prover"].replay.kept
+    goes_on(trainer, build(tmp_path, max_steps=4, save_strategy="steps", save_steps=2), 2)
+    assert trainer.learners["prover"].replay.kept
 
 
 @pytest.mark.parametrize("objective", ["rloo", "reinforce_half", "maxrl", "grpo"])
 def test_other_objectives_play_moves(objective, tmp_path):
     """A round of each: as many steps at most as it may take, and every logged value finite."""
     changes = dict(prover_objective=objective, prover_objective_kwargs=None, prover_sequences_per_step=0)
-    trainer = build(tmp_path, max_steps=1, **changes)
-    trainer.train()
-    (row,) = logged(trainer)
+    (row,) = logged(ran(build(tmp_path, max_steps=1, **changes)))
     assert all(torch.isfinite(torch.tensor(float(value))) for value in row.values())
     assert row["prover/trained_samples"] <= 32 + 4
-
-
-def test_a_micro_batch_that_cannot_hold_an_episode_names_the_least_size(tmp_path):
-    with pytest.raises(ConfigError, match=r"`per_device_train_batch_size` \(18\) must hold .* to at least 19\."):
-        build(tmp_path, operands=[3, 20], per_device_train_batch_size=18, conjecturer_num_generations=2)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +98,7 @@ def test_kept_episodes_are_trained_on_without_reuse(objective, kwargs, tmp_path)
         trained = min(row["prover/replay_samples"], room)
         assert (row["prover/trained_samples"], row["prover/steps"]) == (trained, min(-(-trained // 8), 3))
     assert rows[-1]["prover/replay_samples"] > 0
-    resumed = build(tmp_path / "b", max_steps=3, save_strategy="steps", save_steps=2, **changes)
-    resumed.train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-2"))
-    assert equal(weights(trainer), weights(resumed)) and held(trainer)["replays"] == held(resumed)["replays"]
+    goes_on(trainer, build(tmp_path / "b", max_steps=3, save_strategy="steps", save_steps=2, **changes), 2)
 
 
 SEVEN = [([1, 2, 3, 4, 5, 6, 7], 50), ([2, 3, 4, 5, 6, 7, 8], 35)]
@@ -147,16 +127,11 @@ def test_proposers_of_whole_answers_play_moves(arm, tmp_path):
     """A round of each arm of docs/ladder.md that no other test plays, from the recipe. Targets of seven numbers: no
     exact solver is asked."""
     changes, logged_of_it = PROPOSERS[arm]
-    models, extra = dict(MODELS), {}
+    models = MODELS
     if arm in ("ucb", "thompson"):
         changes, models = {**changes, "conjecturer_players": 0}, MODELS["prover"]
-    if arm == "sgs":
-        extra["train_dataset"] = Dataset.from_list([{"nums": nums, "target": target} for nums, target in SEVEN])
-    config = {**SMALL, "output_dir": str(tmp_path), "max_steps": 1, **changes}
-    args = JointSelfPlayConfig.from_recipe("tiny/ladder", **config)
-    trainer = JointConjecturerProverTrainer(models, args=args, **extra)
-    trainer.train()
-    (row,) = logged(trainer)
+    data = Dataset.from_list([{"nums": nums, "target": target} for nums, target in SEVEN]) if arm == "sgs" else None
+    (row,) = logged(ran(build(tmp_path, models, data, max_steps=1, **changes)))
     known = {"ucb": (2, 3), "thompson": (2, 3), "sgs": (1, 1), "tiers": (2, 3)}[arm]
     assert known[0] <= row[logged_of_it] <= known[1] and row["prover/completion_length"] > 0
 
@@ -173,16 +148,66 @@ def test_self_guided_self_play_in_moves_resumes_bit_for_bit(tmp_path):
         conjecturer_num_generations=1, operands=[2, 3, 4], max_steps=2, save_strategy="steps",
         save_steps=1,
     )  # fmt: skip
-    trainers, data = [], Dataset.from_list([{"nums": nums, "target": target} for nums, target in FOUR])
-    for name, checkpoint in (("straight", None), ("resumed", str(tmp_path / "straight" / "checkpoint-1"))):
-        config = {**SMALL, "output_dir": str(tmp_path / name), **sgs}
-        args = JointSelfPlayConfig.from_recipe("tiny/ladder", **config)
-        models = {**MODELS, "conjecturer": str(LADDER_ASKED_PATH)}
-        trainers.append(JointConjecturerProverTrainer(models, args=args, train_dataset=data))
-        trainers[-1].train(resume_from_checkpoint=checkpoint)
-    straight, resumed = trainers
-    assert equal(weights(straight), weights(resumed)) and equal(optimizer_state(straight), optimizer_state(resumed))
-    assert straight.game.state_dict()["proposer"] == resumed.game.state_dict()["proposer"]
+    data = Dataset.from_list([{"nums": nums, "target": target} for nums, target in FOUR])
+    models = {**MODELS, "conjecturer": str(LADDER_ASKED_PATH)}
+    straight, resumed = (build(tmp_path / name, models, data, **sgs) for name in ("straight", "resumed"))
+    goes_on(ran(straight), resumed, 1)
     rows = logged(straight)
     assert [row["targets/attempted"] for row in rows] == [1, 1]  # two of the batch, and the one that fills
     assert sum(row["round/conjectured_slots"] for row in rows) > 0 and rows[-1]["conjecturer/parseable_rate"] > 0
+
+
+@pytest.fixture(scope="module")
+def untaught(tmp_path_factory):
+    """The ladder's prover with random weights."""
+    folder = str(tmp_path_factory.mktemp("untaught"))
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(MODELS["prover"])).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(MODELS["prover"]).save_pretrained(folder)
+    return folder
+
+
+def models(monkeypatch, prover):
+    monkeypatch.setitem(MODELS, "prover", prover)
+
+
+def test_a_model_that_has_never_seen_the_format_is_refused_before_anything_is_played(untaught, tmp_path, monkeypatch):
+    models(monkeypatch, untaught)
+    (tmp_path / "metrics.jsonl").write_text("{}\n")  # of a run that was here before: it is left where it is
+    trainer = build(tmp_path, max_steps=1)
+    with pytest.raises(ConfigError) as refused:
+        trainer.train()
+    said = str(refused.value)
+    assert "\n" not in said and re.match(
+        r"The prover has not learned to answer in moves: of its first 32 moves, on problems of rung 2, none is "
+        r"legal\. It wrote '.*' \((grammar|empty)\); expected is one move `a op b = c` and nothing after it, such as "
+        r"'6 \* 4 = 24'\. Warm-start it with `countdown-selfplay sft --answers moves` .* format_probe to 0 ",
+        said,
+    )
+    assert trainer.counts.rounds == 0 and (tmp_path / "metrics.jsonl").read_text() == "{}\n"
+
+
+def test_the_ladders_prover_passes_and_the_trajectory_is_that_without_a_probe(tmp_path):
+    with_, without = (build(tmp_path / str(n), max_steps=2, format_probe=n) for n in (16, 0))
+    for trainer in (with_, without):
+        trainer.train()
+    assert with_.evaluator.format_probed and not without.evaluator.format_probed
+    assert equal(weights(with_), weights(without)) and equal(optimizer_state(with_), optimizer_state(without))
+    assert rounds(tmp_path / "16") == rounds(tmp_path / "0") and with_.counts == without.counts
+
+
+def test_a_resume_and_a_second_call_are_not_probed(untaught, tmp_path, monkeypatch):
+    trainer = ran(build(tmp_path, max_steps=2, save_strategy="steps", save_steps=1))
+    resumed = ran(build(tmp_path, max_steps=3, save_strategy="steps", save_steps=1), True)
+    assert not resumed.evaluator.format_probed and resumed.counts.rounds == 3
+    monkeypatch.setattr(trainer.evaluator, "_first_moves", None)  # sampling would now fail
+    trainer.evaluator.probe_format()
+
+
+def test_a_legal_move_goes_on_or_leaves_one_number():
+    """Of 3 and 4 for 12 a move ends the episode: 3 * 4 = 12 is right, 3 + 4 = 7 legal; the others are no moves."""
+    domain, problem = CountdownDomain.ladder(), Problem((3, 4), 12)
+    texts = ["3 * 4 = 12", "3 + 4 = 7", "3 + 4 = 8", "3 - 4 = 1", "5 + 4 = 9", "3 + 4"]
+    verdicts = domain.moved(texts, [problem] * 6, [[3, 4]] * 6)
+    assert [domain.was_legal(v) for v in verdicts] == [True, True, False, False, False, False]
+    assert domain.moved(["3 * 4 = 12"], [Problem((3, 4, 2), 24)], [[3, 4, 2]]) == [[12, 2]]

@@ -86,14 +86,9 @@ HIGHER = {**POOL["proposer_kwargs"], "start": [3, 4], "floor": 3}
     [
         (players(prover=3), r"its roles is .*'prover/1'.* and this run's is .*'prover/2'"),
         (
-            {**players(conjecturer=3), "proposer_kwargs": {**POOL["proposer_kwargs"], "start": [3, 3, 3]}},
-            r"its roles is .*'conjecturer/1'.* and this run's is .*'conjecturer/2'",
-        ),
-        (
             dict(proposer_kwargs={**POOL["proposer_kwargs"], "ceiling": 3}),
             r"in proposer_kwargs \({\"ceiling\": 4} there, {\"ceiling\": 3} here\)",
         ),
-        (dict(proposer_kwargs=HIGHER), r"proposer_kwargs \(.* there, {.*\"floor\": 3.* here\)"),
         (
             dict(proposer_kwargs=HIGHER, allow_changed="proposer_kwargs"),
             r"are at \[{'operands': .*axis operands\), which 2 tiers on the axis operands .*keep the number of",

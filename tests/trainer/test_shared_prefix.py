@@ -3,24 +3,12 @@
 entropies, same gradients. Exact layouts are written by hand."""
 
 import functools
-import logging
 import re
 
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    BloomConfig,
-    BloomForCausalLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-)
+import transformers
 from trl.trainer.utils import FusedCausalLMOutput
 
 from countdown_selfplay.contract.round import Rollout, Turn
@@ -47,14 +35,17 @@ SMALL = dict(
 LENGTHS = torch.tensor([5, 1, 3, 2, 5, 4, 3, 0])  # the last row has no answer
 
 
-def llama(**changes):
+def llama(kind="Llama", **changes):
     torch.manual_seed(0)
-    return LlamaForCausalLM(LlamaConfig(**{**SMALL, **changes}))
+    config = getattr(transformers, f"{kind}Config")(**{**SMALL, **changes})
+    return getattr(transformers, f"{kind}ForCausalLM")(config)
 
 
-def qwen2(**changes):
+def gpt2(**changes):
+    """It learns a vector per position: those of a pack are the columns of its rows."""
     torch.manual_seed(0)
-    return Qwen2ForCausalLM(Qwen2Config(**{**SMALL, **changes}))
+    config = transformers.GPT2Config(vocab_size=97, n_embd=32, n_layer=2, n_head=4, n_positions=32, **changes)
+    return transformers.GPT2LMHeadModel(config)
 
 
 def batch_of(which, padded):
@@ -126,47 +117,37 @@ class Counted(SharedPrefix):
         return output
 
 
-MIXED = [0, 1, 0, 0, 1, 2, 0, 1]
-
-
-@pytest.mark.parametrize("kind", [llama, qwen2])
-@pytest.mark.parametrize("which", [MIXED, [0] * 8])  # groups side by side or not; all proposals of a round
-@pytest.mark.parametrize("padded", [False, True])
-def test_packed_rows_have_the_plain_log_probs_entropies_and_gradients_in_float64(kind, which, padded):
-    model, batch = kind().double(), batch_of(which, padded)
-    exact_head(model)
+def compare(model, batch, within):
+    """The pack, and the rows that each read their own prompt."""
     ours = Counted(model, always=True)
     for found, plain in zip(passed(model, batch, ours), passed(model, batch, None), strict=True):
-        assert (found - plain).norm() <= 1e-9 * plain.norm()
+        assert (found - plain).norm() <= within * plain.norm()
     assert ours.packed == 1
+
+
+MIXED = [0, 1, 0, 0, 1, 2, 0, 1]
+WITHOUT_DROPOUT = functools.partial(gpt2, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+CASES = [(kind, which, padded) for kind in (llama, functools.partial(llama, "Qwen2"))
+         for which in (MIXED, [0] * 8) for padded in (False, True)]  # fmt: skip
+"""Groups side by side or not; all proposals of a round."""
+
+
+@pytest.mark.parametrize(("kind", "which", "padded"), [*CASES, (WITHOUT_DROPOUT, MIXED, False)])
+def test_packed_rows_have_the_plain_log_probs_entropies_and_gradients_in_float64(kind, which, padded):
+    model = kind().double()
+    exact_head(model)
+    compare(model, batch_of(which, padded), 1e-9)
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_packed_rows_have_the_plain_gradients_in_float32_with_trls_head(attention, checkpointing):
-    model, batch = llama(attn_implementation=attention), batch_of(MIXED, True)
+    model = llama(attn_implementation=attention)
     scored_at(model, temperature=0.7, top1=True)
     if checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
         model.train()
-    ours = Counted(model, always=True)
-    for found, plain in zip(passed(model, batch, ours), passed(model, batch, None), strict=True):
-        assert (found - plain).norm() <= 1e-5 * plain.norm()
-    assert ours.packed == 1
-
-
-def test_absolute_positions_are_those_of_the_rows():
-    """GPT-2 learns a vector per position: those of a pack are the columns of its rows."""
-    torch.manual_seed(0)
-    plain = GPT2Config(
-        vocab_size=97, n_embd=32, n_layer=2, n_head=4, n_positions=32, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0
-    )
-    model, batch = GPT2LMHeadModel(plain).double(), batch_of(MIXED, False)
-    exact_head(model)
-    ours = Counted(model, always=True)
-    for found, expected in zip(passed(model, batch, ours), passed(model, batch, None), strict=True):
-        assert (found - expected).norm() <= 1e-9 * expected.norm()
-    assert ours.packed == 1
+    compare(model, batch_of(MIXED, True), 1e-5)
 
 
 def rows_of(prompts, answers):
@@ -180,7 +161,7 @@ def rows_of(prompts, answers):
     return Rows(np.array(ids), np.array(mask), before)
 
 
-def test_the_layout_of_a_pack_is_prompt_and_answers_end_to_end():
+def test_the_layout_of_a_pack_is_prompt_and_answers_end_to_end_and_rows_with_holes_are_not_regular():
     rows = rows_of([[7, 8], [7, 8], [9]], [[11], [12, 13], [14]])
     assert rows.regular() and rows.groups() == [[0, 1], [2]]
     packs = packed(rows, [[[0, 1]], [[2]]])
@@ -194,9 +175,6 @@ def test_the_layout_of_a_pack_is_prompt_and_answers_end_to_end():
     assert packs.visible_NLL[1].int().tolist() == [
         [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 1]
     ]  # fmt: skip
-
-
-def test_rows_with_holes_are_not_regular():
     rows = rows_of([[7, 8], [7, 8]], [[11, 12, 13], [12]])
     for row, column in ((0, 3), (0, 1), (1, 1)):  # inside an answer; the last token of a prompt
         mask = rows.mask_BC.copy()
@@ -204,7 +182,7 @@ def test_rows_with_holes_are_not_regular():
         assert not Rows(rows.ids_BC, mask, 2).regular()
 
 
-def test_packs_are_as_large_as_costs_least():
+def test_packs_are_as_large_as_costs_least_and_runs_go_into_the_first_one_with_room():
     """Two answers behind a prompt of 10 tokens: 2 x (10 + 2) columns, or one pack of 10 + 2 + 2."""
     rows = rows_of([[5] * 10] * 2, [[6, 7]] * 2)
     plan, cost = arranged(rows, keys=100.0)
@@ -216,22 +194,16 @@ def test_packs_are_as_large_as_costs_least():
     plan, _ = arranged(rows, keys=1e6)
     assert plan == [[list(range(8))]]
     assert arranged(rows_of([[5], [6]], [[7], [8]]), keys=1.0) == ([], float("inf"))  # nothing to share
-
-
-def test_runs_go_into_the_first_pack_with_room():
     assert binned([3, 7, 4, 5, 2]) == [[1], [3, 4], [2, 0]]
 
 
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        (lambda: MistralForCausalLM(MistralConfig(**SMALL, sliding_window=4)), "otherwise than each alone"),
-        (
-            lambda: BloomForCausalLM(BloomConfig(vocab_size=97, hidden_size=32, n_layer=1, n_head=4)),
-            "cannot read rows",
-        ),
+        (lambda: llama("Mistral", sliding_window=4), "otherwise than each alone"),
+        (lambda: llama("Bloom"), "cannot read rows"),
         (lambda: llama(attention_dropout=0.1), "dropout"),
-        (lambda: GPT2LMHeadModel(GPT2Config(vocab_size=97, n_embd=32, n_layer=1, n_head=4)), "dropout"),
+        (gpt2, "dropout"),
         (lambda: llama(attn_implementation="flex_attention"), "runs attention 'flex_attention'"),
     ],
 )
@@ -239,19 +211,17 @@ def test_models_that_cannot_are_named_in_one_warning(model, why, caplog):
     model = model()
     assert re.search(why, obstacle(model))
     scored_at(model, temperature=1.0)
-    with caplog.at_level(logging.WARNING):
-        assert not share_prefixes([model, model], "on")
+    assert not share_prefixes([model, model], "on")
     said = [record.getMessage() for record in caplog.records if record.name.startswith("countdown_selfplay")]
     assert len(said) == 1 and type(model).__name__ in said[0] and model.shared_prefix is None
-    assert obstacle(llama()) == obstacle(qwen2()) == ""
+    assert obstacle(llama()) == obstacle(llama("Qwen2")) == ""
 
 
 def test_an_engine_that_cuts_weights_up_keeps_the_plain_pass(tmp_path, caplog, monkeypatch):
     """FSDP2 wraps after the trainer is built, so the model does not show it. The processes' batches differ: the one
     that packs first checks itself in a pass that the others do not make, and gloo ends the run."""
     monkeypatch.setattr(Engine, "shards_weights", True)
-    with caplog.at_level(logging.WARNING):
-        trainer = make_trainer(tmp_path, shared_prefix="on")
+    trainer = make_trainer(tmp_path, shared_prefix="on")
     assert not trainer.policies.shares_prompts and "is cut up over processes" in caplog.text
     assert all(m.shared_prefix is None for m in trainer.policies.module.modules() if "shared_prefix" in vars(m))
 
@@ -263,8 +233,7 @@ def test_a_model_that_reads_packs_otherwise_falls_back_with_one_warning(caplog):
     plain = passed(model, batch, None)
     inner = model.model.forward
     model.model.forward = lambda position_ids=None, **given: inner(**given)
-    with caplog.at_level(logging.WARNING):
-        first = passed(model, batch, SharedPrefix(model, always=True))
+    first = passed(model, batch, SharedPrefix(model, always=True))
     assert model.shared_prefix is None and len(caplog.records) == 1 and "otherwise than each alone" in caplog.text
     for found, expected in zip(first, plain, strict=True):
         torch.testing.assert_close(found, expected)
@@ -289,6 +258,12 @@ def loss_and_gradient(trainer, passes, shared):
     return total, found[trainer.policies.weights_of["prover"]]
 
 
+def same_gradient(trainer, passes):
+    (total, plain), (of_shared, shared) = (loss_and_gradient(trainer, passes, way) for way in (False, True))
+    assert of_shared == pytest.approx(total, rel=1e-5)
+    assert (shared - plain).norm() <= 1e-5 * plain.norm() and plain.norm() > 0
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """With KL and entropy in the loss, in float32; pass_at_k wants groups of more than 4."""
@@ -300,22 +275,15 @@ def plain(tmp_path_factory):
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 def test_the_gradient_of_each_objective_is_that_of_the_plain_path(plain, name):
     """Groups split over two passes."""
-    trainer = plain
-    trainer.learners["prover"].loss.objective = make_objective(name)
-    passes = halves(batch_of([0, 1, 0, 0, 1, 2, 1, 1], True), 4)
-    apart, shared = (loss_and_gradient(trainer, passes, way) for way in (False, True))
-    assert shared[0] == pytest.approx(apart[0], rel=1e-5)
-    assert (shared[1] - apart[1]).norm() <= 1e-5 * apart[1].norm()
-    assert apart[1].norm() > 0
+    plain.learners["prover"].loss.objective = make_objective(name)
+    same_gradient(plain, halves(batch_of([0, 1, 0, 0, 1, 2, 1, 1], True), 4))
 
 
 @pytest.mark.parametrize("sharing", ["lora", "tied"])
 def test_the_gradient_of_adapters_and_of_shared_weights_is_that_of_the_plain_path(tmp_path, sharing):
     extra = {"peft_config": LORA} if sharing == "lora" else {}
     trainer = make_trainer(tmp_path, policy_sharing=sharing, prover_beta=0.05, trainer=extra)
-    passes = halves(batch_of([0] * 8, False), 8)
-    (_, plain), (_, shared) = (loss_and_gradient(trainer, passes, way) for way in (False, True))
-    assert (shared - plain).norm() <= 1e-5 * plain.norm() and plain.norm() > 0
+    same_gradient(trainer, halves(batch_of([0] * 8, False), 8))
 
 
 def test_a_run_with_shared_prompts_ends_where_one_without_ends(tmp_path):

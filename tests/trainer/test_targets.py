@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from datasets import Dataset
 
-from countdown_selfplay.config.run_rules import refuse_unsupported
 from countdown_selfplay.countdown import ProblemSpec, generate_problems
 from countdown_selfplay.countdown.helping import HELP_PROMPTS, VARIANT_PROMPTS
-from countdown_selfplay.errors import CheckpointError, ConfigError
+from countdown_selfplay.errors import CheckpointError
 
-from .conftest import equal, goes_on, make_config, ran, results_of, rounds, weights
+from .conftest import equal, goes_on, ran, results_of, rounds, weights
 
 # 12 targets of which 6 are played, each with up to one problem: 12 problems x 4 answers in two steps.
 SGS = dict(
@@ -125,19 +124,12 @@ def test_overlong_samples_of_both_roles_are_trained_away_from(build):
         assert bool((turn.advantages_B[~charged] >= 0).all())
 
 
-def test_the_moments_begin_anew_in_each_round_if_that_is_asked(build, tmp_path):
+def test_the_moments_begin_anew_in_each_round_if_that_is_asked(build):
     def taken(folder, **changes):
         trainer = ran(build_sgs(build, folder, max_steps=2, prover_objective="rloo", **changes))
         return {float(state["step"]) for state in trainer.optimizer.state.values()}
 
     assert max(taken("anew", reset_optimizer="round")) <= 2 < max(taken("kept"))  # two rounds of up to two steps
-    with pytest.raises(ConfigError, match=r"`reset_optimizer` \(round\) is not supported under DeepSpeed"):
-        refuse_unsupported(make_config(tmp_path, **SGS, reset_optimizer="round"), "zero2")
-
-
-def test_more_targets_than_slots_are_said_in_the_first_round(build):
-    with pytest.raises(ConfigError, match=r"12 targets and up to 12 synthetic problems"):
-        build_sgs(build, proposer_kwargs={}).train()
 
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -185,10 +177,7 @@ RUN = dict(
 
 @pytest.mark.parametrize(
     ("name", "more"),
-    [
-        ("ucb", {"difficulty": "rollout", "difficulty_kwargs": {"samples": 4}}),
-        ("factorized", LEARNED | HARD),
-    ],
+    [("ucb", {"difficulty": "rollout", "difficulty_kwargs": {"samples": 4}}), ("factorized", LEARNED | HARD)],
 )
 def test_a_resumed_symbolic_run_equals_the_straight_run_bit_for_bit(build, name, more):
     given = {**RUN, "proposer": name, "proposer_kwargs": {**COMMON, **more}}

@@ -113,9 +113,8 @@ class TwoTurns(BaseGame):
         return self.results[-1]
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
-    """(the trainer, what `observe` was handed, by round)."""
+def test_what_is_observed_logged_and_tabled_is_of_all_samples_of_all_turns(tmp_path):
+    """8 x 1 and 24 x 0: 8 / 32. Then 8 x 1 alone. RAE's baseline: .25, then .95 x .25 + .05 x 1."""
     sizes, seen, game = [], [], TwoTurns()
 
     def count(completions, **kwargs):
@@ -124,70 +123,19 @@ def played(tmp_path_factory):
         return [float(len(completions) == 8)] * len(completions)
 
     trainer = make_trainer(
-        tmp_path_factory.mktemp("two"), max_steps=2, game=None, roles={"prover": {"objective": "rae"}},
-        conjecturer_num_generations=None, max_completion_length=4, guard=False,
-        log_completions=True, trainer={"game": game, "reward_funcs": count},
+        tmp_path, max_steps=2, game=None, roles={"prover": {"objective": "rae"}}, conjecturer_num_generations=None,
+        max_completion_length=4, log_completions=True, trainer={"game": game, "reward_funcs": count},
     )  # fmt: skip
     rae = trainer.learners["prover"].objective
     observe = rae.observe
     rae.observe = lambda mean: (seen.append(mean), observe(mean))
     trainer.train()
     assert sizes == [8, 24, 8]
-    return trainer, seen
-
-
-def test_the_objective_observes_the_mean_of_all_samples_of_all_turns(played):
-    """8 x 1 and 24 x 0: 8 / 32. Then 8 x 1 alone. RAE's baseline: .25, then .95 x .25 + .05 x 1."""
-    trainer, seen = played
-    assert seen == [0.25, 1.0]
-    assert trainer.learners["prover"].objective.baseline == pytest.approx(0.2875)
-
-
-def test_a_reward_functions_mean_is_that_of_all_samples(played):
-    trainer, _ = played
-    assert [line["prover/rewards/count"] for line in rounds(trainer.args.output_dir)] == [0.25, 1.0]
-
-
-def test_the_table_of_completions_holds_every_turn(played):
-    trainer, _ = played
-    for step, result in enumerate(trainer.game.results, 1):
-        table = pandas.read_parquet(Path(trainer.args.output_dir, "completions", f"completions_{step:05d}.parquet"))
+    assert seen == [line["prover/rewards/count"] for line in rounds(tmp_path)] == [0.25, 1.0]
+    assert rae.baseline == pytest.approx(0.2875)
+    for step, result in enumerate(game.results, 1):
+        table = pandas.read_parquet(tmp_path / "completions" / f"completions_{step:05d}.parquet")
         texts = [text for turn in result.turns for text in turn.rollout.texts]
         assert table["completion"].tolist() == texts and len(texts) == (32, 8)[step - 1]
         assert table["reward"].tolist() == [1.0] * 8 + [0.0] * (len(texts) - 8) == table["count"].tolist()
         assert table["advantage"].tolist() == pytest.approx([a for t in result.turns for a in t.advantages_B.tolist()])
-
-
-class Sparse(BaseGame):
-    """16 problems with 4 answers each, of which those of the first 4 problems have credit."""
-
-    roles: ClassVar = {"prover": "answers"}
-    metrics = ()
-
-    def play(self, round, anchors):
-        problems = round.domain.random(16, 0, frozenset())
-        said = round.sample("prover", [round.domain.prove_row(p) for p in problems], problems=problems)
-        return RoundResult([round.credit(said, [1.0, 0.0, 0.0, 0.5] * 4 + [0.0] * 48)], {})
-
-
-@pytest.mark.parametrize("objective", ["rloo", "grpo"])
-def test_the_size_of_a_micro_batch_does_not_change_the_step(tmp_path, objective):
-    """64 samples, 16 of them with credit, in passes of at most 4 and of 16 rows."""
-    found = []
-    for rows in (4, 16):
-        ran(
-            make_trainer(
-                tmp_path / str(rows),
-                max_steps=1,
-                game=None,
-                roles={"prover": {"objective": objective}},
-                per_device_train_batch_size=rows,
-                conjecturer_num_generations=None,
-                max_completion_length=6,
-                trainer={"game": Sparse()},
-            )
-        )
-        found.append(rounds(tmp_path / str(rows))[0])
-    for name in ("grad_norm/prover", "prover/loss", "prover/entropy"):
-        assert found[0][name] == pytest.approx(found[1][name], rel=1e-3, abs=1e-6), name
-    assert [one["prover/trained_samples"] for one in found] == [64, 64] and found[0]["grad_norm/prover"] > 0

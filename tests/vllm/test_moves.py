@@ -155,11 +155,7 @@ def test_the_same_seed_gives_the_same_episodes_with_kept_answers_and_demonstrati
     """Expert iteration with reuse, as in the recipe: steps are bought by right answers, and kept rows have the
     sampler's log-probs of their time."""
     again = {name: SMALL[name] for name in SMALL if name.startswith("prover_")}
-    again |= {
-        "prover_objective": "expert_iteration",
-        "prover_sft_coef": 0.35,
-        "steps_per_round": 3,
-    }
+    again |= {"prover_objective": "expert_iteration", "prover_sft_coef": 0.35, "steps_per_round": 3}
     found = []
     for name in ("a", "b"):
         trainer = ran(build(tmp_path / name, wide_prover, **again))

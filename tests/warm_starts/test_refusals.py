@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.refusals.refused import check, params
 from tests.refusals.rows import row
-from tests.warm_starts.cli.test_ipo import write_rows
+from tests.warm_starts.cli.test_sft_and_ipo import write_rows
 from tests.warm_starts.iterated.test_driver import PROBLEMS, ROLES, driver
 from tests.warm_starts.trainer.test_warm_starts import PUBLIC, QUERY, RIGHT, TINY, scored
 

@@ -21,7 +21,6 @@ from countdown_selfplay.worlds.math_qa import Reason
 pytest.importorskip("reasoning_gym", reason="needs the extra gym: pip install 'countdown-selfplay[gym]'")
 
 from countdown_selfplay.worlds.reasoning_gym import HELD_OUT, MAX_ANSWER, GymProblem, ReasoningGym
-from tests.joint_config import joint_config
 
 SUMS = {"task": "chain_sum", "levels": {"num_terms": [0, 2], "num_digits": [0, 1]}, "prompt": "bare"}
 
@@ -229,30 +228,6 @@ def test_a_task_without_settings_is_played_and_not_proposed():
     assert domain.parse is None and domain.propose_row is None and domain.drawn is None
     assert all(v.correct for v in domain.verify([p.answer for p in problems], problems))
     domain.close()
-
-
-def test_two_rounds_of_training_and_their_resume_are_a_straight_run(character_model, tmp_path):
-    from countdown_selfplay import JointConjecturerProverTrainer
-
-    def trained(folder, **more):
-        what = dict(domain="reasoning_gym", domain_kwargs=SUMS | {"workers": 1}, proposer="bandit_rungs")
-        size = dict(problems_per_round=2, num_generations=4, max_completion_length=6)
-        quiet = dict(report_to="none", disable_tqdm=True, gradient_checkpointing=False, guard=False, use_cpu=True)
-        alone = dict(roles={"conjecturer": {"players": 0}}, anchor_fraction=0.0, max_steps=2, save_steps=1)
-        args = joint_config(str(tmp_path / folder), **what, **size, **quiet, **alone)
-        trainer = JointConjecturerProverTrainer(str(character_model), args=args)
-        trainer.train(**more)
-        trainer.domain._pool.close()
-        return trainer
-
-    straight = trained("run")
-    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    rounds = [line for line in lines if "loss" in line]
-    assert len(rounds) == 2 and all(line["prover/unchecked_rate"] == 0 for line in rounds)
-    assert all(line["round/conjectured_slots"] == 2 for line in rounds)
-    again = trained("run", resume_from_checkpoint=str(tmp_path / "run" / "checkpoint-1"))
-    own, other = (dict(one.policies.module.state_dict()) for one in (straight, again))
-    assert all(bool((own[name] == other[name]).all()) for name in own)
 
 
 @pytest.mark.parametrize(("given", "error", "message"), [

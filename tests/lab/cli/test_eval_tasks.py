@@ -13,27 +13,10 @@ from countdown_selfplay.lab.cli import eval_tasks
 from countdown_selfplay.lab.critics import Reply
 from countdown_selfplay.lab.critics.win_rates import ROLES, Iteration, Meetings
 from countdown_selfplay.tiny import TINY_MODEL_PATH
-from countdown_selfplay.warm_starts.demonstrations import critique_demonstrations
 from countdown_selfplay.warm_starts.iterated import select
 from countdown_selfplay.warm_starts.readers import clean_demonstrations
 
 FEW = ["--n_problems", "24", "--disable_tqdm"]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """The folder of two iterations after a warm start of 22 steps, which teach a little of the game."""
-    folder = tmp_path_factory.mktemp("tasks")
-    rows = critique_demonstrations(322, CountdownDomain.tiny())
-    data = folder / "demonstrations.jsonl"
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    quiet = ["--eval_problems", "0"]
-    start = ["sft", "--dataset_name", data, "--keep_wrong", "true", "--output_dir", folder / "start", *quiet]
-    assert main([str(word) for word in [*start, "--num_train_epochs", "2"]]) == 0
-    play = ["cdg", "--recipe", "tiny/iterated_cdg", "--model_name_or_path", folder / "start"]
-    play += ["--output_dir", folder / "run", "--problems", "24", "--chunk", "12", *quiet]
-    assert main([str(word) for word in play]) == 0
-    return folder / "run"
 
 
 def evaluate(capsys, *arguments):

@@ -45,11 +45,6 @@ def test_an_oracle_is_searched_for_and_leaves_its_table(tmp_path):
     (["--recipe", "tiny/default"], "The domain 'countdown' has no rungs"),  # of three numbers alone
     (["--operands", "3", "4", "5"], "and this domain has 3 (3, 4, 5); widen it"),
     (["--gate_samples", "4", "--gate_k", "4"], "`gate_samples` (4) must be at least the answers of a group"),
-    (["--gate_k", "200"], "`gate_k` (200) of pass@k needs as many answers"),
-    (["--gates", "5"], "`gates` ([5]) must name some of 1, 2, 3 and 4"),
-    (["--resume_from_checkpoint", "true"], "`resume_from_checkpoint` (true) is for a run"),
-    (["--dataset_name", "mine.jsonl"], "`dataset_name` (mine.jsonl) is not read by headroom"),
-    (["--gate_sampels", "4"], "Unknown option '--gate_sampels'. Did you mean '--gate_samples'?"),
     (["--recipe", "tiny/default", *MANY, "--prover_prompt", "countdown_3to4"], "the tokenizer has no chat template"),
     (["--recipe", "tiny/ladder", "--model_name_or_path", "tiny"], "The prover has not learned to answer in moves"),
 ])  # fmt: skip

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from tests.toy_domain import Sums
-from tests.warm_starts.cli.test_sft import write_rows
+from tests.warm_starts.cli.test_sft_and_ipo import write_rows
 
 from countdown_selfplay.cli.main import main
 from countdown_selfplay.domains import held_out_of, make_domain
@@ -35,7 +35,7 @@ def taught(tmp_path_factory):
     evaluated = ["--eval_problems", "6", "--eval_samples", "2", "--eval_proposals", "8"]
     for role, rows in (("prover", answers), ("conjecturer", proposals)):
         rows = [{"a": a, "b": b, "prompt": prompt, "completion": text} for _, prompt, a, b, text in rows]
-        data = ["--dataset_name", write_rows(folder / f"{role}.jsonl", rows), "--domain_kwargs", '{"high": 30}']
+        data = ["--dataset_name", write_rows(folder / f"{role}.jsonl", *rows), "--domain_kwargs", '{"high": 30}']
         out = ["--role", role, "--output_dir", str(folder / role)]
         assert main(["sft", *out, *QUICK, *data, *steps, *evaluated]) == 0
     return folder
@@ -56,7 +56,7 @@ def test_a_warm_start_takes_right_demonstrations_alone_and_records_the_domain(ta
 def test_what_was_taught_is_solved_in_the_domain_that_the_run_recorded(taught, capsys):
     asked = [{"a": a, "b": b} for a, b in SUM_OF]
     output = taught / "answers.jsonl"
-    command = ["eval", "--model", str(taught / "prover"), "--problems", write_rows(taught / "asked.jsonl", asked)]
+    command = ["eval", "--model", str(taught / "prover"), "--problems", write_rows(taught / "asked.jsonl", *asked)]
     assert main([*command, "--samples", "2", "--temperature", "0", "--output", str(output)]) == 0
     printed = capsys.readouterr().out
     assert "setting of run 'prover'" in printed and "right format" not in printed
@@ -98,7 +98,7 @@ def test_three_rounds_of_propose_and_solve(taught, capsys):
 def test_pairs_are_right_over_wrong_answers_to_one_sum_of_a_domain_made_from_its_name(tmp_path, capsys):
     # 3 + 5: one right, two wrong; 1 + 1: all wrong. A text is in one pair at most, so there is one pair.
     texts = [(3, 5, "8"), (3, 5, "9"), (3, 5, "1 2"), (1, 1, "3"), (1, 1, "4")]
-    path = write_rows(tmp_path / "s.jsonl", [{"a": a, "b": b, "completion": text} for a, b, text in texts])
+    path = write_rows(tmp_path / "s.jsonl", *({"a": a, "b": b, "completion": text} for a, b, text in texts))
     assert main(["ipo", *QUICK, "--samples_file", path, "--dry_run", "true"]) == 0
     assert "5 samples (none) give 1 pairs" in capsys.readouterr().out
     assert make_domain(SUMS, '{"high": 7}').high == 7 and make_domain(SUMS, None).high == 49

@@ -1,13 +1,18 @@
 # Tests: warm_starts/iterated/select.py, warm_starts/filters.py, warm_starts/iterated/settings.py
-"""What is trained on: thresholds at their boundary, loops, repetitions, balance; cases of seed 002, appendix B."""
+"""What is trained on: thresholds, loops, repetitions, balance, masks; and what a refused resume says."""
 
+import json
 from collections import Counter
 
 import pytest
+from tests.cli.stand_in import make_tokenizer
 
 from countdown_selfplay.errors import DataError
+from countdown_selfplay.evaluation.answers import first_difference
 from countdown_selfplay.warm_starts.filters import is_loop
 from countdown_selfplay.warm_starts.iterated import IteratedSettings, RoleTraining
+from countdown_selfplay.warm_starts.iterated.driver import comparable
+from countdown_selfplay.warm_starts.iterated.retrain import token_ids
 from countdown_selfplay.warm_starts.iterated.select import balanced, chosen, read, unseen, write
 from countdown_selfplay.warm_starts.iterated.settings import paper_roles
 
@@ -115,3 +120,52 @@ def test_roles_of_a_file_change_the_papers_settings_and_may_write_numbers_as_yam
     # YAML 1.1 has no 5e-6 without a dot: it is the text '5e-6'.
     found = IteratedSettings("x", {"prover": {"learning_rate": ["5e-6", 1e-6], "epochs": "2"}}).kinds["prover"]
     assert (found.learning_rate, found.epochs) == ((5e-6, 1e-6), 2)
+
+
+CHAT = [
+    {"role": "user", "content": "What is 44 - 19?"},
+    {"role": "assistant", "content": "It is 25."},
+    {"role": "user", "content": "Please check."},
+]
+REVISION = row(prompt=json.dumps(CHAT), completion="So it is 35.", label="corrected")
+
+
+def in_the_loss(tokenizer, ids):
+    return tokenizer.decode([i for i, label in zip(ids["input_ids"], ids["labels"], strict=True) if label != -100])
+
+
+def test_a_revision_alone_is_in_the_loss_and_answers_of_a_pair_end():
+    tokenizer = make_tokenizer()
+    masked = token_ids(tokenizer, REVISION, IteratedSettings("x"))
+    assert in_the_loss(tokenizer, masked) == "So it is 35.<|im_end|>"
+    tokenizer = make_tokenizer()
+    pair = row(completion="35", before="", rejected="25")
+    answers = token_ids(tokenizer, pair, IteratedSettings("x", algorithm="dpo"))
+    said = [tokenizer.decode(answers[name]) for name in ("chosen_ids", "rejected_ids")]
+    assert said == ["35<|im_end|>", "25<|im_end|>"]
+    step = row(prompt='"44 19 = 25 :"', completion=" - 19", before="44", rejected=" + 19")
+    steps = token_ids(tokenizer, step, IteratedSettings("x", algorithm="step_dpo"))
+    assert [tokenizer.decode(steps[name]) for name in steps] == ["44 19 = 25 :44", " - 19", " + 19"]
+
+
+def settings(max_steps=None, **prover):
+    roles = {**paper_roles(), "prover": RoleTraining(max_steps=max_steps, **prover)}
+    found = {**IteratedSettings(role_training=roles).to_dict(), "problems": [f"p{i}" for i in range(100)]}
+    return json.loads(json.dumps(found))  # as the run folder has them
+
+
+def difference(then, now, begun):
+    return first_difference(comparable(then, begun), comparable(now, begun))
+
+
+def test_a_setting_of_a_role_is_named_with_its_values_and_a_larger_budget_is_no_other():
+    assert difference(settings(), settings(), 2) is None
+    said = difference(settings(learning_rate=[1e-3]), settings(learning_rate=[1e-4]), 0)
+    assert said == ("role_training.prover.learning_rate", [0.001], [0.0001])
+    then = settings()
+    without = {**then, "role_training": {kind: then["role_training"][kind] for kind in ("prover", "helpful")}}
+    assert difference(then, without, 1)[0] == "role_training.misleading"
+    assert difference(settings([3, 5]), settings([3, 5, 7]), 2) is None
+    assert difference(settings([3, 5]), settings([3, 6, 7]), 2) == ("role_training.prover.max_steps", [3, 5], [3, 6])
+    assert difference(settings([3]), settings([3, 5]), 1) is None
+    assert difference(settings([3]), settings([3, 5]), 2)  # iteration 2 took 3 steps too: the last value stands

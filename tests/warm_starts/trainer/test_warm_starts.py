@@ -6,17 +6,11 @@ import inspect
 import pytest
 import torch
 from peft import LoraConfig
-from tests.warm_starts.cli.test_ipo import write_rows
+from tests.warm_starts.cli.test_sft_and_ipo import write_rows
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import DPOTrainer
 
-from countdown_selfplay.countdown import (
-    CountdownDomain,
-    Problem,
-    generate_problems,
-    heldout_problems,
-    verify,
-)
+from countdown_selfplay.countdown import CountdownDomain, Problem, generate_problems, heldout_problems, verify
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.tiny import TINY_MODEL_PATH, load_tiny_model
 from countdown_selfplay.warm_starts import (

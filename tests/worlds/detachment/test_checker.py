@@ -1,13 +1,24 @@
-# Tests: worlds/detachment/checker.py
-"""The checker of proofs: known proofs, hostile texts, and a second checker on random proofs."""
+# Tests: worlds/detachment/checker.py, worlds/detachment/formulas.py, worlds/detachment/theorems.py
+"""Formulas, proofs, theorems and lemmas: known ones, hostile texts, and a second checker."""
 
 import random
 from collections import Counter
 
 import pytest
 
-from countdown_selfplay.worlds.detachment import check, conclusion, most_general, read
+from countdown_selfplay.worlds.detachment import (
+    check,
+    conclusion,
+    is_instance,
+    is_tautology,
+    most_general,
+    read,
+    shortest_proof,
+)
 from countdown_selfplay.worlds.detachment.checker import MOST_PROOF, Reason
+from countdown_selfplay.worlds.detachment.formulas import MOST_SYMBOLS, MOST_VARIABLES, Formula, subformula
+from countdown_selfplay.worlds.detachment.guide import DetachmentHelping, rubric
+from countdown_selfplay.worlds.detachment.theorems import hardest_at
 
 from . import second
 
@@ -130,3 +141,154 @@ def test_both_checkers_agree_on_2000_random_texts_and_all_theorems_up_to_length_
 def test_both_checkers_agree_on_100_000_random_texts():
     reasons = compared(100_000, seed=1)
     assert reasons["correct"] > 20_000 and reasons["no_detachment"] > 10_000 and reasons["unbalanced"] > 5_000
+
+
+def formula(text):
+    found = read(text)
+    assert found.problem is not None, (text, found.reason)
+    return found.problem
+
+
+def random_text(generator, size, letters="pqrs"):
+    if size == 1:
+        return generator.choice(letters)
+    if size == 2 or generator.random() < 0.2:
+        return "N" + random_text(generator, size - 1, letters)
+    left = generator.randint(1, size - 2)
+    return f"C{random_text(generator, left, letters)}{random_text(generator, size - 1 - left, letters)}"
+
+
+def test_formulas_have_variables_in_order_sizes_and_subformulas():
+    assert str(formula("CbCab")) == "CpCqp" and formula("CbCab") == formula("CpCqp")
+    assert str(formula(" C x\nN y ")) == "CpNq"
+    assert formula("CpCqp") != formula("CpCqq") and formula("CpCqr") != formula("CpCqp")
+    # CCpqNNp: 7 signs; p lies below C, C and q beside it, the second p below C, N, N
+    found = formula("CCpqNNp")
+    assert (found.symbols, found.variables, found.depth) == (7, 2, 3)
+    assert (formula("p").symbols, formula("p").variables, formula("p").depth) == (1, 1, 0)
+    found = formula("CCpqCNqNp")
+    texts = {str(subformula(found, place)) for place in range(len(found.nodes))}
+    assert texts == {"p", "Cpq", "Np", "CNpNq", "CCpqCNqNp"}
+    assert subformula(found, len(found.nodes) - 1) == found
+
+
+def test_a_text_that_is_read_is_written_the_same_and_instances_agree_with_nested_tuples():
+    generator = random.Random(0)
+    for _ in range(300):
+        text = random_text(generator, generator.randint(1, 40))
+        assert str(formula(text)) == second.polish(second.of_polish(text))
+        assert str(formula(str(formula(text)))) == str(formula(text))
+    generator = random.Random(1)
+    yes = true = 0
+    for _ in range(3000):
+        general, text = (random_text(generator, generator.randint(1, n), "pqr") for n in (5, 9))
+        expected = second.matches(second.of_polish(general), second.of_polish(text), {})
+        assert is_instance(formula(text), formula(general)) == expected, (text, general)
+        tautology = second.always_true(second.of_polish(text))
+        assert is_tautology(formula(text)) == tautology, text
+        yes, true = yes + expected, true + tautology
+    assert yes > 100 and true > 100
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("", "no_formula"),
+    ("p -> q", "no_formula"),
+    ("CpQ", "no_formula"),
+    ("CpCqp.", "no_formula"),
+    (None, "no_formula"),
+    (b"Cpp", "no_formula"),
+    (7, "no_formula"),
+    ("C", "unbalanced"),
+    ("Cp", "unbalanced"),
+    ("Cppp", "unbalanced"),
+    ("pC", "unbalanced"),
+    ("N", "unbalanced"),
+    ("N" * MOST_SYMBOLS + "p", "too_long"),
+    ("C" * 1_000_000, "too_long"),
+])  # fmt: skip
+def test_what_is_not_a_formula_is_refused_with_a_reason(text, reason):
+    found = read(text)
+    assert (found.problem, found.reason) == (None, reason)
+
+
+def test_the_longest_text_is_read_and_one_that_cannot_be_written_has_its_size():
+    deep = formula("N" * (MOST_SYMBOLS - 1) + "p")
+    assert (deep.symbols, deep.depth, len(str(deep))) == (MOST_SYMBOLS, MOST_SYMBOLS - 1, MOST_SYMBOLS)
+    assert is_instance(deep, deep) and is_tautology(deep) is False
+    # each node is an implication from the one before to itself: 2 n + 1 signs, 2**61 - 1 after 60
+    doubled = Formula(((-1, -1), *((i, i) for i in range(60))))
+    assert doubled.symbols == 2**61 - 1 and doubled.depth == 60
+    assert is_instance(doubled, formula("Cpp")) and not is_instance(doubled, formula("CpCqp"))
+    letters = "pqrstuvwxyzabc"
+    chain = lambda n: "".join(f"C{x}" for x in letters[:n]) + "p"  # noqa: E731
+    assert is_tautology(formula(chain(MOST_VARIABLES))) is True
+    assert is_tautology(formula(chain(MOST_VARIABLES + 1))) is None
+    assert is_tautology(formula("CCpqp")) is False and is_tautology(formula("CCCpqpp")) is True  # Peirce's law
+
+
+def test_theorems_are_tautologies_as_many_as_counted_with_proofs_of_their_length():
+    # The counts of issue 29 from length 5 on; those up to 9 are found again below.
+    assert [len(most_general(n)) for n in range(1, 14, 2)] == [3, 6, 15, 50, 139, 435, 1420]
+    assert most_general(2) == most_general(14) == {}
+    for length in range(1, 12, 2):
+        for theorem, proof in most_general(length).items():
+            assert is_tautology(theorem) and len(proof) == length
+    assert shortest_proof(read("CNpNp").problem) == "DD211"
+    assert shortest_proof(read("CCCpqrCCpqr").problem) == "DD211"
+    assert shortest_proof(read("CpCqp").problem) == "1"
+    assert shortest_proof(read("CpCqp").problem, longest=1) == "1"
+    assert shortest_proof(read("Cpp").problem, longest=3) is None
+    assert shortest_proof(read("CCCpqpp").problem) is None  # Peirce's law has no proof of 15 signs
+    assert shortest_proof(read("p").problem, longest=5) is None
+
+
+def test_the_second_checker_finds_the_same_theorems_up_to_length_9():
+    levels, seen = {1: [second.tidy(axiom) for axiom in second.AXIOMS.values()]}, set()
+    seen |= set(levels[1])
+    for length in range(3, 10, 2):
+        pairs = [(x, y) for n in range(1, length - 1, 2) for x in levels[n] for y in levels[length - 1 - n]]
+        made = {second.detached(x, y) for x, y in pairs} - seen - {None}
+        levels[length] = sorted(made, key=str)
+        seen |= made
+        assert {second.polish(term) for term in made} == {str(f) for f in most_general(length)}
+
+
+def test_a_theorem_that_a_shorter_proof_proves_is_not_among_the_hardest():
+    shorter = []
+    for length in range(1, 10, 2):
+        new = most_general(length)
+        expected = [f for f in new if not any(is_instance(f, general) for general in shorter)]
+        assert list(hardest_at(length)) == expected
+        shorter += new
+    assert [len(hardest_at(n)) for n in range(1, 12, 2)] == [3, 6, 15, 44, 101, 258]
+
+
+@pytest.mark.parametrize(("target", "lemma", "relevance"), [
+    ("CpCqq", "CrCsCtt", 5),  # detached with an axiom it is CsCtt
+    ("CpCqq", "CpCqq", 0),  # itself
+    ("CpCqq", "CrCCstr", 0),  # an instance of axiom 1
+    ("CNpNp", "Cqq", 5),  # the target is an instance
+    ("CpCqq", "Cpp", 5),  # D1 on the lemma: CqCpp
+    ("CpCqCrr", "Cpp", 4),  # D1D1
+    ("CpCqq", "CNpCqq", 3),  # an instance of the target
+    ("CCpNqCqNp", "CNNrr", 1),
+    ("CCpNqCqNp", "CCCrNstCCrNst", 2),  # CrNs
+])  # fmt: skip
+def test_relevance(target, lemma, relevance):
+    assert rubric(formula(target), formula(lemma)).relevance == relevance
+
+
+def test_redundancy_and_complexity_by_hand_are_what_the_guide_sees():
+    assert rubric(formula("Cpp"), formula("CqCpp")).redundancy == 1  # Cpp holds without q
+    assert rubric(formula("Cpp"), formula("CCpqCCqrCpr")).redundancy == 0  # the syllogism needs all three
+    assert rubric(formula("Cpp"), formula("CCpqCCqrCsCpr")).redundancy == 1  # s is idle
+    target = formula("CCpqCCqrCpr")  # 11 signs, 3 variables, depth 3
+    assert rubric(target, formula("CNNpp")).complexity == 1  # NN alone
+    # 13 signs, 4 variables, depth 4 (NNs below three C)
+    assert rubric(target, formula("CCpqCCqrCsCpr")).complexity == 3
+    assert rubric(target, formula("CCpqCCqrCNNsCpr")).complexity == 4
+    assert rubric(target, formula("CCpqCCqrCNNsCpr")).score == 0
+    helping = DetachmentHelping()
+    found = helping.review(formula("CpCqq"), formula("Cpp"), "DD211")
+    assert found == rubric(formula("CpCqq"), formula("Cpp"))
+    assert found.score == 5 + 2 + 1  # nothing redundant (Cpp without its premise is p), nothing complex
