@@ -140,9 +140,8 @@ def answer_batches(
         if in_moves(domain):
             episodes = sample_episodes(model, tokenizer, chunk, domain, n, seed=batch_seed, **drawn)
         else:
-            completions = sample_completions(
-                model, tokenizer, [prompts[i] for i in batch], n, seed=batch_seed, **drawn
-            )
+            asked = [prompts[i] for i in batch]
+            completions = sample_completions(model, tokenizer, asked, n, seed=batch_seed, **drawn)
             verdicts = verdicts_of(domain, [[c.text for c in row] for row in completions], chunk)
             episodes = [
                 [Played(c.text, verdict, c.tokens, c.truncated) for c, verdict in zip(*pair, strict=True)]

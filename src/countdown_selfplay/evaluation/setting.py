@@ -25,9 +25,7 @@ from ..packages import MODELS
 from ..tiny import embedded_name
 from .answers import identity
 
-_FIXED = {
-    name: value for name, value in DEFAULTS.items() if name != "chat_template_kwargs"
-}  # except those of the prompt
+_FIXED = {name: value for name, value in DEFAULTS.items() if name != "chat_template_kwargs"}  # the prompt's stay
 PRESETS: dict[str, dict[str, Any]] = {
     "joint_rloo": {**_FIXED, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
     "cdg": {**_FIXED, "temperature": 0.95, "top_k": 10, "max_new_tokens": 8192},
@@ -86,11 +84,8 @@ def setting_of(options: argparse.Namespace) -> Setting:
     elif beside is not None:
         base = Setting(f"the models of {beside.domain}", make_domain(beside.domain, options.domain_kwargs), sampling)
     elif embedded is not None:
-        base = (
-            Setting("the ladder's models", CountdownDomain.ladder(), sampling)
-            if climbing
-            else Setting("the tiny model", CountdownDomain.tiny(), sampling)
-        )
+        domain = CountdownDomain.ladder() if climbing else CountdownDomain.tiny()
+        base = Setting("the ladder's models" if climbing else "the tiny model", domain, sampling)
     else:
         base = Setting("the public 0.5B checkpoints", CountdownDomain.countdown_3to4(), sampling)
     given = {name: value for name, value in vars(options).items() if value is not None}

@@ -76,8 +76,7 @@ class MetricsBuffer:
         """Samples of the last round, for samples.jsonl."""
         self.histogram: list[int] | None = None
         """Histogram of the last log."""
-        modes = ("train", "eval")
-        self.collected: dict[str, Any] = {role: {mode: defaultdict(list) for mode in modes} for role in roles}
+        self.collected: dict[str, Any] = {role: {m: defaultdict(list) for m in ("train", "eval")} for role in roles}
         """Metrics that TRL collects until it logs, by role; "round": those without a role, such as times."""
 
     def record(self, name: str, value: float) -> None:
