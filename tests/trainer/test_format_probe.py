@@ -1,14 +1,17 @@
-# Tests: countdown/domain.py, countdown/problem.py
+# Tests: countdown/domain.py, countdown/problem.py, training/evaluation.py
 """Before a run in moves the prover is asked for a few first moves: one that has never seen the format is refused."""
 
 import re
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
+from countdown_selfplay.training.evaluation import _joined, _refusal
 
 from .conftest import equal, optimizer_state, ran, rounds, weights
 from .test_moves import MODELS, build
@@ -68,3 +71,14 @@ def test_a_legal_move_goes_on_or_leaves_one_number():
     verdicts = domain.moved(texts, [problem] * 6, [[3, 4]] * 6)
     assert [domain.was_legal(v) for v in verdicts] == [True, True, False, False, False, False]
     assert domain.moved(["3 * 4 = 12"], [Problem((3, 4, 2), 24)], [[3, 4, 2]]) == [[12, 2]]
+
+
+@pytest.mark.parametrize(("merges", "joined"), [([("4", " ")], True), ([("2", "4")], False)])
+def test_a_tokenizer_that_joins_target_and_move_is_named_by_the_refusal(merges, joined):
+    """`3 8 : 24` ends in `4`, which with the blank before a move is one token of the first tokenizer: `2`, `4 `."""
+    signs = [*"0123456789 :", *map("".join, merges)]
+    made = Tokenizer(BPE({sign: i for i, sign in enumerate(signs)}, merges))
+    assert _joined(PreTrainedTokenizerFast(tokenizer_object=made), "3 8 : 24") is joined
+    (verdict,) = CountdownDomain.ladder().moved(["3"], [Problem((3, 8), 24)], [[3, 8]])
+    said = _refusal("prover", 2, ["3"], [verdict], "one move", joined)
+    assert ("Its tokenizer makes one token of the prompt's end and a number after it; take a chat" in said) is joined
