@@ -21,8 +21,13 @@ KNOWN = {"operands": [3], "number_high": 12}
 
 def commands():
     """The page's command lines, without the name of the program, and without the one that makes SmolLM2."""
-    lines = [line for block in blocks(PAGE, "bash") for line in block.splitlines()]
-    return [shlex.split(line)[1:] for line in lines if line.startswith("countdown-selfplay ") and " models " not in line]
+    lines = [
+        shlex.split(line)[1:]
+        for block in blocks(PAGE, "bash")
+        for line in block.splitlines()
+        if line.startswith("countdown-selfplay ")
+    ]
+    return [words for words in lines if words[0] != "models"]
 
 
 def play(folder, model, capsys, **changed):
