@@ -65,8 +65,8 @@ def misread(model: Any, layout: Layout, longest: int = 0) -> str:
 
 
 def bare(model: Any) -> Any:
-    """A causal LM without PEFT's wrapper."""
-    return model.get_base_model() if isinstance(model, PeftModel) else model
+    """A causal LM without PEFT's wrapper; of a PolicyModule, the one that acts."""
+    return own.get_base_model() if isinstance(own := getattr(model, "policy", model), PeftModel) else own
 
 
 @functools.cache
