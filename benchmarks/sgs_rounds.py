@@ -58,7 +58,7 @@ class Watch(TrainerCallback):
         self.cpu.append(now - self.last)
         self.memory.append(psutil.Process().memory_info().rss / 2**20)
         self.adam.append(adam_steps(self.trainer))
-        self.texts.append(self.trainer.frame.generations)
+        self.texts.append(self.trainer.counts.generations)
         self.last = time.process_time()
 
 
@@ -103,7 +103,7 @@ def measured(trainer: Any, watch: Watch) -> dict[str, Any]:
     return {
         "rounds": rounds,
         "solved": len(proposer.solved),
-        "generations": trainer.frame.generations,
+        "generations": trainer.counts.generations,
         "cpu_ms_first": 1000 * statistics.median(first),
         "cpu_ms_last": 1000 * statistics.median(last),
         "cpu_last_over_first": statistics.median(last) / statistics.median(first),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from countdown_selfplay.contract import frame_metrics
+from countdown_selfplay.contract import trainer_metrics
 from countdown_selfplay.contract.metric import Metric, range_text
 from countdown_selfplay.games import critic_metrics, metrics
 from countdown_selfplay.guides import judge
@@ -46,17 +46,17 @@ SECTIONS = {
         "Counted over what the round sampled, before samples are selected or replayed. TRL's `completions/*` are not "
         "logged: TRL counts a\nrow with a stop string in its last column as truncated, and the padding after a "
         "stop string as tokens.",
-        frame_metrics.TEXTS,
+        trainer_metrics.TEXTS,
     ),
-    "Optimisation, per role": ("", frame_metrics.ROLE),
+    "Optimisation, per role": ("", trainer_metrics.ROLE),
     "Time": (
         "Each is the mean over the rounds since the last training log. An evaluation between two logs has a "
         "separate line without\nthem.",
-        frame_metrics.TIME,
+        trainer_metrics.TIME,
     ),
     "Samplers, reward functions, evaluations": (
         "Evaluation uses separate random generators: runs with and without it have bit-identical trajectories.",
-        frame_metrics.OTHERS,
+        trainer_metrics.OTHERS,
     ),
 }
 

@@ -145,17 +145,17 @@ def online(arm: str, seed: int, folder: Path, start: str, budget: int, settings:
 
     class Budget(TrainerCallback):
         def on_train_begin(self, *args: Any, **kwargs: Any) -> None:
-            self.frame = trainer.frame
-            self.counted = dict(self.frame.samples)
+            self.counts = trainer.counts
+            self.counted = dict(self.counts.samples)
             before = {line["step"]: line["whole"] for line in read_lines(folder / "budget.jsonl")}
-            self.whole = before.get(self.frame.rounds, 0.0)
+            self.whole = before.get(self.counts.rounds, 0.0)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            for role, count in self.frame.samples.items():
-                cut = trainer.book.rounds[-1].get(f"{role}/truncated_rate", 0.0)
+            for role, count in self.counts.samples.items():
+                cut = trainer.buffer.rounds[-1].get(f"{role}/truncated_rate", 0.0)
                 self.whole += (count - self.counted.get(role, 0)) * (1 - cut)
-            self.counted = dict(self.frame.samples)
-            append_lines(folder / "budget.jsonl", [{"step": self.frame.rounds, "whole": self.whole}])
+            self.counted = dict(self.counts.samples)
+            append_lines(folder / "budget.jsonl", [{"step": self.counts.rounds, "whole": self.whole}])
             control.should_training_stop |= self.whole >= budget
 
     played = domain_of(settings).random(settings["problems"], seed)

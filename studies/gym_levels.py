@@ -222,7 +222,7 @@ def run(task: tuple[str, int, Path, int, bool]) -> None:
     rows = [row for row in trainer.state.log_history if "round/generations" in row]
     probed = int(sum(row.get("proposer/probe_answers", 0.0) for row in rows))
     cost = {
-        "answers": trainer.frame.samples.get("prover", 0) - probed,
+        "answers": trainer.counts.samples.get("prover", 0) - probed,
         "probe_answers": probed,
         "steps": sum(row.get("prover/steps", 0.0) for row in rows),
         "mean_rung": [round(row["proposer/rung_mean"], 2) for row in rows],

@@ -115,9 +115,9 @@ def self_played(
                 return
             if asked.cpu_seconds is not None and time.process_time() - cpu > asked.cpu_seconds:
                 control.should_training_stop = True
-            elif asked.every and trainer.frame.rounds % asked.every == 0:
+            elif asked.every and trainer.counts.rounds % asked.every == 0:
                 spent = earlier + time.process_time() - cpu
-                here = {"round": trainer.frame.rounds, "cpu_seconds": spent, **measured_of(trainer, asked.each)}
+                here = {"round": trainer.counts.rounds, "cpu_seconds": spent, **measured_of(trainer, asked.each)}
                 watched[:] = [one for one in watched if one["round"] < here["round"]] + [here]
                 seen.write_text(json.dumps(watched))
 
@@ -136,8 +136,8 @@ def self_played(
     steps = sum(row.get("prover/steps", 0.0) for row in rows)
     probed = sum(row.get("proposer/probe_answers", 0.0) for row in rows)  # they are in `samples` too
     curve = [{k: v for k, v in row.items() if k.startswith(CURVE) and v != 0} for row in rows]
-    answers = {**trainer.frame.samples, "prover": trainer.frame.samples.get("prover", 0) - int(probed)}
-    played = {"rounds": trainer.frame.rounds, "answers": answers, "watched": watched}
+    answers = {**trainer.counts.samples, "prover": trainer.counts.samples.get("prover", 0) - int(probed)}
+    played = {"rounds": trainer.counts.rounds, "answers": answers, "watched": watched}
     return {
         **found,
         "steps": steps,

@@ -141,7 +141,7 @@ def run(task: tuple[str, int, str, int]) -> None:
         policy = trainer.policies.module, trainer.processing_class
         found = evaluate_prover(*policy, held_out, domain, **sampling)
         again = evaluate_prover(*policy, withheld, domain, **sampling) if arm in CORE else None
-    frame = trainer.frame
+    frame = trainer.counts
     cost = {
         "prover_samples": frame.samples["prover"],
         "prover_tokens": frame.tokens["prover"],

@@ -197,7 +197,7 @@ def run(task: tuple[str, int, str, str, int, int, float]) -> None:
         if name != "pool":
             finish(folder, {"after": {"prover": one.to_dict()}}, f"{name}.json")
     after = {"prover": found["pool"].to_dict()}
-    finish(folder, {"before": {}, "after": after, "samples": trainer.frame.samples, "settings": settings})
+    finish(folder, {"before": {}, "after": after, "samples": trainer.counts.samples, "settings": settings})
     at = found["pool"].pass_at
     print(f"{arm:>22} seed {seed}: pass@1 {at[1].value:.3f}  pass@8 {at[8].value:.3f}  "
           f"({trained:.2f} CPU s a round, {time.process_time() - began:.0f} in all)", flush=True)  # fmt: skip

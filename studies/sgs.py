@@ -86,7 +86,7 @@ def run(task: tuple[str, int, str, int, float | None]) -> None:
         """Ends the run at the end of the round that reaches the budget."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-            control.should_training_stop |= trainer.frame.generations >= generations
+            control.should_training_stop |= trainer.counts.generations >= generations
 
     trainer = JointConjecturerProverTrainer(
         str(SGS / "prover"),  # the conjecturer and the guide have models of their own in the recipes

@@ -148,7 +148,7 @@ def test_the_quickstart_trains_its_20_rounds_without_a_rollback(tmp_path, monkey
     names: dict = {}
     exec(compile(block, "quickstart", "exec"), names)
     trainer = names["trainer"]
-    assert trainer.state.global_step == 20 and trainer.frame.attempt == 0
+    assert trainer.state.global_step == 20 and trainer.counts.attempt == 0
     log = (tmp_path / names["args"].output_dir / "metrics.jsonl").read_text().splitlines()
     rounds = [line for line in map(json.loads, log) if "loss" in line]
     assert [line["step"] for line in rounds] == list(range(1, 21))

@@ -84,7 +84,7 @@ def test_the_bandit_moves_its_arms_without_a_conjecturer_and_is_watched(page):
 
 def test_the_second_try_has_as_many_rows_as_there_are_problems_left(page):
     first, second = lines("runs/second_try")
-    samples = page["second_try"].frame.samples
+    samples = page["second_try"].counts.samples
     assert samples["prover"] == 2 * 32 and 0 < samples["corrector"] <= 2 * 32 and samples["corrector"] % 4 == 0
     assert first["corrector/trained_samples"] + second["corrector/trained_samples"] == samples["corrector"]
     assert page["second_try"].game.tries == samples["corrector"]
@@ -110,7 +110,7 @@ def test_a_part_of_ones_own_is_resumed_bit_for_bit(page, run):
     again.train(resume_from_checkpoint=f"runs/{run}/checkpoint-1")
     assert equal(weights(again), weights(straight)) and equal(optimizer_state(again), optimizer_state(straight))
     assert again.game.state_dict() == straight.game.state_dict() != type(straight.game)().state_dict()
-    assert again.frame.state_dict() == straight.frame.state_dict()
+    assert again.counts.state_dict() == straight.counts.state_dict()
 
 
 def test_a_game_in_a_file_of_ones_own_is_named_in_yaml_and_on_the_command_line(page, tmp_path, monkeypatch, capsys):
@@ -172,7 +172,7 @@ def test_the_domain_in_moves_is_played_by_a_script(page):
 
 def test_the_domain_in_moves_is_trained_on(page):
     (line,) = lines("runs/add_up")
-    assert page["add_up"].frame.samples["prover"] == 64 and line["prover/moves"] >= 1
+    assert page["add_up"].counts.samples["prover"] == 64 and line["prover/moves"] >= 1
     samples = [json.loads(row) for row in Path("runs/add_up/samples.jsonl").read_text().splitlines()]
     right = [row for row in samples if row["reason"] == "ok"]
     assert 0 < line["round/solve_rate_mean"] < 1 and right  # it has learned sums of two and three numbers

@@ -15,8 +15,8 @@ from .errors import ConfigError
 
 
 def check_seam() -> None:
-    """ConfigError, in one sentence that names what moved, if the TRL or the Transformers at hand is not one that this
-    library can drive; of an older TRL whose names all stand where they should, the version."""
+    """Raise ConfigError, in one sentence that names the missing parts, if the installed TRL or Transformers lacks a
+    name, parameter or output key that this library uses; of an older TRL that has them all, with its version."""
     found = moved_names(GRPOTrainer, _source(GRPOTrainer), _source(Trainer))
     old = tuple(map(int, re.findall(r"\d+", trl.__version__)[:2])) < _trl.OLDEST
     if found or old:
@@ -30,8 +30,8 @@ def check_seam() -> None:
 
 
 def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
-    """What of the seam is not where it should be, a phrase each. `trainer`: GRPOTrainer, whose file is `source`;
-    `base_source`: that of the Trainer. Without a source ("") nothing is said of what only it can show."""
+    """Return a phrase for each missing part of the seam. `trainer`: GRPOTrainer, whose file is `source`;
+    `base_source`: that of the Trainer. Without a source ("") the parts that only it can show are not checked."""
     found = [phrase for path, wanted in _trl.IMPORTED.items() if (phrase := _moved_import(path, wanted))]
     for wanted_by, exact in ((_trl.OVERRIDDEN, True), (_trl.CALLED, False)):
         for name, wanted in wanted_by.items():
@@ -55,7 +55,7 @@ def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
 
 
 def _moved_import(path: str, wanted: tuple[str, ...]) -> str:
-    """A phrase if what is imported from there is gone or takes other parameters, else ""."""
+    """Return a phrase if the name cannot be imported or takes other parameters, else ""."""
     module, _, name = path.rpartition(".")
     try:
         taken = _parameters(getattr(importlib.import_module(module), name, None))

@@ -26,7 +26,7 @@ class Range:
     low: float = -INF
     high: float = INF
     why: str = ""
-    """What the bounds mean, in the words of the error."""
+    """Meaning of the bounds, as the error gives it."""
     above: bool = False
     """`low` itself is not allowed."""
     below: bool = False

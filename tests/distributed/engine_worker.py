@@ -111,7 +111,7 @@ def uneven(output, config, scenario):
         config = {**config, "guard_window": 1, "guard_min_solve_rate": 0.0, "guard_max_rollbacks": 2}
         config["guard_min_parseable_rate"] = 0.05  # the garbled round alone
     trainer, _ = build(output, "full", config, **extra)
-    rank, start, frame = trainer.accelerator.process_index, weights(trainer), trainer.frame
+    rank, start, frame = trainer.accelerator.process_index, weights(trainer), trainer.counts
 
     def garble(role, found):
         lonely = scenario == "lonely" and rank == 1

@@ -23,7 +23,7 @@ def build(output, game, sharing, config):
 def play(output, game, sharing, config, resume_at):
     trainer, turns = build(output / "straight", game, sharing, config), []
     start, frozen = weights(trainer), frozen_weights(trainer)
-    on_sample(trainer, lambda role, found: turns.append((trainer.frame.rounds, role, len(found.rows), found.texts)))
+    on_sample(trainer, lambda role, found: turns.append((trainer.counts.rounds, role, len(found.rows), found.texts)))
     trainer.train()
     end, checkpoint = weights(trainer), f"checkpoint-{resume_at}"
     again = ran(build(output / "resumed", game, sharing, config), str(output / "straight" / checkpoint))

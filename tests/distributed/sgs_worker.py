@@ -32,8 +32,8 @@ def main(output, resume_at, config):
     trainer, asked, chosen = build(output / "straight", config), [], []
 
     def see(role, rollout):
-        asked.append((trainer.frame.rounds, role, [row["prompt"] for row in rollout.rows], rollout.texts))
-        chosen.append([trainer.frame.rounds, list(trainer.game.proposer.chosen)])
+        asked.append((trainer.counts.rounds, role, [row["prompt"] for row in rollout.rows], rollout.texts))
+        chosen.append([trainer.counts.rounds, list(trainer.game.proposer.chosen)])
 
     on_sample(trainer, see)
     trainer.train()

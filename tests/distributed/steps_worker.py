@@ -49,8 +49,8 @@ def play(output, optimizer, **config):
     loop, after, left = trainer.round_loop, [weights(trainer)], iter(ROUNDS.values())
 
     def played(anchors):
-        loop.frame.rounds += 1
-        loop.book.add({}, {})
+        loop.counts.rounds += 1
+        loop.buffer.add({}, {})
         cut = dict(zip(("prover", "conjecturer"), next(left), strict=True))
         return [loop._step(i, cut) for i in range(max(map(len, cut.values())))]
 

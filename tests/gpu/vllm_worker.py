@@ -17,7 +17,7 @@ from tests.trainer.test_round import LORA
 def keep_first_weights():
     """The fault that the comparison must see: an engine that is pushed to in the first round only."""
     push = Colocate.push
-    Colocate.push = lambda self, name, role: push(self, name, role) if self.turns.key()[1] == 0 else False
+    Colocate.push = lambda self, name, role: push(self, name, role) if self.context.key()[1] == 0 else False
 
 
 def watch_sleep(trainer):

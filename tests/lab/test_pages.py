@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 from tests.test_docs import script_of_docs, shipped
 
-from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric
+from countdown_selfplay.contract.trainer_metrics import LOG_METRICS, TRAINER_METRICS
 from countdown_selfplay.games import GAMES
 from countdown_selfplay.guides import GUIDES
 from countdown_selfplay.proposers import PROPOSERS
@@ -52,7 +52,7 @@ def test_the_pages_of_metrics_and_commands_are_what_declarations_and_parsers_say
     listed = [metric for _, metrics in script.SECTIONS.values() for metric in metrics]
     parts = [registry.load(name) for registry in (GAMES, PROPOSERS, GUIDES) for name in shipped(registry)]
     own = {metric for part in parts for metric in getattr(part, "metrics", ())}
-    assert sorted(listed, key=repr) == sorted({*own, *FRAME_METRICS, *LOG_METRICS}, key=repr)
+    assert sorted(listed, key=repr) == sorted({*own, *TRAINER_METRICS, *LOG_METRICS}, key=repr)
     assert [metric.name for metric in listed if f"| `{script.shown(metric.name)}` |" not in text] == []
     half = Metric("{prover}/x", "a | b.", healthy=(-inf, 0.5), trip=(0.1, inf), in_a_row=3, finite=True)
     rules = "mean outside at least 0.1, above 0 in 3 rounds in a row, not finite"

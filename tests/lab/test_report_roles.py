@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from countdown_selfplay.contract.frame_metrics import FRAME_METRICS
 from countdown_selfplay.contract.metric import SHARE, Metric, Panel, as_json, for_players, from_json
+from countdown_selfplay.contract.trainer_metrics import TRAINER_METRICS
 from countdown_selfplay.errors import DataError
 from countdown_selfplay.evaluation.findings import findings
 from countdown_selfplay.lab.report import load_run, write_report
@@ -28,7 +28,7 @@ STANDARD = {
     "Seconds per round": "time/rollout_{}", "Reward": "{}/reward",
 }  # fmt: skip
 """Title -> metric of each role, which the frame logs or any game may log."""
-DECLARED = for_players((*FRAME_METRICS, *GAME), {role: [role] for role in ROLES})
+DECLARED = for_players((*TRAINER_METRICS, *GAME), {role: [role] for role in ROLES})
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_role_of_the_game_is_judged_by_its_range_and_players_are_named_in_thei
     rows = [{"step": 1, **{f"judge/{i}/entropy": 0.4 for i in (0, 1, 10)}, "mender/entropy": 0.3}]
     (relay / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     players = {"judge": [f"judge/{i}" for i in (0, 1, 10)], "mender": ["mender"]}
-    described = {one.name: as_json(one) for one in for_players(FRAME_METRICS, players)}
+    described = {one.name: as_json(one) for one in for_players(TRAINER_METRICS, players)}
     (relay / "run.json").write_text(json.dumps({"config": {}, "metrics": described}))
     run = load_run(relay)
     labels = [label for _, label in curves(run)["Entropy (nats per token)"]]

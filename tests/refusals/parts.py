@@ -40,7 +40,7 @@ from countdown_selfplay.errors import DataError, GenerationError, PromptError, R
 from countdown_selfplay.games import GAMES
 from countdown_selfplay.games.critic_discernment import CriticDiscernment
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
-from countdown_selfplay.generation.turns import adapter_rank, check_lengths
+from countdown_selfplay.generation.vllm_sampler import adapter_rank, check_lengths
 from countdown_selfplay.guides import check_guide, checked_scores, make_guide
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.guides.rubric import Rubric

@@ -111,7 +111,7 @@ def digest(tensors):
 def held(trainer):
     """What a run keeps beside its weights, as plain values."""
     learners = trainer.learners.items()
-    parts = {"frame": trainer.frame, "game": trainer.game, "guard": trainer.guard, "solve_rate": trainer.solve_rate}
+    parts = {"frame": trainer.counts, "game": trainer.game, "guard": trainer.guard, "solve_rate": trainer.solve_rate}
     state = {name: part.state_dict() for name, part in parts.items()} | {
         "objectives": {role: one.objective.state_dict() for role, one in learners},
         "replays": {role: one.replay.state_dict() for role, one in learners if one.replay},
@@ -123,7 +123,7 @@ def held(trainer):
 
 def remembered(trainer):
     """What a run counts, and what its game remembers."""
-    return {"frame": trainer.frame.state_dict(), "archive": trainer.game.archive.state_dict()}
+    return {"frame": trainer.counts.state_dict(), "archive": trainer.game.archive.state_dict()}
 
 
 def results_of(trainer, before=None):
@@ -142,7 +142,7 @@ def results_of(trainer, before=None):
 
 def at_round(trainer, index, act, attempt=0):
     """The trainer, which calls `act` before the round `index` of the attempt."""
-    results_of(trainer, lambda round, _: (round.index, trainer.frame.attempt) == (index, attempt) and act())
+    results_of(trainer, lambda round, _: (round.index, trainer.counts.attempt) == (index, attempt) and act())
     return trainer
 
 

@@ -57,7 +57,7 @@ def tripping(trainer):
     observe = trainer.guard.observe
 
     def sees(metrics):
-        bad = trainer.state.global_step in (3, 4) and trainer.frame.attempt == 0
+        bad = trainer.state.global_step in (3, 4) and trainer.counts.attempt == 0
         return observe({"conjecturer/parseable_rate": 0.0 if bad else 1.0, "round/starved": 0})
 
     trainer.guard.observe = sees

@@ -8,7 +8,7 @@ from countdown_selfplay.cli.eval import parse
 from countdown_selfplay.countdown import generate_problems
 from countdown_selfplay.data.run_files import ROLES_FILE
 from countdown_selfplay.evaluation.setting import PRESETS, setting_of
-from countdown_selfplay.generation.turns import VLLMSampler
+from countdown_selfplay.generation.vllm_sampler import VLLMSampler
 from countdown_selfplay.tiny import TINY_SPEC
 
 
@@ -16,7 +16,7 @@ def test_a_run_is_evaluated_in_the_preset_and_proposals_as_in_training(build, mo
     monkeypatch.setitem(PRESETS, "joint_rloo", {**PRESETS["joint_rloo"], "max_new_tokens": 16})  # what the model holds
     trainer = build(eval_preset="joint_rloo", min_p=0.1, conjecturer_temperature=0.7)
     evaluator = trainer.evaluator
-    evaluator.turns = dataclasses.replace(evaluator.turns, stops=lambda role: ["</answer>"])
+    evaluator.context = dataclasses.replace(evaluator.context, stops=lambda role: ["</answer>"])
     found = evaluator.provers(generate_problems(2, TINY_SPEC), 2, ())["prover"]
     said = {name: found.setting[name] for name in ("temperature", "top_p", "top_k", "max_new_tokens", "stop_strings")}
     assert said == {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 16, "stop_strings": []}
@@ -34,13 +34,13 @@ class Engine(VLLMSampler):
         self.pushed.append(name)
 
     def generate(self, role, prompts, images, n):
-        self.calls.append((len(prompts), self.sampling_settings(role), self.turns.key()))
-        return prompts, [[5, *self.turns.ends[:1]] for _ in prompts], None, None
+        self.calls.append((len(prompts), self.sampling_settings(role), self.context.key()))
+        return prompts, [[5, *self.context.ends[:1]] for _ in prompts], None, None
 
 
 def test_the_engine_of_the_rounds_answers_an_evaluation_as_the_evaluation_asks(build):
     trainer = build(eval_preset="joint_rloo", vllm_tensor_parallel_size=1)
-    evaluator, engine = trainer.evaluator, Engine(trainer.sampler.turns)
+    evaluator, engine = trainer.evaluator, Engine(trainer.sampler.context)
     evaluator.sampler = engine
     found = evaluator.provers(generate_problems(5, TINY_SPEC), 2, (1,), batch_size=4)["prover"]
     assert engine.pushed == ["prover"] * 3 and [count for count, *_ in engine.calls] == [4, 4, 2]

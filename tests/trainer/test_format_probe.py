@@ -44,7 +44,7 @@ def test_a_model_that_has_never_seen_the_format_is_refused_before_anything_is_pl
         r"'6 \* 4 = 24'\. Warm-start it with `countdown-selfplay sft --answers moves` .* format_probe to 0 ",
         said,
     )
-    assert trainer.frame.rounds == 0 and (tmp_path / "metrics.jsonl").read_text() == "{}\n"
+    assert trainer.counts.rounds == 0 and (tmp_path / "metrics.jsonl").read_text() == "{}\n"
 
 
 def test_the_ladders_prover_passes_and_the_trajectory_is_that_without_a_probe(tmp_path):
@@ -53,13 +53,13 @@ def test_the_ladders_prover_passes_and_the_trajectory_is_that_without_a_probe(tm
         trainer.train()
     assert with_.evaluator.format_probed and not without.evaluator.format_probed
     assert equal(weights(with_), weights(without)) and equal(optimizer_state(with_), optimizer_state(without))
-    assert rounds(tmp_path / "16") == rounds(tmp_path / "0") and with_.frame == without.frame
+    assert rounds(tmp_path / "16") == rounds(tmp_path / "0") and with_.counts == without.counts
 
 
 def test_a_resume_and_a_second_call_are_not_probed(untaught, tmp_path, monkeypatch):
     trainer = ran(build(tmp_path, max_steps=2, save_strategy="steps", save_steps=1))
     resumed = ran(build(tmp_path, max_steps=3, save_strategy="steps", save_steps=1), True)
-    assert not resumed.evaluator.format_probed and resumed.frame.rounds == 3
+    assert not resumed.evaluator.format_probed and resumed.counts.rounds == 3
     monkeypatch.setattr(trainer.evaluator, "_first_moves", None)  # sampling would now fail
     trainer.evaluator.probe_format()
 

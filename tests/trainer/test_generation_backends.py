@@ -1,4 +1,4 @@
-# Tests: generation/colocate.py, generation/server.py, generation/turns.py, config/generation_rules.py
+# Tests: generation/colocate.py, generation/server.py, generation/vllm_sampler.py, config/generation_rules.py
 """What runs everywhere of generation backends: refusals, the correction of a sampler, a server that fails."""
 
 import http.server
@@ -19,7 +19,7 @@ from countdown_selfplay.errors import ConfigError, GenerationError, MissingExtra
 from countdown_selfplay.generation import colocate
 from countdown_selfplay.generation import server as server_module
 from countdown_selfplay.generation.server import UnknownModelError, VLLMServerClient
-from countdown_selfplay.generation.turns import check_woken, fingerprint
+from countdown_selfplay.generation.vllm_sampler import check_woken, fingerprint
 from countdown_selfplay.objectives import make_objective
 from countdown_selfplay.objectives.base import truncated_weight
 from countdown_selfplay.training.losses import RoleLoss

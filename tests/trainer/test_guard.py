@@ -24,10 +24,10 @@ GUARDED = dict(
 
 
 def damage(trainer, when):
-    """Turn the conjecturer into noise before the rounds for which `when(frame)` holds."""
+    """Turn the conjecturer into noise before the rounds for which `when(counts)` holds."""
 
     def before(round, anchors):
-        if when(trainer.frame):
+        if when(trainer.counts):
             with torch.no_grad():
                 for _, parameter in trainer.policies.named_parameters("conjecturer"):
                     parameter.normal_(0, 1)
@@ -37,12 +37,12 @@ def damage(trainer, when):
 
 def test_a_collapse_is_rolled_back_and_the_run_ends_as_if_it_had_resumed_there(build):
     collapsed = build("collapsed", **GUARDED)
-    damage(collapsed, lambda frame: frame.rounds == 4 and frame.attempt == 0)
+    damage(collapsed, lambda counts: counts.rounds == 4 and counts.attempt == 0)
     collapsed.train()
     output = Path(collapsed.args.output_dir)
     record = json.loads((output / "rollbacks.jsonl").read_text())
     assert record["step"] == 5 and record["to"] == "checkpoint-4" and "parseable_rate" in record["trip"]
-    assert collapsed.state.global_step == 6 and collapsed.frame.attempt == 1
+    assert collapsed.state.global_step == 6 and collapsed.counts.attempt == 1
     assert [line["step"] for line in rounds(output)] == [1, 2, 3, 4, 5, 6]
 
     # The same as a run that stopped at round 4 and was resumed with the attempt counter at 1.
@@ -115,7 +115,7 @@ ALONE = {**GUARDED, "guard_scope": "conjecturer", "max_steps": 7}
 def broken(build, folder, at=4, **changes):
     """A run whose conjecturer is noise in the round after `at`, which the guard sees at its end."""
     trainer = build(folder, **{**ALONE, **changes})
-    damage(trainer, lambda frame: frame.rounds == at)
+    damage(trainer, lambda counts: counts.rounds == at)
     return trainer
 
 
@@ -144,7 +144,7 @@ def test_the_conjecturer_alone_goes_back_to_the_last_checkpoint_known_to_be_good
         same = [all(torch.equal(old[i][n], new["state"][i][n]) for n in old[i]) for i in group["params"]]
         assert all(same) if group["role"] == "conjecturer" else not any(same)
     # The prover went on, all checkpoints stay, and nothing else was taken back.
-    assert trainer.state.global_step == 7 and trainer.frame.attempt == 0
+    assert trainer.state.global_step == 7 and trainer.counts.attempt == 0
     assert sorted(p.name for p in output.glob("checkpoint-*")) == [f"checkpoint-{i}" for i in range(8)]
     assert not (output / "rollbacks.jsonl").exists()
     assert [line["conjecturer/rolled_back"] for line in rounds(output)] == [0, 0, 0, 0, 1, 0, 0]
@@ -165,7 +165,7 @@ def test_it_goes_back_as_often_as_it_falls_and_the_run_goes_on(build, caplog):
     """Seed 001's guard never ends a run: noise in rounds 2 to 5, four rollbacks, more than guard_max_rollbacks (3 by
     default) lets the whole run have."""
     trainer = build("run", **{**ALONE, "guard_max_rollbacks": 3, "max_steps": 5})
-    damage(trainer, lambda frame: 1 <= frame.rounds <= 4)
+    damage(trainer, lambda counts: 1 <= counts.rounds <= 4)
     trainer.train()
     assert trainer.state.global_step == 5 and trainer.conjecturer_guard.rollbacks == 4
     assert [line["conjecturer/rolled_back"] for line in rounds(Path(trainer.args.output_dir))] == [0, 1, 1, 1, 1]

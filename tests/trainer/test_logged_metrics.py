@@ -1,4 +1,4 @@
-# Tests: contract/frame_metrics.py, games/metrics.py, training/book.py, training/callbacks/round_end.py
+# Tests: contract/trainer_metrics.py, games/metrics.py, training/metrics_buffer.py, training/callbacks/round_end.py
 """What a round logs about its texts and its times, checked against numbers counted another way."""
 
 import json
@@ -11,8 +11,8 @@ from types import ModuleType, SimpleNamespace
 import pytest
 from datasets import Dataset
 
-from countdown_selfplay.contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from countdown_selfplay.contract.metric import Metric, declaration_of, for_players
+from countdown_selfplay.contract.trainer_metrics import LOG_METRICS, TRAINER_METRICS
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.training.callbacks.progress import RoundProgress, alert
 
@@ -81,7 +81,7 @@ def test_every_logged_metric_is_declared(build, settings):
     data = {name: Dataset.from_list(rows) for name, rows in settings.get("trainer", {}).items()}
     trainer = ran(build(**{"max_steps": 2, **settings, "trainer": data}))
     players = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
-    assert undeclared(trainer, for_players((*FRAME_METRICS, *LOG_METRICS, *ProposeAndSolve.metrics), players)) == []
+    assert undeclared(trainer, for_players((*TRAINER_METRICS, *LOG_METRICS, *ProposeAndSolve.metrics), players)) == []
 
 
 def test_a_metric_that_a_game_declares_reaches_bar_guard_and_run_folder(build, monkeypatch):

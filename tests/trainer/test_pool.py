@@ -29,7 +29,7 @@ def straight(tmp_path_factory):
     """A run of four rounds with checkpoints, and what its players wrote."""
     folder, texts = tmp_path_factory.mktemp("pool"), []
     trainer = make_trainer(folder / "straight", **POOL, **SAVED)
-    on_sample(trainer, lambda role, rollout: texts.append((trainer.frame.rounds, rollout)))
+    on_sample(trainer, lambda role, rollout: texts.append((trainer.counts.rounds, rollout)))
     trainer.train()
     return trainer, texts, folder
 

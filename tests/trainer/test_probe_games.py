@@ -36,7 +36,7 @@ def played(request, tmp_path_factory):
     output = tmp_path_factory.mktemp(name)
     trainer = make_trainer(output / "straight", **settings(name, sharing))
     seen, start, trained = [], everything(trainer), weights(trainer)
-    on_sample(trainer, lambda role, rollout: seen.append((trainer.frame.rounds, role, rollout)))
+    on_sample(trainer, lambda role, rollout: seen.append((trainer.counts.rounds, role, rollout)))
     trainer.train()
     return name, sharing, trainer, start, trained, seen
 
@@ -89,7 +89,7 @@ def test_each_player_is_exported_with_a_card_of_its_own(played, tmp_path):
         players = json.loads((tmp_path / owner / ROLES_FILE).read_text())["roles"]
         assert players == (list(TRAINED[name]) if sharing == "tied" else [owner.replace("_", "/")])
         card = (tmp_path / owner / "README.md").read_text()
-        assert all(f"| {player}: samples | {trainer.frame.samples[player]} |" in card for player in players)
+        assert all(f"| {player}: samples | {trainer.counts.samples[player]} |" in card for player in players)
         weights_file = "adapter_model.safetensors" if sharing == "lora" else "model.safetensors"
         assert (tmp_path / owner / weights_file).is_file()
 

@@ -90,7 +90,7 @@ def test_a_finished_run_of_epochs_is_not_played_on_and_more_epochs_are(build, ep
     assert again.train(resume_from_checkpoint=True).global_step == end == whole.state.max_steps
     assert equal(weights(whole), weights(again)) and remembered(whole) == remembered(again)
     longer = run(epochs + 1)
-    assert longer.train(resume_from_checkpoint=True).global_step == end + 3 == longer.frame.rounds
+    assert longer.train(resume_from_checkpoint=True).global_step == end + 3 == longer.counts.rounds
 
 
 def test_the_first_log_after_a_resume_covers_the_rounds_that_it_covers_in_the_straight_run(build):

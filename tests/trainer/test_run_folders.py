@@ -40,7 +40,7 @@ def test_a_rollback_of_a_run_that_began_from_a_rolled_back_one_samples_anew(buil
     start = str(tmp_path / "first" / "checkpoint-2")
     settings = dict(max_steps=3, **EVERY, **GUARD)
     second = ran(tripping_after(build("second", **settings), 3, attempt=1), start)
-    assert second.frame.attempt == 2
+    assert second.counts.attempt == 2
     record = json.loads((tmp_path / "second" / "rollbacks.jsonl").read_text())
     assert (record["to"], record["attempt"]) == ("checkpoint-2", 2)
 
@@ -79,7 +79,7 @@ def test_a_checkpoint_under_another_name_is_resumed_and_rolled_back_to(build, tm
     kept = tmp_path / "kept"
     shutil.copytree(tmp_path / "first" / "checkpoint-2", kept)
     second = ran(tripping_after(build("second", max_steps=3, seed=8, **EVERY, **GUARD), 3), str(kept))
-    assert second.state.global_step == 3 and second.frame.attempt == 1
+    assert second.state.global_step == 3 and second.counts.attempt == 1
 
 
 def test_the_best_checkpoint_of_a_run_folder_that_was_moved_is_kept(build, tmp_path):

@@ -28,7 +28,7 @@ def tripping_after(trainer, *steps, attempt=0):
     observe = trainer.guard.observe
 
     def sees(metrics):
-        bad = trainer.state.global_step in steps and trainer.frame.attempt == attempt
+        bad = trainer.state.global_step in steps and trainer.counts.attempt == attempt
         return observe({"conjecturer/parseable_rate": 0.0 if bad else 1.0, "round/starved": 0})
 
     trainer.guard.observe = sees
@@ -61,7 +61,7 @@ def test_a_run_killed_after_a_rollback_does_not_resume_from_what_the_rollback_ga
     again = ran(tripping_after(build("killed", **ROLLED_BACK), 3, 4), True)
     assert equal(weights(rolled_back), weights(again))
     assert remembered(rolled_back) == remembered(again)
-    assert again.frame.samples["prover"] == 6 * 32  # what the two rounds that were given up cost is still counted
+    assert again.counts.samples["prover"] == 6 * 32  # what the two rounds that were given up cost is still counted
     assert rounds(rolled_back.args.output_dir) == rounds(tmp_path / "killed")
     assert len((tmp_path / "killed" / "rollbacks.jsonl").read_text().splitlines()) == 1
 
@@ -100,7 +100,7 @@ def test_a_trip_before_the_first_save_goes_back_to_the_checkpoint_elsewhere_that
         tripping_after(build("second", max_steps=3, save_strategy="steps", save_steps=4, **GUARD), 2),
         str(tmp_path / "first" / "checkpoint-1"),
     )
-    assert second.state.global_step == 3 and second.frame.attempt == 1
+    assert second.state.global_step == 3 and second.counts.attempt == 1
     assert [line["step"] for line in rounds(tmp_path / "second")] == [2, 3]
     assert names(tmp_path / "first") == ["checkpoint-0", "checkpoint-1"]
 

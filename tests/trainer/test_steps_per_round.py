@@ -152,7 +152,7 @@ def test_rounds_are_counted_saved_between_and_resumed_bit_for_bit(straight, buil
     folder = Path(straight.args.output_dir)
     names = sorted(path.name for path in folder.glob("checkpoint-*"))
     assert names == ["checkpoint-0", "checkpoint-1", "checkpoint-2", "checkpoint-3"]
-    assert straight.state.global_step == straight.frame.rounds == 3
+    assert straight.state.global_step == straight.counts.rounds == 3
     lines = rounds(folder)
     assert [line["step"] for line in lines] == [1, 2, 3] and all("prover/loss" in line for line in lines)
     goes_on(straight, build("resumed", **SAVING), 1)
@@ -242,7 +242,7 @@ def test_the_steps_of_a_round_follow_the_sequences_with_credit(build):
     results = results_of(trainer)
     start, watch = weights(trainer), Watch().attach(trainer)
     trainer.train()
-    assert trainer.state.global_step == trainer.frame.rounds == 1
+    assert trainer.state.global_step == trainer.counts.rounds == 1
     turns = {turn.rollout.role: turn for turn in results[0].turns}
     (line,) = rounds(trainer.args.output_dir)
     moments = {group["role"]: trainer.optimizer.state[group["params"][0]] for group in trainer.optimizer.param_groups}

@@ -71,7 +71,7 @@ def test_stp_starts_when_a_target_is_solved_and_goes_on_bit_for_bit(build, monke
     assert straight.game.proposer.answers.keys() == straight.game.proposer.solved.keys() != set()
     logged = rounds(straight.args.output_dir)
     # the first round has nothing to show; from then on one problem is asked for each unsolved target of the six
-    assert logged[0].get("round/conjectured_slots", 0) == 0 and straight.frame.samples["conjecturer"] > 0
+    assert logged[0].get("round/conjectured_slots", 0) == 0 and straight.counts.samples["conjecturer"] > 0
     assert not any(name.startswith("targets/presolve") for line in logged for name in line)
 
 
@@ -107,7 +107,7 @@ def test_a_judge_is_sampled_and_never_trained(build):
     logged = rounds(trainer.args.output_dir)
     solved = [line for line in logged if line["guide/reviews"] > 0]
     assert solved and all(0 <= line["guide/format_rate"] <= 1 for line in solved)
-    assert trainer.frame.samples["guide"] == sum(line["guide/reviews"] for line in logged)
+    assert trainer.counts.samples["guide"] == sum(line["guide/reviews"] for line in logged)
 
 
 def test_overlong_samples_of_both_roles_are_trained_away_from(build):
@@ -171,7 +171,7 @@ def test_memory_stays_flat_and_adam_keeps_its_state(bench, tmp_path, monkeypatch
     # Adam: one count from the first step to the last, in each round up by two steps at most
     gained = [b["prover"] - a["prover"] for a, b in zip(watch.adam, watch.adam[1:], strict=False)]
     assert found["adam_never_reset"] and set(gained) <= {0.0, 1.0, 2.0} and found["adam_steps"]["prover"] > 10
-    assert found["generations"] == sum(trainer.frame.samples.values()) >= ROUNDS * 6 * 4
+    assert found["generations"] == sum(trainer.counts.samples.values()) >= ROUNDS * 6 * 4
 
 
 COMMON = dict(candidates=32, refresh=2, keep=8)

@@ -1,4 +1,4 @@
-# Tests: training/book.py, training/rollouts.py, rewards/prover/verifier.py, training/round.py, objectives/rae.py
+# Tests: training/metrics_buffer.py, training/rollouts.py, training/round.py, objectives/rae.py
 """`log_completions`: the table shows what each role earned and was credited with; drawing its rows changes nothing."""
 
 import math

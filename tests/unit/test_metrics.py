@@ -1,9 +1,9 @@
-# Tests: training/book.py
+# Tests: training/metrics_buffer.py
 """From the metrics of rounds to a log entry, and what counts as cut at the token limit."""
 
 import torch
 
-from countdown_selfplay.training.book import averaged_rounds, truncated_rows
+from countdown_selfplay.training.metrics_buffer import averaged_rounds, truncated_rows
 
 END, PAD = 2, 0
 

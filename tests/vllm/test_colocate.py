@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.errors import ConfigError, GenerationError
-from countdown_selfplay.generation.turns import VLLMSampler
+from countdown_selfplay.generation.vllm_sampler import VLLMSampler
 from countdown_selfplay.tiny import TINY_MODEL_PATH
 from tests.distributed.two_processes import launched_under
 from tests.probe_games import TRAINED, probe
@@ -125,7 +125,7 @@ def test_stop_strings_end_tokens_and_the_length_are_the_roles_own(tmp_path):
     trainer = build(tmp_path, max_steps=1, conjecturer_max_completion_length=3)
     domain = trainer.domain
     stops = {"prover": ["*"], "conjecturer": None}
-    object.__setattr__(trainer.sampler.turns, "stops", stops.get)
+    object.__setattr__(trainer.sampler.context, "stops", stops.get)
     problems = trainer_problems(trainer)
     played = trainer.round_loop.begin([])
     result = played.sample("prover", [domain.prove_row(p) for p in problems], 4, problems)

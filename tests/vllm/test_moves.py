@@ -90,7 +90,7 @@ class Rows:
     @property
     def key(self):
         """Of the move at hand."""
-        frame = self.trainer.frame
+        frame = self.trainer.counts
         return (frame.rounds, frame.turn, frame.move)
 
     def _compare(self, batch):

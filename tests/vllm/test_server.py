@@ -227,9 +227,9 @@ def test_iterated_play_samples_from_a_server_that_holds_a_roles_weights(tmp_path
 
     pushed, made = [], server_module.Server.__init__
 
-    def on_paper(self, turns, engine):
-        made(self, replace(turns, processes=replace(turns.processes, device=torch.device("cuda"))), engine)
-        self.turns = turns
+    def on_paper(self, context, engine):
+        made(self, replace(context, processes=replace(context.processes, device=torch.device("cuda"))), engine)
+        self.context = context
 
     monkeypatch.setattr(module, "check_engine", lambda *given: None)
     monkeypatch.setattr(server_module.Server, "__init__", on_paper)

@@ -8,10 +8,13 @@ import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from countdown_selfplay.domains import held_out_by_rung, make_domain
 from countdown_selfplay.errors import ConfigError, DataError, UnknownNameError
+from countdown_selfplay.evaluation.summary import pass_by_axes
+from countdown_selfplay.games.health import axes_health
 from countdown_selfplay.worlds.gym_tasks import read_proposal, table
 from countdown_selfplay.worlds.math_qa import Reason
 
@@ -54,6 +57,27 @@ def hostile():
 def value_of(question):
     """The sum that a question of chain_sum asks for, by Python."""
     return str(eval(question.split(":")[1].strip().removesuffix("=")))
+
+
+def test_the_axes_are_the_settings_of_a_problems_task_and_rounds_and_evaluations_count_them(mixture):
+    own = [mixture.problem({"task": "chain_sum", "levels": [2, 0], "seed": seed}) for seed in (5, 6)]
+    other = mixture.problem({"task": "count_bits", "levels": [1], "seed": 5})
+    (setting,) = [name for name in mixture.axes(other) if name != "rung"]
+    assert setting.startswith("count_bits.") and mixture.axes(other) == {"rung": 1, setting: 1}
+    assert mixture.axes(own[0]) == {"rung": 2, "chain_sum.num_terms": 2, "chain_sum.num_digits": 0}
+    played = axes_health(mixture, [], [*own, other], np.array([1.0, 0.5, 0.25]))
+    rates = {name: value for name, value in played.items() if name.endswith("_solve_rate") and "rung" not in name}
+    assert rates == {
+        "round/chain_sum.num_terms_2_solve_rate": 0.75,
+        "round/chain_sum.num_digits_0_solve_rate": 0.75,
+        f"round/{setting}_1_solve_rate": 0.25,
+    }
+    more = mixture.problem({"task": "chain_sum", "levels": [0, 0], "seed": 5})
+    axes = [mixture.axes(problem) for problem in (own[0], other, more)]
+    assert pass_by_axes(axes, [4, 0, 1], 4, [1]) == {
+        "pass@1/chain_sum.num_terms_0": 0.25,
+        "pass@1/chain_sum.num_terms_2": 1.0,
+    }
 
 
 def test_a_problem_has_the_terms_and_digits_of_its_levels_whose_sum_is_its_rung(sums):

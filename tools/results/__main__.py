@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from countdown_selfplay.lab.arena import leaderboard
+from countdown_selfplay.lab.arena.tracks import load_track
 
 from . import arena, arena_plots
+from .plane_plot import plane
 from .plot import svg
 from .readers import DATA, DOCS, Row
 from .rows import VERDICTS, rows_of, training_runs
@@ -102,6 +104,8 @@ def written(rows: Sequence[Row], runs: Mapping[str, int]) -> dict[Path, str]:
     lines = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
     forest = f'{{\n "runs": {json.dumps(runs, ensure_ascii=False)},\n "rows": [\n{lines}\n ]\n}}\n'
     drawn = {FOREST.parent / name: one for name, one in arena_plots.drawn(arena.standings()).items()}
+    if (picture := plane(DATA / "arena" / "plane", load_track("plane").rows("held_out"))) is not None:
+        drawn[FOREST.parent / "arena_plane.svg"] = picture
     return {FOLDER / "forest.json": forest, FOREST: svg(rows), **drawn, **dict(pages(rows, runs))}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from .plot import COLOURS, LEFT, STEP, TOP, WIDTH, axes, framed, interval, legend
@@ -133,10 +133,7 @@ def frame(left: float, top: float, wide: float, high: float, ceiling: float, mos
 def proposed(tracks: Sequence[Row]) -> str:
     """The share of each size in the problems of each part of the run, and the prover's frontier over it."""
     columns, wide, left, gap = 4, 84, 24, 28
-    parts, y = [], 40.0
-    for i, (shade, edge) in enumerate(zip(SHADES, EDGES, strict=True)):
-        parts.append(f'<rect x="{4 + 88 * i}" y="5" width="12" height="12" fill="{shade}"/>')
-        parts.append(text(20 + 88 * i, 15, f"{edge:.1%} up"))
+    parts, y = [*legend_of_shades()], 40.0
     for track in tracks:
         rows = [row for row in track["rows"] if row["proposed"]]
         if not rows:  # a track with one size
@@ -158,6 +155,13 @@ def proposed(tracks: Sequence[Row]) -> str:
             parts.append(frontier(row["curve"], x, top + high, wide, cell, sizes[0]))
         y += -(-len(rows) // columns) * (high + 24) + 6
     return framed("Sizes of the problems over the run, and the frontier of the prover", NARROW, int(y), parts)
+
+
+def legend_of_shades() -> Iterator[str]:
+    """Draw the shades with the least share of each."""
+    for i, (shade, edge) in enumerate(zip(SHADES, EDGES, strict=True)):
+        yield f'<rect x="{4 + 88 * i}" y="5" width="12" height="12" fill="{shade}"/>'
+        yield text(20 + 88 * i, 15, f"{edge:.1%} up")
 
 
 def shares(

@@ -40,7 +40,7 @@ _CURES = {
     r"compiler|Python\.h|ptxas|[Tt]riton": "install gcc and Python's headers, with which Triton compiles TRL's kernel",
     "CUDA|cuda|NVIDIA": "install the torch that pytorch.org's selector names, or unset CUDA_VISIBLE_DEVICES",
 }
-"""What the first use of a GPU fails with -> what to do."""
+"""Error of the first use of a GPU -> its remedy."""
 
 
 def version(distribution: str) -> str | None:

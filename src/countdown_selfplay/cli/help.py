@@ -111,7 +111,7 @@ def _width() -> int:
 
 
 def _entries(options: Iterable[Option], everything: bool) -> list[str]:
-    """Format name, default (or the kind of value) and explanation: the full text, or what fits into two lines."""
+    """Format name, default (or the kind of value) and explanation: the full text, or its first two lines."""
     lines = []
     for one in options:
         shown = _kind(one) if one.default in (None, "", []) else _word(one.default)

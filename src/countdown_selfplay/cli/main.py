@@ -71,8 +71,7 @@ def run(argv: list[str]) -> int:
 
 
 def _train(name: str, argv: list[str]) -> int:
-    """Refuse what can be refused before torch loads, then relaunch under accelerate or run the command in this
-    process."""
+    """Run the checks that need no torch, then relaunch under accelerate or run the command in this process."""
     from ..config.sources import flags_of, underscored
     from .help import help_text
     from .launch import LAUNCHED, launch, split_launch_options
@@ -192,7 +191,7 @@ _REFUSED = {
     errno.ENAMETOOLONG: "use a shorter name",
     errno.ELOOP: "name a place that is not a link to itself",
 }
-"""What a disk refuses whoever asks, and the cure. Other failures of the system keep their traceback."""
+"""errno of a disk -> remedy, whichever file it is about. Other failures of the system keep their traceback."""
 
 
 def _report(error: str) -> int:

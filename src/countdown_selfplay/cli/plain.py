@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from ..errors import ConfigError
+from ..registry import suggestion
 from .commands import COMMANDS
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ class OneLineParser(argparse.ArgumentParser):
     """An ArgumentParser that reports a wrong option as a ConfigError (one line, exit code 2), without the usage."""
 
     def error(self, message: str) -> NoReturn:
-        raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
+        _, unknown, words = message.partition("unrecognized arguments: ")
+        near = suggestion(words.split()[0].partition("=")[0], [*self._option_string_actions]) if unknown else ""
+        raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.{near}")
 
 
 def parser_of(command: str, epilog: str) -> OneLineParser:

@@ -16,14 +16,12 @@ exit codes: 0 there is a solution, 1 there is none, 2 wrong input"""
 def main(argv: list[str]) -> int:
     """Print a solution, or with --count the number of solutions. Returns 0 if there is one, else 1."""
     parser = parser_of("solve", EPILOG)
-    parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="1 to 6 positive integers")
+    parser.add_argument("numbers", nargs="+", metavar="NUMBER", help="1 to 6 positive integers")
     parser.add_argument("--target", required=True, metavar="T", help="the integer to reach")
     parser.add_argument("--count", action="store_true", help="print the number of distinct solutions instead")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_rule_options(parser, answers=False)
     options = parser.parse_args(argv)
-    if not options.numbers:
-        parser.error("give the numbers to use, such as 3 3 8 8")
     problem, rules = problem_of(options.numbers, options.target), rules_of(options)
     solution = solve(problem, rules)
     count = count_solutions(problem, rules) if options.count else None

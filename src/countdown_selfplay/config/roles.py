@@ -17,7 +17,7 @@ from .ranges import RANGES, check_number
 FLAT = ("prover", "conjecturer")
 """Kinds of roles whose common settings are fields too (`prover_learning_rate`)."""
 START = "start"
-"""`weights` of a role that plays what was passed in and is never trained."""
+"""`weights` of a role that plays the weights that were passed in and is never trained."""
 
 
 def _plain(text: str, free: bool = False) -> Any:
@@ -33,7 +33,7 @@ class Role:
     role: str = ""
     """The player's name: the kind, or kind/0, kind/1 and so on where it has several players."""
     kind: str = ""
-    """What it is in the game."""
+    """Its role in the game."""
     players: int = option(
         1, "How many of the {role} there are; several are called {role}/0, {role}/1 and so on. 0: none."
     )

@@ -12,7 +12,7 @@ from ..options import Range, at_least, check_options, option
 from ..registry import Registry
 
 CDG, POOL, SGS = Path("runs/tiny-cdg-start"), Path("runs/pool-start"), Path("runs/tiny-sgs")
-"""What `--prepare` of cdg, pool and sgs fills."""
+"""Models that `--prepare` of cdg, pool and sgs makes."""
 
 STARTS = {
     str(POOL): "run: countdown-selfplay pool --prepare",

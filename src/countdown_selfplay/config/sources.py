@@ -30,7 +30,7 @@ class Sources:
     shipped: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """Its file and those of the recipes that it begins with, the last of them first, each with its settings."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Name of an option that the command lacks -> what to use instead."""
+    """Name of an option that the command lacks -> the option to use instead."""
 
     @property
     def files(self) -> list[tuple[str | None, dict[str, Any]]]:

@@ -42,7 +42,7 @@ def checkpoint_folders(output: Path) -> list[Path]:
 
 
 def numbered_folders(folder: Path, what: str) -> list[tuple[int, Path]]:
-    """Return (n, folder/what-n) of all existing ones, by ascending n."""
+    """Return (n, folder/NAME-n) of all existing ones, by ascending n."""
     matches = [(re.fullmatch(rf"{what}-(\d+)", p.name), p) for p in folder.glob(f"{what}-*") if p.is_dir()]
     return sorted((int(match[1]), place) for match, place in matches if match)
 

@@ -194,7 +194,7 @@ def _ends_of(value: str) -> list[str]:
 
 _SLOTS = (("", "conjectured"), ("anchor_", "anchor"))
 EASY = 0.8
-"""Solve rate of what is played from which on it is too easy: `easy_above`, and the upper end of the healthy range."""
+"""Solve rate above which played problems are too easy: `easy_above`, and the top of the healthy range."""
 
 
 def too_easy(run: Run) -> list[str]:

@@ -10,8 +10,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from ..contract.frame_metrics import FRAME_METRICS, LOG_METRICS
 from ..contract.metric import SHARE, UNBOUNDED, Metric, Panel, declaration_of, from_json
+from ..contract.trainer_metrics import LOG_METRICS, TRAINER_METRICS
 from ..data.jsonl import json_file, json_lines, json_shape, parquet_rows
 from ..data.run_files import numbered_folders
 from ..errors import DataError
@@ -44,7 +44,7 @@ def shipped() -> list[Metric]:
     evaluations) and for runs that declare none."""
     declared = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
     proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
-    metrics = (*declared, *proposers, *FRAME_METRICS, *LOG_METRICS, *_ANY_REWARD)
+    metrics = (*declared, *proposers, *TRAINER_METRICS, *LOG_METRICS, *_ANY_REWARD)
     return list({metric.name: metric for metric in metrics}.values())
 
 

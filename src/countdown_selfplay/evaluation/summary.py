@@ -66,8 +66,8 @@ def pass_by_axes(
     rates: dict[str, float] = {}
     rates_P = {k: pass_at_k_array(correct, n, k) for k in ks}
     for axis in dict.fromkeys(name for places in axes for name in places if name != "rung"):
-        of_P = np.asarray([str(places[axis]) for places in axes])
-        values = sorted({str(places[axis]) for places in axes if places[axis] is not None})
+        of_P = np.asarray([str(places.get(axis)) for places in axes])
+        values = sorted({str(places[axis]) for places in axes if places.get(axis) is not None})
         for value in values if len(values) > 1 else ():
             rates |= {f"pass@{k}/{axis}_{value}": float(rates_P[k][of_P == value].mean()) for k in ks}
     return rates

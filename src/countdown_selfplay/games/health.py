@@ -222,10 +222,10 @@ def axes_health(
     for axis in dict.fromkeys(name for axes in (*of_P, *of_N) for name in axes):
         if axis == "rung" and not has_rungs(domain):
             continue
-        proposed, played = (Counter(axes[axis] for axes in of) for of in (of_N, of_P))
+        proposed, played = (Counter(axes.get(axis) for axes in of) for of in (of_N, of_P))
         known = domain.rungs if axis == "rung" else ()
         for value in sorted({*(known or proposed), *played} - {None}):
-            rates = [rate for rate, axes in zip(solve_rate_P, of_P, strict=True) if axes[axis] == value]
+            rates = [rate for rate, axes in zip(solve_rate_P, of_P, strict=True) if axes.get(axis) == value]
             name = f"round/{axis}_{value}"
             metrics |= {f"{name}_proposed": proposed[value], f"{name}_played": len(rates)}
             if rates:

@@ -1,4 +1,4 @@
-"""The interface of a generation backend, and the one that samples from the trained model itself."""
+"""Interface of a generation backend, and the backend that samples from the trained model itself."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..policies import PolicySet
 
 
 @dataclass(frozen=True)
-class Turns:
-    """All that the backends know of the turns that they sample. ends: ids that end a completion of any role. stops:
-    the strings that end one of this role. key: the parts of the seed that differ from turn to turn, beside the role.
-    record: takes a metric of the round at hand."""
+class SamplingContext:
+    """Settings and objects of a run that the backends read. ends: ids that end a completion of any role. stops: role
+    -> strings that end one of its completions. key: returns the parts of the seed that differ between turns of a role.
+    record: records a metric of the current round."""
 
     args: JointSelfPlayConfig
     roles: Mapping[str, Role]
@@ -30,25 +30,26 @@ class Turns:
 
 
 class Sampler(ABC):
-    """A backend. Built once, at the end of the trainer's constructor; then, for every turn of a role, `begin` and one
-    generation through TRL."""
+    """Generation backend, built once, at the end of the trainer's constructor. For every turn of a role the trainer
+    calls `begin` and then generates once through TRL."""
 
-    def __init__(self, turns: Turns) -> None:
-        self.turns = turns
+    def __init__(self, context: SamplingContext) -> None:
+        self.context = context
 
     @abstractmethod
     def begin(self, role: str, step: int) -> dict[str, Any]:
-        """Make the weights that sample those of `role`. Returns the attributes that TRL's trainer must have while the
-        role samples. `step`: rounds so far. Called by all processes."""
+        """Load the weights of `role` into the engine; return the attributes that TRL's trainer must have while it
+        samples. `step`: rounds so far. Called by all processes."""
 
     def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
-        """What an evaluation of `role`, asked as `how` says, calls `generate` of. Called by all processes."""
-        return self.turns.policies.module
+        """Return the object whose `generate` an evaluation of `role` calls with the settings `how`. Called by all
+        processes."""
+        return self.context.policies.module
 
 
 class Generate(Sampler):
-    """The trained model's own `generate`. It samples from the very weights and code that the loss uses, so there is no
-    other policy to correct for, and no second pass for log-probs."""
+    """Samples by the trained model's own `generate`, from the weights and the code of the loss: there is no second
+    policy to correct for, and no second pass for log-probs."""
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
         return {}

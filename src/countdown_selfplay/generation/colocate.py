@@ -20,8 +20,8 @@ from ..errors import ConfigError
 from ..policies import inner_name
 from ..policies.adapters import adapter_file
 from ..random_state import private_generator, seed_from
-from .base import Turns
-from .turns import (
+from .base import SamplingContext
+from .vllm_sampler import (
     AdapterFolders,
     VLLMSampler,
     adapter_rank,
@@ -40,11 +40,11 @@ class Colocate(VLLMSampler):
     has a LoRA request, renewed when its adapter has changed. The engine runs in this process and draws from the
     process's generators, which are seeded for each turn."""
 
-    def __init__(self, turns: Turns, engine: Engine, source: object) -> None:
-        """`engine`: what the run trains on. `source`: the model as it was passed to the trainer."""
-        super().__init__(turns)
-        require_vllm(turns.args)
-        args, policies = turns.args, turns.policies
+    def __init__(self, context: SamplingContext, engine: Engine, source: object) -> None:
+        """`engine`: wrapper of the trained module. `source`: the model as it was passed to the trainer."""
+        super().__init__(context)
+        require_vllm(context.args)
+        args, policies = context.args, context.policies
         if not self.adapters:
             check_one_shape(policies.module.policies)
         self._scratch = tempfile.TemporaryDirectory(prefix="countdown-selfplay-vllm-")
@@ -56,11 +56,11 @@ class Colocate(VLLMSampler):
         if self.adapters:
             arguments |= {"enable_lora": True, "max_loras": len(policies.weight_names)}
             arguments["max_lora_rank"] = adapter_rank(policies)
-        with _seeded(turns.processes.device, "vllm"):  # vLLM seeds every generator of its process when it starts
+        with _seeded(context.processes.device, "vllm"):  # vLLM seeds every generator of its process when it starts
             self.generation = _trl.colocated_vllm(
                 args,
                 engine.accelerator,
-                turns.tokenizer,
+                context.tokenizer,
                 self._module_of(policies.weight_names[0]),
                 lambda llm: SharedEngine(llm, keep_weights=self.adapters),
                 arguments,
@@ -68,12 +68,12 @@ class Colocate(VLLMSampler):
         shutil.rmtree(self._copy, ignore_errors=True)  # TRL has waited for all engines
         if not self.adapters:
             _check_unpacked(self.generation.llm)
-        self.context = self.generation.llm.llm_engine.model_config.max_model_len
+        self.max_model_length = self.generation.llm.llm_engine.model_config.max_model_len
 
     def _start_weights(self, source: object, engine: Engine) -> str:
         """The id or folder that the engine loads at its start: the one that the trainer was given, else a copy of the
         model that was passed as an object, or that an adapter was merged into."""
-        given: Any = self.turns.args.model_init_kwargs  # TRL has read it from JSON
+        given: Any = self.context.args.model_init_kwargs  # TRL has read it from JSON
         if isinstance(source, str) and adapter_file(source, given or {}) is None:
             return source
         if engine.shards_weights:
@@ -83,21 +83,21 @@ class Colocate(VLLMSampler):
             )
         accelerator, folder = engine.accelerator, self._copy
         if accelerator.is_local_main_process:  # one copy a node
-            self.turns.policies.export_start(folder)
-            self.turns.tokenizer.save_pretrained(folder)
-        everyone = self.turns.processes.gather([str(folder)])
-        return everyone[self.turns.processes.rank - accelerator.local_process_index]
+            self.context.policies.export_start(folder)
+            self.context.tokenizer.save_pretrained(folder)
+        everyone = self.context.processes.gather([str(folder)])
+        return everyone[self.context.processes.rank - accelerator.local_process_index]
 
     def _revision(self, source: object) -> dict[str, str]:
         """The hub revision that the trainer loaded: under `lora` the engine's base is never replaced."""
-        given: Any = self.turns.args.model_init_kwargs  # TRL has read it from JSON
+        given: Any = self.context.args.model_init_kwargs  # TRL has read it from JSON
         revision = (given or {}).get("revision")
         if revision is None or not isinstance(source, str):
             return {}
         return {"revision": revision, "tokenizer_revision": revision}
 
     def _module_of(self, name: str) -> Any:
-        module = self.turns.policies.module
+        module = self.context.policies.module
         return module if self.adapters else module.policies[inner_name(name)]
 
     def push(self, name: str, role: str) -> bool:
@@ -113,7 +113,7 @@ class Colocate(VLLMSampler):
         if generation._llm_weights_sleeping:  # level 1: base and adapters come back from the CPU
             generation.llm.wake_up(tags=["weights"])
             generation._llm_weights_sleeping = False
-        if name in self.turns.policies.frozen:  # the base as it is
+        if name in self.context.policies.frozen:  # the base as it is
             generation.llm.lora_request = None
             return False
         pushed = self.renew(name, name, lambda: self._send_adapter(name))
@@ -123,7 +123,7 @@ class Colocate(VLLMSampler):
     def _send_adapter(self, name: str) -> None:
         from vllm.lora.request import LoRARequest
 
-        label, version, folder = self._folders.write(name, adapter_state(self.turns.policies, name))
+        label, version, folder = self._folders.write(name, adapter_state(self.context.policies, name))
         old, engine = self._requests.get(name), self.generation.llm.llm_engine
         self._requests[name] = LoRARequest(label, version, str(folder))
         engine.add_lora(self._requests[name])
@@ -133,14 +133,14 @@ class Colocate(VLLMSampler):
     def generate(
         self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        generation, turns = self.generation, self.turns
+        generation, context = self.generation, self.context
         settings = self.sampling_settings(role)
-        longest = max(turns.processes.gather([max(map(len, prompts), default=0)]))
-        check_lengths(role, longest, settings["max_tokens"], self.context)
+        longest = max(context.processes.gather([max(map(len, prompts), default=0)]))
+        check_lengths(role, longest, settings["max_tokens"], self.max_model_length)
         generation.generation_kwargs = settings
         # Processes that hold one engine together each sample all of its tokens, and must draw the same ones.
-        device, group = turns.processes.device, turns.processes.rank // turns.args.vllm_tensor_parallel_size
-        key = turns.args.seed, "vllm", *turns.key(), group, role
+        device, group = context.processes.device, context.processes.rank // context.args.vllm_tensor_parallel_size
+        key = context.args.seed, "vllm", *context.key(), group, role
         # The engine has its own precision: the trainer's autocast would cast what it computes in float32.
         with _seeded(device, *key), torch.autocast(device.type, enabled=False):
             return generation.generate(prompts, images, num_generations, profiler)
@@ -165,8 +165,8 @@ class SharedEngine:
 
 
 def _check_unpacked(llm: Any) -> None:
-    """vLLM's CPU build multiplies with packed copies of the weights and drops the weights themselves: what is pushed
-    later is never read."""
+    """Raise ConfigError for packed weights: vLLM's CPU build multiplies with packed copies and drops the originals, so
+    that weights pushed later are never read."""
     model = llm.llm_engine.model_executor.driver_worker.model_runner.model
     if any(parameter.numel() == 0 for parameter in model.parameters()):
         raise ConfigError(

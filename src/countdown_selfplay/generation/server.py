@@ -24,8 +24,8 @@ from ..config.generation_rules import cutting
 from ..distributed.ddp import Engine
 from ..errors import ConfigError, GenerationError
 from ..policies import inner_name
-from .base import Turns
-from .turns import (
+from .base import SamplingContext
+from .vllm_sampler import (
     AdapterFolders,
     VLLMSampler,
     adapter_rank,
@@ -148,13 +148,13 @@ class Server(VLLMSampler):
     client, to one server per role or in turn to a shared one. The main process talks to the servers, and shares
     completions and errors with the others."""
 
-    def __init__(self, turns: Turns, engine: Engine) -> None:
-        """`engine`: what the run trains on."""
-        super().__init__(turns)
+    def __init__(self, context: SamplingContext, engine: Engine) -> None:
+        """`engine`: wrapper of the trained module."""
+        super().__init__(context)
         self.accelerator = engine.accelerator
-        args, policies, device = turns.args, turns.policies, turns.processes.device.type
+        args, policies, device = context.args, context.policies, context.processes.device.type
         shared = f"http://{args.vllm_server_host}:{args.vllm_server_port}"
-        self.urls = {role: (s.vllm_server_base_url or shared).rstrip("/") for role, s in turns.roles.items()}
+        self.urls = {role: (s.vllm_server_base_url or shared).rstrip("/") for role, s in context.roles.items()}
         if not self.adapters and device != "cuda":
             raise ConfigError(
                 f"`generation_backend` (vllm_server) with policy_sharing='{args.policy_sharing}' sends whole weights "
@@ -184,11 +184,11 @@ class Server(VLLMSampler):
         tries = args.vllm_request_timeout, args.vllm_request_retries, args.vllm_retry_backoff
         self.clients = {url: VLLMServerClient(url, *tries) for url in dict.fromkeys(self.urls.values())}
         self.models: dict[str, dict[str, Any]] = {}
-        self.turns.processes.together(self._meet_servers)
+        self.context.processes.together(self._meet_servers)
 
     def _meet_servers(self) -> None:
         for url, client in self.clients.items():
-            patience = self.turns.args.vllm_server_timeout  # it may still be starting
+            patience = self.context.args.vllm_server_timeout  # it may still be starting
             try:
                 VLLMServerClient(url, 10.0, int(patience // 2), 2.0, growth=1.0, quiet=True).get("/health")
             except GenerationError:
@@ -197,9 +197,9 @@ class Server(VLLMSampler):
                     "or mend vllm_server_base_url, such as http://127.0.0.1:8000."
                 ) from None
             self.models[url] = client.get("/v1/models")["data"][0]
-            served = [settings for role, settings in self.turns.roles.items() if self.urls[role] == url]
+            served = [settings for role, settings in self.context.roles.items() if self.urls[role] == url]
             plain = all(s.temperature == 1.0 and s.top_p >= 1.0 and s.top_k <= 0 for s in served)
-            if served and (not plain or cutting(self.turns.args)):
+            if served and (not plain or cutting(self.context.args)):
                 self._check_logprobs_mode(client)
 
     def _check_logprobs_mode(self, client: VLLMServerClient) -> None:
@@ -219,18 +219,18 @@ class Server(VLLMSampler):
             )
 
     def push(self, name: str, role: str) -> bool:
-        if self.adapters and name in self.turns.policies.frozen:  # the server's base as it is
+        if self.adapters and name in self.context.policies.frozen:  # the server's base as it is
             return False
         url = self.urls[role]
         place = f"{url} {name}" if self.adapters else url
-        if not self.adapters and self.turns.processes.together(lambda: self._replaced(url)):
+        if not self.adapters and self.context.processes.together(lambda: self._replaced(url)):
             self.forget(place)
             self._close_channel(url)
         send = self._send_adapter if self.adapters else self._send_weights
         return self.renew(place, name, lambda: send(url, name))
 
     def _send_adapter(self, url: str, name: str) -> None:
-        state = adapter_state(self.turns.policies, name)
+        state = adapter_state(self.context.policies, name)
 
         def send() -> None:
             label, _, folder = self._folders.write(name, state)
@@ -241,7 +241,7 @@ class Server(VLLMSampler):
                 with suppress(GenerationError):  # a server that was started anew has nothing to unload
                     self.clients[url].post("/v1/unload_lora_adapter", {"lora_name": old[0]})
 
-        self.turns.processes.together(send)
+        self.context.processes.together(send)
 
     def _load(self, url: str, label: str, folder: Path) -> None:
         try:
@@ -256,23 +256,23 @@ class Server(VLLMSampler):
     def _send_weights(self, url: str, name: str) -> None:
         """Whole weights by TRL's client. All processes take part; a failure anywhere is a failure everywhere, and is
         tried again with a new channel."""
-        args, client = self.turns.args, self.clients[url]
-        model = self.turns.policies.module.policies[inner_name(name)]
+        args, client = self.context.args, self.clients[url]
+        model = self.context.policies.module.policies[inner_name(name)]
         reason = ""
         for attempt in range(client.retries + 1):
             try:
                 if url not in self._channels:
                     port, patience = args.vllm_group_port + list(self.clients).index(url), args.vllm_server_timeout
-                    given = self.accelerator, self.turns.tokenizer, model, url, port, patience
+                    given = self.accelerator, self.context.tokenizer, model, url, port, patience
                     self._channels[url] = _trl.server_vllm(*given)
                 self._channels[url].model = model
                 self._channels[url].sync_weights()
-                if self.turns.processes.main:
+                if self.context.processes.main:
                     self._mark(url)
                 reason = ""
             except Exception as error:  # TRL raises bare Exceptions beside those of requests, torch and NCCL
                 reason = f"{type(error).__name__}: {error}"
-            reason = next((r for r in self.turns.processes.gather([reason]) if r), "")
+            reason = next((r for r in self.context.processes.gather([reason]) if r), "")
             if not reason:
                 client.lost = False
                 return
@@ -305,7 +305,7 @@ class Server(VLLMSampler):
     def generate(
         self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        processes = self.turns.processes
+        processes = self.context.processes
         everyone = processes.gather([(prompts, int(torch.randint(2**31, ())))])
         # Equal prompts in a row are one request; where processes meet, a new one begins.
         runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
@@ -324,7 +324,7 @@ class Server(VLLMSampler):
         settings, url = self.sampling_settings(role), self.urls[role]
         longest = max(len(ids) for ids, _ in groups)
         check_lengths(role, longest, settings["max_tokens"], self.models[url].get("max_model_len"))
-        name = self.turns.policies.weights_of[role]
+        name = self.context.policies.weights_of[role]
 
         def ask(group: tuple[list[int], int], seed: int) -> list[dict[str, Any]]:
             body = {"prompt": group[0], "n": group[1], "seed": seed, "logprobs": 0, **settings}
@@ -346,7 +346,7 @@ class Server(VLLMSampler):
 
     def _ask(self, url: str, name: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         client = self.clients[url]
-        if not self.adapters or name in self.turns.policies.frozen:
+        if not self.adapters or name in self.context.policies.frozen:
             return client.post("/v1/completions", {"model": self.models[url]["id"], **body})["choices"]
         label, folder = self._labels[url, name]
         for _ in range(client.retries + 1):

@@ -91,7 +91,7 @@ def _shortened(model: Any, arguments: dict[str, Any], shortest: int, watch: Watc
 
 
 def _by_length(model: Any, *_: Any, given: dict[str, Any], **__: Any) -> torch.Tensor:
-    """What `generate` makes of prompts of one length at a time, without padding on the left."""
+    """Generate for prompts of one length at a time, without padding on the left."""
     ids, mask = given["input_ids"], given["attention_mask"]
     padding_B = mask.size(1) - mask.sum(1)
     parts: dict[int, torch.Tensor] = {}

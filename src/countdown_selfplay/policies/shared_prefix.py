@@ -111,7 +111,7 @@ def binned(lengths: list[int], owners: list[int] | None = None) -> list[list[int
 
 @dataclass(frozen=True)
 class Packs:
-    """What a model reads in place of its rows, N packs of L tokens, and where its M predictions belong."""
+    """Layout of packed rows: N packs of L tokens, and the places of the M predictions."""
 
     ids_NL: torch.Tensor
     positions_NL: torch.Tensor
@@ -267,7 +267,7 @@ class SharedPrefix:
 
 
 def _scored(source_M: torch.Tensor, module: Any, arguments: Any, output: Any) -> Any:
-    """Of a backbone's output only what predicts a scored token."""
+    """Return the backbone's outputs at the tokens that predict a scored one."""
     output.last_hidden_state = output.last_hidden_state.flatten(0, 1).index_select(0, source_M)[None]
     return output
 

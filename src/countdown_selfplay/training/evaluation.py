@@ -43,8 +43,8 @@ class Evaluator:
     """Whether the provers have passed the test of the format."""
 
     def __post_init__(self) -> None:
-        self.turns = self.sampler.turns
-        self.args, self.processes = self.turns.args, self.turns.processes
+        self.context = self.sampler.context
+        self.args, self.processes = self.context.args, self.context.processes
 
     def held_out_side(self) -> list[Any]:
         """Return the problems that measure a run without an evaluation data set. Raises ConfigError for a domain
@@ -110,10 +110,10 @@ class Evaluator:
     def acting_as(self, role: str, label: str | None, unit: str) -> Iterator[tuple[Any, dict[str, Any]]]:
         """Generate as `role` inside the block; yield the model that samples (an engine's where one samples the
         rounds), and sampling settings and processes. `label`: of the bar."""
-        settings, main = self.turns.roles[role], self.processes.main
+        settings, main = self.context.roles[role], self.processes.main
         bar = ProgressLine(label or role, unit, enabled=label is not None and main and not self.args.disable_tqdm)
         with sampling_as(self.engine, role), self.engine.whole_weights(), bar:
-            sampling = sampling_of(self.args, settings, self.turns.stops(role))
+            sampling = sampling_of(self.args, settings, self.context.stops(role))
             if settings.kind == self.args.solver.kind:  # proposals are sampled as in training
                 sampling = preset(self.args.eval_preset, sampling)
             asked = self.engine.policies.module
@@ -132,7 +132,7 @@ class Evaluator:
     ) -> dict[str, ProverEvaluation]:
         """Sample `n` answers of each prover to each problem, under `eval_preset`; return them by name. Seeds differ by
         prover, because equal provers would give equal answers. `batch_size`: None for at least `n`."""
-        tokenizer, evaluations = self.turns.tokenizer, {}
+        tokenizer, evaluations = self.context.tokenizer, {}
         size = max(self.args.per_device_eval_batch_size, n) if batch_size is None else batch_size
         for i, one in enumerate(self.args.players_of("prover")):
             player_seed = seed_from(seed, one) if i else seed
@@ -144,7 +144,7 @@ class Evaluator:
 
     def proposals(self, n: int, player: str = "conjecturer") -> dict[str, Any]:
         """Return rates of `n` proposals, and the provers' mean solve rate on the unique playable ones."""
-        tokenizer, size = self.turns.tokenizer, self.args.per_device_eval_batch_size
+        tokenizer, size = self.context.tokenizer, self.args.per_device_eval_batch_size
         with self.acting_as(player, player, "proposals") as (model, how):
             evaluation = evaluate_conjecturer(model, tokenizer, self.domain, n=n, batch_size=size, **how)
         result = evaluation.to_dict()
@@ -167,7 +167,7 @@ class Evaluator:
         problems = domain.random_of_rung(
             -(-probe_settings // each), rung, seed_from(self.args.seed, "probe"), frozenset()
         )
-        for player, settings in self.turns.roles.items():
+        for player, settings in self.context.roles.items():
             if settings.kind != self.args.solver.kind:
                 continue
             texts = self._first_moves(player, problems, each)
@@ -182,9 +182,9 @@ class Evaluator:
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
         """Sample `each` first moves per problem, side by side; return all of them on every process."""
-        module, tokenizer = self.engine.policies.module, self.turns.tokenizer
+        module, tokenizer = self.engine.policies.module, self.context.tokenizer
         size = self.args.per_device_eval_batch_size
-        how = sampling_of(self.args, self.turns.roles[player], self.turns.stops(player))
+        how = sampling_of(self.args, self.context.roles[player], self.context.stops(player))
         how |= {"processes": self.processes, "seed": seed_from(self.args.seed, "probe", player), "batch_size": size}
         prompts = [self.domain.prove_row(problem)["prompt"] for problem in problems]
         with sampling_as(self.engine, player), self.engine.whole_weights():

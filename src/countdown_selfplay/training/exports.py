@@ -31,7 +31,7 @@ from ..policies import inner_name
 from ..policies.adapters import name_base, uncut
 from ..policies.build import load_pretrained
 from ..tiny import embedded_name
-from .book import Frame
+from .metrics_buffer import RunCounts
 
 LARGE = 8 << 30
 """Bytes of weights above which an export is not loaded again for verification."""
@@ -44,7 +44,7 @@ class Exports:
     args: JointSelfPlayConfig
     engine: Engine
     processes: Processes
-    frame: Frame
+    counts: RunCounts
     domain: Any
     proposer: Any
     """Proposer of the game, whose `files()` are written with a checkpoint; None without one."""
@@ -110,8 +110,8 @@ class Exports:
         roles, origin = policies.shared_by(name), policies.origins.get(name, "")
         card = {
             "roles": roles,
-            "rounds": self.frame.rounds,
-            "samples": {role: self.frame.samples.get(role, 0) for role in roles},
+            "rounds": self.counts.rounds,
+            "samples": {role: self.counts.samples.get(role, 0) for role in roles},
             "from": embedded_name(origin) or origin,  # the folder is on this machine alone
             "prompt": example_prompt(self.domain, settings[roles[0]].kind),
             "settings": {r: settings_of(settings[r], self.args, self.domain) for r in roles},
@@ -134,7 +134,7 @@ class Exports:
         if not self.processes.main:
             return
         for name in self._names:
-            with _renamed(folder / inner_name(name) / f"round_{self.frame.rounds}") as staged:
+            with _renamed(folder / inner_name(name) / f"round_{self.counts.rounds}") as staged:
                 self._write(name, staged / "model", folder, state)
                 self.write_proposer_files(staged)
 

@@ -18,9 +18,9 @@ from ..config.fields import GuardFields
 from ..config.role_rules import check_sharing, check_tokens
 from ..config.roles import FLAT
 from ..contract.domain import in_moves
-from ..contract.frame_metrics import FRAME_METRICS
 from ..contract.game import Game
 from ..contract.metric import UNBOUNDED, Metric, Range, declaration_of, for_players
+from ..contract.trainer_metrics import TRAINER_METRICS
 from ..curriculum import CollapseGuard, ConjecturerGuard
 from ..domains import example_prompts, example_rows, name_of
 from ..errors import ConfigError, PromptError
@@ -111,7 +111,7 @@ def declared_metrics(
         metrics_written += [replace(metric, cure=cures.get(metric.name, metric.cure)) for metric in declared]
     # Metrics of proposals without a player have the name `proposer`.
     written = {kind: list(names) or ["proposer"] for kind, names in players.items()}
-    metrics = [*for_players(FRAME_METRICS, players), *for_players(metrics_written, written)]
+    metrics = [*for_players(TRAINER_METRICS, players), *for_players(metrics_written, written)]
     return list({metric.name: metric for metric in metrics}.values())
 
 

@@ -35,7 +35,7 @@ class Training:
 
     def __init__(self, trl: Any) -> None:
         self.trl, self.args, self.store = trl, trl.args, trl.store
-        self.frame, self.processes = trl.frame, trl.processes
+        self.counts, self.processes = trl.counts, trl.processes
 
     def train(
         self, stock_train: Callable[..., Any], resume: str | bool | None, /, *arguments: Any, **keywords: Any
@@ -65,7 +65,7 @@ class Training:
                 while True:
                     if folder is not None:
                         self.go_back(folder)
-                    trl.book.clear()  # values that neither the Trainer nor a checkpoint restores
+                    trl.buffer.clear()  # values that neither the Trainer nor a checkpoint restores
                     try:
                         with swapped(args, _DONE_BY_US):
                             done = stock_train(None if folder is None else str(folder), *arguments, **keywords)
@@ -78,14 +78,14 @@ class Training:
     def go_back(self, folder: Path) -> None:
         """Restore the output folder to the step of `folder`, and update attempts and generated samples."""
         for record in self.processes.together(lambda: bring(self.store.output, step_in(folder))):
-            self.frame.attempt = max(self.frame.attempt, record["attempt"])
-            self.frame.keep_spent(record["spent"])
+            self.counts.attempt = max(self.counts.attempt, record["attempt"])
+            self.counts.keep_spent(record["spent"])
 
     def _after_trip(self, rollback: Rollback, start: Path | None) -> Path:
         """Record the rollback; return the newest healthy checkpoint, or that from which the run started."""
-        args, processes, frame = self.args, self.processes, self.frame
+        args, processes, counts = self.args, self.processes, self.counts
         close_bars(self.trl.callback_handler.callbacks)
-        seen = f"The curriculum collapsed at round {frame.rounds}: {rollback.trip}"
+        seen = f"The curriculum collapsed at round {counts.rounds}: {rollback.trip}"
 
         def last_healthy() -> tuple[Path | None, int]:
             usable = start if start is not None and manifest_of(start).get("healthy") else None
@@ -111,8 +111,8 @@ class Training:
             "step": rollback.step,
             "trip": str(rollback.trip),
             "to": name,
-            "attempt": frame.attempt + 1,  # not the rollback's number: an external checkpoint has its own
-            "spent": frame.spent(),  # a resume after a kill must count it too
+            "attempt": counts.attempt + 1,  # not the rollback's number: an external checkpoint has its own
+            "spent": counts.spent(),  # a resume after a kill must count it too
         }
         processes.together(lambda: append_lines(self.store.output / ROLLBACKS, [record]))
         # Release the wrapped model, optimizer and schedule, which the resume builds and loads.
@@ -136,7 +136,7 @@ class Training:
             if self.store.processes.main:
                 why = "SIGTERM" if isinstance(error, Terminated) else type(error).__name__
                 cure = how_to_go_on(self.store.output)
-                logger.warning("Stopped after round %d (%s): %s", self.frame.rounds, why, cure)
+                logger.warning("Stopped after round %d (%s): %s", self.counts.rounds, why, cure)
             raise
 
     def _already_done(self, folder: Path, step: int, rounds: int) -> TrainOutput:

@@ -18,11 +18,11 @@ from ..contract.episodes import Episodes
 from ..contract.round import Rollout, Turn
 from ..distributed.ddp import Engine
 from ..errors import GameError
-from ..generation.base import Sampler, Turns
+from ..generation.base import Sampler, SamplingContext
 from ..policies.decode import neutral_generation
 from ..random_state import private_generator
-from .book import Book
 from .learners import Learner
+from .metrics_buffer import MetricsBuffer
 
 SHORT = 64
 """Columns of completions up to which reference passes keep their padding: nothing is gained without it."""
@@ -52,10 +52,10 @@ class Rollouts:
 
     trl: Any
     """GRPOTrainer whose generation and reward functions are used; its `_calculate_rewards` is `rewards`."""
-    turns: Turns
+    context: SamplingContext
     engine: Engine
     sampler: Sampler
-    book: Book
+    buffer: MetricsBuffer
     domain: Any
     learners: Mapping[str, Learner]
     _judged: list[Any] | None = None
@@ -72,15 +72,15 @@ class Rollouts:
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Set forward, generation, sampling settings and TRL's metrics to those of `role` inside the block, with `n`
         completions per prompt. `judged`: problems that verify each completion."""
-        trl, turns = self.trl, self.turns
-        sampling = sampling_of(turns.args, turns.roles[role], turns.stops(role))
-        most = turns.args.generation_rows
+        trl, context = self.trl, self.context
+        sampling = sampling_of(context.args, context.roles[role], context.stops(role))
+        most = context.args.generation_rows
         rows = most - most % n if n < most else most  # rows of a prompt share its reading
         swapped = {
             "num_generations": n,
             **_trl.sampling_overrides(trl.generation_kwargs, trl.eos_token_ids, sampling, rows),
             **self.sampler.begin(role, trl.state.global_step),
-            "_metrics": self.book.collected[role],
+            "_metrics": self.buffer.collected[role],
             "_logs": _trl.empty_logs(),
         }
         with sampling_as(self.engine, role), _trl.swapped(trl, swapped), _trl.swapped(self, {"_judged": judged}):
@@ -97,7 +97,7 @@ class Rollouts:
         """Return TRL's rewards (`stock`), with the verdict as a column, for verified completions; zeros for others,
         whose game computes rewards later. Keeps the texts."""
         texts = [c if isinstance(c, str) else c[-1]["content"] for c in completions]  # no function may change them
-        verdicts, processes = self._verdicts, self.turns.processes
+        verdicts, processes = self._verdicts, self.context.processes
         if self._judged is not None:
             verdicts = list(self.domain.verify(texts, self._judged))
             if len(verdicts) != len(texts):
@@ -120,9 +120,9 @@ class Rollouts:
         self, role: str, rows: list[dict[str, Any]], n: int, problems: list[Any] | None
     ) -> tuple[Rollout, dict[str, Any]]:
         """Sample one completion per row; return rollout and TRL's logs. `n` adjacent rows are equal."""
-        start, trl, turns = time.perf_counter(), self.trl, self.turns
-        key = (turns.args.seed, "rollout", *turns.key(), role, turns.processes.rank)
-        with self.acting_as(role, n, problems), private_generator(turns.processes.device, *key):
+        start, trl, context = time.perf_counter(), self.trl, self.context
+        key = (context.args.seed, "rollout", *context.key(), role, context.processes.rank)
+        with self.acting_as(role, n, problems), private_generator(context.processes.device, *key):
             scored_again = trl.use_vllm or self._scored_again(role)
             module = self.engine.policies.module
             bare = self.engine.name == "ddp" and self.engine.wrapped() is module
@@ -136,19 +136,19 @@ class Rollouts:
             tensors = {name: value for name, value in tensors.items() if torch.is_tensor(value) and value.dim() > 0}
             if not scored_again:
                 tensors.pop("old_per_token_logps", None)
-            mask_after_stops(tensors, texts, turns.stops(role), turns.tokenizer.pad_token_id)
-            if role in self.learners and turns.roles[role].beta > 0:
+            mask_after_stops(tensors, texts, context.stops(role), context.tokenizer.pad_token_id)
+            if role in self.learners and context.roles[role].beta > 0:
                 with self.engine.policies.reference(role, self.engine.wrapped()) as reference:
                     tensors["ref_per_token_logps"] = self.log_probs(reference, tensors)
             penalty_B = self._kl_penalty(role, tensors)
-        self.book.record(f"time/rollout_{role}", time.perf_counter() - start)
+        self.buffer.record(f"time/rollout_{role}", time.perf_counter() - start)
         return Rollout(role, rows, texts, n, verdicts, rewards_B, tensors, penalty_B), logs
 
     def _scored_again(self, role: str) -> bool:
         """Return whether the trained model's log-probs of the role's samples are needed before the step."""
         learner = self.learners.get(role)
         reads = learner is None or learner.objective.reads_behavior
-        return bool(reads) or self.turns.roles[role].beta > 0
+        return bool(reads) or self.context.roles[role].beta > 0
 
     @contextmanager
     def _unscored(self) -> Iterator[None]:
@@ -168,7 +168,7 @@ class Rollouts:
         """Reward this process's episodes by TRL's reward functions, which see a transcript as the completion of its
         first prompt; return their logs. `rows`: one per episode. All processes call it; those with fewer episodes
         score copies, because TRL requires equal numbers."""
-        role, processes, count = episodes.role, self.turns.processes, len(episodes.texts)
+        role, processes, count = episodes.role, self.context.processes, len(episodes.texts)
         mine = list(zip(rows, episodes.texts, episodes.verdicts or [], strict=True))
         most = max(processes.gather([count]))
         logs = _trl.empty_logs()
@@ -181,7 +181,7 @@ class Rollouts:
         prompts = [row["prompt"] for row in judged_problems]
         chat = not isinstance(prompts[0], str)
         completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
-        collected = self.book.collected[role]
+        collected = self.buffer.collected[role]
         ours = {"_metrics": collected, "_logs": logs}
         with _trl.swapped(self.trl, ours), _trl.swapped(self, {"_verdicts": verdicts}):
             per_func = self.trl._calculate_rewards(
@@ -199,7 +199,7 @@ class Rollouts:
 
     def _kl_penalty(self, role: str, tensors: dict[str, torch.Tensor]) -> torch.Tensor | None:
         """Return beta x the sampled KL of each completion (sum of log pi - log ref), as in TRL's RLOO trainer."""
-        settings = self.turns.roles[role]
+        settings = self.context.roles[role]
         if settings.kl_in != "reward" or "ref_per_token_logps" not in tensors:
             return None
         logps = tensors.get("old_per_token_logps")
@@ -217,10 +217,10 @@ class Rollouts:
         and make equally many passes."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
-        args, length, width = self.turns.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
+        args, length, width = self.context.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)
         size = args.per_device_train_batch_size
         if args.max_tokens_per_micro_batch:
-            widest = max(self.turns.processes.gather([ids.size(1)])) if together else ids.size(1)
+            widest = max(self.context.processes.gather([ids.size(1)])) if together else ids.size(1)
             size = min(size, max(args.max_tokens_per_micro_batch // widest, 1))
         prompts, lengths = [width] * len(ids), [length] * len(ids)
         if length > SHORT:

@@ -17,7 +17,7 @@ from ..errors import ConfigError, GameError, RewardError
 from ..objectives.base import Objective, checked_advantages, selected
 from ..random_state import seed_from
 from ..rewards.prover.length import overlong_charges
-from .book import Frame, truncated_rows
+from .metrics_buffer import RunCounts, truncated_rows
 from .progress import progress_along
 from .rollouts import Rollouts
 
@@ -26,21 +26,21 @@ class PlayedRound:
     """Round that the trainer passes to the game."""
 
     def __init__(
-        self, rows: list[Row], rollouts: Rollouts, frame: Frame, held_out: frozenset[str], data: Dataset
+        self, rows: list[Row], rollouts: Rollouts, counts: RunCounts, held_out: frozenset[str], data: Dataset
     ) -> None:
         """Begin a round. `rows`: anchors of all processes, whose extra columns the reward functions receive.
         `held_out`: keys of the evaluation's problems. `data`: the run's problems."""
-        self.sampler, self.frame, self.held_out, self.data = rollouts, frame, held_out, data
-        turns = rollouts.turns
-        self.args, self.roles, self.domain, self.index = turns.args, turns.roles, rollouts.domain, frame.rounds
-        self.rank, self.world = turns.processes.rank, turns.processes.world
-        self.gather, self.share = turns.processes.gather, turns.processes.share
+        self.sampler, self.counts, self.held_out, self.data = rollouts, counts, held_out, data
+        context = rollouts.context
+        self.args, self.roles, self.domain, self.index = context.args, context.roles, rollouts.domain, counts.rounds
+        self.rank, self.world = context.processes.rank, context.processes.world
+        self.gather, self.share = context.processes.gather, context.processes.share
         columns = NO_EXTRA.union(self.domain.prove_row(self.domain.problem(rows[0])) if rows else ())
         self.columns = dict.fromkeys(name for row in rows for name in row if name not in columns)
         """Extra columns of the data set with empty values, for problems that are not in it."""
         known = reversed(rows) if self.columns else ()
         self.anchors = {self.domain.key(self.domain.problem(row)): row for row in known}
-        frame.turn = 0
+        counts.turn = 0
         self.rollouts: dict[str, list[Rollout]] = defaultdict(list)
         self.later: set[int] = set()  # ids of rollouts of later moves
         self.episodic: set[str] = set()  # players that answer in episodes
@@ -66,7 +66,7 @@ class PlayedRound:
         return None if replay is None else replay.solved_limit
 
     def seed(self, *key: object) -> int:
-        return seed_from(self.args.seed, *key, self.frame.attempt, self.index)
+        return seed_from(self.args.seed, *key, self.counts.attempt, self.index)
 
     def sample(
         self, role: str, rows: Sequence[Row], n: int | None = None, problems: Sequence[Any] | None = None
@@ -78,8 +78,8 @@ class PlayedRound:
                 f"The game samples {len(rows)} rows of the {role} with {len(problems)} problems; pass one each."
             )
         rows = list(rows)
-        self.frame.turn += 1  # on every process, also without rows
-        self.frame.move = 0
+        self.counts.turn += 1  # on every process, also without rows
+        self.counts.move = 0
         if problems is not None and self.sampler.in_moves:
             return self._play_out(role, rows, n, list(problems))
         return self._sampled(role, rows, n, problems)
@@ -92,7 +92,7 @@ class PlayedRound:
         self.episodic.add(role)
 
         def sample(move: int, rows: list[Row], n: int) -> Rollout:
-            self.frame.move = move
+            self.counts.move = move
             rollout = self._sampled(role, rows, n, None)
             if move:
                 self.later.add(id(rollout))
@@ -165,8 +165,8 @@ class PlayedRound:
     def generated(self, role: str) -> dict[str, Any]:
         """Return a player's completions, tokens, lengths and truncations; an episode is one completion."""
         answers = moves = tokens = truncated = longest = 0.0
-        turns, limit = self.sampler.turns, self.roles[role].max_completion_length
-        stops, ends = turns.stops(role) or (), frozenset(self.sampler.trl.eos_token_ids)
+        context, limit = self.sampler.context, self.roles[role].max_completion_length
+        stops, ends = context.stops(role) or (), frozenset(self.sampler.trl.eos_token_ids)
         for rollout in self.rollouts[role]:
             if not rollout.texts:
                 continue
@@ -175,8 +175,8 @@ class PlayedRound:
             answers += 0 if id(rollout) in self.later else mask.size(0)
             moves, tokens, truncated = moves + mask.size(0), tokens + float(mask.sum()), truncated + sum(cut)
             longest = max(longest, int(mask.sum(1).max()))
-        answers, moves, tokens, truncated = turns.processes.total([answers, moves, tokens, truncated])
-        self.frame.count(role, int(answers), int(tokens))
+        answers, moves, tokens, truncated = context.processes.total([answers, moves, tokens, truncated])
+        self.counts.count(role, int(answers), int(tokens))
         if not answers:
             return {}
         record = {

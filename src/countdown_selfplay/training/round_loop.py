@@ -32,7 +32,7 @@ class RoundLoop:
 
     def __init__(self, trl: Any) -> None:
         self.trl, self.args, self.roles, self.learners = trl, trl.args, trl.roles, trl.learners
-        self.frame, self.book, self.processes = trl.frame, trl.book, trl.processes
+        self.counts, self.buffer, self.processes = trl.counts, trl.buffer, trl.processes
         args, policies, in_step = self.args, trl.policies, trl.engine.name != "ddp"
         rows, tokens = args.per_device_train_batch_size, args.max_tokens_per_micro_batch
         self.planner = Planner(
@@ -47,7 +47,7 @@ class RoundLoop:
 
     def begin(self, rows: list[Row]) -> PlayedRound:
         """Return the next round with its anchors."""
-        return PlayedRound(rows, self.trl.rollouts, self.frame, self.trl.held_out, self.trl.train_dataset)
+        return PlayedRound(rows, self.trl.rollouts, self.counts, self.trl.held_out, self.trl.train_dataset)
 
     def play(self, rows: list[Row]) -> list[Step]:
         """Play one round on the anchors in `rows`, equal on all processes; return its optimizer steps."""
@@ -73,19 +73,19 @@ class RoundLoop:
             answers = sum(step.counts[role].sequences for step in steps)
             metrics[f"{role}/trained_samples"] = round(answers * self.processes.world)
         self._count_solved(result)
-        self.frame.rounds += 1
-        self.book.add(metrics, result.samples)
-        self.book.record("time/round", time.perf_counter() - start)
+        self.counts.rounds += 1
+        self.buffer.add(metrics, result.samples)
+        self.buffer.record("time/round", time.perf_counter() - start)
         return steps
 
     def _cut(self, role: str, turns: Sequence[Turn]) -> tuple[list[list[Sample]], dict[str, Any]]:
         """Return the samples of all processes for each of a player's optimizer steps, and their metrics."""
         steps, learner, processes = self.args.steps_per_round, self.learners[role], self.processes
-        samples = processes.gather(samples_of(turns, self.frame.rounds, processes.rank << 40))
+        samples = processes.gather(samples_of(turns, self.counts.rounds, processes.rank << 40))
         key, size, replay = self._key(role), self.roles[role].sequences_per_step, learner.replay
         metrics: dict[str, Any] = {}
         if replay is not None:
-            cut = replay.steps(samples, self.frame.rounds, steps if replay.buys_steps or not size else 1, key)
+            cut = replay.steps(samples, self.counts.rounds, steps if replay.buys_steps or not size else 1, key)
             metrics = replay.logged(role)
             samples = [sample for part in cut for sample in part]
         if size and not (replay and replay.buys_steps):
@@ -107,15 +107,15 @@ class RoundLoop:
         return self.planner.step(here, beside, through)
 
     def _key(self, role: str) -> tuple[object, ...]:
-        return (self.args.seed, "replay", self.frame.attempt, self.frame.rounds, role)
+        return (self.args.seed, "replay", self.counts.attempt, self.counts.rounds, role)
 
     def _count_solved(self, result: RoundResult) -> None:
         """Count the data set's problems that were ever solved, against all generated samples (SGS 2026, figure 1)."""
-        result.metrics["round/generations"] = self.frame.generations
-        result.metrics["round/tokens"] = sum(self.frame.tokens.values())
+        result.metrics["round/generations"] = self.counts.generations
+        result.metrics["round/tokens"] = sum(self.counts.tokens.values())
         if result.solved:
             keys, correct, answers = zip(*result.solved, strict=True)
-            self.trl.solve_rate.observe(keys, correct, answers[0], self.frame.rounds + 1)
+            self.trl.solve_rate.observe(keys, correct, answers[0], self.counts.rounds + 1)
             result.metrics["round/cumulative_solve_rate"] = self.trl.solve_rate.rate
 
 

@@ -28,7 +28,7 @@ from ..data.anchors import rounds_loader, run_anchors
 from ..data.run_files import check_run
 from ..distributed.choose import choose_engine
 from ..distributed.processes import advise_threads, processes_of
-from ..generation import Turns, make_sampler
+from ..generation import SamplingContext, make_sampler
 from ..objectives.base import Objective
 from ..policies import build_policies
 from ..policies.build import load_tokenizer
@@ -42,7 +42,6 @@ from ..random_state import python_random_kept
 from ..rewards import ConjecturerReward
 from ..rewards.prover.verifier import checked_reward_funcs
 from ..statistics.solved import CumulativeSolveRate
-from .book import Book, Frame
 from .callbacks.progress import show_rounds
 from .callbacks.round_end import GuardCallback, RoundEnd, RoundExports, Termination
 from .callbacks.run_folder import BeforeAfter, RunFolder, report_of
@@ -50,6 +49,7 @@ from .checkpoints import refuse_class
 from .evaluation import Evaluator
 from .exports import Exports, check_saved
 from .learners import demonstrations_of, learners_of, states_of
+from .metrics_buffer import MetricsBuffer, RunCounts
 from .parts import (
     check_ids,
     conjecturer_guard_of,
@@ -170,20 +170,20 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Build the parts that training does not need to prepare. Callbacks run in this order: the round is closed,
         judged by the guard, and exported."""
         self.processes = processes_of(PartialState(), in_step=self.engine.shards_weights)
-        self.frame, self.book = Frame(), Book(self, self.roles, self.processes)
-        self.exports = Exports(args, self.engine, self.processes, self.frame, self.domain, proposer, tokenizer)
-        parts = {"frame": self.frame, "game": self.game, "guard": self.guard, **states_of(self.learners)}
+        self.counts, self.buffer = RunCounts(), MetricsBuffer(self, self.roles, self.processes)
+        self.exports = Exports(args, self.engine, self.processes, self.counts, self.domain, proposer, tokenizer)
+        parts = {"frame": self.counts, "game": self.game, "guard": self.guard, **states_of(self.learners)}
         parts |= {"guard/conjecturer": self.conjecturer_guard, "solve_rate": self.solve_rate}
         self.store = Store(args, self.engine, self.processes, parts, settings, self.exports)
         self.optimizer_steps = OptimizerSteps(self, self.learners, self.engine, self.processes)
-        self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.book, self.store)
+        self.round_end = RoundEnd(self.optimizer_steps, self.roles, self.buffer, self.store)
         self.termination = Termination(self.processes, self._save_now)
         self.before_after = BeforeAfter(self._log_evaluation)
         return [
             self.round_end,
-            GuardCallback(self.guard, self.conjecturer_guard, self.book, self.store, self._save_now),
+            GuardCallback(self.guard, self.conjecturer_guard, self.buffer, self.store, self._save_now),
             RoundExports(self.exports),
-            RunFolder(self.book, self.exports, self.solve_rate),
+            RunFolder(self.buffer, self.exports, self.solve_rate),
             self.termination,
         ]
 
@@ -220,15 +220,15 @@ class JointConjecturerProverTrainer(GRPOTrainer):
             compile_layers(self.policies.module, backend, args.torch_compile_mode, self.engine.name, mixes)
         self.policies.enable_gradients()
         self.add_callback(self.before_after)  # after the user's callbacks
-        self.book.collected["round"] = self._metrics
+        self.buffer.collected["round"] = self._metrics
         for role, learner in self.learners.items():
             settings, rungs = self.roles[role], args.demonstration_rungs
             learner.demonstrations = demonstrations_of(role, settings, self.domain, tokenizer, rungs)
         stops = {role: settings.stops(self.domain) for role, settings in self.roles.items()}
         known = (args, self.roles, self.policies, self.processes, tokenizer, self.eos_token_ids, stops.get)
-        turns = Turns(*known, self.frame.key, self.book.record)
-        self.sampler = make_sampler(turns, self.engine, source)
-        self.rollouts = Rollouts(self, turns, self.engine, self.sampler, self.book, self.domain, self.learners)
+        context = SamplingContext(*known, self.counts.key, self.buffer.record)
+        self.sampler = make_sampler(context, self.engine, source)
+        self.rollouts = Rollouts(self, context, self.engine, self.sampler, self.buffer, self.domain, self.learners)
         self.round_loop = RoundLoop(self)
         self.evaluator = Evaluator(self.sampler, self.engine, self.domain, self.num_generations_eval)
 
@@ -245,7 +245,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         start = time.perf_counter()
         model.train()
         loss = self.optimizer_steps.take(model, self.round_loop.play(inputs))
-        self.book.record("step_time", time.perf_counter() - start)
+        self.buffer.record("step_time", time.perf_counter() - start)
         return loss
 
     def _prepare_inputs(self, inputs: dict[str, Any]) -> dict[str, Any]:
@@ -330,13 +330,13 @@ class JointConjecturerProverTrainer(GRPOTrainer):
     @python_random_kept()  # TRL draws the completions that it prints
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log with the rounds since the last log: `round/*`, `<role>/*`, `lr/<role>` and `grad_norm/<role>`."""
-        if "loss" in logs and self.book.rounds:
-            logs.update(self.book.take())
+        if "loss" in logs and self.buffer.rounds:
+            logs.update(self.buffer.take())
         super().log(logs, start_time)
 
     def _save_checkpoint(self, model: torch.nn.Module, trial: Any) -> None:
         stock = super()._save_checkpoint
-        self.store.loop = self.book.state_dict()
+        self.store.loop = self.buffer.state_dict()
         self.store.save(lambda: stock(model, trial), self.state, self.optimizer)
 
     def _save_now(self) -> None:

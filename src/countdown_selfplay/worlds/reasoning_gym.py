@@ -170,6 +170,13 @@ class ReasoningGym(Pooled, BaseDomain[GymProblem]):
     def rung(self, problem: GymProblem) -> int:
         return sum(problem.levels)
 
+    def axes(self, problem: GymProblem) -> dict[str, Any]:
+        """Return the sum of the levels, and the level of each setting of its task."""
+        task = self._tasks[problem.task]
+        return {"rung": self.rung(problem)} | {
+            f"{task.name}.{name}": level for name, level in zip(task.settings, problem.levels, strict=True)
+        }
+
     def random_of_rung(self, n: int, rung: int, seed: int, exclude: Iterable[str] = ()) -> list[GymProblem]:
         return self._draw(n, self._of_rung(rung), seed, exclude, 0)
 

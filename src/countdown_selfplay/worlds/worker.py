@@ -1,7 +1,7 @@
 """A process that checks answers for `Workers`: python -m countdown_selfplay.worlds.worker MODULE:FUNCTION MEGABYTES
 FIRST. FIRST, in JSON, is an item for the function before the worker is ready; null for none.
 
-A line of JSON in, [number, item]; a line out, [number, what the function returns], or [number, null, "error: ..."].
+A line of JSON in, [number, item]; a line out, [number, result], or [number, null, "error: ..."].
 A function that raises SystemExit(result) ends its process after [number, result, ""]: the next item has a fresh one.
 """
 

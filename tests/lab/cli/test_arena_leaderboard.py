@@ -92,7 +92,7 @@ def test_a_run_ends_at_the_first_measuring_point_that_has_the_rate(tmp_path, mon
     def rising(trainer, problems, n, what):
         """Nothing is right at the start, everything after a round."""
         found = measured(trainer, problems, n, what)
-        found.correct[:] = [n * min(trainer.frame.rounds, 1)] * len(found.correct)
+        found.correct[:] = [n * min(trainer.counts.rounds, 1)] * len(found.correct)
         return found
 
     monkeypatch.setattr(job, "measured", rising)

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from countdown_selfplay.contract.domain import BaseDomain
-from countdown_selfplay.contract.frame_metrics import LOG_METRICS
 from countdown_selfplay.contract.metric import declaration_of
+from countdown_selfplay.contract.trainer_metrics import LOG_METRICS
 from countdown_selfplay.distributed.processes import Processes
 from countdown_selfplay.domains import held_out_by_rung
 from countdown_selfplay.errors import ConfigError

@@ -1,5 +1,5 @@
-# Tests: generation/base.py, generation/colocate.py, generation/turns.py
-"""Policies and turns of a pool, "prover/0" and "prover/1" beside a conjecturer, without a trainer."""
+# Tests: generation/base.py, generation/colocate.py, generation/vllm_sampler.py
+"""Policies and sampling context of a pool, "prover/0" and "prover/1" beside a conjecturer, without a trainer."""
 
 import json
 from types import SimpleNamespace
@@ -11,9 +11,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from countdown_selfplay.distributed.processes import ALONE
-from countdown_selfplay.generation.base import Turns
+from countdown_selfplay.generation.base import SamplingContext
 from countdown_selfplay.generation.colocate import Colocate
-from countdown_selfplay.generation.turns import (
+from countdown_selfplay.generation.vllm_sampler import (
     AdapterFolders,
     VLLMSampler,
     adapter_rank,
@@ -76,7 +76,7 @@ def test_weights_are_held_when_all_that_play_them_are_without_signal(policies):
 
 
 def turns_of(args, policies, stops=lambda role: None, record=lambda name, value: None):
-    return Turns(
+    return SamplingContext(
         args=args, roles=args.all_roles, policies=policies, processes=ALONE, tokenizer=load_tiny_model()[1],
         ends=(1, 2), stops=stops, key=lambda: (0, 0), record=record,
     )  # fmt: skip
@@ -85,8 +85,8 @@ def turns_of(args, policies, stops=lambda role: None, record=lambda name, value:
 class Listed(VLLMSampler):
     """The base of the vLLM backends, with a list for an engine."""
 
-    def __init__(self, turns):
-        super().__init__(turns)
+    def __init__(self, context):
+        super().__init__(context)
         self.sent = []
 
     def push(self, name, role):
@@ -101,7 +101,7 @@ def test_a_turn_needs_no_trainer(policies, tmp_path):
     recorded = []
     record = lambda name, value: recorded.append((name, value))  # noqa: E731
     engine = Listed(turns_of(config(tmp_path), policies, stops=stops.get, record=record))
-    engine.turns.args.generation_kwargs = {"min_new_tokens": 2, "suppress_tokens": [5, 6]}
+    engine.context.args.generation_kwargs = {"min_new_tokens": 2, "suppress_tokens": [5, 6]}
     settings = engine.sampling_settings("prover/0")
     assert settings["min_tokens"] == 2 and settings["logit_bias"] == {5: -100.0, 6: -100.0}
     assert settings["temperature"] == 0.5 and settings["min_p"] == 0.1
@@ -127,7 +127,7 @@ def test_under_lora_a_frozen_role_plays_the_engines_base_and_pushes_nothing(tmp_
     VLLMSampler.__init__(engine, turns_of(args, built(args)))
     llm = SimpleNamespace(lora_request="the prover's")
     engine.generation = SimpleNamespace(llm=llm, _llm_weights_sleeping=False)
-    assert engine.push(engine.turns.policies.weights_of["conjecturer"], "conjecturer") is False
+    assert engine.push(engine.context.policies.weights_of["conjecturer"], "conjecturer") is False
     assert llm.lora_request is None and engine._held == {}
 
 

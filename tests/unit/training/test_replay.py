@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from countdown_selfplay.contract.frame_metrics import FRAME_METRICS
 from countdown_selfplay.contract.metric import declaration_of, for_players
+from countdown_selfplay.contract.trainer_metrics import TRAINER_METRICS
 from countdown_selfplay.errors import CheckpointError, ConfigError
 from countdown_selfplay.objectives.base import Replay
 from countdown_selfplay.training import checkpoints
@@ -151,7 +151,7 @@ def test_carried_answers_that_find_no_room_are_counted():
         kept.steps(episodes([1, 0, 1, 1], round_), round_, 1, KEY)
         dropped.append(kept.logged("a").get("a/dropped_answers", 0))
     assert dropped == [0, 0, 1, 1] and len(kept.kept) == 2  # 12 came, 8 were in steps, 2 wait
-    known = for_players(FRAME_METRICS, {"prover": ["prover"]})
+    known = for_players(TRAINER_METRICS, {"prover": ["prover"]})
     assert all(declaration_of(name, known) for name in kept.logged("prover"))
 
 

@@ -1,8 +1,8 @@
 """The arena: every curriculum on the same frozen tracks, at equal answers of the prover and equal updates.
 
 A track (`tracks.py`) is a start, a training source, a budget and problems that nobody trains on; a contestant
-(`contestants.py`) is what it changes in the track's settings; a job (`job.py`) is one contestant on one track with one
-seed, and leaves one JSON file. `board.py` compares the files, `schedule.py` plays those that are missing."""
+(`contestants.py`) is a set of changes to the track's settings; a job (`job.py`) is one contestant on one track with
+one seed, and leaves one JSON file. `board.py` compares the files, `schedule.py` plays those that are missing."""
 
 from .board import as_text, standings
 from .contestants import entrant

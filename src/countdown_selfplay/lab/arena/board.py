@@ -53,7 +53,7 @@ def read(
     """Every contestant with a file in `folder`. ConfigError for a job whose rules, budget or problems are not those of
     the track, or whose settings are not those of the contestant: figures of two settings in one table would be
     compared. entrants: a user's own among them, whose jobs else need only have the same settings as each other."""
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     settings = {one.name: changes_of(one, track) for one in (*contestants().values(), *entrants)}
     for path in sorted(folder.glob("*.json")):
         if path.name.endswith(FAILED):
@@ -62,18 +62,18 @@ def read(
                 raise ConfigError(f"{path} is not the file of a job, CONTESTANT-SEED{FAILED}; {_CURE}.")
             if path.with_name(f"{name}-{seed}.json").exists():  # it was played again since
                 continue
-            said = json_file(path, _CURE, said=str)
-            found.setdefault(name, Entry(name)).failed.append({"seed": int(seed), **said})
+            failure = json_file(path, _CURE, said=str)
+            entries.setdefault(name, Entry(name)).failed.append({"seed": int(seed), **failure})
             continue
         with json_shape(path, "all that the tables print", _CURE, **FIELDS) as job:
             check(job, track, path, settings.setdefault(job["contestant"], job.get("changes", {})))
             row_of(Entry(job["contestant"], [job]), track)
         if seeds is None or job["seed"] in seeds:
-            found.setdefault(job["contestant"], Entry(job["contestant"])).jobs.append(job)
-    for entry in found.values():
+            entries.setdefault(job["contestant"], Entry(job["contestant"])).jobs.append(job)
+    for entry in entries.values():
         entry.jobs.sort(key=lambda job: job["seed"])
     order = [*contestants()]
-    return sorted(found.values(), key=lambda e: order.index(e.name) if e.name in order else len(order))
+    return sorted(entries.values(), key=lambda e: order.index(e.name) if e.name in order else len(order))
 
 
 def check(job: Mapping[str, Any], track: Track, path: Path, settings: Mapping[str, Any]) -> None:
@@ -89,9 +89,9 @@ def check(job: Mapping[str, Any], track: Track, path: Path, settings: Mapping[st
             f"{path} was played with `{name}` {was}, and on the track {track.name} it is {now}; results of different "
             "rules, budgets or problems are not compared. Play it again in another folder, or put the track back."
         )
-    own = first_difference(job.get("changes"), settings)
-    if own is not None:
-        name, was, now = own
+    difference = first_difference(job.get("changes"), settings)
+    if difference is not None:
+        name, was, now = difference
         raise ConfigError(
             f"{path} was played by a {job['contestant']} with `{name}` {was}, and now it has {now}; remove its files "
             f"({path.parent / job['contestant']}-*.json), and the jobs are played again, or give it another name."
@@ -158,18 +158,18 @@ def by_band(rates_SP: np.ndarray, track: Track) -> dict[str, float]:
 
 def collapsed(entry: Entry) -> list[Row]:
     """Jobs whose prover solves nothing of any measured rung at the end, and did before training."""
-    found = []
+    jobs = []
     for job in entry.jobs:
         first, last = (any(map(any, job["curve"][at]["by_rung"].values())) for at in (0, -1))
         if job["curve"][0]["round"] == 0 and first and not last:
-            found.append(job)
-    return found
+            jobs.append(job)
+    return jobs
 
 
 def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry], track: Track) -> list[Row]:
     """One row for (contestant, other, k), Holm's p over all of them. Of a single seed on both sides there is no spread
     between seeds, and no row."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for name, other, k in family:
         above, below = entries[name].rates(track, k), entries[other].rates(track, k)
         if max(len(above), len(below)) < 2:
@@ -180,13 +180,13 @@ def compared(family: Sequence[tuple[str, str, int]], entries: Mapping[str, Entry
         sizes = {"difference": float(difference_P.mean()), "low": low, "high": high}
         seeds = [len(above), len(below)]
         p = two_sided_p(draws, below.shape[1])
-        found.append({"contestant": name, "other": other, "metric": f"pass@{k}", **sizes, "p": p, "seeds": seeds})
-    for row, adjusted in zip(found, holm([row["p"] for row in found]), strict=True):
+        rows.append({"contestant": name, "other": other, "metric": f"pass@{k}", **sizes, "p": p, "seeds": seeds})
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = round(adjusted, 4)
         shows = row["p_holm"] < 0.05 and (row["low"] > 0 or row["high"] < 0)
         row["verdict"] = VERDICTS[int(row["difference"] < 0)] if shows else VERDICTS[2]
         row |= {name: round(row[name], 5) for name in ("difference", "low", "high", "p")}
-    return found
+    return rows
 
 
 def row_of(entry: Entry, track: Track) -> Row:
@@ -202,7 +202,7 @@ def row_of(entry: Entry, track: Track) -> Row:
     counted = spent | ({"answers": spent["answers"] - spent["uncounted_answers"]} if kind == "reference" else {})
     over = next((name for name in ("answers", "updates") if counted[name] > getattr(track, name) * (1 + EVEN)), None)
     reason = "" if over is None else f"took {counted[over]:,.0f} {over} of {getattr(track, over):,}"
-    found = {
+    row = {
         "contestant": entry.name, "title": known.title if known else entry.name, "kind": kind,
         "seeds": [job["seed"] for job in jobs], "ranked": over is None, "not_ranked": reason, "score": scores,
         "by_rung": means([job["curve"][-1]["by_rung"] for job in jobs]), **spent, "curve": curve(jobs, track),
@@ -210,30 +210,30 @@ def row_of(entry: Entry, track: Track) -> Row:
     }  # fmt: skip
     if "played" in jobs[0]:
         last = {band: sum(job["played"][band][-1] for job in jobs) for band in jobs[0]["played"]}
-        found["played"] = {band: round(count / max(sum(last.values()), 1), 4) for band, count in last.items()}
+        row["played"] = {band: round(count / max(sum(last.values()), 1), 4) for band, count in last.items()}
     if "targets" in jobs[0]:
         for_each = [(job["targets"]["correct"], job["targets"]["n"]) for job in jobs]
-        found["targets"] = {
+        row["targets"] = {
             f"pass@{k}": score(np.stack([pass_at_k_array(correct, n, k) for correct, n in for_each])) for k in track.ks
         }
-    return found
+    return row
 
 
 def score(rates_SP: np.ndarray) -> Row:
     """The mean with its two-level interval (None of one seed), and the least and greatest seed."""
     seeds = rates_SP.mean(1)
-    found: Row = {"value": round(float(seeds.mean()), 5), "least": float(seeds.min()), "most": float(seeds.max())}
+    result: Row = {"value": round(float(seeds.mean()), 5), "least": float(seeds.min()), "most": float(seeds.max())}
     if len(seeds) > 1:
         interval = two_level_interval(np.zeros_like(rates_SP), rates_SP, RESAMPLES)
-        found |= {"low": round(max(interval.low, 0.0), 5), "high": round(interval.high, 5)}
-    return {name: round(value, 5) for name, value in found.items()}
+        result |= {"low": round(max(interval.low, 0.0), 5), "high": round(interval.high, 5)}
+    return {name: round(value, 5) for name, value in result.items()}
 
 
 def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
     """The mean score of each k at each point that all seeds have, with Student's interval over seeds, and `by_rung`,
     rung -> its mean rates in the order of the track's `ks`."""
     rounds = [point["round"] for point in jobs[0]["curve"]]
-    found = []
+    points = []
     for at in rounds:
         points = [point for job in jobs for point in job["curve"] if point["round"] == at]
         if len(points) < len(jobs):
@@ -249,38 +249,40 @@ def curve(jobs: Sequence[Row], track: Track) -> list[Row]:
                 **({"low": round(interval.low, 5), "high": round(interval.high, 5)} if interval else {}),
             }
         here["by_rung"] = means([point["by_rung"] for point in points])
-        found.append(here)
-    return found
+        points.append(here)
+    return points
 
 
 def proposed(jobs: Sequence[Row]) -> dict[str, list[float]]:
     """Rung -> its problems in each part of the run, the mean over seeds; a seed without any of a rung counts as 0."""
-    parts = max((len(own) for job in jobs for own in job["proposed"].values()), default=0)
+    parts = max((len(counts) for job in jobs for counts in job["proposed"].values()), default=0)
     rungs = sorted({rung for job in jobs for rung in job["proposed"]}, key=int)
     of = {rung: [job["proposed"].get(rung, [0] * parts) for job in jobs] for rung in rungs}
-    return {rung: [round(float(v), 2) for v in np.mean(own, axis=0)] for rung, own in of.items()}
+    return {rung: [round(float(v), 2) for v in np.mean(counts, axis=0)] for rung, counts in of.items()}
 
 
 def means(trees: Sequence[Mapping[str, Sequence[float | None]]]) -> dict[str, list[float | None]]:
     """Name -> the means of equally long lists, entry by entry; a name that a tree lacks counts as nothing there."""
-    found: dict[str, list[float | None]] = {}
+    result: dict[str, list[float | None]] = {}
     for name in dict.fromkeys(name for tree in trees for name in tree):
         lists = [tree[name] for tree in trees if name in tree]
         columns = [[value for value in column if value is not None] for column in zip(*lists, strict=False)]
-        found[name] = [round(float(np.mean(column)), 4) if column else None for column in columns]
-    return found
+        result[name] = [round(float(np.mean(column)), 4) if column else None for column in columns]
+    return result
 
 
-def as_text(found: Mapping[str, Any]) -> str:
-    best, ks = found["best_control"], [f"pass@{k}" for k in found["facts"]["ks"]]
-    against = {(row["contestant"], row["metric"]): row for row in found["against_best"]}
+def as_text(result: Mapping[str, Any]) -> str:
+    best, ks = result["best_control"], [f"pass@{k}" for k in result["facts"]["ks"]]
+    against = {(row["contestant"], row["metric"]): row for row in result["against_best"]}
     scored = (word for k in ks for word in (k, f"less {best or 'a control'} (p, Holm)"))
     rows = [("contestant", "seeds", *scored, "updates", "CPU s")]
-    for row in found["rows"]:
+    for row in result["rows"]:
         cells = []
         for k in ks:
-            own, other = row["score"][k], against.get((row["contestant"], k))
-            cells.append(f"{own['value']:.3f}" + (f" [{own['low']:.3f}, {own['high']:.3f}]" if "low" in own else ""))
+            score, other = row["score"][k], against.get((row["contestant"], k))
+            cells.append(
+                f"{score['value']:.3f}" + (f" [{score['low']:.3f}, {score['high']:.3f}]" if "low" in score else "")
+            )
             cells.append(
                 row["not_ranked"]
                 if other is None
@@ -289,14 +291,14 @@ def as_text(found: Mapping[str, Any]) -> str:
             )
         spent = (f"{row[name]:.0f}" for name in ("updates", "cpu_seconds"))
         rows.append((row["contestant"], str(len(row["seeds"])), *cells, *spent))
-    failed = [f"{one['contestant']} seed {one['seed']} failed: {one['said']}" for one in found["failed"]]
-    failed += [f"{one['contestant']} seed {one['seed']} {COLLAPSED}" for one in found["collapsed"]]
-    return "\n".join([f"Track {found['track']}", aligned(rows), *plane_text(found), *failed])
+    failed = [f"{one['contestant']} seed {one['seed']} failed: {one['said']}" for one in result["failed"]]
+    failed += [f"{one['contestant']} seed {one['seed']} {COLLAPSED}" for one in result["collapsed"]]
+    return "\n".join([f"Track {result['track']}", aligned(rows), *plane_text(result), *failed])
 
 
-def plane_text(found: Mapping[str, Any]) -> Iterator[str]:
+def plane_text(result: Mapping[str, Any]) -> Iterator[str]:
     """Tables of a track over a plane: scores and places at every point, by band at the last, comparisons."""
-    at = found.get("points", ())
+    at = result.get("points", ())
     if not at:
         return
     names = sorted(
@@ -306,8 +308,8 @@ def plane_text(found: Mapping[str, Any]) -> Iterator[str]:
     for k in ks:
         rows = [(k, *heads)]
         for name in names:
-            own = [point["rows"][name] for point in at]
-            rows.append((name, *(f"{row['score'][k]['value']:.3f} ({row['place'][k]})" for row in own)))
+            entries = [point["rows"][name] for point in at]
+            rows.append((name, *(f"{row['score'][k]['value']:.3f} ({row['place'][k]})" for row in entries)))
         yield f"\n{aligned(rows)}"
     bands = [*at[-1]["rows"][names[0]]["by_band"][ks[0]]]
     rows = [(f"{ks[0]} by band", *bands)]
@@ -317,14 +319,15 @@ def plane_text(found: Mapping[str, Any]) -> Iterator[str]:
         return
     rows = [("less another (p, Holm)", "metric", *heads)]
     for i, pair in enumerate(at[-1]["pairs"]):
-        own = [point["pairs"][i] for point in at]
+        entries = [point["pairs"][i] for point in at]
         cells = [
-            f"{one['difference']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}] ({one['p_holm']:.3f})" for one in own
+            f"{one['difference']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}] ({one['p_holm']:.3f})"
+            for one in entries
         ]
         rows.append((f"{pair['contestant']} - {pair['other']}", pair["metric"], *cells))
     yield f"\n{aligned(rows)}"
 
 
-def text(found: Mapping[str, Any]) -> str:
+def text(result: Mapping[str, Any]) -> str:
     """standings.json: track -> its standings, one row a line where that is readable."""
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(result, indent=1, ensure_ascii=False) + "\n"

@@ -77,21 +77,22 @@ class Contestant:
         return not isinstance(self.own(track, ""), str)
 
     def own(self, track: Track, otherwise: str) -> Mapping[str, Any] | str:
-        """What it changes on the track, under whose name or that of the track whose contestants play there."""
+        """Return its changes on the track, listed under the name of that track or of the track whose contestants play
+        there."""
         return self.on.get(track.name) or self.on.get(track.settings_of, otherwise)
 
     def settings(self, track: Track) -> dict[str, Any]:
-        """All settings of a run on the track. ConfigError for a contestant that does not play there, or that changes
-        what is the same for all: `fixed` settings, and whatever is not its own choice (`may_set`)."""
+        """Return all settings of a run on the track. Raises ConfigError for a contestant that does not play there, and
+        for one that changes a `fixed` setting or one that is not its own choice (`may_set`)."""
         from ...config import JointSelfPlayConfig  # loads TRL
 
-        own = self.own(track, f"{self.name} has no settings for it")
-        if isinstance(own, str):
-            raise ConfigError(f"{self.name} does not play on the track {track.name}: {own}.")
+        changes = self.own(track, f"{self.name} has no settings for it")
+        if isinstance(changes, str):
+            raise ConfigError(f"{self.name} does not play on the track {track.name}: {changes}.")
         usual = over(recipe_settings(track.recipe), track.settings)
         defaults = {f.name: f.default for f in fields(JointSelfPlayConfig)}
         known = defaults | vars(CountdownArguments()) | usual | {"max_steps": track.rounds}
-        for name, value in sorted(flattened(own).items()):
+        for name, value in sorted(flattened(changes).items()):
             role, _, setting = name.partition("_")
             fixed = setting if name not in track.fixed and role in FLAT else name
             if fixed in track.fixed and value != track.fixed[fixed]:
@@ -105,30 +106,30 @@ class Contestant:
                     "proposes what, how that is paid and how its roles learn; start, problems, rounds and measuring "
                     "are those of the track, and seeds those of --seeds. Leave it out, or write a track with it."
                 )
-        return over(over(usual, own), track.fixed)
+        return over(over(usual, changes), track.fixed)
 
 
 def changes_of(one: Contestant, track: Track) -> dict[str, Any]:
     """The contestant's own settings on the track."""
-    own = one.own(track, "")
-    return dict(own) if isinstance(own, Mapping) else {}
+    changes = one.own(track, "")
+    return dict(changes) if isinstance(changes, Mapping) else {}
 
 
 def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Every setting by its flat name, also where a mapping (`domain_kwargs`, `roles`) holds it."""
-    found = spread(settings)
-    roles = parsed_roles(found.pop("roles", None))
-    return found | {f"{kind}_{name}": value for kind, own in roles.items() for name, value in own.items()}
+    flat = spread(settings)
+    roles = parsed_roles(flat.pop("roles", None))
+    return flat | {f"{kind}_{name}": value for kind, of_role in roles.items() for name, value in of_role.items()}
 
 
 @cache
 def contestants() -> Registry[Contestant]:
     """Those that are shipped, in the order of their file."""
-    found: Registry[Contestant] = Registry("contestant", listed_by="countdown-selfplay arena --list")
+    registry: Registry[Contestant] = Registry("contestant", listed_by="countdown-selfplay arena --list")
     for name, row in yaml.safe_load(FILE.read_text(encoding="utf-8")).items():
         facts = {one: row.pop(one) for one in ("title", "source", "kind", "says", "against") if one in row}
-        found[name] = Contestant(name, **facts, on=row)
-    return found
+        registry[name] = Contestant(name, **facts, on=row)
+    return registry
 
 
 def entrant(word: str) -> Contestant:

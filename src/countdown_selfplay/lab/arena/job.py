@@ -41,7 +41,7 @@ HEALTH = {
     "entropy of the prover": "prover/entropy", "entropy of the conjecturer": "conjecturer/entropy",
     "groups without signal": "prover/zero_signal_groups", "starved": "round/starved",
 }  # fmt: skip
-"""What a job keeps of each round's log, by the name on the page."""
+"""Metrics of each round's log that a job keeps, by their names on the page."""
 
 
 def settings_of(
@@ -49,15 +49,15 @@ def settings_of(
 ) -> dict[str, Any]:
     """All settings of the job, as a config file of `joint` has them. length: the rounds, and those between two
     checkpoints, if they are not the track's."""
-    length, found = length or track, contestant.settings(track) | QUIET
-    found |= {"max_steps": length.rounds, "seed": seed}
-    found |= {"output_dir": str(folder), "save_strategy": "steps", "save_steps": length.every}
+    length, settings = length or track, contestant.settings(track) | QUIET
+    settings |= {"max_steps": length.rounds, "seed": seed}
+    settings |= {"output_dir": str(folder), "save_strategy": "steps", "save_steps": length.every}
     if track.targets is not None:
-        found["dataset_name"] = str(track.folder / track.targets.file)
-        own = found.get("proposer_kwargs")
-        if isinstance(own, dict) and own.get("derivations") == "targets":  # the moves lie beside the targets
-            found["proposer_kwargs"] = own | {"derivations": found["dataset_name"]}
-    return found
+        settings["dataset_name"] = str(track.folder / track.targets.file)
+        proposer = settings.get("proposer_kwargs")
+        if isinstance(proposer, dict) and proposer.get("derivations") == "targets":  # the moves lie beside the targets
+            settings["proposer_kwargs"] = proposer | {"derivations": settings["dataset_name"]}
+    return settings
 
 
 @dataclass(eq=False)
@@ -72,7 +72,7 @@ class Job:
     part: Part = ""
 
     def play(self) -> dict[str, Any]:
-        """Train, measure, and return what the job's file holds."""
+        """Train, measure, and return the contents of the job's file."""
         quiet_loading()
         goal = self.track.goal if self.part == "leaderboard" else None
         settings = settings_of(self.track, self.contestant, self.seed, self.folder, goal)
@@ -84,10 +84,10 @@ class Job:
         sets = {name: self.track.problems(name, domain) for name in self.track.sets}
         if goal is not None:
             sets["withheld"] = withheld(self.track, domain, goal.rung, goal.problems, self.seed)
-        kept = [domain.prove_row(problem) for own in sets.values() for problem in own]
+        kept = [domain.prove_row(problem) for problems in sets.values() for problem in problems]
         data = data_sets(script, domain) | {"eval_dataset": Dataset.from_list(kept)}
         if self.track.task and data["train_dataset"] is None:
-            held_out = frozenset(domain.key(problem) for own in sets.values() for problem in own)
+            held_out = frozenset(domain.key(problem) for problems in sets.values() for problem in problems)
             rows = [domain.prove_row(problem) for problem in task(self.track, domain, self.seed, held_out)]
             data["train_dataset"] = Dataset.from_list(rows)
         watched = self.folder / WATCHED
@@ -98,17 +98,17 @@ class Job:
         watch.begin(trainer, sets[on], checkpoint is not None)
         if not watch.arrived:
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        found = {"track": self.track.name, "contestant": self.contestant.name, "seed": self.seed}
-        found |= {"measured_on": on, **watch.ended()}
+        result = {"track": self.track.name, "contestant": self.contestant.name, "seed": self.seed}
+        result |= {"measured_on": on, **watch.ended()}
         if self.track.targets is not None and goal is None:
             targets = measured(trainer, self.track.problems("targets", domain), self.track.samples, "targets")
-            found["targets"] = {"correct": targets.correct, "n": targets.n}
-        found |= {"changes": changes_of(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
-        return found
+            result["targets"] = {"correct": targets.correct, "n": targets.n}
+        result |= {"changes": changes_of(self.contestant, self.track), "facts": self.track.facts, "machine": machine()}
+        return result
 
 
 class Watch(TrainerCallback):
-    """Measures the prover every `track.every` rounds and at the end, and keeps what the page needs of the log."""
+    """Measures the prover every `track.every` rounds and at the end, and collects the metrics of HEALTH."""
 
     def __init__(self, track: Track, file: Path) -> None:
         self.track, self.file = track, file
@@ -132,7 +132,7 @@ class Watch(TrainerCallback):
         return self.earlier + time.process_time() - self.since - self.measuring
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **more: Any) -> None:
-        index = self.trainer.frame.rounds
+        index = self.trainer.counts.rounds
         if "round/generations" in (logs or {}) and index % self.every == 0 and index in self.rounds:
             self.point(index)
 
@@ -146,13 +146,13 @@ class Watch(TrainerCallback):
     def rates(self) -> dict[str, Any]:
         first, each = len(self.held_out) // len(self.track.measured), self.track.curve_each
         few = [problem for i, problem in enumerate(self.held_out) if i % first < each]
-        found = measured(self.trainer, few, CURVE_SAMPLES, "curve")
-        return self.seen(found)
+        answers = measured(self.trainer, few, CURVE_SAMPLES, "curve")
+        return self.seen(answers)
 
-    def seen(self, found: Any) -> dict[str, Any]:
+    def seen(self, answers: Any) -> dict[str, Any]:
         """Of a point: rates by rung, and over a plane the right answers to each problem, by which it is ranked."""
-        counts = {"correct": found.correct} if self.track.bands else {}
-        return {"by_rung": by_rung(found, self.track), **counts}
+        counts = {"correct": answers.correct} if self.track.bands else {}
+        return {"by_rung": by_rung(answers, self.track), **counts}
 
     @property
     def arrived(self) -> bool:
@@ -160,16 +160,16 @@ class Watch(TrainerCallback):
         return False
 
     def ended(self) -> dict[str, Any]:
-        spent, frame = self.spent(), self.trainer.frame
-        found = measured(self.trainer, self.held_out, self.track.samples, "held-out")
+        spent, counts = self.spent(), self.trainer.counts
+        answers = measured(self.trainer, self.held_out, self.track.samples, "held-out")
         rows = [row for row in self.trainer.state.log_history if "round/generations" in row]
         end = {"round": len(rows), "answers": answers_of(self.trainer), "cpu_seconds": round(spent, 1)}
         probed = sum(row.get("proposer/probe_answers", 0) for row in rows)
         return {
-            "correct": found.correct, "n": found.n, "reasons": dict(found.reasons),
-            "curve": [*self.points, {**end, **self.seen(found)}], "rounds": len(rows),
+            "correct": answers.correct, "n": answers.n, "reasons": dict(answers.reasons),
+            "curve": [*self.points, {**end, **self.seen(answers)}], "rounds": len(rows),
             "answers": answers_of(self.trainer), "uncounted_answers": int(probed),
-            "samples": sum(frame.samples.values()), "tokens": sum(frame.tokens.values()),
+            "samples": sum(counts.samples.values()), "tokens": sum(counts.tokens.values()),
             "updates": int(sum(row.get("prover/steps", 0) for row in rows)), "cpu_seconds": end["cpu_seconds"],
             "proposed": per_rung(rows, "proposed") or per_rung(rows, "played"),
             **self.played(rows),
@@ -178,12 +178,14 @@ class Watch(TrainerCallback):
 
     def played(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Over a plane the problems of each value of the second axis in each bin."""
-        found = {
-            str(value): [int(sum(row.get(f"round/{axis}_{value}_played", 0) for row in own)) for own in _bins(rows)]
+        counts = {
+            str(value): [
+                int(sum(row.get(f"round/{axis}_{value}_played", 0) for row in bin_rows)) for bin_rows in _bins(rows)
+            ]
             for axis, values in self.track.bands.items()
             for value in values
         }
-        return {"played": found} if found else {}
+        return {"played": counts} if counts else {}
 
 
 class Climb(Watch):
@@ -204,11 +206,11 @@ class Climb(Watch):
         control.should_training_stop = control.should_training_stop or self.arrived
 
     def rates(self) -> dict[str, Any]:
-        found = measured(self.trainer, self.held_out, self.goal.samples, f"withheld {self.seed}")
+        answers = measured(self.trainer, self.held_out, self.goal.samples, f"withheld {self.seed}")
         rows = self.trainer.state.log_history
         return {
-            "rate": round(sum(found.correct) / (found.n * len(found.correct)), 5),
-            "tokens": sum(self.trainer.frame.tokens.values()),
+            "rate": round(sum(answers.correct) / (answers.n * len(answers.correct)), 5),
+            "tokens": sum(self.trainer.counts.tokens.values()),
             "updates": int(sum(row.get("prover/steps", 0) for row in rows)),
         }
 
@@ -217,23 +219,23 @@ class Climb(Watch):
 
 
 def measured(trainer: Any, problems: Sequence[Any], n: int, what: str) -> Any:
-    """Answers of the prover, of several provers the first; the seed depends on nothing but `what`."""
-    own = trainer.evaluator.provers(list(problems), n, (1,), seed=seed_from(0, "arena", what))
-    return next(iter(own.values()))
+    """Return the prover's answers, of several provers the first one's; the seed depends on `what` alone."""
+    by_player = trainer.evaluator.provers(list(problems), n, (1,), seed=seed_from(0, "arena", what))
+    return next(iter(by_player.values()))
 
 
 def answers_of(trainer: Any) -> int:
-    return sum(count for player, count in trainer.frame.samples.items() if player.partition("/")[0] == "prover")
+    return sum(count for player, count in trainer.counts.samples.items() if player.partition("/")[0] == "prover")
 
 
-def by_rung(found: Any, track: Track) -> dict[str, list[float]]:
+def by_rung(answers: Any, track: Track) -> dict[str, list[float]]:
     """Rung -> the means of pass@k, in the order of the track's `ks`. found: of as many problems of each measured rung,
     rung by rung; a domain whose answers are whole tells no rungs."""
-    each = len(found.correct) // len(track.measured)
-    own = {rung: found.correct[i * each : (i + 1) * each] for i, rung in enumerate(track.measured)}
+    each = len(answers.correct) // len(track.measured)
+    correct_of = {rung: answers.correct[i * each : (i + 1) * each] for i, rung in enumerate(track.measured)}
     return {
-        str(rung): [round(sum(pass_at_k(found.n, c, k) for c in correct) / each, 4) for k in track.ks]
-        for rung, correct in own.items()
+        str(rung): [round(sum(pass_at_k(answers.n, c, k) for c in correct) / each, 4) for k in track.ks]
+        for rung, correct in correct_of.items()
     }
 
 
@@ -245,22 +247,23 @@ def _bins(rows: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]
 
 def binned(rows: Sequence[Mapping[str, Any]], key: str) -> list[float | None]:
     """The mean of a metric in each bin; None where no round of it has one."""
-    found = [[row[key] for row in own if key in row] for own in _bins(rows)]
-    return [round(sum(own) / len(own), 4) if own else None for own in found]
+    values = [[row[key] for row in bin_rows if key in row] for bin_rows in _bins(rows)]
+    return [round(sum(bin_rows) / len(bin_rows), 4) if bin_rows else None for bin_rows in values]
 
 
 def per_rung(rows: Sequence[Mapping[str, Any]], what: str) -> dict[str, list[int]]:
     """Rung -> its problems in each bin; rungs without one are left out."""
     start, end = "round/rung_", f"_{what}"
     names = sorted({key for row in rows for key in row if key.startswith(start) and key.endswith(end)})
-    found = {
-        name[len(start) : -len(end)]: [int(sum(r.get(name, 0) for r in own)) for own in _bins(rows)] for name in names
+    counts = {
+        name[len(start) : -len(end)]: [int(sum(r.get(name, 0) for r in bin_rows)) for bin_rows in _bins(rows)]
+        for name in names
     }
-    return {rung: found[rung] for rung in sorted(found, key=int) if any(found[rung])}
+    return {rung: counts[rung] for rung in sorted(counts, key=int) if any(counts[rung])}
 
 
 def machine() -> dict[str, Any]:
-    """What figures in seconds depend on."""
+    """Return the facts of the machine on which figures in seconds depend."""
     versions = {"countdown-selfplay": __version__, "torch": torch.__version__, "python": platform.python_version()}
     cores = os.cpu_count() or 1
     return {"processor": platform.machine(), "cores": cores, "threads": torch.get_num_threads(), **versions}

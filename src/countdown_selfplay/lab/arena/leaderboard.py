@@ -63,20 +63,20 @@ def rules(contestant: Contestant, track: Track) -> Row:
     settings = contestant.settings(track)
     start = settings["model_name_or_path"]
     weights = sha256((EMBEDDED[start] / "model.safetensors").read_bytes()).hexdigest()
-    found = {"settings": settings, "start": {"name": start, "sha256": weights}}
-    plain: Row = json.loads(json.dumps(found | {"facts": track.facts, "goal": asdict(track.goal)}))
+    facts = {"settings": settings, "start": {"name": start, "sha256": weights}}
+    plain: Row = json.loads(json.dumps(facts | {"facts": track.facts, "goal": asdict(track.goal)}))
     return plain
 
 
 def _summary(values: Sequence[float | None]) -> Row:
     known = [value for value in values if value is not None]
-    found: Row = {"value": None, "each": list(values)}
+    result: Row = {"value": None, "each": list(values)}
     if len(known) == len(values):
-        found["value"] = round(float(np.mean(known)), 1)
+        result["value"] = round(float(np.mean(known)), 1)
         if len(known) > 1:
             interval = t_interval(known)
-            found |= {"low": round(max(interval.low, 0.0), 1), "high": round(interval.high, 1)}
-    return found
+            result |= {"low": round(max(interval.low, 0.0), 1), "high": round(interval.high, 1)}
+    return result
 
 
 def goal_of(track: Track) -> Goal:
@@ -167,13 +167,13 @@ def read_rows(folder: Path) -> list[Row]:
 def table(rows: Iterable[Row]) -> list[list[str]]:
     """Return the cells of the leaderboard, its head first. The baseline is row 0."""
     head = ["", "contestant", "answers", "95%", "each seed", "CPU seconds", "replayed", "machine", "version", "date"]
-    found, number = [head], 0
+    cells, number = [head], 0
     for row in rows:
         first = row["contestant"] == BASELINE
         number += not first
         answers, machine = row["answers"], row["machine"]
         value, checks = answers["value"], row.get("verified", [])
-        found.append(
+        cells.append(
             [
                 "0" if first else str(number),
                 f"{row['contestant']}: {row['title']}" if row["title"] != row["contestant"] else row["title"],
@@ -187,7 +187,7 @@ def table(rows: Iterable[Row]) -> list[list[str]]:
                 row.get("date", ""),
             ]
         )
-    return found
+    return cells
 
 
 def markdown(rows: Sequence[Row]) -> str:

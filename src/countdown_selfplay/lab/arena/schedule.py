@@ -94,12 +94,12 @@ class Schedule:
                     job = next(waiting, None)
                 if job is None:
                     return
-                found = self._one(job)
+                outcome = self._one(job)
                 with lock:
-                    if found:
+                    if outcome:
                         minutes = (time.perf_counter() - began) / 60
                         self.say(
-                            f"[{next(numbers)}/{total}, {minutes:.0f} min] {' '.join(map(str, job.names))}: {found}"
+                            f"[{next(numbers)}/{total}, {minutes:.0f} min] {' '.join(map(str, job.names))}: {outcome}"
                         )
 
         with ThreadPoolExecutor(self.workers) as pool:
@@ -151,13 +151,13 @@ class Schedule:
         return f"failed: {lines[-1][:300]} (log: {log})"
 
 
-def summary(found: dict[str, Any]) -> str:
-    if "points" in found:  # of the leaderboard
-        end, arrived = found["points"][-1], found["arrived"]
+def summary(result: dict[str, Any]) -> str:
+    if "points" in result:  # of the leaderboard
+        end, arrived = result["points"][-1], result["arrived"]
         said = "not reached" if arrived is None else f"{arrived['answers']:,.0f} answers"
         return f"{said}, pass@1 {end['rate']:.3f} after {end['answers']:,} answers, {end['cpu_seconds']:.0f} CPU s"
-    scored = found["facts"]["rungs"]
-    end = found["curve"][-1]["by_rung"]
-    rates = [sum(end[str(rung)][i] for rung in scored) / len(scored) for i in range(len(found["facts"]["ks"]))]
-    words = ", ".join(f"pass@{k} {rate:.3f}" for k, rate in zip(found["facts"]["ks"], rates, strict=True))
-    return f"{words}, {found['updates']} updates, {found['cpu_seconds']:.0f} CPU s"
+    scored = result["facts"]["rungs"]
+    end = result["curve"][-1]["by_rung"]
+    rates = [sum(end[str(rung)][i] for rung in scored) / len(scored) for i in range(len(result["facts"]["ks"]))]
+    words = ", ".join(f"pass@{k} {rate:.3f}" for k, rate in zip(result["facts"]["ks"], rates, strict=True))
+    return f"{words}, {result['updates']} updates, {result['cpu_seconds']:.0f} CPU s"

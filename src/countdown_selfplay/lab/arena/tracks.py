@@ -56,13 +56,13 @@ class Goal:
 
 @dataclass(frozen=True)
 class Track:
-    """What every contestant has in common. The digest of all of it is in each job's file."""
+    """Settings and problems that all contestants share. Each job's file has a digest of them."""
 
     name: str
     title: str
     """A few words."""
     question: str
-    """What it asks, in one sentence."""
+    """Its question, in one sentence."""
     recipe: str
     """The start and its settings."""
     settings: Mapping[str, Any]
@@ -107,11 +107,11 @@ class Track:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Everything that two comparable jobs have in common, as plain data."""
-        found = dataclasses.asdict(self)
-        unset = (name for name in ("bands", "task") if not found[name])
+        settings = dataclasses.asdict(self)
+        unset = (name for name in ("bands", "task") if not settings[name])
         for name in ("folder", "title", "question", "contestants", "goal", *unset):
-            del found[name]
-        plain: dict[str, Any] = json.loads(json.dumps(found))
+            del settings[name]
+        plain: dict[str, Any] = json.loads(json.dumps(settings))
         return plain
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -140,20 +140,20 @@ def _difference(track: Track, name: str, text: str) -> str:
     """Where a set's file leaves the one that its seed makes."""
     from .sets import text_of  # loads torch
 
-    found = text.splitlines()
+    lines = text.splitlines()
     made = text_of(track, name).splitlines()
     if name == "targets":  # some of the candidates that their seed makes
-        strange = [line for line in found if line not in set(made)]
+        strange = [line for line in lines if line not in set(made)]
         return (
             f"{strange[0][:120]} is none of its candidates"
             if strange
-            else f"it has {len(found)} problems, or another order"
+            else f"it has {len(lines)} problems, or another order"
         )
-    for number, (was, now) in enumerate(zip(made, found, strict=False), 1):
+    for number, (was, now) in enumerate(zip(made, lines, strict=False), 1):
         if was != now:
             return f"line {number} was {was[:120]} and is {now[:120]}"
-    if len(made) != len(found):
-        return f"it had {len(made)} problems and has {len(found)}"
+    if len(made) != len(lines):
+        return f"it had {len(made)} problems and has {len(lines)}"
     return "its problems are the same and its bytes are not (line ends, or blanks)"
 
 
@@ -167,19 +167,19 @@ def load_track(name: str) -> Track:
     path = Path(name) if name.endswith((".yaml", ".yml")) else tracks()[name]
     if path.stem in TAKEN:
         raise ConfigError(f"The track {path} has the name of a folder of the arena's own; give it another one.")
-    found = read_yaml(path)
-    if not isinstance(found, dict):
+    settings = read_yaml(path)
+    if not isinstance(settings, dict):
         raise DataError(f"The track {path} holds no settings; take {FOLDER / 'ladder.yaml'} for a pattern.")
     known = {one.name for one in dataclasses.fields(Track)} - {"name", "folder"}
-    if unknown := sorted(set(found) - known):
+    if unknown := sorted(set(settings) - known):
         raise ConfigError(f"The track {path} has `{unknown[0]}`; its settings are {', '.join(sorted(known))}.")
     try:
-        found["sets"] = {one: Problems(**found["sets"][one]) for one in SETS}
-        if found.get("targets"):
-            found["targets"] = Problems(**found["targets"])
-        if found.get("goal"):
-            found["goal"] = Goal(**found["goal"])
-        return Track(name=path.stem, folder=path.parent, **found)
+        settings["sets"] = {one: Problems(**settings["sets"][one]) for one in SETS}
+        if settings.get("targets"):
+            settings["targets"] = Problems(**settings["targets"])
+        if settings.get("goal"):
+            settings["goal"] = Goal(**settings["goal"])
+        return Track(name=path.stem, folder=path.parent, **settings)
     except (KeyError, TypeError) as error:
         raise ConfigError(
             f"The track {path} is not complete: {error}; take {FOLDER / 'ladder.yaml'} for a pattern."

@@ -37,7 +37,7 @@ SEEDS = [1, 2, 3, 4, 5]
 
 
 def main(argv: list[str]) -> int:
-    """Play what has no file yet, then print the table of what there is."""
+    """Play the jobs without a file, then print the table of all."""
     options = parse(argv)
     if options.job is not None:
         return play_job(options)
@@ -62,14 +62,14 @@ def main(argv: list[str]) -> int:
 
 def once(words: Iterable[str], name: Callable[[str], str]) -> list[str]:
     """Each word once. ConfigError for two of one name, whose jobs would have the same files."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for word in words:
-        if found.setdefault(name(word), word) != word:
+        if by_name.setdefault(name(word), word) != word:
             raise ConfigError(
-                f"'{found[name(word)]}' and '{word}' are both called {name(word)}, and so are their files; give "
+                f"'{by_name[name(word)]}' and '{word}' are both called {name(word)}, and so are their files; give "
                 "one of them another name."
             )
-    return list(found.values())
+    return list(by_name.values())
 
 
 def named(word: str) -> Contestant:
@@ -165,7 +165,7 @@ def on_the_leaderboard(options: argparse.Namespace, argv: Sequence[str]) -> int:
 
 
 def print_list(known: Sequence[Track]) -> int:
-    """The tracks, and who plays where."""
+    """Print the tracks, who plays where, and the reasons of those who do not."""
     from ...evaluation.terminal import aligned
     from ..arena.contestants import contestants, table
 
@@ -178,7 +178,10 @@ def print_list(known: Sequence[Track]) -> int:
         )
     )
     print()
-    print(aligned([tuple(row) for row in table([*contestants()], known)]))
+    rows = table([*contestants()], known)
+    reasons = [*dict.fromkeys(cell for row in rows for cell in row if cell.startswith("no: "))]
+    print(aligned([tuple(f"no ({reasons.index(c) + 1})" if c in reasons else c for c in row) for row in rows]))
+    print("\n".join(["", *(f"({i}) {reason[4:]}" for i, reason in enumerate(reasons, 1))]))
     return 0
 
 
@@ -187,10 +190,10 @@ def print_settings(word: str, track: Track) -> int:
     import yaml
 
     one = named(word)
-    found = one.settings(track)
-    found |= {"max_steps": track.rounds}
+    settings = one.settings(track)
+    settings |= {"max_steps": track.rounds}
     print(f"# {one.title} on the track {track.name}: {one.says}")
-    print(yaml.safe_dump(found, sort_keys=False), end="")
+    print(yaml.safe_dump(settings, sort_keys=False), end="")
     return 0
 
 

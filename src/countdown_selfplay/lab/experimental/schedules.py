@@ -1,4 +1,4 @@
-"""Scheduled curricula over rungs (E2H-Reasoning, arXiv 2506.06632): what is played depends on the round alone."""
+"""Scheduled curricula over rungs (E2H-Reasoning, arXiv 2506.06632), which depend on the round alone."""
 
 import math
 from collections.abc import Sequence

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...contract.frame_metrics import FRAME_METRICS
 from ...contract.metric import UNBOUNDED, Metric, range_text
+from ...contract.trainer_metrics import TRAINER_METRICS
 from ...errors import DataError
 from ...evaluation.findings import beyond, healthy_of, mean, subject
 from ...evaluation.load import Run
@@ -200,7 +200,7 @@ def health(runs: Sequence[Run]) -> Table | None:
 def _judged(runs: Sequence[Run]) -> list[Metric]:
     """Return the rows of the health table: those of the game first, then the trainer's."""
     metrics = {one.name: one for run in runs for one in run.declared.values() if one.name in run.names}
-    frame = {metric.name.replace("{role}", "") for metric in FRAME_METRICS}
+    frame = {metric.name.replace("{role}", "") for metric in TRAINER_METRICS}
     rows = [one for one in metrics.values() if one.subject or one.word or one.healthy != UNBOUNDED]
     return sorted(rows, key=lambda one: any(one.name.endswith(end) for end in frame))
 

@@ -19,10 +19,10 @@ from ...config import Role
 from ...curriculum import CollapseGuard, ConjecturerGuard, Trip
 from ...curriculum.guard import Legibility
 from ...distributed.processes import Processes
-from ...generation.turns import check_woken
+from ...generation.vllm_sampler import check_woken
 from ...policies.optimization import bare, use_settings
-from ..book import Book, averaged_rounds
 from ..exports import Exports
+from ..metrics_buffer import MetricsBuffer, averaged_rounds
 from ..round_loop import OptimizerSteps
 from ..store import Store
 
@@ -33,9 +33,11 @@ class RoundEnd(TrainerCallback):
     """Clips each role at its separate norm, drops gradients of roles without signal, and completes the round's
     metrics. A joint clip couples the roles: in a prototype it shrank the prover's gradient by 9.7 instead of 5.0."""
 
-    def __init__(self, optimizer_steps: OptimizerSteps, roles: Mapping[str, Role], book: Book, store: Store) -> None:
+    def __init__(
+        self, optimizer_steps: OptimizerSteps, roles: Mapping[str, Role], buffer: MetricsBuffer, store: Store
+    ) -> None:
         self.optimizer_steps, self.learners = optimizer_steps, optimizer_steps.learners
-        self.roles, self.book, self.store = roles, book, store
+        self.roles, self.buffer, self.store = roles, buffer, store
         self.configured_groups: list[dict[str, Any]] = []
         """Configured settings of the optimizer's groups, which a checkpoint's would replace."""
         self.woken: dict[str, float] = {}
@@ -49,7 +51,7 @@ class RoundEnd(TrainerCallback):
             learner.loss.pop_sums()
             learner.loss.pop_maxima()
         if state.global_step and self.store.loop:
-            self.book.load_state_dict(self.store.loop)
+            self.buffer.load_state_dict(self.store.loop)
         if self.store.changed:  # a checkpoint restores the old learning rates
             use_settings(optimizer, lr_scheduler, self.configured_groups)
 
@@ -80,7 +82,7 @@ class RoundEnd(TrainerCallback):
                 coefficient.observe(averages[f"{role}/entropy"])
             if coefficient.target is not None:
                 averages[f"{role}/entropy_coef"] = coefficient.value
-        self.book.rounds[-1].update(averages, **self._gathered("pop_maxima", max))
+        self.buffer.rounds[-1].update(averages, **self._gathered("pop_maxima", max))
         if state.global_step >= state.max_steps and args.logging_strategy != "no":
             control.should_log = True
 
@@ -112,7 +114,7 @@ class RoundExports(TrainerCallback):
         self.exports, self.every = exports, exports.args.rounds_per_export
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.every and self.exports.frame.rounds % self.every == 0:
+        if self.every and self.exports.counts.rounds % self.every == 0:
             self.exports.write_round(Path(args.output_dir))
 
 
@@ -186,10 +188,15 @@ class GuardCallback(TrainerCallback):
     so that a resume reads them."""
 
     def __init__(
-        self, guard: CollapseGuard, alone: ConjecturerGuard | None, book: Book, store: Store, save: Callable[[], None]
+        self,
+        guard: CollapseGuard,
+        alone: ConjecturerGuard | None,
+        buffer: MetricsBuffer,
+        store: Store,
+        save: Callable[[], None],
     ) -> None:
         """Set the guards. `alone`: guard under guard_scope=conjecturer. `save`: writes a checkpoint."""
-        self.guard, self.alone, self.book, self.store, self.save = guard, alone, book, store, save
+        self.guard, self.alone, self.buffer, self.store, self.save = guard, alone, buffer, store, save
         self.legibility = Legibility(guard.metrics)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any) -> None:
@@ -201,7 +208,7 @@ class GuardCallback(TrainerCallback):
             self.store.engine.before_first_round(optimizer)
 
     def on_step_end(self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any) -> None:
-        metrics, alone = self.book.rounds[-1], self.alone
+        metrics, alone = self.buffer.rounds[-1], self.alone
         self._warn(self.legibility.observe(state.global_step, metrics))
         if not args.guard:
             return

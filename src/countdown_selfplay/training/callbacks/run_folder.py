@@ -26,8 +26,8 @@ from ...errors import DataError
 from ...evaluation.summary import write_evaluation
 from ...packages import CALLED, absent_package, attribute_of
 from ...statistics.solved import CumulativeSolveRate
-from ..book import HISTOGRAM, Book
 from ..exports import Exports
+from ..metrics_buffer import HISTOGRAM, MetricsBuffer
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ def describe_run(
     declared = {metric.name: as_json(metric) for metric in metrics}
     axes = [domain.axes(problem) for problem in held_out]
     names = dict.fromkeys(name for own in axes for name in own if name != "rung")
-    counts = {name: Counter(str(own[name]) for own in axes if own[name] is not None) for name in names}
+    counts = {name: Counter(str(own[name]) for own in axes if own.get(name) is not None) for name in names}
     write_description(
         args,
         spread(args.to_dict()),
@@ -143,26 +143,26 @@ def _now() -> str:
 class RunFolder(TrainerCallback):
     """Callback that writes one line per log."""
 
-    def __init__(self, book: Book, exports: Exports, solve_rate: CumulativeSolveRate) -> None:
-        self.book, self.exports, self.solve_rate = book, exports, solve_rate
+    def __init__(self, buffer: MetricsBuffer, exports: Exports, solve_rate: CumulativeSolveRate) -> None:
+        self.buffer, self.exports, self.solve_rate = buffer, exports, solve_rate
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if not state.is_world_process_zero or not logs:
             return
         folder = Path(args.output_dir)
         record = record_of(state.global_step, logs)
-        if "loss" in logs and self.book.histogram is not None:
-            record[HISTOGRAM] = self.book.histogram
+        if "loss" in logs and self.buffer.histogram is not None:
+            record[HISTOGRAM] = self.buffer.histogram
         if "loss" not in logs and record in read_lines(folder / "metrics.jsonl"):
             return  # the evaluation of the loop's last step, repeated after it
         append_lines(folder / "metrics.jsonl", [record])
         if "loss" in logs:
-            append_lines(folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.book.samples])
+            append_lines(folder / "samples.jsonl", [{"step": state.global_step, **s} for s in self.buffer.samples])
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if not state.is_world_process_zero:
             return
-        self.solve_rate.write(Path(args.output_dir), self.exports.frame.rounds)
+        self.solve_rate.write(Path(args.output_dir), self.exports.counts.rounds)
         self.exports.write_proposer_files(Path(args.output_dir), run=True)
 
     on_train_end = on_save

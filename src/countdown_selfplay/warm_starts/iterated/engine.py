@@ -18,8 +18,8 @@ from ...distributed.processes import ALONE, Processes
 from ...errors import ConfigError
 from ...evaluation.episodes import Player
 from ...evaluation.sampling import Completion, decoded, end_token_ids
-from ...generation import Turns, make_sampler
-from ...generation.turns import require_vllm
+from ...generation import SamplingContext, make_sampler
+from ...generation.vllm_sampler import require_vllm
 from ...options import json_object
 from ...policies.full import FullPolicies
 from ...random_state import private_generator
@@ -81,7 +81,7 @@ class VLLMPlay:
         policies.version = repr(sorted(weights.items()))
         if self.sampler is None:
             self.sampler = self._started(policies, next(iter(players.values())).tokenizer, weights)
-        self.sampler.turns = replace(self.sampler.turns, policies=policies)
+        self.sampler.context = replace(self.sampler.context, policies=policies)
         return {role: EnginePlayer(**vars(player), engine=self) for role, player in players.items()}
 
     def _started(self, policies: FullPolicies, tokenizer: Any, weights: Mapping[str, str]) -> Any:
@@ -89,14 +89,14 @@ class VLLMPlay:
         how = self.settings.sampling
         settings = {"max_completion_length": how.pop("max_new_tokens"), **how}
         roles = {role: replace(args.role("prover"), role=role, **settings) for role in weights}
-        turns = Turns(
+        context = SamplingContext(
             args, roles, policies, self.processes, tokenizer, self.ends, lambda role: self.stops,
             lambda: ("iterated", self.seed), lambda name, value: None,
         )  # fmt: skip
         engine = Engine()  # whole models on every process, whatever trains them afterwards
         engine.accelerator = Accelerator(deepspeed_plugin=args.deepspeed_plugin)
         with _launch_kept():
-            return make_sampler(turns, engine, weights[policies.weight_names[0]])
+            return make_sampler(context, engine, weights[policies.weight_names[0]])
 
     def draw(
         self, role: str, player: Player, prompts: list[Any], n: int, seed: int, stops: list[str] | None

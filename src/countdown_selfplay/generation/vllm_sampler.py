@@ -26,7 +26,7 @@ from ..errors import ConfigError, GenerationError, MissingExtraError
 from ..policies import PolicySet, inner_name
 from ..policies.base import gathered, plain_role
 from ..policies.lora import LoraPolicies, SeveralBases
-from .base import Sampler, Turns
+from .base import Sampler, SamplingContext
 
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 BARRED = -100.0
@@ -36,29 +36,29 @@ BARRED = -100.0
 class VLLMSampler(Sampler):
     """Base of the vLLM backends: knows for every place that can hold weights which ones it holds."""
 
-    def __init__(self, turns: Turns) -> None:
-        super().__init__(turns)
-        if isinstance(turns.policies, SeveralBases):
+    def __init__(self, context: SamplingContext) -> None:
+        super().__init__(context)
+        if isinstance(context.policies, SeveralBases):
             raise ConfigError(
-                f"`generation_backend` ({turns.args.generation_backend}) has one base for all adapters, and the "
+                f"`generation_backend` ({context.args.generation_backend}) has one base for all adapters, and the "
                 "roles' models differ; use generation_backend=generate, or policy_sharing='full'."
             )
-        self.adapters = isinstance(turns.policies, LoraPolicies)
+        self.adapters = isinstance(context.policies, LoraPolicies)
         self.asked: Mapping[str, Any] | None = None
         """How an evaluation asks; None: as the roles sample."""
         self._held: dict[str, tuple[str, object]] = {}  # place -> name and fingerprint of its weights
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
         start = time.perf_counter()
-        self.pushed = self.push(self.turns.policies.weights_of[role], role)
-        self.turns.record(f"{role}/weights_pushed", float(self.pushed))
+        self.pushed = self.push(self.context.policies.weights_of[role], role)
+        self.context.record(f"{role}/weights_pushed", float(self.pushed))
         if self.pushed:
-            self.turns.record(f"time/push_{role}", time.perf_counter() - start)
+            self.context.record(f"time/push_{role}", time.perf_counter() - start)
         return _trl.vllm_overrides(SimpleNamespace(generate=partial(self.generate, role)), step)
 
     def as_model(self, role: str, how: Mapping[str, Any]) -> Any:
-        sharded = self.turns.processes.in_step or self.turns.args.vllm_tensor_parallel_size > 1
-        if sharded or how["max_new_tokens"] >= (self.turns.args.vllm_max_model_length or math.inf):
+        sharded = self.context.processes.in_step or self.context.args.vllm_tensor_parallel_size > 1
+        if sharded or how["max_new_tokens"] >= (self.context.args.vllm_max_model_length or math.inf):
             return super().as_model(role, how)  # batches are unequal, or a preset's texts longer than the engine's
         return AsModel(self, role, how)
 
@@ -70,17 +70,17 @@ class VLLMSampler(Sampler):
     def generate(
         self, role: str, prompts: list[list[int]], images: Any, num_generations: int, profiler: Any = None
     ) -> tuple[Any, ...]:
-        """What TRL calls for the role's completions, as `generate` of VLLMGeneration."""
+        """Sample the role's completions; TRL calls it as it calls `generate` of VLLMGeneration."""
 
     def stale(self, place: str, name: str) -> tuple[str, object] | None:
-        """None if `place` holds the weights called `name` as they are now, else what it will hold once pushed. All
-        processes decide alike: a push may gather shards, which all of them must join."""
+        """Return None if `place` holds the current weights called `name`, else their version, which it will hold once
+        pushed. All processes return alike: a push may gather shards, which all of them must join."""
         now = (name, self._state(name))
-        changed = any(self.turns.processes.gather([self._held.get(place) != now]))
+        changed = any(self.context.processes.gather([self._held.get(place) != now]))
         return now if changed else None
 
     def _state(self, name: str) -> object:
-        policies = self.turns.policies
+        policies = self.context.policies
         if policies.version:
             return policies.version
         for module in policies.module.modules():
@@ -104,11 +104,11 @@ class VLLMSampler(Sampler):
 
     def sampling_settings(self, role: str) -> dict[str, Any]:
         """SamplingParams of the role, by vLLM's names."""
-        turns = self.turns
-        how = self.asked or sampling_of(turns.args, turns.roles[role], turns.stops(role))
+        context = self.context
+        how = self.asked or sampling_of(context.args, context.roles[role], context.stops(role))
         names = ("temperature", "top_p", "top_k", "repetition_penalty", "min_p")
         found = {name: how[name] for name in names}
-        found |= {"max_tokens": how["max_new_tokens"], "stop_token_ids": list(turns.ends)}
+        found |= {"max_tokens": how["max_new_tokens"], "stop_token_ids": list(context.ends)}
         found |= {"stop": list(how["stop_strings"])} if how["stop_strings"] else {}
         more = how["generation_kwargs"]
         found |= {"min_tokens": more["min_new_tokens"]} if "min_new_tokens" in more else {}
@@ -117,23 +117,23 @@ class VLLMSampler(Sampler):
 
 
 class AsModel:
-    """An engine in the place of the model that an evaluation asks; all but `generate` is the trained module's. What is
-    drawn depends on torch's generator, which an evaluation seeds for each batch."""
+    """Engine in place of the model of an evaluation; all but `generate` is the trained module's. Draws depend on
+    torch's generator, which an evaluation seeds for each batch."""
 
     def __init__(self, sampler: VLLMSampler, role: str, how: Mapping[str, Any]) -> None:
         self.sampler, self.role, self.how = sampler, role, how
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.sampler.turns.policies.module, name)
+        return getattr(self.sampler.context.policies.module, name)
 
     def generate(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, generation_config: Any, **_: Any
     ) -> torch.Tensor:
         prompts = [row[kept].tolist() for row, kept in zip(input_ids, attention_mask.bool(), strict=True)]
         key = "evaluation", int(torch.randint(2**31, ()))
-        turns = replace(self.sampler.turns, key=lambda: key)
-        with _trl.swapped(self.sampler, {"turns": turns, "asked": self.how}):
-            self.sampler.push(turns.policies.weights_of[self.role], self.role)  # it may sleep since the last batch
+        context = replace(self.sampler.context, key=lambda: key)
+        with _trl.swapped(self.sampler, {"context": context, "asked": self.how}):
+            self.sampler.push(context.policies.weights_of[self.role], self.role)  # it may sleep since the last batch
             found = self.sampler.generate(self.role, prompts, None, 1)[1]
         rows = [torch.tensor(ids, dtype=torch.long) for ids in found]
         answers = pad_sequence(rows, True, generation_config.pad_token_id)
@@ -178,15 +178,15 @@ def fingerprint(parameters: Iterable[torch.nn.Parameter]) -> tuple[int, ...]:
     return tuple(torch.stack(sums).tolist()) if sums else ()
 
 
-def check_lengths(role: str, longest: int, completion: int, context: int | None) -> None:
-    """GenerationError if a prompt of `longest` tokens and `completion` more do not fit into `context`: vLLM would
-    shorten the completion without a word, or refuse the prompt each time that it is sent. `longest`: over all
+def check_lengths(role: str, longest: int, completion: int, max_model_length: int | None) -> None:
+    """Raise GenerationError if a prompt of `longest` tokens and `completion` more are over `max_model_length`: vLLM
+    would shorten the completion without a word, or refuse the prompt each time that it is sent. `longest`: over all
     processes, so that they fail together."""
-    if context is not None and longest + completion > context:
+    if max_model_length is not None and longest + completion > max_model_length:
         raise GenerationError(
             f"A prompt of the {role} has {longest} tokens, which with {completion} for the completion is more than "
-            f"the {context} that vLLM holds; raise vllm_max_model_length (or the server's --max-model-len), or lower "
-            f"{plain_role(role)}_max_completion_length (in iterated play, max_completion_length)."
+            f"the {max_model_length} that vLLM holds; raise vllm_max_model_length (or the server's --max-model-len), "
+            f"or lower {plain_role(role)}_max_completion_length (in iterated play, max_completion_length)."
         )
 
 
@@ -246,9 +246,9 @@ def adapter_state(policies: PolicySet, name: str) -> dict[str, torch.Tensor]:
 
 
 class AdapterFolders:
-    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one. A new version gets a
-    new name, so that no cache of the engine (of adapters, or of prefixes) can hand out what belongs to the old one;
-    and a name holds the run, for a server outlives it and would keep the last run's adapter."""
+    """Writes `<folder>/<weights>-<run>-<version>` and removes the version before the last one. A new version has a new
+    name, so that no cache of the engine (of adapters, or of prefixes) returns entries of the old one. The name holds
+    the run, because a server outlives it and would keep the last run's adapter."""
 
     def __init__(self, folder: Path, policies: PolicySet) -> None:
         self.folder, self.policies = folder, policies

@@ -18,7 +18,7 @@ HISTOGRAM = "round/solve_rate_histogram"
 
 
 @dataclass
-class Frame:
+class RunCounts:
     """Counters of a run, for every game: rounds, attempts, turns, generated samples. Equal on all processes."""
 
     rounds: int = 0
@@ -63,7 +63,7 @@ class Frame:
         self.samples, self.tokens = dict(state["samples"]), dict(state["tokens"])
 
 
-class Book:
+class MetricsBuffer:
     """Metrics of the rounds since the last log, and samples of the last round. Its state is part of a checkpoint, so
     that the logs after a resume equal those of an uninterrupted run."""
 

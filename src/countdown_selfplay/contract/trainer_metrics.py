@@ -190,7 +190,7 @@ TEXTS = (
     ),
 )
 
-FRAME_METRICS = (*ROLE, *TEXTS)
+TRAINER_METRICS = (*ROLE, *TEXTS)
 """Metrics that are known at the end of each round, so that the guard sees them."""
 
 TIME = (
