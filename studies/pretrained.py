@@ -34,7 +34,7 @@ ARMS = {
 }
 """Arm -> what it changes in the recipe smollm2-135m/ladder."""
 RUNGS = "3 4 5 6"
-MINUTES = {"models": 0.5, "prover": 15.0, "conjecturer": 4.0, "round": 1.5, "problem": 0.02}
+MINUTES = {"models": 0.5, "prover": 18.0, "conjecturer": 5.0, "round": 1.5, "problem": 0.02}
 """Of a stage on two quiet cores (AMD EPYC); of a round, and of a held-out problem with 16 answers."""
 
 
@@ -60,7 +60,8 @@ def stages(root: Path, arms: Sequence[str], seeds: Sequence[int], rounds: int, e
     found = [Stage(["models", "smollm2", "--output", str(MODEL)], MODEL / "config.json", MINUTES["models"])]
     for folder, recipe in ((prover, "sft_moves"), (conjecturer, "sft_conjecturer")):
         words = f"sft --recipe smollm2-135m/{recipe} --model_name_or_path {MODEL} --output_dir {folder}"
-        found.append(Stage(words.split(), folder / "README.md", MINUTES[folder.name], folder))
+        done = folder / "tokenizer_config.json"  # what a warm start writes behind its weights; a card comes earlier
+        found.append(Stage(words.split(), done, MINUTES[folder.name], folder))
     found.append(measured(prover, root / "start.jsonl", each))
     words = ["eval", "--model", str(conjecturer), "--role", "conjecturer", "--samples", "512", "--output"]
     found.append(Stage([*words, str(root / "conjecturer.jsonl")], root / "conjecturer.json", 1.0))

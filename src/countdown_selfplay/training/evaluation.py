@@ -176,7 +176,7 @@ class Evaluator:
             verdicts = [result for result in outcomes if ended(result)]
             if verdicts and len(verdicts) == len(outcomes) and not any(map(domain.was_legal, verdicts)):
                 prompt = domain.prove_row(problems[0])["prompt"]
-                joined = isinstance(prompt, str) and _joined(self.turns.tokenizer, prompt)
+                joined = isinstance(prompt, str) and _joined(self.context.tokenizer, prompt)
                 raise ConfigError(_refusal(player, rung, texts, verdicts, domain.move_format, joined))
         self.format_probed = True
 
