@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 
 from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
+from countdown_selfplay.policies.forward import bare, padding_of
 from countdown_selfplay.policies.lora import allow_mixed
 from countdown_selfplay.policies.mixed_adapters import MixedRows
 from countdown_selfplay.tiny import TINY_MODEL_PATH
@@ -255,8 +256,9 @@ def test_engines_and_packed_rows_and_several_bases_run_apart_with_one_warning(tm
         assert trainer.policies.mixed is None and len(caplog.records) == 1 and why in caplog.text
     caplog.clear()
     models = {"prover": str(TINY_MODEL_PATH), "conjecturer": double_tiny().float()}
-    make_trainer(tmp_path / "two", model=models, **MIXED, **SETTINGS, **lora())
+    trainer = make_trainer(tmp_path / "two", model=models, **MIXED, **SETTINGS, **lora())
     assert "adapters over several models" in caplog.text
+    assert padding_of(bare(trainer.policies.module), 8) != "apart"  # the base is asked how it reads padding
 
 
 def test_a_base_that_reads_mixed_rows_otherwise_is_found_out(tmp_path, caplog):

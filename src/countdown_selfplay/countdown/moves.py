@@ -18,7 +18,7 @@ from .expression import WHITE_SPACE, plain
 from .generator import Split, generate_problems
 from .planted import PATIENCE, after, check_values, combine, demonstrated, derive, planted_problems, states_of
 from .problem import Problem, ProblemSpec, heldout_key
-from .prompts import MOVES_PROMPTS, PROVER_PROMPTS
+from .prompts import BARE_PROMPTS, MOVES_PROMPTS, PROVER_PROMPTS
 from .rules import Rules
 from .verifier import MoveReason, Reason, Verdict, answers_in, completion_text
 
@@ -221,9 +221,11 @@ class Moving:
                 f"run, whose problems have at most {largest} (`operands`); leave the larger ones out."
             )
         spec = self.spec if rungs is None else replace(self.spec, operands=tuple(rungs))
+        # a pretrained model would read the digits of target and move as one number; tokens of words are the same
+        space = " " if self.prover_prompt in BARE_PROMPTS else ""
         return [
             [
-                (self.move_row(episode[0], state), move_text(move, self.rules))
+                (self.move_row(episode[0], state), space + move_text(move, self.rules))
                 for state, move in zip(states_of(episode), episode[1], strict=True)
             ]
             for episode in demonstrated(n, spec, seed, exclude, self.value_high)

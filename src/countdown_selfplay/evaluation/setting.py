@@ -130,8 +130,7 @@ def find_run(model: str) -> Path | None:
     folder = Path(model)
     if not folder.is_dir():
         return None
-    folder = folder.resolve()
-    places = [folder, *list(folder.parents)[:2]]
+    places = [folder.resolve(), *folder.resolve().parents[:2]]
     return next((place / "run.json" for place in places if (place / "run.json").is_file()), None)
 
 
@@ -178,8 +177,7 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
         ranges["operands"] = tuple(dict.fromkeys(given["operands"]))
     prover_prompt = given.get("prover_prompt", domain.prover_prompt)
     moves = prover_prompt in MOVES_PROMPTS
-    of_paper = {} if moves else RULES.get(given.get("eval_preset", TRAINING), {})
-    rules = dataclasses.replace(domain.rules, **of_paper)
+    rules = dataclasses.replace(domain.rules, **({} if moves else RULES.get(given.get("eval_preset", TRAINING), {})))
     if "prover_prompt" in given:  # the compact prompts are those whose answers have no tags
         rules = dataclasses.replace(rules, answer_format="bare" if prover_prompt in BARE_PROMPTS else "tags")
     if "answer_rule" in given:

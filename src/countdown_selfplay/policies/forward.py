@@ -65,8 +65,9 @@ def misread(model: Any, layout: Layout, longest: int = 0) -> str:
 
 
 def bare(model: Any) -> Any:
-    """A causal LM without PEFT's wrapper."""
-    return model.get_base_model() if isinstance(model, PeftModel) else model
+    """Return a causal LM without PEFT's wrapper; of a PolicyModule, the acting one."""
+    acting = getattr(model, "policy", model)
+    return acting.get_base_model() if isinstance(acting, PeftModel) else acting
 
 
 @functools.cache

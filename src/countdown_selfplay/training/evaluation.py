@@ -12,7 +12,7 @@ from ..config.script import EvaluationArguments
 from ..contract.domain import ended, in_moves
 from ..distributed.ddp import Engine
 from ..domains import held_out_of, name_of
-from ..errors import ConfigError
+from ..errors import ConfigError, shortened
 from ..evaluation.roles import ProverEvaluation, evaluate_conjecturer, evaluate_prover, pooled
 from ..evaluation.sampling import sample_texts
 from ..evaluation.setting import preset
@@ -175,7 +175,9 @@ class Evaluator:
             outcomes = domain.moved(texts, repeated, [domain.begin(problem) for problem in repeated])
             verdicts = [result for result in outcomes if ended(result)]
             if verdicts and len(verdicts) == len(outcomes) and not any(map(domain.was_legal, verdicts)):
-                raise ConfigError(_refusal(player, rung, texts, verdicts, domain.move_format))
+                prompt = domain.prove_row(problems[0])["prompt"]
+                joined = isinstance(prompt, str) and _joined(self.context.tokenizer, prompt)
+                raise ConfigError(_refusal(player, rung, texts, verdicts, domain.move_format, joined))
         self.format_probed = True
 
     def _first_moves(self, player: str, problems: list[Any], each: int) -> list[str]:
@@ -190,12 +192,16 @@ class Evaluator:
         return [text for group in texts for text in group]
 
 
-def _refusal(player: str, rung: int, texts: list[str], verdicts: list[Any], expected: str) -> str:
-    seen = texts[0].strip()
-    shown = seen if len(seen) <= 80 else f"{seen[:77]}..."
+def _joined(tokenizer: Any, prompt: str) -> bool:
+    ids = tokenizer(prompt)["input_ids"]
+    return bool(tokenizer(f"{prompt} 6")["input_ids"][: len(ids)] != ids)
+
+
+def _refusal(player: str, rung: int, texts: list[str], verdicts: list[Any], expected: str, joined: bool) -> str:
+    merged = "Its tokenizer makes one token of the prompt's end and a number after it; take a chat prompt. " * joined
     return (
         f"The {player} has not learned to answer in moves: of its first {len(texts)} moves, on problems of rung "
-        f"{rung}, none is legal. It wrote {shown!r} ({verdicts[0].reason}); expected is {expected}. Warm-start it "
-        "with `countdown-selfplay sft --answers moves` and the prompt of this run, or set format_probe to 0 to train "
-        "all the same."
+        f"{rung}, none is legal. It wrote {shortened(texts[0].strip(), 80)!r} ({verdicts[0].reason}); expected is "
+        f"{expected}. {merged}Warm-start it with `countdown-selfplay sft --answers moves` and the prompt of this run, "
+        "or set format_probe to 0 to train all the same."
     )

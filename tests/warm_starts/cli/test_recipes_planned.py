@@ -103,6 +103,8 @@ def test_a_recipe_of_a_warm_start_is_planned(command, name, public, capsys):  # 
         changed["dataset_name"] = changed["dataset_name"].replace("train.", f"{command}.")
     if "demonstrations" in written:
         changed["demonstrations"] = "64"
+    if written["model_name_or_path"].startswith("models/"):  # made by `models`, and not here
+        changed["model_name_or_path"] = public["model_name_or_path"]
     assert main([command, "--recipe", name, *flags(changed), "--dry_run"]) == 0
     out = capsys.readouterr().out
     batch = written["per_device_train_batch_size"] * written.get("gradient_accumulation_steps", 1)
