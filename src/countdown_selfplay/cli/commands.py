@@ -190,7 +190,7 @@ COMMANDS: dict[str, Command] = {
         "Play every curriculum on the same frozen problems, at equal samples, and compare them", "lab.cli.arena"
     ),
     "models": Command(
-        "Make a folder of a pretrained model, from the hub, a PyPI package or a GGUF file", "warm_starts.cli.models"
+        "Make a folder of a pretrained model, from the hub, a PyPI package or a GGUF file", "cli.models"
     ),
     "recipes": Command("List the shipped recipes with paper, time and memory, or print one", "cli.recipes"),
     "ask": Command("Ask a trained prover for answers to one problem, or a conjecturer for problems", "lab.cli.ask"),

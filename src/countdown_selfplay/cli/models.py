@@ -8,9 +8,9 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
 
-from ...cli.plain import parser_of
-from ...config.sources import underscored
-from ...errors import ConfigError, DataError, MissingExtraError
+from ..config.sources import underscored
+from ..errors import ConfigError, DataError, MissingExtraError
+from .plain import parser_of
 
 EPILOG = """\
 examples: countdown-selfplay models smollm2 --output models/smollm2
@@ -40,12 +40,12 @@ def main(argv: list[str]) -> int:
     if output.is_file() or (output.is_dir() and any(output.iterdir())):
         raise ConfigError(f"`--output` ({output}) is there already; use it as it is, remove it, or name another.")
     output.parent.mkdir(parents=True, exist_ok=True)  # before what takes seconds
-    from ...training.run import quiet_loading
+    from ..training.run import quiet_loading
 
     quiet_loading()
     facts = dict(HUB.get(name, {"license": "unknown"}))
     if name in HUB and reached(facts["base_model"]):
-        from ...policies.build import load_pretrained, read_tokenizer
+        from ..policies.build import load_pretrained, read_tokenizer
 
         model = load_pretrained(facts["base_model"], {"dtype": "auto"})
         tokenizer = read_tokenizer(facts["base_model"])
@@ -117,7 +117,7 @@ def written(output: Path, model: Any, tokenizer: Any, facts: dict[str, Any]) -> 
     """Write the folder, whole or not at all, and facts in its README.md; return them. ConfigError for a full disk."""
     from huggingface_hub import ModelCardData
 
-    from ...evaluation.model import weights_digest
+    from ..evaluation.model import weights_digest
 
     size, free = model.get_memory_footprint(), shutil.disk_usage(output.parent).free
     if free < size:
