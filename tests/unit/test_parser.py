@@ -10,7 +10,7 @@ from countdown_selfplay.cli.main import main
 from countdown_selfplay.cli.options import OptionParser
 from countdown_selfplay.config.recipes import recipes
 from countdown_selfplay.config.script import JointScriptArguments
-from tests.cli.test_options import solve_rates_of_a_run
+from tests.cli.test_precedence import solve_rates_of_a_run
 
 TYPES = (JointScriptArguments, CountdownArguments, JointSelfPlayConfig, ModelConfig)
 QUIET = ["--report_to", "none", "--use_cpu", "true", "--bf16", "false"]

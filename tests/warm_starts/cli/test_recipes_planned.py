@@ -8,7 +8,7 @@ import socket
 
 import pytest
 from tests.cli.stand_in import make_tokenizer
-from tests.cli.test_options import solve_rates_of_a_run
+from tests.cli.test_precedence import solve_rates_of_a_run
 from tests.cli.test_recipes_played import ROOT, flags, public  # noqa: F401  (a fixture)
 from transformers import Qwen2Config
 
