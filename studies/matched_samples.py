@@ -141,12 +141,12 @@ def run(task: tuple[str, int, str, int]) -> None:
         policy = trainer.policies.module, trainer.processing_class
         found = evaluate_prover(*policy, held_out, domain, **sampling)
         again = evaluate_prover(*policy, withheld, domain, **sampling) if arm in CORE else None
-    frame = trainer.counts
+    counts = trainer.counts
     cost = {
-        "prover_samples": frame.samples["prover"],
-        "prover_tokens": frame.tokens["prover"],
-        "conjecturer_samples": frame.samples.get("conjecturer", 0),
-        "conjecturer_tokens": frame.tokens.get("conjecturer", 0),
+        "prover_samples": counts.samples["prover"],
+        "prover_tokens": counts.tokens["prover"],
+        "conjecturer_samples": counts.samples.get("conjecturer", 0),
+        "conjecturer_tokens": counts.tokens.get("conjecturer", 0),
         "starved_rounds": trainer.game.archive.starved_rounds,
         "seconds": seconds,
     }

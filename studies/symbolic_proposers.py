@@ -192,8 +192,8 @@ def train(
             known = [*scored, *(domain.problem(row) for row in trainer.train_dataset)]
             asked = new_problems(domain, 20 * rounds, seed, map(domain.key, known))
             collect(policy, domain, asked, 8, labels, seed, max_new_tokens=tokens)
-    frame = trainer.counts
-    samples, tokens = frame.samples["prover"], frame.tokens["prover"]
+    counts = trainer.counts
+    samples, tokens = counts.samples["prover"], counts.tokens["prover"]
     cost = {"prover_samples": samples, "prover_tokens": tokens, "resumed": resumed}
     return found, {**cost, "label_samples": 8 * 20 * rounds if arm in TAUGHT else 0}
 

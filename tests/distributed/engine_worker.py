@@ -111,11 +111,13 @@ def uneven(output, config, scenario):
         config = {**config, "guard_window": 1, "guard_min_solve_rate": 0.0, "guard_max_rollbacks": 2}
         config["guard_min_parseable_rate"] = 0.05  # the garbled round alone
     trainer, _ = build(output, "full", config, **extra)
-    rank, start, frame = trainer.accelerator.process_index, weights(trainer), trainer.counts
+    rank, start, counts = trainer.accelerator.process_index, weights(trainer), trainer.counts
 
     def garble(role, found):
         lonely = scenario == "lonely" and rank == 1
-        if role == "conjecturer" and (lonely or (scenario == "collapse" and frame.attempt == 0 and frame.rounds == 2)):
+        if role == "conjecturer" and (
+            lonely or (scenario == "collapse" and counts.attempt == 0 and counts.rounds == 2)
+        ):
             found.texts = ["no problem"] * len(found.texts)
 
     on_sample(trainer, garble)

@@ -52,10 +52,15 @@ class Questions(Sums):
 
 
 def planned_parts(args, launch):
-    """GiB: 40 that last, on one process, a tenth a sampled row, and ten a trained one, half of it recomputed."""
+    """GiB: 40 that last, on one process, a tenth a row of a turn or an evaluation, and ten a trained one, half of it
+    recomputed."""
     rows = 10 * args.per_device_train_batch_size / (2 if args.gradient_checkpointing else 1)
     lasting = (8 if args.policy_sharing == "lora" else args.size) / launch.processes
-    gib = {"weights": lasting}, {"cache": args.generation_rows / 10}, {"gradients (training)": 1, "kept": rows}
+    gib = (
+        {"weights": lasting},
+        {"cache": max(args.generation_rows, args.per_device_eval_batch_size) / 10},
+        {"gradients (training)": 1, "kept": rows},
+    )
     return tuple({name: (size * GIB, "") for name, size in part.items()} for part in gib)
 
 
@@ -275,6 +280,7 @@ def test_a_layer_more_keeps_its_input_where_it_is_recomputed_and_all_it_reads_ot
     [
         (40, 256, 2, "Fits a GPU of 79 GiB."),  # 65.6 and 61
         (40, 1024, 2, "79 GiB; the least change: generation_rows=256."),  # 91.2 with 512 rows
+        (40, 512, 2, "the least change: generation_rows=256 and per_device_eval_batch_size=256."),  # 142.4, of both
         (40, 256, 4, "79 GiB; the least change: gradient_checkpointing=true."),  # 81, then 61
         (60, 256, 8, "generation_rows=128 and gradient_checkpointing=true and per_device_train_batch_size=2."),
         (79, 8, 1, "and a GPU has 79; the least change that fits: policy_sharing=lora."),
@@ -283,6 +289,7 @@ def test_a_layer_more_keeps_its_input_where_it_is_recomputed_and_all_it_reads_ot
 def test_what_does_not_fit_is_told_the_least_change_that_does(size, rows, batch, said, monkeypatch):
     monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB)
     args = joint_config("unused", use_cpu=True, generation_rows=rows, gradient_checkpointing=False)
+    args.per_device_eval_batch_size = 1024 if rows == 512 else 8
     vars(args).update(size=size, per_device_train_batch_size=batch)
     gpu = Launch(device="cuda", bf16=True)
     assert fit.fitting(planned_parts, args, Launch()) == ""
@@ -317,6 +324,7 @@ def test_a_change_of_the_weights_is_one_that_the_rules_allow_and_the_rest_fits_u
     role forbids adapters over one base."""
     monkeypatch.setattr(fit, "room_of", lambda launch: 79.0 * GIB)
     args = joint_config("unused", use_cpu=True, generation_rows=512, conjecturer_temperature=0.5, guard=False)
+    args.per_device_eval_batch_size = 8
     vars(args).update(size=90, per_device_train_batch_size=1)
     said = "fits: generation_rows=256 and --accelerate_config zero3 --num_processes 2."
     with pytest.raises(ConfigError, match=re.escape(said)):

@@ -39,7 +39,10 @@ def main(argv: list[str]) -> int:
     output = options.output or Path("models") / file.stem
     if output.is_file() or (output.is_dir() and any(output.iterdir())):
         raise ConfigError(f"`--output` ({output}) is there already; use it as it is, remove it, or name another.")
-    output.parent.mkdir(parents=True, exist_ok=True)  # before what takes seconds
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)  # before what takes seconds
+    except OSError as error:
+        raise ConfigError(f"`--output` ({output}) cannot be made: {error.strerror}; name another.") from error
     from ..training.run import quiet_loading
 
     quiet_loading()

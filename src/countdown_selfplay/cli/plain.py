@@ -20,7 +20,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         _, unknown, words = message.partition("unrecognized arguments: ")
-        near = suggestion(words.split()[0].partition("=")[0], [*self._option_string_actions]) if unknown else ""
+        near = suggestion(words.partition(" ")[0].partition("=")[0], [*self._option_string_actions]) if unknown else ""
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.{near}")
 
 

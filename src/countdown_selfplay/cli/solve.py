@@ -30,8 +30,7 @@ def main(argv: list[str]) -> int:
         print(json.dumps(result if count is None else {**result, "count": count}))
     elif count is not None:
         print(count)
-    elif solution is not None:
-        print(solution)
     else:
-        print(f"No expression over {', '.join(map(str, problem.numbers))} equals {problem.target}.")
+        none = f"No expression over {', '.join(map(str, problem.numbers))} equals {problem.target}."
+        print(none if solution is None else solution)
     return 0 if solution is not None else 1

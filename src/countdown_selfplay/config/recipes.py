@@ -39,7 +39,7 @@ def recipes(command: str = "joint") -> Registry[Path]:
 
 
 COUNTDOWN = frozenset(f.name for f in dataclasses.fields(CountdownArguments))
-"""Return the entries of `domain_kwargs` that recipe, file and command line give by Countdown's names."""
+"""Entries of `domain_kwargs` that recipe, file and command line give by Countdown's names."""
 GAME = frozenset(f.name for f in dataclasses.fields(Settings)) - {"samples_per_log"}
 """Fields that propose_and_solve alone reads."""
 

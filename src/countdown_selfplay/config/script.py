@@ -25,6 +25,7 @@ STARTS = {
     "Qwen/Qwen2.5-0.5B-Instruct` the targets",
     str(CDG): "run: countdown-selfplay cdg --prepare",
     "models/smollm2": "run: countdown-selfplay models smollm2",
+    "runs/smollm2-135m-moves-chat": "run: countdown-selfplay sft --recipe smollm2-135m/sft_moves_chat",
     "runs/smollm2-135m-prover": "run: countdown-selfplay sft --recipe smollm2-135m/sft_moves",
     "runs/smollm2-135m-conjecturer": "run: countdown-selfplay sft --recipe smollm2-135m/sft_conjecturer",
 }

@@ -66,7 +66,7 @@ def print_dry_run(
     why = refusal(args, engine, make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments))
     try:
         others = dict.fromkeys(s.model for s in args.all_roles.values())
-        for name in (*filter(None, others), model_path):
+        for name in (model_path, *filter(None, others)):
             config_of(resolve_model(name))
         plans = Plans(script, args, model, model_path)
         print(memory_table(*plans(args, launch)))
@@ -298,10 +298,6 @@ def plain(value: Any) -> str:
     return str(value)
 
 
-UNKNOWN_PROMPT = 512
-"""Tokens of a question of a domain without problems of its own, if its rows are not on this machine."""
-
-
 def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig) -> dict[str, tuple[int, int]]:
     """Return the tokens of the longest usual prompt of each kind of role, and with how many of them all begin; critics
     read a prover's prompt and answer."""
@@ -314,7 +310,7 @@ def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig)
         problems = [longest_problem(domain), *domain.random(2, 0, frozenset())]
     elif source is None:
         problems = [longest_problem(domain)]
-    elif Path(source).exists():
+    elif Path(source).exists() or Path(source).suffix in (".json", ".jsonl", ".parquet", ".csv"):
         rows = load_problem_rows(source, script.dataset_train_split)
         problems = [domain.problem(row, i) for i, row in enumerate(islice(rows, 64))]
     asked = {
@@ -324,7 +320,7 @@ def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig)
     found = {}
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
         ids = [prompt_ids(tokenizer, row["prompt"]) for row in asked.get(kind, asked["prover"])]
-        longest = max(ids, key=len, default=[0] * UNKNOWN_PROMPT)
+        longest = max(ids, key=len, default=[0] * 512)  # questions that are not on this machine
         same = next((i for i, token in enumerate(longest) if any(one[i : i + 1] != [token] for one in ids)), 0)
         answer = 0 if kind in asked else args.solver.max_completion_length
         found[kind] = len(longest) + answer, same if same >= SHARED_START else 0

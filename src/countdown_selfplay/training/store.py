@@ -66,7 +66,7 @@ class Store:
     settings: dict[str, Any]
     exports: Exports
     loop: dict[str, Any] = field(default_factory=dict)
-    """State of the book in the last checkpoint that was written or resumed."""
+    """State of the metrics buffer in the last checkpoint that was written or resumed."""
     changed: dict[str, list[Any]] = field(default_factory=dict)
     """Settings that a resume has changed: {name: [saved, current]}."""
     _verified: Path | None = None

@@ -78,6 +78,9 @@ def test_held_out_problems_are_as_many_of_each_size_until_one_is_used_up():
     ((row, text),) = chat.demonstrations(1, 0, (2,))[0]
     assert text.startswith("<answer> ") and text.endswith(" </answer>")
     assert chat.verify([text], [chat.problem(row)])[0].correct
+    short = CountdownDomain(SMALL, prover_prompt="compact_moves", answers="moves")
+    ((row, text),) = short.demonstrations(1, 0, (2,))[0]
+    assert text == f" {text.strip()}" and short.verify([text], [short.problem(row)])[0].correct  # `: 24` + ` 6 * 4`
     prompt = CountdownDomain(ProblemSpec((8,), 1, 12, 1, 99), prover_prompt="moves", answers="moves").propose_row(8)
     shots = prompt["prompt"].split("\n")[1:-1]
     assert len(shots) == 6 and all(shot.count(",") == 8 for shot in shots)

@@ -200,9 +200,9 @@ def health(runs: Sequence[Run]) -> Table | None:
 def _judged(runs: Sequence[Run]) -> list[Metric]:
     """Return the rows of the health table: those of the game first, then the trainer's."""
     metrics = {one.name: one for run in runs for one in run.declared.values() if one.name in run.names}
-    frame = {metric.name.replace("{role}", "") for metric in TRAINER_METRICS}
+    trainers = {metric.name.replace("{role}", "") for metric in TRAINER_METRICS}
     rows = [one for one in metrics.values() if one.subject or one.word or one.healthy != UNBOUNDED]
-    return sorted(rows, key=lambda one: any(one.name.endswith(end) for end in frame))
+    return sorted(rows, key=lambda one: any(one.name.endswith(end) for end in trainers))
 
 
 def definition(metric: str, runs: Sequence[Run]) -> str:
