@@ -298,6 +298,9 @@ def plain(value: Any) -> str:
     return str(value)
 
 
+UNKNOWN_PROMPT = 512  # tokens of a question whose rows are not on this machine
+
+
 def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig) -> dict[str, tuple[int, int]]:
     """Return the tokens of the longest usual prompt of each kind of role, and with how many of them all begin; critics
     read a prover's prompt and answer."""
@@ -320,7 +323,7 @@ def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig)
     found = {}
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
         ids = [prompt_ids(tokenizer, row["prompt"]) for row in asked.get(kind, asked["prover"])]
-        longest = max(ids, key=len, default=[0] * 512)  # questions that are not on this machine
+        longest = max(ids, key=len, default=[0] * UNKNOWN_PROMPT)
         same = next((i for i, token in enumerate(longest) if any(one[i : i + 1] != [token] for one in ids)), 0)
         answer = 0 if kind in asked else args.solver.max_completion_length
         found[kind] = len(longest) + answer, same if same >= SHARED_START else 0
