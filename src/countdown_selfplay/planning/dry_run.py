@@ -65,8 +65,7 @@ def print_dry_run(
     engine = "ddp" if launch.kind == "none" else launch.kind
     why = refusal(args, engine, make_conjecturer_reward(args.conjecturer_reward, args.reward_arguments))
     try:
-        others = dict.fromkeys(s.model for s in args.all_roles.values())
-        for name in (model_path, *filter(None, others)):
+        for name in dict.fromkeys([model_path, *(s.model for s in args.all_roles.values() if s.model)]):
             config_of(resolve_model(name))
         plans = Plans(script, args, model, model_path)
         print(memory_table(*plans(args, launch)))
