@@ -64,13 +64,13 @@ class Rows:
         return np.asarray(self.mask_BC[:, : self.prompt].sum(1))
 
     def regular(self) -> bool:
-        """Is padding nowhere but left of the prompts and right of the answers?"""
+        """Return whether padding is only left of the prompts and right of the answers."""
         before, behind = self.mask_BC[:, : self.prompt], self.mask_BC[:, self.prompt :]
         ordered = (before[:, 1:] >= before[:, :-1]).all() and (behind[:, 1:] <= behind[:, :-1]).all()
         return bool(ordered and before[self.answers_B > 0, -1].all())
 
     def groups(self) -> list[list[int]]:
-        """Rows with an answer, together where prompts, and who reads them, are equal."""
+        """Return the rows with an answer, grouped by prompt and reader."""
         key_BP = np.ascontiguousarray(((self.ids_BC + 1) * self.mask_BC)[:, : self.prompt])
         if self.owner_B is not None:
             key_BP = np.ascontiguousarray(np.column_stack([self.owner_B, key_BP]))
@@ -81,8 +81,9 @@ class Rows:
 
 
 def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
-    """The cheapest packs, and their estimated cost over the plain pass's; no packs where no two rows share a prompt
-    or its beginning. `keys`: with how many keys attention costs a token as much as all else in a layer."""
+    """Return the cheapest packs, and their estimated cost over the plain pass's; no packs where no two rows share a
+    prompt or its beginning. `keys`: number of keys with which attention costs a token as much as all else in a
+    layer."""
     groups, answers_B, prompts_B = rows.groups(), rows.answers_B, rows.prompts_B - rows.start
     size, best, plan = max(map(len, groups), default=1), float("inf"), list[Any]()
     while size > 1 or (size == 1 and rows.start):
@@ -105,7 +106,7 @@ def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
 
 
 def binned(lengths: list[int], most: int, owners: list[int] | None = None) -> list[list[int]]:
-    """Indices of `lengths` in bins of size `most`: the first that has room, longest first. A bin is of one owner."""
+    """Return indices of `lengths` in bins of size `most`: the first with room, longest first. A bin has one owner."""
     bins: list[list[int]] = []
     room: list[int] = []
     whose = owners or [0] * len(lengths)
@@ -135,7 +136,7 @@ class Packs:
 
 
 def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
-    """The tensors of a plan. A segment is the beginning of all prompts, a prompt (without it) or an answer."""
+    """Return the tensors of a plan. A segment is the beginning of all prompts, a prompt (without it) or an answer."""
     answers_B, prompts_B, (_, width) = rows.answers_B, rows.prompts_B, rows.mask_BC.shape
     padding_B, shift_B = rows.prompt - prompts_B, rows.shift_B
     if rows.start:
@@ -185,7 +186,7 @@ def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
 
 
 def obstacle(model: Any) -> str:
-    """Why a causal LM cannot read packs, a phrase after its name; "" if it can, as far as its settings tell."""
+    """Return why a causal LM cannot read packs, a phrase after its name; "" if it can, as far as its settings tell."""
     if cut_up(model):
         return SHARDED
     kind = model.config._attn_implementation
@@ -197,8 +198,8 @@ def obstacle(model: Any) -> str:
 
 
 def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The layout of packs, for `misread`: two answers behind one copy of their prompt, and one to a prompt that begins
-    alike."""
+    """Return the layout of packs, for `misread`: two answers behind one copy of their prompt, and one to a prompt that
+    begins alike."""
     first, second, answers = tokens(base, length)
     ids, mask = left_padded([first, first, second])
     ends = answers[[0, 1, 0]]
@@ -212,7 +213,7 @@ def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def mask_of(model: Any, packs: Packs) -> torch.Tensor:
-    """(N, 1, L, L), in the form that the model's attention takes."""
+    """Return the mask of packs, (N, 1, L, L), in the form that the model's attention takes."""
     visible: torch.Tensor = packs.visible_NLL[:, None]
     weight = model.get_input_embeddings().weight
     autocast = torch.is_autocast_enabled(weight.device.type)
@@ -223,7 +224,7 @@ def mask_of(model: Any, packs: Packs) -> torch.Tensor:
 
 
 def drops(module: torch.nn.Module) -> bool:
-    """Does a pass of a module in training mode draw what it drops, so that two passes differ?"""
+    """Return whether a module in training mode drops values at random, so that two passes differ."""
     configs = [part.config.get_text_config() for part in module.modules() if isinstance(part, PreTrainedModel)]
     return any(getattr(config, "attention_dropout", 0) for config in configs) or any(
         isinstance(part, torch.nn.Dropout) and part.p > 0 for part in module.modules()
@@ -241,8 +242,8 @@ class SharedPrefix:
         self.keys, self.always = keys, always
 
     def score(self, model: Any, fused: Any, given: dict[str, Any]) -> Any:
-        """The output of a pass over packs, as that of the rows; None where rows are not packed. `fused`: the model's
-        forward with TRL's head."""
+        """Return the output of a pass over packs, as that of the rows; None where rows are not packed. `fused`: the
+        model's forward with TRL's head."""
         if not {name for name, value in given.items() if value is not None} <= _OWN:
             return None
         ids, mask, labels = given["input_ids"], given["attention_mask"], given["labels"]
