@@ -75,8 +75,8 @@ class RoleFields:
         "auto",
         "Read a prompt once for all of its answers, and once a pack a beginning of 32 tokens or more that all prompts "
         "share, in scoring and training passes. auto: on a CPU, where packs are estimated to be cheaper than rows. "
-        "on: wherever two rows share either. Needs sdpa or eager attention to all tokens, no dropout, and weights that "
-        "a process holds whole.",
+        "on: wherever two rows share either. Needs sdpa or eager attention to all tokens, no dropout, and weights "
+        "that a process holds whole.",
         free=True,
     )
     mixed_adapters: Literal["auto", "on", "off"] = option(
