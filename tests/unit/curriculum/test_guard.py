@@ -138,13 +138,14 @@ def test_the_guard_of_the_conjecturer_alone_leaves_what_is_named_and_what_must_b
 
 
 def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path):
-    watching = guard_of(
-        JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_window=1,
-                            guard_trips={"conjecturer/played_rate_operands_4": [0.1, 0.9]}),
-        METRICS,
-    )  # fmt: skip
-    trip = watching.observe(healthy(**{"conjecturer/played_rate_operands_4": 0.95}))
-    assert str(trip) == "conjecturer/played_rate_operands_4 is 0.95, over 0.9 over the last 1 rounds"
+    """Such as those of the values of a domain's axes."""
+    given = {"conjecturer/played_rate_operands_4": [0.1, 0.9], "round/target_26-50_played": [2, None]}
+    args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_window=1, guard_trips=given)
+    for name, value, rule in (
+        ("conjecturer/played_rate_operands_4", 0.95, "0.95, over 0.9"), ("round/target_26-50_played", 1, "1, under 2"),
+    ):  # fmt: skip
+        trip = guard_of(args, METRICS).observe(healthy(**{name: value}))
+        assert str(trip) == f"{name} is {rule} over the last 1 rounds"
 
 
 def test_a_game_of_ones_own_is_watched_by_what_it_declares(tmp_path):
