@@ -19,7 +19,6 @@ def fitting(plans: Callable[[Any, Launch], tuple[Parts, Parts, Parts]], args: An
     if launch.device != "cuda":
         return ""
     room, rows, size = room_of(launch), args.generation_rows, args.per_device_train_batch_size
-    texts = args.per_device_eval_batch_size
 
     def needs(launch: Launch = launch, **changes: Any) -> tuple[float, ...]:
         """Return the state with gradients, the peak of sampling, and the peak of training; () if a run refuses."""
@@ -31,14 +30,13 @@ def fitting(plans: Callable[[Any, Launch], tuple[Parts, Parts, Parts]], args: An
         except ConfigError:
             return ()
         lasting, sampling, training = plans(changed, launch)
-        state = total(lasting) + training["gradients (training)"][0]
-        return state, total(lasting, sampling), total(lasting, training)
+        return total(lasting) + training["gradients (training)"][0], total(lasting, sampling), total(lasting, training)
 
-    halves = [max(rows >> n, 1) for n in range(1, 10)]
+    fewer = [max(rows >> n, 1) for n in range(1, 10)]
     sharded = [replace(launch, kind="zero3", processes=2**n) for n in range(1, 7)]
     ways: list[list[dict[str, Any]]] = [
         [{"policy_sharing": "lora"}, *({"launch": one, "guard_scope": "run"} for one in sharded)],
-        [{"generation_rows": n, "per_device_eval_batch_size": min(texts, n)} for n in halves],
+        [{"generation_rows": n, "per_device_eval_batch_size": min(args.per_device_eval_batch_size, n)} for n in fewer],
         [{"gradient_checkpointing": True, "per_device_train_batch_size": max(size >> n, 1)} for n in range(6)],
     ]
     found, change = needs(), dict[str, Any]()

@@ -124,16 +124,14 @@ def _give_entropy(args: JointSelfPlayConfig) -> None:
     """Give each trained role without an entropy bonus one, by the plain field or its own."""
     args.entropy_coef = args.entropy_coef or _SMALL
     for kind in dict.fromkeys(args.role(player).kind for player in args.trained_roles):
-        if args.role(kind).entropy_coef:
-            continue
-        roles = parsed_roles(args.roles)
-        args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
+        if not args.role(kind).entropy_coef:
+            roles = parsed_roles(args.roles)
+            args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
 
 
 def probe_table(measured: dict[str, Any]) -> str:
     """Format measured peaks, in GiB."""
-    rows: list[tuple[str, ...]] = [("half of a round", "measured")]
-    rows += [(half, f"{measured[half]:.3f}") for half in ("sampling", "training")]
+    rows = [("half of a round", "measured"), *((h, f"{measured[h]:.3f}") for h in ("sampling", "training"))]
     longest = {key: n for key, n in sorted(measured["log"].items()) if key.endswith("/completion_length_max")}
     longest_texts = ", ".join(f"{key.split('/')[0]} {n:g}" for key, n in longest.items())
     longest_texts = f"; longest texts: {longest_texts} tokens" if longest_texts else ""
