@@ -23,7 +23,7 @@ SIZES = (
     "--problems_per_round 32 --num_generations 2 --max_completion_length 60 --prover_max_completion_length 60"
 )
 FEW = "--proposals_per_round 16 --conjecturer_num_generations 4"
-LONG = f"{FEW} --conjecturer_max_completion_length 320 --prover_max_completion_length 8"
+LONG = f"{FEW} --conjecturer_max_completion_length 480"
 
 
 def without_scores(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
@@ -54,12 +54,11 @@ def toy(tmp_path_factory):
 @pytest.mark.parametrize(
     ("recipe", "more", "halves"),
     [
-        ("qwen2.5-0.5b/anchored_shaped_fixed", FEW, ("round",)),
+        ("qwen2.5-0.5b/anchored_shaped_fixed", LONG, ("sampling", "training")),  # the conjecturer's texts need most
         ("qwen2.5-3b/anchored_shaped_fixed", FEW, ("round",)),
         ("qwen2.5-0.5b/rloo", "", ("sampling", "round")),  # prompts are read
         ("qwen2.5-0.5b/rloo", "--generation_rows 16", ("sampling", "round")),  # in four calls
         ("qwen2.5-0.5b/rloo", "--policy_sharing lora", ("sampling",)),
-        ("qwen2.5-0.5b/anchored_shaped_fixed", LONG, ("sampling", "training")),  # the conjecturer's texts
     ],
 )
 def test_the_estimate_is_the_peak_to_a_tenth(recipe, more, halves, toy, tmp_path, monkeypatch):
