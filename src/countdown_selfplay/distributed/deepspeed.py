@@ -76,11 +76,10 @@ class ZeroEngine(Engine):
         own = {"parameters": lambda: getattr(module, "policy", module).parameters()}
         return _trl.swapped(engine, own if self.stage == 3 and engine is not module else {})
 
-    def whole_weights(self) -> AbstractContextManager[Any]:
+    def whole_weights(self) -> Any:
         if self.stage != 3:
             return super().whole_weights()
-        whole: Any = _trl.whole_for_generation(self.wrapped(), self.accelerator, self.gather_for_generation)
-        return whole
+        return _trl.whole_for_generation(self.wrapped(), self.accelerator, self.gather_for_generation)
 
     def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
         return nullcontext()  # DeepSpeed reads accelerate's flag

@@ -131,7 +131,8 @@ def _give_entropy(args: JointSelfPlayConfig) -> None:
 
 def probe_table(measured: dict[str, Any]) -> str:
     """Format measured peaks, in GiB."""
-    rows = [("half of a round", "measured"), *((h, f"{measured[h]:.3f}") for h in ("sampling", "training"))]
+    rows: list[tuple[str, ...]] = [("half of a round", "measured")]
+    rows += [(half, f"{measured[half]:.3f}") for half in ("sampling", "training")]
     longest = {key: n for key, n in sorted(measured["log"].items()) if key.endswith("/completion_length_max")}
     longest_texts = ", ".join(f"{key.split('/')[0]} {n:g}" for key, n in longest.items())
     longest_texts = f"; longest texts: {longest_texts} tokens" if longest_texts else ""
