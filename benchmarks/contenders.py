@@ -78,9 +78,11 @@ def shape_of(model: str) -> Any:
 TOKENIZER = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
-def prepare_model(model: str, given: str | None, tokenizer: str, folder: Path) -> str:
+def prepare_model(model: str, given: str | None, tokenizer: str, folder: Path, mean: int | None = None) -> str:
     """A folder (or hub id) with the model and a tokenizer. Random shapes borrow `tokenizer` ("tiny": the embedded
-    model's): all its ids must exist in the model. SystemExit with one sentence if either cannot be reached."""
+    model's): all its ids must exist in the model; with `mean`, so many of their tokens end a text that a text has
+    about `mean` tokens, as random weights draw all tokens alike. SystemExit with one sentence if either cannot be
+    reached."""
     if model == "tiny":
         return str(TINY_MODEL_PATH)
     if given or model == "smollm2-135m":
@@ -97,7 +99,9 @@ def prepare_model(model: str, given: str | None, tokenizer: str, folder: Path) -
         raise SystemExit(
             f"The tokenizer '{tokenizer}' has {len(tokens)} tokens and {model} {config.vocab_size}: take another one."
         )
-    config.update({"pad_token_id": tokens.pad_token_id, "eos_token_id": tokens.eos_token_id})
+    more = [] if mean is None else range(config.vocab_size - config.vocab_size // mean, config.vocab_size)
+    ends = [tokens.eos_token_id, *more] if more else tokens.eos_token_id
+    config.update({"pad_token_id": tokens.pad_token_id, "eos_token_id": ends})
     torch.manual_seed(0)
     path = folder / model
     AutoModelForCausalLM.from_config(config).save_pretrained(path)

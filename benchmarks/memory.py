@@ -19,12 +19,14 @@ from typing import Any
 from contenders import prepare_model
 from results import machine, write_json
 
-_LONG = {"prover_prompt": "compact", "conjecturer_prompt": "compact", "max_completion_length": 48}
+_SHORT = {"prover_prompt": "compact", "conjecturer_prompt": "compact"}
+_LONG = {"domain_kwargs": _SHORT, "max_completion_length": 48}
 _TINY = {
-    "prover_prompt": "compact", "conjecturer_prompt": "compact", "operands": [3], "number_high": 12,
-    "target_low": 1, "target_high": 99, "max_completion_length": 16, "per_device_train_batch_size": 64,
+    "domain_kwargs": {**_SHORT, "operands": [3], "number_high": 12, "target_low": 1, "target_high": 99},
+    "max_completion_length": 16, "per_device_train_batch_size": 64,
 }  # fmt: skip
 _FOUR = {**_LONG, "per_device_train_batch_size": 4}
+HALVES = ("sampling", "training")
 _ON_GPU = {**_LONG, "max_completion_length": 256, "per_device_train_batch_size": 32}
 CELLS: dict[str, dict[str, Any]] = {
     "tiny, full": {"model": "tiny", **_TINY},
@@ -42,6 +44,9 @@ CELLS: dict[str, dict[str, Any]] = {
     },
     "random 0.5B, full": {"model": "random", **_ON_GPU},
     "random 0.5B, lora": {"model": "random", "policy_sharing": "lora", **_ON_GPU},
+    "1,024 texts of 1,024 tokens, 0.5B, full": {
+        "model": "random", "texts": 512, **_LONG, "max_completion_length": 1024, "per_device_train_batch_size": 16
+    },
 }  # fmt: skip
 
 
@@ -63,24 +68,31 @@ def measure(cell: dict[str, Any], output: str) -> None:
     import torch
     from transformers import AutoTokenizer
     from transformers.utils import logging
+    from trl import ModelConfig
 
     from countdown_selfplay import JointSelfPlayConfig
+    from countdown_selfplay.config.script import JointScriptArguments
+    from countdown_selfplay.planning.dry_run import Plans
+    from countdown_selfplay.planning.memory import GIB, launch_of, total
     from countdown_selfplay.planning.probe import probe
 
     logging.set_verbosity_error()
     torch.set_num_threads(1)
-    settings = {k: v for k, v in cell.items() if k not in ("model", "path", "processes")}
-    texts = cell["per_device_train_batch_size"] * cell.get("processes", 1)
+    settings = {k: v for k, v in cell.items() if k not in ("model", "path", "processes", "texts")}
+    texts = cell.get("texts", cell["per_device_train_batch_size"] * cell.get("processes", 1))
     args = JointSelfPlayConfig(
         output_dir=output + ".run", max_steps=1, problems_per_round=texts // 2, proposals_per_round=texts,
         num_generations=4, report_to="none", use_cpu=not torch.cuda.is_available(),
         **{"beta": 0.0, "gradient_checkpointing": False, "bf16": torch.cuda.is_available(), **settings},
     )  # fmt: skip
+    plans = Plans(JointScriptArguments(eval_problems=0), args, ModelConfig(), cell["path"])
+    lasting, *halves = plans(args, launch_of(args))
     tokenizer = AutoTokenizer.from_pretrained(cell["path"], padding_side="left")
     found = probe(args, {"model": loaded(cell["path"]), "processing_class": tokenizer})
     if args.process_index == 0:
         content = {
-            "measured": {half: found[half] for half in ("sampling", "training")},
+            "measured": {half: found[half] for half in HALVES},
+            "estimated": {half: total(lasting, own) / GIB for half, own in zip(HALVES, halves, strict=True)},
             "lengths": {k: v for k, v in found["log"].items() if k.endswith("completion_length_max")},
             **{name: found[name] for name in ("after_imports", "wrapped", "processes")},
         }
@@ -107,10 +119,11 @@ def run_cell(name: str, cell: dict[str, Any], folder: str) -> dict[str, Any]:
 
 
 def row(name: str, found: dict[str, Any]) -> str:
-    """A line of the table: GiB of each half."""
+    """A line of the table: GiB of each half, measured and by the dry run."""
     if "failed" in found:
         return f"| {name} | failed: {found['failed']} |"
-    return f"| {name} | " + " | ".join(f"{found['measured'][half]:.2f}" for half in ("sampling", "training")) + " |"
+    kinds = (found["measured"], found["estimated"])
+    return f"| {name} | " + " | ".join(f"{one[half]:.2f}" for half in HALVES for one in kinds) + " |"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -132,7 +145,7 @@ def main() -> int:
     from countdown_selfplay.tiny import TINY_MODEL_PATH
 
     results: dict[str, Any] = {}
-    print("| cell | sampling | training |")
+    print("| cell | sampling | dry run | training | dry run |")
     with tempfile.TemporaryDirectory() as folder:
         paths = {"tiny": str(TINY_MODEL_PATH), "smollm2": options.smollm2}
         for name, cell in CELLS.items():

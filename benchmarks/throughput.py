@@ -6,6 +6,7 @@ and GRPO trainers on the same model, batch and lengths.
     python benchmarks/throughput.py --model qwen2.5-0.5b --tokenizer tiny --prompts compact --steps 2
     python benchmarks/throughput.py --flat 500                       # time and memory per round over 500 rounds
     python benchmarks/throughput.py --operators joint --steps 40     # where a step's time goes, by torch.profiler
+    python benchmarks/throughput.py --model qwen2.5-0.5b --tokenizer tiny --length 512 --mean_length 175  # a tail
 
 The contenders take turns, one optimizer step each, in one process and in an order that rotates, so that whatever
 else the machine does hits all of them alike. Ratios are taken turn by turn: least, median and most over the turns, and
@@ -122,15 +123,37 @@ def peak_memory(name: str, argv: list[str]) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def operators(name: str, setting: Setting) -> str:
-    """torch.profiler's table of a contender's steps: the operators that take the most time themselves."""
-    with tempfile.TemporaryDirectory() as folder:
+class _Profiled(transformers.TrainerCallback):
+    def __init__(self, profile: torch.profiler.profile) -> None:
+        self.profile = profile
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self.profile.step()
+
+
+CALLS = {
+    "launches": ("cudaLaunchKernel", "cuLaunchKernel"), "waits": ("cudaStreamSynchronize", "cudaDeviceSynchronize"),
+    "reads": ("aten::_local_scalar_dense",), "copies": ("aten::copy_",),
+}  # fmt: skip
+"""Name of a count -> beginnings of the profiler's names for its calls; launches and waits are those of a GPU's driver,
+reads those of one number (`.item()`)."""
+
+
+def operators(name: str, setting: Setting, warmup: int) -> dict[str, Any]:
+    """torch.profiler's table of a contender's steps after `warmup` ones, the operators that take the most time
+    themselves, and the calls of a step."""
+    steps = setting.steps - warmup
+    plan = torch.profiler.schedule(wait=max(warmup - 1, 0), warmup=min(warmup, 1), active=steps, repeat=1)
+    with tempfile.TemporaryDirectory() as folder, torch.profiler.profile(schedule=plan) as profile:
         trainer, phases, _ = build(name, setting, folder)
         phases.on = False
-        with torch.profiler.profile() as profile:
-            trainer.train()
-    order = "self_cuda_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
-    return str(profile.key_averages().table(sort_by=order, row_limit=25, max_name_column_width=60))
+        trainer.add_callback(_Profiled(profile))
+        trainer.train()
+    found = profile.key_averages()
+    calls = {kind: sum(o.count for o in found if o.key.startswith(names)) / steps for kind, names in CALLS.items()}
+    order = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
+    table = found.table(sort_by=order, row_limit=25, max_name_column_width=60)
+    return {"contender": name, "length": setting.length, "calls_per_step": calls, "table": str(table)}
 
 
 def peak_rss() -> float:
@@ -195,6 +218,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--conjecturer", type=int, help="micro-batches of the conjecturer")
     made.add_argument("--group", type=int, help="answers per problem")
     made.add_argument("--length", type=int, help="most tokens of a completion")
+    made.add_argument("--mean_length", type=int, help="random weights: mean tokens of a completion, with a tail")
     made.add_argument("--reward", choices=("dense", "countdown"), default="dense")
     made.add_argument("--prompts", choices=("compact", "chat"), help="default: chat on a GPU, but for the tiny model")
     made.add_argument("--sharing", choices=("full", "lora", "tied"), default="full")
@@ -217,12 +241,15 @@ def parser() -> argparse.ArgumentParser:
 
 def refusal(options: argparse.Namespace, gpu: bool) -> str | None:
     """Why these options cannot be measured, or None."""
-    least = 2 if gpu else 1
+    least = 2 if gpu and not options.operators else 1
     if options.steps < least:
         why = ": on a GPU totals and phases are taken in different turns" if gpu else ""
         return f"--steps ({options.steps}) must be at least {least}{why}"
     if options.warmup < 0:
         return f"--warmup ({options.warmup}) must be at least 0"
+    known = options.model_path or options.model in MODELS[:2]
+    if options.mean_length is not None and (options.mean_length < 1 or known):
+        return f"--mean_length ({options.mean_length}) must be at least 1, and --model a shape with random weights"
     if options.tokenizer == "tiny" and options.prompts != "compact" and gpu:
         return "--tokenizer tiny has no chat template and needs --prompts compact"
     return None
@@ -243,17 +270,19 @@ def main() -> None:
     batch, prover, conjecturer, group, length = (g or s for g, s in zip(given, shape, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         steps = 3 if options.memory_of else options.flat or options.steps + options.warmup
+        model = options.model, options.model_path, options.tokenizer, Path(folder), options.mean_length
         setting = Setting(
-            options.model, prepare_model(options.model, options.model_path, options.tokenizer, Path(folder)), batch,
-            prover, conjecturer, group, length, steps, options.reward == "dense", options.gradient_checkpointing,
-            options.sharing, options.vllm_memory, options.attention,
-            options.optim, prompts == "compact",
+            options.model, prepare_model(*model), batch, prover, conjecturer, group, length, steps,
+            options.reward == "dense", options.gradient_checkpointing, options.sharing, options.vllm_memory,
+            options.attention, options.optim, prompts == "compact",
         )  # fmt: skip
         if options.memory_of:
             memory_of(options.memory_of, setting)
             return
         if options.operators:
-            print(operators(options.operators, setting))
+            found = operators(options.operators, setting, options.warmup)
+            print(found["table"], found["calls_per_step"], sep="\n")
+            write_json(options.output, {"machine": machine(), "setting": vars(setting), "operators": found})
             return
         result: dict[str, Any] = {"machine": machine(), "setting": vars(setting) | {"folder": setting.model}}
         if options.flat:

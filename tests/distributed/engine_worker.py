@@ -46,7 +46,7 @@ class Recorder(TrainerCallback):
     """The weights after every round, and what this process sampled for it."""
 
     def __init__(self):
-        self.after, self.rollouts = [], []
+        self.after, self.rollouts, self.whole = [], [], []
 
     def attach(self, trainer):
         self.trainer = trainer
@@ -56,6 +56,14 @@ class Recorder(TrainerCallback):
             self.rollouts.append((role, list(found.texts), found.rewards_B.clone(), tensors))
 
         on_sample(trainer, record)
+        policies, sample = trainer.policies, trainer.policies.module.generate
+
+        def watched(*args, **kwargs):
+            names = policies.weight_names  # of ZeRO-3's parameters one that is not gathered has no elements
+            self.whole.append([n for n in names if all(p.numel() for _, p in policies.named_parameters(n))])
+            return sample(*args, **kwargs)
+
+        policies.module.generate = watched
 
     def on_step_end(self, args, state, control, **kwargs):
         self.after.append(weights(self.trainer))
@@ -90,7 +98,7 @@ def play(output, sharing, config, resume_at):
         "processes": trainer.accelerator.num_processes, "distributed_type": str(trainer.accelerator.distributed_type),
         "wrapped": [cls.__name__ for cls in wrapped.__mro__], "engine": trainer.engine.name,
         "sharded": sum(hasattr(p, "full_tensor") or hasattr(p, "ds_tensor") for p in trainer.model.parameters()),
-        "weights": digest(end), "moved": moved(start, end),
+        "weights": digest(end), "moved": moved(start, end), "whole": recorder.whole,
         "evaluated": {k: v for k, v in trainer.evaluate().items() if "pass@" in k}, **state_of(trainer),
     }  # fmt: skip
     trainer.exports.write(output / "exported")

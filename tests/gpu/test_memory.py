@@ -22,6 +22,8 @@ SIZES = (
     "--eval_problems 0 --dataset_name null --eval_dataset_name null --per_device_train_batch_size 4 "
     "--problems_per_round 32 --num_generations 2 --max_completion_length 60 --prover_max_completion_length 60"
 )
+FEW = "--proposals_per_round 16 --conjecturer_num_generations 4"
+LONG = f"{FEW} --conjecturer_max_completion_length 480"
 
 
 def without_scores(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
@@ -52,8 +54,8 @@ def toy(tmp_path_factory):
 @pytest.mark.parametrize(
     ("recipe", "more", "halves"),
     [
-        ("qwen2.5-0.5b/anchored_shaped_fixed", "--proposals_per_round 16 --conjecturer_num_generations 4", ("round",)),
-        ("qwen2.5-3b/anchored_shaped_fixed", "--proposals_per_round 16 --conjecturer_num_generations 4", ("round",)),
+        ("qwen2.5-0.5b/anchored_shaped_fixed", LONG, ("sampling", "training")),  # the conjecturer's texts need most
+        ("qwen2.5-3b/anchored_shaped_fixed", FEW, ("round",)),
         ("qwen2.5-0.5b/rloo", "", ("sampling", "round")),  # prompts are read
         ("qwen2.5-0.5b/rloo", "--generation_rows 16", ("sampling", "round")),  # in four calls
         ("qwen2.5-0.5b/rloo", "--policy_sharing lora", ("sampling",)),

@@ -17,6 +17,7 @@ from transformers import (
     MistralForCausalLM,
     PreTrainedTokenizerFast,
     Qwen3ForCausalLM,
+    masking_utils,
 )
 
 from countdown_selfplay._transformers import cache_name
@@ -142,6 +143,17 @@ def test_a_device_is_asked_every_16_tokens_which_rows_have_ended():
     assert decode.pace(cuda, 1024, 512) == (16, 64, 0.25)  # sizes 512, 384, 320, ..., 64
     assert decode.pace(cuda, 24, 6) == (3, 1, 0.25)  # of a short turn an eighth
     assert decode.pace(torch.device("cpu"), 1024, 512) == (1, 1, 0.0)
+
+
+@pytest.mark.parametrize(("every", "reads"), [(1, 8), (3, 1)])
+def test_a_device_is_not_asked_at_every_token_whether_rows_are_padded(every, reads, monkeypatch):
+    model, (ids, mask), whole, found = tiny(), prompts([3, 7, 1], 4), masking_utils._ignore_causal_mask_sdpa, []
+    monkeypatch.setattr(decode, "pace", lambda *_: (every, 2, 0.25))
+    plain, ours = both(model, asked(ids, mask))
+    assert torch.equal(plain, ours) and ours.size(1) == ids.size(1) + 8
+    monkeypatch.setattr(masking_utils, whole.__name__, lambda *a, **k: [found.append(a), whole(*a, **k)][1])
+    model.generate(**without_idle_rows(model, asked(ids, mask)))
+    assert len(found) == reads
 
 
 @pytest.mark.parametrize("pace", [(1, 1, 0.0), (3, 2, 0.25)])

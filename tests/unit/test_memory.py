@@ -291,10 +291,17 @@ def test_what_does_not_fit_is_told_the_least_change_that_does(size, rows, batch,
     args = joint_config("unused", use_cpu=True, generation_rows=rows, gradient_checkpointing=False)
     args.per_device_eval_batch_size = 1024 if rows == 512 else 8
     vars(args).update(size=size, per_device_train_batch_size=batch)
-    gpu = Launch(device="cuda", bf16=True)
-    assert fit.fitting(planned_parts, args, Launch()) == ""
+    gpu, planned = Launch(device="cuda", bf16=True), []
+
+    def plans(args, launch):
+        rows, batches = args.generation_rows, (args.per_device_eval_batch_size, args.per_device_train_batch_size)
+        planned.append((rows, *batches, args.gradient_checkpointing, args.policy_sharing, launch))
+        return planned_parts(args, launch)
+
+    assert fit.fitting(plans, args, Launch()) == ""
     if size < 79:
-        assert fit.fitting(planned_parts, args, gpu).endswith(said)
+        assert fit.fitting(plans, args, gpu).endswith(said)
+        assert len(set(planned)) == len(planned)  # none is counted twice
         return
     with pytest.raises(ConfigError, match=re.escape(said)):
         fit.fitting(planned_parts, args, gpu)

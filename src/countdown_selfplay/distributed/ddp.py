@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
 
 import torch
@@ -75,6 +75,10 @@ class Engine:
         finally:
             if away:
                 module.to(home)
+
+    def sampling(self) -> AbstractContextManager[Any]:
+        """Prepare what the active role samples with, inside the block."""
+        return nullcontext()
 
     def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
         """Keep gradients on their process inside the block: not for the last micro-batch of a step."""

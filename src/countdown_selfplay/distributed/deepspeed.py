@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +70,16 @@ class ZeroEngine(Engine):
     def place_reference(self, model: nn.Module) -> nn.Module:
         return _trl.inference_copy(model, self.accelerator, "deepspeed")
 
-    @contextmanager
-    def whole_weights(self) -> Iterator[None]:
-        if self.stage == 3:
-            whole = _trl.whole_for_generation(self.wrapped(), self.accelerator, self.gather_for_generation)
-        else:
-            whole = super().whole_weights()
-        with whole:
-            yield
+    def sampling(self) -> AbstractContextManager[Any]:
+        """Show TRL the active policy's weights alone: it gathers all that the engine has."""
+        engine, module = self.wrapped(), self.policies.module
+        own = {"parameters": lambda: getattr(module, "policy", module).parameters()}
+        return _trl.swapped(engine, own if self.stage == 3 and engine is not module else {})
+
+    def whole_weights(self) -> Any:
+        if self.stage != 3:
+            return super().whole_weights()
+        return _trl.whole_for_generation(self.wrapped(), self.accelerator, self.gather_for_generation)
 
     def no_sync(self, model: nn.Module) -> AbstractContextManager[Any]:
         return nullcontext()  # DeepSpeed reads accelerate's flag

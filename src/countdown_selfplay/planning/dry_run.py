@@ -284,10 +284,8 @@ def changed(settings: Any) -> list[tuple[str, str]]:
     return [(name if i == 0 else "", line) for name, lines in cut for i, line in enumerate(lines)]
 
 
-_NOT_SHOWN = (
-    *("dry_run", "pad_to_multiple_of", "disable_tqdm"),
-    *("gradient_accumulation_steps", "generation_batch_size", "steps_per_generation"),
-)
+_NOT_SHOWN: tuple[str, ...] = ("dry_run", "pad_to_multiple_of", "disable_tqdm", "gradient_accumulation_steps")
+_NOT_SHOWN += ("generation_batch_size", "steps_per_generation")
 """Settings of the command itself; the batch arithmetic shows the last ones."""
 
 

@@ -19,7 +19,6 @@ def fitting(plans: Callable[[Any, Launch], tuple[Parts, Parts, Parts]], args: An
     if launch.device != "cuda":
         return ""
     room, rows, size = room_of(launch), args.generation_rows, args.per_device_train_batch_size
-    texts = args.per_device_eval_batch_size
 
     def needs(launch: Launch = launch, **changes: Any) -> tuple[float, ...]:
         """Return the state with gradients, the peak of sampling, and the peak of training; () if a run refuses."""
@@ -31,26 +30,25 @@ def fitting(plans: Callable[[Any, Launch], tuple[Parts, Parts, Parts]], args: An
         except ConfigError:
             return ()
         lasting, sampling, training = plans(changed, launch)
-        state = total(lasting) + training["gradients (training)"][0]
-        return state, total(lasting, sampling), total(lasting, training)
+        return total(lasting) + training["gradients (training)"][0], total(lasting, sampling), total(lasting, training)
 
-    halves = [max(rows >> n, 1) for n in range(1, 10)]
+    fewer = [max(rows >> n, 1) for n in range(1, 10)]
     sharded = [replace(launch, kind="zero3", processes=2**n) for n in range(1, 7)]
     ways: list[list[dict[str, Any]]] = [
         [{"policy_sharing": "lora"}, *({"launch": one, "guard_scope": "run"} for one in sharded)],
-        [{"generation_rows": n, "per_device_eval_batch_size": min(texts, n)} for n in halves],
+        [{"generation_rows": n, "per_device_eval_batch_size": min(args.per_device_eval_batch_size, n)} for n in fewer],
         [{"gradient_checkpointing": True, "per_device_train_batch_size": max(size >> n, 1)} for n in range(6)],
     ]
-    found, change, more = needs(), dict[str, Any](), False
-    for half in range(3):
-        if needs(**change)[half] > room:
-            tried = (change | way for way in ways[half])
-            fits = next((one for one in tried if (needs(**one) or found)[half] <= room), None)
-            change, more = change if fits is None else fits, more or fits is None
+    found, change = needs(), dict[str, Any]()
+    now = found
+    for half, tried in enumerate(ways):
+        if now[half] > room:
+            planned = ((change | way, needs(**change | way) or found) for way in tried)
+            change, now = next((one for one in planned if one[1][half] <= room), (change, now))
     used = change.pop("launch", None)
     cures = [f"{name}={value}".lower() for name, value in change.items() if value != getattr(args, name)]
     cures += [f"--accelerate_config zero3 --num_processes {used.processes}"] if used else []
-    cure = " and ".join([*cures, *["more GPUs"] * more])
+    cure = " and ".join([*cures, *["more GPUs"] * (max(now) > room)])
     adam = str(getattr(args.optim, "value", args.optim)).startswith("adamw_torch")
     if found[0] > room and adam and not launch.kind.startswith("zero"):  # other states are smaller, or on the CPU
         raise ConfigError(

@@ -53,14 +53,12 @@ def planned_launch(config: Mapping[str, Any], processes: int | None) -> Launch:
     if kind == "DEEPSPEED":
         stage = int((config.get("deepspeed_config") or {}).get("zero_stage", 2))
         engine = {2: "zero2", 3: "zero3"}.get(stage, "ddp")
-    device = "cpu" if config.get("use_cpu") else "cuda"
-    return Launch(engine, world, device, str(config.get("mixed_precision", "no")) == "bf16")
+    return Launch(engine, world, "cpu" if config.get("use_cpu") else "cuda", config.get("mixed_precision") == "bf16")
 
 
 def room_of(launch: Launch) -> float:
     """Return the bytes of this machine's GPU, or of an 80 GB one if it has none."""
-    here = torch.cuda.is_available()
-    return float(torch.cuda.get_device_properties(0).total_memory) if here else 79.0 * GIB
+    return float(torch.cuda.get_device_properties(0).total_memory) if torch.cuda.is_available() else 79.0 * GIB
 
 
 def narrowed_of(config: Any) -> int:
@@ -85,9 +83,7 @@ def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4, fro
     those of an optimizer; `frozen`: those of frozen linear layers."""
     n, deepspeed = launch.processes, launch.kind in ("zero2", "zero3")
     size = 2 if deepspeed and launch.bf16 else weight_bytes
-    moments = (
-        12 if deepspeed else 2 * size
-    )  # DeepSpeed keeps a float32 copy of the weights in addition to Adam's two moments
+    moments = 12 if deepspeed else 2 * size  # DeepSpeed's: a float32 copy of the weights beside Adam's two moments
     spread = n if launch.kind in SHARDED else 1
 
     def part(number: int, each: int, over: int) -> tuple[float, str]:

@@ -124,10 +124,9 @@ def _give_entropy(args: JointSelfPlayConfig) -> None:
     """Give each trained role without an entropy bonus one, by the plain field or its own."""
     args.entropy_coef = args.entropy_coef or _SMALL
     for kind in dict.fromkeys(args.role(player).kind for player in args.trained_roles):
-        if args.role(kind).entropy_coef:
-            continue
-        roles = parsed_roles(args.roles)
-        args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
+        if not args.role(kind).entropy_coef:
+            roles = parsed_roles(args.roles)
+            args.roles = {**roles, kind: {**roles[kind], "entropy_coef": _SMALL}}
 
 
 def probe_table(measured: dict[str, Any]) -> str:

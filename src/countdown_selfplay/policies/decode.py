@@ -143,6 +143,8 @@ def _decode(
     mask = mask if mask is None else torch.cat([mask, mask.new_ones(prompts, length - width)], 1)
     place = {} if positions is None else {"position_ids": positions[:, -1:]}
     every, block, spared = pace(input_ids.device, length - width, prompts)
+    for layer in cache.layers if mask is not None and every > 1 else ():
+        layer.is_compileable = True  # else Transformers looks at every token whether rows are padded
     over, lasts = rows.new_zeros(prompts, dtype=torch.bool), rows.new_full((prompts,), width)
     finite = torch.ones((), dtype=torch.bool, device=rows.device)
     for column in range(width, length):

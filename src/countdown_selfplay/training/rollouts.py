@@ -32,7 +32,8 @@ SHORT = 64
 def sampling_as(engine: Engine, role: str) -> Iterator[None]:
     """Run the module's forward and generate as `role` inside the block, with its sampling distribution and the
     precision of the loss: accelerate applies autocast to forward, but not to generate."""
-    with engine.policies.active(role), neutral_generation(engine.policies.module), engine.accelerator.autocast():
+    module = engine.policies.module
+    with engine.policies.active(role), engine.sampling(), neutral_generation(module), engine.accelerator.autocast():
         yield
 
 

@@ -20,8 +20,9 @@ def test_every_job_of_the_gpu_hour_is_a_command_that_its_script_accepts(bench, q
     for job in jobs:
         options = bench(job.script).parser().parse_args([*job.flags, "--output", "found.json"])
         assert options.output == Path("found.json") and 0 < job.minutes <= 9
-        if job.script == "throughput" and not quick:  # an interval of 12 values
-            assert options.steps == 12
+        if job.script == "throughput" and not quick:
+            assert bench("throughput").refusal(options, gpu=True) is None
+            assert options.steps == (1 if options.operators else 12)  # an interval of 12 values
         if job.script == "memory":  # a part of a name, and an unknown one would measure nothing
             assert any(options.only in cell for cell in bench("memory").CELLS)
 
@@ -58,6 +59,22 @@ def test_a_job_that_is_done_is_not_run_again_and_a_failed_one_is(tmp_path):
     path.write_text(json.dumps(found | {"by": "hand"}))
     assert subprocess.run(line, capture_output=True, text=True).returncode == 0
     assert json.loads(path.read_text())["by"] == "hand"
+
+
+@pytest.mark.matrix
+def test_the_calls_of_a_round_and_the_memory_beside_its_estimate_are_measured(bench, tmp_path):
+    """Two scripts that no other test starts."""
+    gpu_hour = bench("gpu_hour")
+    jobs = {job.name: job for job in gpu_hour.jobs(quick=True)}
+    for name in ("operators-0.5b-lora", "memory"):
+        assert gpu_hour.run(jobs[name], tmp_path).startswith("done"), (tmp_path / f"{name}.log").read_text()[-2000:]
+    found = json.loads((tmp_path / "operators-0.5b-lora.json").read_text())["operators"]
+    assert found["calls_per_step"]["copies"] > 100 and found["calls_per_step"]["launches"] == 0  # on a CPU
+    (cell,) = json.loads((tmp_path / "memory.json").read_text())["cells"].values()
+    lines = gpu_hour.summary(tmp_path, [*jobs.values()]).splitlines()
+    halves = [f"{cell[kind][half]:.2f}" for half in ("sampling", "training") for kind in ("measured", "estimated")]
+    assert f"| tiny, full | {' | '.join(halves)} |" in lines and min(map(float, halves)) > 0
+    assert any(line.startswith("| operators-0.5b-lora | 8 | 0 | 0 | ") for line in lines)
 
 
 @pytest.mark.matrix
