@@ -78,7 +78,7 @@ def test_a_mutation_is_caught_by_a_test_that_fails_and_the_file_is_as_before(tre
     assert (tree / PLACE).read_bytes() == before and one["text"] != before
 
 
-def test_the_tests_of_a_mutation_are_those_named_for_its_file_and_those_that_run_its_line(tree):
+def test_the_tests_of_a_mutation_are_those_named_for_its_file_and_those_that_run_its_line_the_quick_ones_first(tree):
     assert mutations.own_tests(tree, PLACE) == ["tests/test_small.py"]
     assert mutations.own_tests(tree, f"{mutations.PACKAGE}/small.py") == []
     before = (tree / PLACE).read_bytes()
@@ -88,9 +88,6 @@ def test_the_tests_of_a_mutation_are_those_named_for_its_file_and_those_that_run
     found = mutations.reach(tree, rows, ["tests"], 60)
     assert [set(tests) for tests in found] == [every, {f"{small}call"}, every]
     assert (tree / PLACE).read_bytes() == before
-
-
-def test_quick_tests_come_first_and_what_takes_too_long_is_left_out():
     assert mutations.affordable({"a", "b", "c", "d"}, Counter(a=9.0, b=1.0, c=2.0), most=4) == ["d", "b", "c"]
 
 
@@ -107,8 +104,7 @@ def f(n):
                     4)
 """
     rows = [(number, {"line": line, "end": line}) for number, line in enumerate((5, 7, 9))]
-    lines = source.splitlines()
-    probe = mutations.PROBE.format
+    lines, probe = source.splitlines(), mutations.PROBE.format
     assert mutations.with_probes(source, rows).splitlines() == [
         *lines[:2], f"    {probe(0)}", *lines[2:5],
         f"        {probe(1)}", *lines[5:7], f"            {probe(2)}", *lines[7:],
