@@ -39,7 +39,7 @@ from tests.refusals.rows import row
 from tests.refusals.settings import config
 from tests.trainer.conftest import make_config
 from tests.unit.evaluation.stairs import Stairs
-from tests.unit.guides.test_guides import outcome, round_of
+from tests.unit.guides.test_guides import outcome
 from tests.unit.policies.test_build import TINY, built
 from tests.unit.proposers.symbolic.test_factorized import policy
 from tests.unit.proposers.test_targets import game, played
@@ -209,5 +209,5 @@ ROWS = [
       for changes in ({"correct": 9}, {"attempts": 0}, {"correct": None})),
     row("=no~line", labels, "\n", error=DataError),
     row("=none.jsonl =make", Predictor, "none.jsonl"),
-    row("=proposer=targets", lambda: Rubric().score(round_of(), *outcome([0.5], (None, PROBLEM)))),
+    row("=proposer=targets", lambda: Rubric().score(ScriptedRound(str, {}), *outcome([0.5], (None, PROBLEM)))),
 ]  # fmt: skip
