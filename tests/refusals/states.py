@@ -200,8 +200,7 @@ ROWS = [
     row("={'use_all':~True}", archive, use_all=False),
     row("=feature_set~7 =13", archive, size=13),
     row("=version~0 =1", archive, version=0),
-    row("=seed~task", make_proposer("mutation", {}).propose, ScriptedRound(lambda *_: "", {"prover": (2, 4)}), [],
-        error=GameError),
+    row("=seed~task", make_proposer("mutation").propose, ScriptedRound(str, {"prover": (2, 4)}), [], error=GameError),
     *(row("=4~features =21", learned, asked) for asked in (
         lambda one: one.estimate(None, [], np.zeros((9, 21))),
         lambda one: one.learn(np.zeros((9, 21)), np.zeros(9), 8))),
