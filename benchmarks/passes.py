@@ -11,12 +11,15 @@ from countdown_selfplay.training.plan import Counts, Pass, Sample, Step, group_t
 
 
 def random_pass(
-    lengths: Sequence[int], prompt: int, vocabulary: int, answers: int = 1, role: str = "prover", seed: int = 0
-) -> Pass:
-    """A row of so many tokens for each of `lengths`, in groups of `answers` behind one prompt, each with credit."""
+    lengths: Sequence[int], prompt: int, vocabulary: int, answers: int = 1, role: str = "prover", seed: int = 0,
+    start: int = 0,
+) -> Pass:  # fmt: skip
+    """A row of so many tokens for each of `lengths`, in groups of `answers` behind one prompt, each with credit. All
+    prompts begin with the same `start` tokens."""
     generator = torch.Generator().manual_seed(seed)
     groups = -(-len(lengths) // answers)
     prompts = torch.randint(3, vocabulary, (groups, prompt), generator=generator).numpy()
+    prompts[:, :start] = prompts[0, :start]
     completions = torch.randint(3, vocabulary, (len(lengths), max(lengths)), generator=generator).numpy()
     credit = torch.linspace(0.5, 1.0, len(lengths)).tolist()
     rows = [

@@ -2,12 +2,12 @@
 
     python benchmarks/shared_prefix.py --shape smollm2-135m --turns 6 --output shared_prefix.json
 
-Forward, loss and backward of one micro-batch of `--groups` x `--answers` rows, prompts of `--prompt` and answers of
-`--length` tokens (`--unequal`: from a quarter of it on), by the trainer's own loss on random weights, alternating in
-one process. A ratio is that of the two passes of a turn; 95% bootstrap intervals of the median. Memory, in turns of
-its own: the most that the process holds in an update above what it held before, gradients included, by Linux's own
-mark, with an allocator that keeps nothing that is free. On a GPU, in bf16: wall time between two waits for the device,
-and the allocator's peak.
+Forward, loss and backward of one micro-batch of `--groups` x `--answers` rows, prompts of `--prompt` tokens, the first
+`--start` of them the same for all, and answers of `--length` (`--unequal`: from a quarter of it on), by the trainer's
+own loss on random weights, alternating in one process. A ratio is that of the two passes of a turn; 95% bootstrap
+intervals of the median. Memory, in turns of its own: the most that the process holds in an update above what it held
+before, gradients included, by Linux's own mark, with an allocator that keeps nothing that is free. On a GPU, in bf16:
+wall time between two waits for the device, and the allocator's peak.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def model_of(shape: str) -> Any:
 def rows(options: argparse.Namespace, vocabulary: int) -> Pass:
     least = options.length // 4 if options.unequal else options.length
     lengths = random_lengths(least, options.length, options.groups * options.answers)
-    return random_pass(lengths, options.prompt, vocabulary, options.answers)
+    return random_pass(lengths, options.prompt, vocabulary, options.answers, start=options.start)
 
 
 def resident(name: str) -> float:
@@ -102,6 +102,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     made.add_argument("--shape", choices=SHAPES, default="tiny")
     made.add_argument("--prompt", type=int, default=162)
+    made.add_argument("--start", type=int, default=0, help="tokens with which all prompts begin")
     made.add_argument("--length", type=int, default=64)
     made.add_argument("--answers", type=int, default=8)
     made.add_argument("--groups", type=int, default=1)
@@ -119,7 +120,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         config = JointSelfPlayConfig(
             output_dir=folder, per_device_train_batch_size=options.groups * options.answers,
-            problems_per_round=options.groups, conjecturer_players=0, num_generations=options.answers,
+            problems_per_round=options.groups, conjecturer_players=0, num_generations=max(options.answers, 2),
             report_to="none", save_strategy="no",
             gradient_checkpointing=options.checkpointing, guard=False, max_steps=1, bf16=GPU,
             domain_kwargs=dict(prover_prompt="compact", conjecturer_prompt="compact"),

@@ -64,7 +64,7 @@ def stages(root: Path, arms: Sequence[str], seeds: Sequence[int], rounds: int, e
         found.append(Stage(words.split(), done, MINUTES[folder.name], folder))
     found.append(measured(prover, root / "start.jsonl", each))
     words = ["eval", "--model", str(conjecturer), "--role", "conjecturer", "--samples", "512", "--output"]
-    found.append(Stage([*words, str(root / "conjecturer.jsonl")], root / "conjecturer.json", 1.0))
+    found.append(Stage([*words, str(root / "conjecturer.json")], root / "conjecturer.json", 1.0))
     for seed in seeds:
         for arm in arms:
             folder = root / arm / f"seed-{seed}"

@@ -108,8 +108,12 @@ def uneven(output, config, scenario):
     of different lengths."""
     extra = {"conjecturer_reward": lambda solve_rate_P, ctx: solve_rate_P * 0.0} if scenario == "flat" else {}
     if scenario == "collapse":
-        config = {**config, "guard_window": 1, "guard_min_solve_rate": 0.0, "guard_max_rollbacks": 2}
-        config["guard_min_parseable_rate"] = 0.05  # the garbled round alone
+        config = {**config, "guard_window": 1, "guard_max_rollbacks": 2}
+        trips = {
+            "round/solve_rate_mean": [None, 0.99],
+            "conjecturer/parseable_rate": [0.05, None],
+        }  # the garbled round
+        config["guard_trips"] = trips
     trainer, _ = build(output, "full", config, **extra)
     rank, start, counts = trainer.accelerator.process_index, weights(trainer), trainer.counts
 

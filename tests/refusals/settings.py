@@ -120,7 +120,6 @@ ROWS = [
     row("roles.conjecturer.top_k=-1", config, conjecturer_top_k=-1),
     row("adam_beta2=nan", config, adam_beta2=nan),
     row("weight_decay=-0.1", config, weight_decay=-0.1),
-    row("guard_min_entropy=inf", config, guard_min_entropy=inf),
     row("seed=-1", config, seed=-1),
     row("beta=-1.0", config, beta=-1.0),
     row("entropy_coef=nan", config, entropy_coef=nan),

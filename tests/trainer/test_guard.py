@@ -19,7 +19,7 @@ from .conftest import equal, goes_on, optimizer_state, ran, results_of, rounds, 
 # A learning rate at which nothing collapses by itself within a few rounds: the damage below is the only collapse.
 GUARDED = dict(
     max_steps=6, save_strategy="steps", save_steps=2, learning_rate=1e-5, guard=True, guard_window=1,
-    guard_min_solve_rate=0.0, guard_max_rollbacks=2,
+    guard_max_rollbacks=2, guard_trips={"round/solve_rate_mean": [None, 0.99]},
 )  # fmt: skip
 
 

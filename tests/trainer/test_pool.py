@@ -126,7 +126,8 @@ def test_without_conjecturers_the_rule_alone_makes_problems_and_provers_learn(bu
 
 
 def test_the_guard_names_the_agent_that_collapsed_among_healthy_ones(build):
-    guarded = dict(guard=True, guard_window=1, guard_min_solve_rate=0.0, guard_max_rollbacks=0, learning_rate=1e-5)
+    guarded = dict(guard=True, guard_window=1, guard_max_rollbacks=0, learning_rate=1e-5,
+                   guard_trips={"round/solve_rate_mean": [None, None]})  # fmt: skip
     trainer = build(**{**POOL, **guarded})
     with torch.no_grad():
         for _, parameter in trainer.policies.named_parameters("conjecturer/1"):

@@ -21,7 +21,7 @@ from countdown_selfplay.training.run_lock import run_lock
 from .conftest import EVERY, Power, at_round, die, equal, make_trainer, ran, remembered, rounds, sigterm, weights
 from .test_round import LORA, problems
 
-GUARD = dict(guard=True, guard_window=1, guard_min_solve_rate=0.0, guard_max_solve_rate=1.0)
+GUARD = dict(guard=True, guard_window=1, guard_trips={"round/solve_rate_mean": [None, None]})
 
 
 def tripping_after(trainer, *steps, attempt=0):

@@ -2,6 +2,7 @@
 """Passes that read a prompt once for all of its answers, against rows that each read their own: same log-probs, same
 entropies, same gradients. Exact layouts are written by hand."""
 
+import dataclasses
 import functools
 import re
 
@@ -14,6 +15,7 @@ from trl.trainer.utils import FusedCausalLMOutput
 from countdown_selfplay.contract.round import Rollout, Turn
 from countdown_selfplay.distributed.ddp import Engine
 from countdown_selfplay.objectives import OBJECTIVES, make_objective
+from countdown_selfplay.policies import shared_prefix
 from countdown_selfplay.policies.forward import score_completions_only, scored_at
 from countdown_selfplay.policies.shared_prefix import (
     Rows,
@@ -90,7 +92,7 @@ def scored(model, batch):
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
     labels = ids.masked_fill(mask == 0, -100)
-    labels[:, :6] = -100
+    labels[:, : batch["prompt_ids"].size(1)] = -100
     output = model(input_ids=ids, attention_mask=mask, labels=labels, fused_lm_head=True)
     return output.log_probs[:, -5:], output.entropy[:, -5:]
 
@@ -139,6 +141,21 @@ def test_packed_rows_have_the_plain_log_probs_entropies_and_gradients_in_float64
     compare(model, batch_of(which, padded), 1e-9)
 
 
+def test_the_beginning_of_different_prompts_is_read_once(monkeypatch):
+    """Prompts of 40 and 38 tokens that begin with the same 34, as a chat's do."""
+    model, batch, starts = llama().double(), batch_of(MIXED, False), []
+    exact_head(model)
+    rest, short = batch["prompt_ids"], torch.tensor(MIXED) == 1
+    prompts = torch.cat([torch.arange(20, 54).expand(8, 34), rest], 1)
+    prompts[short] = torch.cat([prompts[short][:, -2:], prompts[short][:, :-2]], 1)  # two tokens less, on the left
+    mask = torch.ones_like(prompts)
+    mask[short, :2] = 0
+    plain = shared_prefix.packed
+    monkeypatch.setattr(shared_prefix, "packed", lambda rows, *more: starts.append(rows.start) or plain(rows, *more))
+    compare(model, {**batch, "prompt_ids": prompts, "prompt_mask": mask}, 1e-9)
+    assert max(starts) == 34
+
+
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_packed_rows_have_the_plain_gradients_in_float32_with_trls_head(attention, checkpointing):
@@ -175,6 +192,16 @@ def test_the_layout_of_a_pack_is_prompt_and_answers_end_to_end_and_rows_with_hol
     assert packs.visible_NLL[1].int().tolist() == [
         [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 1]
     ]  # fmt: skip
+    # Both prompts begin with 5, the second one column later: 5 stands once, at position 0 of either row.
+    rows = dataclasses.replace(rows_of([[5, 7, 8], [5, 9]], [[11], [12, 13]]), start=1)
+    packs = packed(rows, [[[0], [1]]])
+    assert packs.ids_NL.tolist() == [[5, 7, 8, 11, 9, 12, 13]]
+    assert packs.positions_NL.tolist() == [[0, 1, 2, 3, 1, 2, 3]]
+    assert packs.source_M.tolist() == [2, 4, 5] and packs.target_M.tolist() == [3, 8, 9]
+    assert packs.visible_NLL[0].int().tolist() == [
+        [1, 0, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0, 0],
+        [1, 0, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 1, 0], [1, 0, 0, 0, 1, 1, 1],
+    ]  # fmt: skip
     rows = rows_of([[7, 8], [7, 8]], [[11, 12, 13], [12]])
     for row, column in ((0, 3), (0, 1), (1, 1)):  # inside an answer; the last token of a prompt
         mask = rows.mask_BC.copy()
@@ -194,7 +221,11 @@ def test_packs_are_as_large_as_costs_least_and_runs_go_into_the_first_one_with_r
     plan, _ = arranged(rows, keys=1e6)
     assert plan == [[list(range(8))]]
     assert arranged(rows_of([[5], [6]], [[7], [8]]), keys=1.0) == ([], float("inf"))  # nothing to share
-    assert binned([3, 7, 4, 5, 2]) == [[1], [3, 4], [2, 0]]
+    assert binned([3, 7, 4, 5, 2], 7) == [[1], [3, 4], [2, 0]]
+    # Six prompts of 40 equal tokens and 2 of their own, answers of 3: 40 + 6 x 5 columns for 6 x 45 of plain rows.
+    rows = rows_of([[5] * 40 + [6, n] for n in range(6)], [[7] * 3] * 6)
+    plan, cost = arranged(dataclasses.replace(rows, start=40), keys=1e6)
+    assert sorted(plan[0]) == [[n] for n in range(6)] and len(plan) == 1 and cost == pytest.approx(70 / 270, rel=1e-3)
 
 
 @pytest.mark.parametrize(

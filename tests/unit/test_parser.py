@@ -19,9 +19,9 @@ QUIET = ["--report_to", "none", "--use_cpu", "true", "--bf16", "false"]
 def test_trls_parser_has_every_flag_of_joint():
     flags = {flag for action in TrlParser(TYPES)._actions for flag in action.option_strings}
     assert {flag for action in OptionParser("joint")._actions for flag in action.option_strings} == flags
-    line = "--prover_learning_rate 1e-5 --operands 3 4 --anchor_fraction 0.25 --guard_min_entropy 0.1 --prover_beta 0"
+    line = "--prover_learning_rate 1e-5 --operands 3 4 --anchor_fraction 0.25 --easy_above 0.1 --prover_beta 0"
     _, countdown, args, _ = TrlParser(TYPES).parse_args_and_config([*line.split(), *QUIET])
-    assert countdown.operands == [3, 4] and args.anchor_fraction == 0.25 and args.guard_min_entropy == 0.1
+    assert countdown.operands == [3, 4] and args.anchor_fraction == 0.25 and args.easy_above == 0.1
     assert (args.role("prover").learning_rate, args.role("prover").beta) == (1e-5, 0.0)
     assert args.role("conjecturer").learning_rate == args.learning_rate
 

@@ -89,7 +89,7 @@ def running(tmp_path_factory):
 def settings(url, **changes):
     given = dict(
         generation_backend="vllm_server", vllm_server_base_url=url, vllm_server_timeout=10.0, vllm_request_retries=2,
-        vllm_retry_backoff=0.1, policy_sharing="lora", max_steps=3,
+        policy_sharing="lora", max_steps=3,
     )  # fmt: skip
     return {**given, **changes}
 

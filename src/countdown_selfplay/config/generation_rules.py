@@ -27,7 +27,7 @@ _READ_BY = {  # the settings that one backend alone reads
     "generate": ("generation_rows",),
     "vllm_server": (
         *("vllm_server_base_url", "vllm_server_host", "vllm_server_port", "vllm_server_timeout", "vllm_group_port"),
-        *("vllm_adapter_dir", "vllm_request_timeout", "vllm_request_retries", "vllm_retry_backoff"),
+        *("vllm_adapter_dir", "vllm_request_timeout", "vllm_request_retries"),
     ),
     "vllm": (
         *("vllm_tensor_parallel_size", "vllm_enable_sleep_mode", "vllm_max_model_length", "vllm_model_impl"),

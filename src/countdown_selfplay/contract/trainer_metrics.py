@@ -33,7 +33,7 @@ ROLE = (
     Metric(
         "{role}/entropy",
         "Mean entropy of the policy over the tokens that are trained on, nats per token; absent in a round without "
-        "any. It falls slowly. Near 0: the policy is deterministic and explores no more. `guard_min_entropy` makes "
+        "any. It falls slowly. Near 0: the policy is deterministic and explores no more. `guard_trips` makes "
         "the guard watch it.",
         healthy=(0.05, inf),
         cure="Raise `entropy_coef`, or lower the learning rate.",

@@ -48,13 +48,14 @@ class CollapseGuard:
     metrics: Sequence[Metric] = ()
     window: int = 10
     trips: Mapping[str, Range] = field(default_factory=dict)
-    """Metric name -> range that replaces the declared one."""
+    """Metric name -> range that replaces the declared one; without a bound it lifts `in_a_row` too."""
     healthy: bool = True
     in_a_row: dict[str, int] = field(default_factory=dict)
     history: dict[str, deque[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.metrics = tuple(replace(m, trip=self.trips.get(m.name, m.trip)) for m in self.metrics)
+        watched = [replace(m, trip=self.trips.get(m.name, m.trip)) for m in self.metrics]
+        self.metrics = tuple(replace(m, in_a_row=None) if m.trip == UNBOUNDED else m for m in watched)
 
     def observe(self, metrics: Mapping[str, Any]) -> Trip | None:
         """Add one round's metrics (absent ones are not counted); return the first violated rule, or None."""
@@ -102,18 +103,18 @@ class CollapseGuard:
 @dataclass
 class ConjecturerGuard:
     """Guard of Allen and Ståblein as in their text (section 3.2): a conjecturer whose parseable rate in the current
-    round is below `low` is rolled back alone (training/rollbacks.py). State: the number of such rollbacks, and whether
+    round is below `lowest` is rolled back alone (training/store.py). State: the number of such rollbacks, and whether
     the newest weights are healthy."""
 
-    players: Sequence[str]
-    low: float = 0.5
+    lowest: Mapping[str, float]
+    """Player -> the lowest rate that is healthy."""
     rollbacks: int = 0
     healthy: bool = True
 
     def fallen(self, metrics: Mapping[str, Any]) -> dict[str, float]:
         """Return the players below the threshold, with their rates."""
-        rates = {player: metrics.get(f"{player}/parseable_rate", 1.0) for player in self.players}
-        low_rates = {player: rate for player, rate in rates.items() if rate < self.low}
+        rates = {player: metrics.get(f"{player}/parseable_rate", 1.0) for player in self.lowest}
+        low_rates = {player: rate for player, rate in rates.items() if rate < self.lowest[player]}
         self.healthy = not low_rates
         return low_rates
 

@@ -81,11 +81,10 @@ def _said(ask: Any) -> str:
 
 
 _MOST_BINS = 33  # bins of the histogram of solve rates
+_HARD_BELOW = 0.05  # lower edge of Allen and Ståblein's band
 
 
-def solve_rate_health(
-    solve_rate_P: np.ndarray, kept: int, easy_above: float, hard_below: float, attempts: int
-) -> dict[str, Any]:
+def solve_rate_health(solve_rate_P: np.ndarray, kept: int, easy_above: float, attempts: int) -> dict[str, Any]:
     """Return solve-rate metrics of the proposals (the first `kept` slots) and of the anchor problems. With up to 32
     `attempts` the histogram has a bin for each possible count of solutions, else tenths."""
     conjectured, anchors = solve_rate_P[:kept], solve_rate_P[kept:]
@@ -94,7 +93,7 @@ def solve_rate_health(
         metrics["round/solve_rate_mean"] = float(conjectured.mean())
         metrics["round/solve_rate_std"] = float(conjectured.std())
         metrics["round/too_easy_share"] = float((conjectured >= easy_above).mean())
-        metrics["round/too_hard_share"] = float((conjectured < hard_below).mean())
+        metrics["round/too_hard_share"] = float((conjectured < _HARD_BELOW).mean())
         last = attempts if attempts < _MOST_BINS else 10
         bins = np.rint(conjectured * last).astype(int)
         metrics["round/solve_rate_histogram"] = np.bincount(bins, minlength=last + 1).tolist()

@@ -143,7 +143,7 @@ ROUND = (
     ),
     Metric(
         "round/too_hard_share",
-        "Share with p < `hard_below` (0.05). See `round/solve_rate_mean`.",
+        "Share with p < 0.05. See `round/solve_rate_mean`.",
         healthy=(-inf, 0.3),
         cure="Ask for easier problems, or warm-start the prover.",
         panel=_EXTREMES.of("hard"),

@@ -242,7 +242,7 @@ class ProposeAndSolve(BaseGame):
         """Return the health metrics of the round, and record it in the archive."""
         rules, solve_rate_P, kept = self.settings, outcome.solve_rate_P, slots.kept
         count = outcome.correct_MPG.shape[0] * outcome.correct_MPG.shape[2]
-        metrics = solve_rate_health(solve_rate_P, kept, rules.easy_above, rules.hard_below, count)
+        metrics = solve_rate_health(solve_rate_P, kept, rules.easy_above, count)
         metrics |= axes_health(round.domain, slots.proposals, slots.problems, solve_rate_P)
         of_data = round.share([i >= kept for i in range(len(slots.problems))])
         for answer, turn in zip(answers, turns, strict=False):

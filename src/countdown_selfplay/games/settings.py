@@ -71,9 +71,6 @@ class Settings:
     easy_above: float = option(
         0.8, "A problem with at least this solve rate counts as too easy (tent's upper zero: 0.8).", _SHARE
     )
-    hard_below: float = option(
-        0.05, "A problem with less than this solve rate counts as too hard (lower edge of the band: 0.05).", _SHARE
-    )
     solve_rate_over: Literal["attempts", "provers"] = option(
         "attempts",
         "A problem's solve rate: the share of all provers' attempts that are right, or the share of the provers with "

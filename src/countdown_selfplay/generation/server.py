@@ -58,7 +58,7 @@ class VLLMServerClient:
     """
 
     def __init__(
-        self, url: str, timeout: float, retries: int, backoff: float, growth: float = 2.0, quiet: bool = False
+        self, url: str, timeout: float, retries: int, backoff: float = 2.0, growth: float = 2.0, quiet: bool = False
     ) -> None:
         self.url, self.quiet = url.rstrip("/"), quiet
         self.timeout, self.retries = timeout, int(retries)
@@ -181,7 +181,7 @@ class Server(VLLMSampler):
         self._channels: dict[str, Any] = {}
         self._marks: dict[str, str] = {}  # what the main process called the weights that it last sent to a server
         self._lock = threading.Lock()
-        tries = args.vllm_request_timeout, args.vllm_request_retries, args.vllm_retry_backoff
+        tries = args.vllm_request_timeout, args.vllm_request_retries
         self.clients = {url: VLLMServerClient(url, *tries) for url in dict.fromkeys(self.urls.values())}
         self.models: dict[str, dict[str, Any]] = {}
         self.context.processes.together(self._meet_servers)

@@ -104,7 +104,10 @@ def unreadable(path: str, error: Exception) -> str:
     if there or whole.count("/") > 1 or whole.startswith((".", "/", "~")):
         message = message if there else "there is no such folder, and the hub has no such names."
         raise ConfigError(f"The model {named} cannot be read: {message}") from error
-    return f"No figures: the config of {named} cannot be read here:\n{textwrap.fill(message, 80)}"
+    message = textwrap.fill(message, 80)
+    return (
+        f"No figures: the config of {named} cannot be read here: there is no such folder, and the hub says:\n{message}"
+    )
 
 
 def print_settings(*parts: Any) -> None:

@@ -107,7 +107,7 @@ def _by_length(model: Any, *_: Any, given: dict[str, Any], **__: Any) -> torch.T
 
 
 def _cache_in(values: Mapping[str, Any]) -> tuple[str, Any]:
-    """The name and the cache among what a model returns, or a loop is given; "" and None if there is none."""
+    """Return the name and the cache among the outputs of a model or the arguments of a loop; "" and None without."""
     return next(((name, value) for name, value in values.items() if isinstance(value, Cache)), ("", None))
 
 
@@ -177,10 +177,10 @@ def _decode(
 
 
 def pace(device: torch.device, tokens: int, rows: int) -> tuple[int, int, float]:
-    """Of a turn of at most `tokens`: after how many of them it is looked which rows have ended, what number the size
-    of a smaller batch is a multiple of, and what share of the rows it must spare. A look makes the host wait for a
-    device, tokens behind an end are dropped, and batches of ever new sizes leave holes in a device's memory. On a CPU
-    a row costs more than a look."""
+    """Return for a turn of at most `tokens` the tokens between two looks at which rows have ended, the number of which
+    the size of a smaller batch is a multiple, and the least share of the rows that it must spare. A look makes the
+    host wait for a device, tokens behind an end are dropped, and batches of ever new sizes leave holes in a device's
+    memory. On a CPU a row costs more than a look."""
     if device.type == "cpu":
         return 1, 1, 0.0
     return max(min(LOOK, tokens // 8), 1), -(-rows // 8), 0.25
@@ -200,9 +200,9 @@ def _narrow(cache: Any, device: torch.device) -> None:
 
 
 def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.Tensor, torch.Tensor | bool]:
-    """One token per row, and whether all scores are finite. Exponential races as in torch.multinomial, with the draws
-    for all `of` rows, those that have ended too: what a row draws does not depend on when others ended. 0: the
-    likeliest token."""
+    """Draw one token per row; return them, and whether all scores are finite. Exponential races as in
+    torch.multinomial, with draws for all `of` rows, those that have ended too: a row's do not depend on when others
+    ended. 0: the likeliest token."""
     if not of:
         return scores_BV.argmax(-1), True
     probs_BV = scores_BV.softmax(-1)
@@ -212,8 +212,8 @@ def _drawn(scores_BV: torch.Tensor, rows: torch.Tensor, of: int) -> tuple[torch.
 
 
 def common_start(ids: torch.Tensor, mask: torch.Tensor, shortest: int = SHARED_START) -> int:
-    """With how many equal tokens all left-padded rows begin, none of them whole; 0 for one row and below
-    `shortest`."""
+    """Return the number of equal tokens with which all left-padded rows begin, less than the shortest row has; 0 for
+    one row and below `shortest`."""
     lengths, width = mask.sum(1), ids.size(1)
     if len(ids) == 1 or bool((mask[:, 1:] < mask[:, :-1]).any()):
         return 0
@@ -233,14 +233,14 @@ def _start_first(values: torch.Tensor, mask: torch.Tensor, start: int) -> torch.
 
 
 def common_run(ids: torch.Tensor, mask: torch.Tensor) -> int:
-    """The greatest common divisor of the lengths of runs of equal rows."""
+    """Return the greatest common divisor of the lengths of runs of equal rows."""
     changes = ((ids[1:] != ids[:-1]) | (mask[1:] != mask[:-1])).any(1).nonzero().flatten().tolist()
     bounds = [0, *(change + 1 for change in changes), ids.size(0)]
     return math.gcd(*(end - start for start, end in pairwise(bounds)))
 
 
 def _plain(config: Any) -> bool:
-    """Do the settings ask for one growing cache of keys and values?"""
+    """Return whether the settings ask for one growing cache of keys and values."""
     return config is None or not (
         config.use_cache is False
         or config.cache_implementation not in (None, "dynamic")

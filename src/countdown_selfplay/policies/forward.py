@@ -129,7 +129,7 @@ def tokens(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor, torch.Te
 
 
 def states(base: Any, **given: Any) -> torch.Tensor:
-    """(rows, ANSWER + 1, hidden): what the loss makes its scores of, at the last tokens."""
+    """Return (rows, ANSWER + 1, hidden): the states at the last tokens, from which the loss computes its scores."""
     found: torch.Tensor = base.base_model(**given).last_hidden_state
     return found[:, -ANSWER - 1 :]
 
@@ -160,8 +160,8 @@ def placed(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def padding_of(base: Any, longest: int) -> str:
-    """How rows of unlike lengths are read right: "plain", as TRL does; "placed", with position ids, where these are
-    learned; "apart", each length in a pass of its own, where the model reads neither."""
+    """Return how rows of unlike lengths are read right: "plain", as TRL does; "placed", with position ids, where these
+    are learned; "apart", each length in a pass of its own, where the model reads neither."""
     if not misread(base, padded, longest):
         return "plain"
     if not (why := misread(base, placed, longest)):
@@ -176,7 +176,7 @@ def positions_of(mask: torch.Tensor) -> torch.Tensor:
 
 
 def difference(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest difference of log-probs of the columns that both have, if it is more than rounding; else 0."""
+    """Return the largest difference of log-probs in the columns that both have; 0 if it is mere rounding."""
     width = min(found.size(1), expected.size(1))
     gap = (found[:, -width:] - expected[:, -width:]).detach().abs() / (1 + expected[:, -width:].abs())
     half = torch.is_autocast_enabled(found.device.type) or found.dtype in (torch.float16, torch.bfloat16)
@@ -214,8 +214,8 @@ def scored_at(model: Any, temperature: float, top1: bool = False) -> None:
 
 
 def check_head(model: Any, temperature: float) -> None:
-    """ConfigError if the fused head scores tokens otherwise than the model does: it takes logits to be a product of
-    hidden states and output embeddings, times what a few configs say."""
+    """Raise ConfigError if the fused head scores tokens otherwise than the model does: it takes logits to be a product
+    of hidden states and output embeddings, times a factor of a few configs."""
     if misread(model, _headed(temperature)):
         raise ConfigError(
             f"{type(model).__name__} makes its scores by more than its output embeddings, which TRL's fused head does "

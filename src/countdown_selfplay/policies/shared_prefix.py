@@ -2,9 +2,11 @@
 G x (P + R).
 
 Rows with equal prompts are laid end to end behind one copy of the prompt, [prompt][answer 1][answer 2]..., and a 4-D
-mask lets a token see its prompt and, of the answers, its own. Each token keeps the position that it has in its own
-row, so that log-probs and gradients are those of the plain pass up to rounding. Attention over all answers of a pack
-costs more than it saves where answers are long: a group is cut into runs of the size that costs least.
+mask lets a token see its prompt and, of the answers, its own. The beginning that all prompts share (the rules of a
+chat prompt) is read once a pack: [beginning][rest of prompt 1][answers to it][rest of prompt 2]... Each token keeps
+the position that it has in its own row, so that log-probs and gradients are those of the plain pass up to rounding.
+Attention over all answers of a pack costs more than it saves where answers are long: a group is cut into runs of the
+size that costs least.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import torch
 from transformers import PreTrainedModel
 
 from .base import cut_up
-from .forward import ANSWER, alone, misread, padding_of, states, tokens
+from .decode import common_start
+from .forward import ANSWER, alone, left_padded, misread, padding_of, states, tokens
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +32,7 @@ GAIN = 0.9
 ATTENTION = 2.0
 """Time of an operation of attention in those of a linear layer."""
 SHARDED = "is cut up over processes, each of which would pack its own batches, and check them, in other passes"
+_START = -2  # run of the beginning that the runs of a pack share
 _OWN = {"input_ids", "attention_mask", "labels", "fused_lm_head"}
 
 Plan = list[list[list[int]]]
@@ -46,6 +50,8 @@ class Rows:
     """Whose adapter reads a row, and by how many columns its position is behind its place, where several players'
     rows are in one pass (mixed_adapters.py)."""
     shift_B: np.ndarray | None = None
+    start: int = 0
+    """Tokens with which all prompts begin, read once a pack; fewer than any prompt has."""
 
     @property
     def answers_B(self) -> np.ndarray:
@@ -58,13 +64,13 @@ class Rows:
         return np.asarray(self.mask_BC[:, : self.prompt].sum(1))
 
     def regular(self) -> bool:
-        """Is padding nowhere but left of the prompts and right of the answers?"""
+        """Return whether padding is only left of the prompts and right of the answers."""
         before, behind = self.mask_BC[:, : self.prompt], self.mask_BC[:, self.prompt :]
         ordered = (before[:, 1:] >= before[:, :-1]).all() and (behind[:, 1:] <= behind[:, :-1]).all()
         return bool(ordered and before[self.answers_B > 0, -1].all())
 
     def groups(self) -> list[list[int]]:
-        """Rows with an answer, together where prompts, and who reads them, are equal."""
+        """Return the rows with an answer, grouped by prompt and reader."""
         key_BP = np.ascontiguousarray(((self.ids_BC + 1) * self.mask_BC)[:, : self.prompt])
         if self.owner_B is not None:
             key_BP = np.ascontiguousarray(np.column_stack([self.owner_B, key_BP]))
@@ -75,26 +81,32 @@ class Rows:
 
 
 def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
-    """The cheapest packs, and their estimated cost over the plain pass's; no packs where no two rows share a prompt.
-    `keys`: with how many keys attention costs a token as much as all else in a layer."""
-    groups, answers_B, prompts_B = rows.groups(), rows.answers_B, rows.prompts_B
+    """Return the cheapest packs, and their estimated cost over the plain pass's; no packs where no two rows share a
+    prompt or its beginning. `keys`: number of keys with which attention costs a token as much as all else in a
+    layer."""
+    groups, answers_B, prompts_B = rows.groups(), rows.answers_B, rows.prompts_B - rows.start
     size, best, plan = max(map(len, groups), default=1), float("inf"), list[Any]()
-    while size > 1:
+    while size > 1 or (size == 1 and rows.start):
         runs = [group[i : i + size] for group in groups for i in range(0, len(group), size)]
         lengths = [int(prompts_B[run[0]] + answers_B[run].sum()) for run in runs]
         owners = None if rows.owner_B is None else [int(rows.owner_B[run[0]]) for run in runs]
-        packs, longest = binned(lengths, owners), max(lengths)
-        cost = len(packs) * longest * (keys + longest)
-        if cost < best:
-            best, plan = cost, [[runs[i] for i in pack] for pack in packs]
-        size = -(-size // 2)
+        most, last = max(lengths), float("inf")
+        while True:
+            packs = binned(lengths, most, owners)
+            longest = rows.start + max(sum(lengths[i] for i in pack) for pack in packs)
+            cost = len(packs) * longest * (keys + longest)
+            if cost < best:
+                best, plan = cost, [[runs[i] for i in pack] for pack in packs]
+            if not rows.start or most >= sum(lengths) or cost > last:
+                break
+            most, last = 2 * most, cost  # more runs behind one copy of the beginning
+        size = 0 if size == 1 else -(-size // 2)
     count, width = rows.mask_BC.shape
     return plan, best / (count * width * (keys + width))
 
 
-def binned(lengths: list[int], owners: list[int] | None = None) -> list[list[int]]:
-    """Indices of `lengths` in bins of the longest one's size: the first that has room, longest first. A bin is of one
-    owner."""
+def binned(lengths: list[int], most: int, owners: list[int] | None = None) -> list[list[int]]:
+    """Return indices of `lengths` in bins of size `most`: the first with room, longest first. A bin has one owner."""
     bins: list[list[int]] = []
     room: list[int] = []
     whose = owners or [0] * len(lengths)
@@ -103,7 +115,7 @@ def binned(lengths: list[int], owners: list[int] | None = None) -> list[list[int
         place = next(fits, len(bins))
         if place == len(bins):
             bins.append([])
-            room.append(max(lengths))
+            room.append(most)
         bins[place].append(i)
         room[place] -= lengths[i]
     return bins
@@ -124,14 +136,19 @@ class Packs:
 
 
 def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
-    """The tensors of a plan. A segment is a prompt or an answer."""
+    """Return the tensors of a plan. A segment is the beginning of all prompts, a prompt (without it) or an answer."""
     answers_B, prompts_B, (_, width) = rows.answers_B, rows.prompts_B, rows.mask_BC.shape
-    segments = []  # pack, row, first column, tokens, run, answer (-1: the prompt)
+    padding_B, shift_B = rows.prompt - prompts_B, rows.shift_B
+    if rows.start:
+        shift_B = padding_B  # a beginning has one place, whichever row it is taken from
+    segments = []  # pack, row, first column, tokens, run, answer (-1: none)
     run_now = 0
     for pack, runs in enumerate(plan):
+        if rows.start:
+            segments.append((pack, runs[0][0], int(padding_B[runs[0][0]]), rows.start, _START, -1))
         for run in runs:
-            head = int(prompts_B[run[0]])
-            segments.append((pack, run[0], rows.prompt - head, head, run_now, -1))
+            first = int(padding_B[run[0]]) + rows.start
+            segments.append((pack, run[0], first, rows.prompt - first, run_now, -1))
             segments += [(pack, row, rows.prompt, int(answers_B[row]), run_now, row) for row in run]
             run_now += 1
     pack_S, row_S, column_S, length_S, run_S, answer_S = np.array(segments).T
@@ -155,12 +172,13 @@ def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
     last_S = np.maximum.accumulate(heads_S)
     scored_T = answer_S[segment_T] >= 0
     before_T = np.where(offset_T > 0, np.arange(len(segment_T)) - 1, last_S[segment_T])[scored_T]
-    position_T = column_T if rows.shift_B is None else column_T - rows.shift_B[row_S[segment_T]]
+    position_T = column_T if shift_B is None else column_T - shift_B[row_S[segment_T]]
     ids, positions = laid_out(rows.ids_BC.reshape(-1)[flat_T], 0), laid_out(position_T, 0)
     numbers = (ids, positions, run_NL, answer_NL, place_T[before_T], flat_T[scored_T])
     ids_NL, positions_NL, part_NL, reply_NL, source_M, target_M = (torch.from_numpy(n).to(device) for n in numbers)
     order = torch.arange(longest, device=device)
-    visible = (part_NL[:, :, None] == part_NL[:, None, :]) & (order[:, None] >= order)
+    visible = (part_NL[:, :, None] == part_NL[:, None, :]) | (part_NL[:, None, :] == _START)
+    visible &= order[:, None] >= order
     visible &= (reply_NL[:, None, :] == -1) | (reply_NL[:, :, None] == reply_NL[:, None, :])
     return Packs(
         ids_NL, positions_NL, visible | torch.eye(longest, dtype=torch.bool, device=device), source_M, target_M
@@ -168,7 +186,7 @@ def packed(rows: Rows, plan: Plan, device: torch.device | str = "cpu") -> Packs:
 
 
 def obstacle(model: Any) -> str:
-    """Why a causal LM cannot read packs, a phrase after its name; "" if it can, as far as its settings tell."""
+    """Return why a causal LM cannot read packs, a phrase after its name; "" if it can, as far as its settings tell."""
     if cut_up(model):
         return SHARDED
     kind = model.config._attn_implementation
@@ -180,18 +198,22 @@ def obstacle(model: Any) -> str:
 
 
 def laid_out(base: Any, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The layout of packs, for `misread`: two answers behind one copy of their prompt."""
-    prompt, _, answers = tokens(base, length)
-    both = torch.cat([prompt.expand(2, -1), answers], 1)
-    rows = Rows(both.cpu().numpy(), np.ones(both.shape, dtype=np.int64), len(prompt))
-    packs = packed(rows, [[[0, 1]]], base.device)
+    """Return the layout of packs, for `misread`: two answers behind one copy of their prompt, and one to a prompt that
+    begins alike."""
+    first, second, answers = tokens(base, length)
+    ids, mask = left_padded([first, first, second])
+    ends = answers[[0, 1, 0]]
+    both, seen = torch.cat([ids, ends], 1).cpu().numpy(), torch.cat([mask, torch.ones_like(ends)], 1).cpu().numpy()
+    rows = Rows(both, seen, len(first), start=common_start(ids, mask, 1))
+    packs = packed(rows, [[[0, 1], [2]]], base.device)
     given = {"position_ids": packs.positions_NL, "attention_mask": mask_of(base, packs)}
     found = base.base_model(input_ids=packs.ids_NL, **given).last_hidden_state.flatten(0, 1)[packs.source_M]
-    return found[packs.target_M.argsort()].view(2, ANSWER, -1), alone(states, base, list(both))[:, :-1]
+    each = [torch.cat([prompt, end]) for prompt, end in zip([first, first, second], ends, strict=True)]
+    return found[packs.target_M.argsort()].view(3, ANSWER, -1), alone(states, base, each)[:, :-1]
 
 
 def mask_of(model: Any, packs: Packs) -> torch.Tensor:
-    """(N, 1, L, L), in the form that the model's attention takes."""
+    """Return the mask of packs, (N, 1, L, L), in the form that the model's attention takes."""
     visible: torch.Tensor = packs.visible_NLL[:, None]
     weight = model.get_input_embeddings().weight
     autocast = torch.is_autocast_enabled(weight.device.type)
@@ -202,7 +224,7 @@ def mask_of(model: Any, packs: Packs) -> torch.Tensor:
 
 
 def drops(module: torch.nn.Module) -> bool:
-    """Does a pass of a module in training mode draw what it drops, so that two passes differ?"""
+    """Return whether a module in training mode drops values at random, so that two passes differ."""
     configs = [part.config.get_text_config() for part in module.modules() if isinstance(part, PreTrainedModel)]
     return any(getattr(config, "attention_dropout", 0) for config in configs) or any(
         isinstance(part, torch.nn.Dropout) and part.p > 0 for part in module.modules()
@@ -220,8 +242,8 @@ class SharedPrefix:
         self.keys, self.always = keys, always
 
     def score(self, model: Any, fused: Any, given: dict[str, Any]) -> Any:
-        """The output of a pass over packs, as that of the rows; None where rows are not packed. `fused`: the model's
-        forward with TRL's head."""
+        """Return the output of a pass over packs, as that of the rows; None where rows are not packed. `fused`: the
+        model's forward with TRL's head."""
         if not {name for name, value in given.items() if value is not None} <= _OWN:
             return None
         ids, mask, labels = given["input_ids"], given["attention_mask"], given["labels"]
@@ -234,7 +256,8 @@ class SharedPrefix:
         owner_B, shift_B = (None, None) if mixed is None else (np.array(mixed.owner_B), np.array(mixed.shift_B))
         if padding_of(model, ids.size(1)) == "placed":
             shift_B = (mask[:, :first] == 0).sum(1).cpu().numpy()
-        rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, owner_B, shift_B)
+        start = common_start(ids[:, :first], (mask[:, :first] != 0).long())
+        rows = Rows(ids.cpu().numpy(), (mask != 0).long().cpu().numpy(), first, owner_B, shift_B, start)
         if first == 0 or not rows.regular():
             return None
         plan, cost = arranged(rows, self.keys)

@@ -14,7 +14,6 @@ import torch
 from ..asking import check_generation_kwargs, check_token_ids
 from ..chat_templates import prompt_ids, ready
 from ..config import JointSelfPlayConfig
-from ..config.fields import GuardFields
 from ..config.role_rules import check_sharing, check_tokens
 from ..config.roles import FLAT
 from ..contract.domain import in_moves
@@ -115,31 +114,11 @@ def declared_metrics(
     return list({metric.name: metric for metric in metrics}.values())
 
 
-_BOUNDS = (  # (threshold, suffix of its metrics, which end of their range)
-    ("guard_min_parseable_rate", "/parseable_rate", 0),
-    ("guard_min_solve_rate", "round/solve_rate_mean", 0),
-    ("guard_max_solve_rate", "round/solve_rate_mean", 1),
-    ("guard_min_entropy", "/entropy", 0),
-)
-
-
 def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGuard:
-    """Return the collapse guard over the declared metrics. A threshold that is not at its default overrides the
-    declaration, and a range in `guard_trips` overrides both."""
-    declared, trips = list(metrics), dict[str, Range]()
-    usual = GuardFields()
-    for name, end, side in _BOUNDS:
-        value = getattr(args, name)
-        for metric in declared:
-            if value != getattr(usual, name) and metric.name.endswith(end):
-                low, high = trips.get(metric.name, metric.trip) or UNBOUNDED
-                bound = UNBOUNDED[side] if value == side else value  # 0 and 1: never
-                trips[metric.name] = (low, bound) if side else (bound, high)
-    if conjecturer_guard_of(args) is not None:
-        trips |= {m.name: UNBOUNDED for m in declared if m.name.endswith("/parseable_rate")}
-    rounds = args.guard_max_starved_rounds
-    if rounds != usual.guard_max_starved_rounds:
-        declared = [replace(m, in_a_row=rounds) if m.name == "round/starved" else m for m in declared]
+    """Return the collapse guard over the declared metrics, with the ranges of `guard_trips` in place of the declared
+    ones. Under guard_scope=conjecturer only those are watched, and what must be finite."""
+    declared, alone = list(metrics), conjecturer_guard_of(args)
+    trips: dict[str, Range] = {metric.name: UNBOUNDED for metric in declared} if alone else {}
     names = {metric.name for metric in declared}
     for name, bounds in args.trips.items():
         declared_metric = declaration_of(name, declared)
@@ -150,6 +129,8 @@ def guard_of(args: JointSelfPlayConfig, metrics: Iterable[Metric]) -> CollapseGu
             )
         declared += [] if name in names else [declared_metric]
         trips[name] = bounds
+    if alone:
+        trips |= {f"{player}/parseable_rate": UNBOUNDED for player in alone.lowest}
     return CollapseGuard(declared, args.guard_window, trips)
 
 
@@ -158,7 +139,8 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
     players = args.players_of("conjecturer")
     if not args.guard or args.guard_scope == "run" or not players:
         return None
-    return ConjecturerGuard(players, args.guard_min_parseable_rate)
+    paper = (0.5, 1.0)  # Allen and Ståblein, section 3.2
+    return ConjecturerGuard({one: args.trips.get(f"{one}/parseable_rate", paper)[0] for one in players})
 
 
 def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:

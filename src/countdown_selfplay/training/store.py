@@ -233,8 +233,10 @@ class Store:
         healthy checkpoint. The number of restores is unlimited, as in Allen and Ståblein. Raises CollapseError
         without a checkpoint."""
         engine, policies = self.engine, self.engine.policies
-        seen = ", ".join(f"{player}/parseable_rate is {rate:.4g}" for player, rate in fallen.items())
-        seen = f"The conjecturer collapsed at round {step}: {seen}, under {guard.low:g}"
+        seen = ", ".join(
+            f"{one}/parseable_rate is {rate:.4g}, under {guard.lowest[one]:g}" for one, rate in fallen.items()
+        )
+        seen = f"The conjecturer collapsed at round {step}: {seen}"
         target = self.processes.together(lambda: self._healthy_conjecturer(step - 1))
         if target is None:
             raise CollapseError(f"{seen}. There is no healthy checkpoint to take it from; set save_steps lower.")

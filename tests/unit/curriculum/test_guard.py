@@ -11,7 +11,7 @@ from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
-from countdown_selfplay.training.parts import declared_metrics, guard_of
+from countdown_selfplay.training.parts import conjecturer_guard_of, declared_metrics, guard_of
 
 PLAYERS = {"prover": ["prover"], "conjecturer": ["conjecturer"]}
 METRICS = declared_metrics(ProposeAndSolve(), PLAYERS)
@@ -29,7 +29,7 @@ def healthy(**changes):
     } | changes  # fmt: skip
 
 
-def trips(guard, rounds):
+def tripped(guard, rounds):
     return [trip for trip in (guard.observe(metrics) for metrics in rounds) if trip is not None]
 
 
@@ -52,7 +52,7 @@ RATED = "round/solve_rate_mean"
 ])  # fmt: skip
 def test_a_metric_trips_over_the_window_or_in_a_row_and_a_bad_round_is_unhealthy_before(window, rounds, well, said):
     watching = guard(window)
-    assert [str(trip) for trip in trips(watching, rounds)] == said and watching.healthy == well
+    assert [str(trip) for trip in tripped(watching, rounds)] == said and watching.healthy == well
 
 
 @pytest.mark.parametrize("kind", ["{}/loss", "grad_norm/{}", "{}/reward"])
@@ -108,28 +108,33 @@ def test_a_default_run_has_the_thresholds_that_the_guard_always_had(tmp_path):
     assert watched(tmp_path) == DEFAULT
 
 
-def test_the_flat_fields_change_the_declared_thresholds_and_0_and_1_mean_never(tmp_path):
-    changed = dict(guard_min_parseable_rate=0.3, guard_max_starved_rounds=7, guard_min_entropy=0.2)
-    entropy = ((0.2, math.inf), None)
-    assert watched(tmp_path, **changed) == {
-        "conjecturer/parseable_rate": ((0.3, 1), None), "round/solve_rate_mean": ((0.01, 0.99), None),
-        "round/starved": (None, 7), "prover/entropy": entropy, "conjecturer/entropy": entropy,
-    }  # fmt: skip
-    never = watched(tmp_path, guard_min_solve_rate=0.0, guard_max_solve_rate=1.0)
-    assert never["round/solve_rate_mean"] == ((-math.inf, math.inf), None)
+@pytest.mark.parametrize("trips", [{"prover/entropy": [0.1, None]}, '{"prover/entropy": [0.1, null]}'])
+def test_guard_trips_add_a_range_as_a_mapping_and_as_json(tmp_path, trips):
+    assert watched(tmp_path, guard_trips=trips) == {**DEFAULT, "prover/entropy": ((0.1, math.inf), None)}
+
+
+def test_without_a_bound_a_metric_is_not_watched(tmp_path):
+    never = watched(tmp_path, guard_trips={"round/solve_rate_mean": [None, None], "round/starved": [None, None]})
+    off = ((-math.inf, math.inf), None)
+    assert never == {**DEFAULT, "round/solve_rate_mean": off, "round/starved": off}
 
 
 def test_each_player_has_its_own_threshold(tmp_path):
     pool = declared_metrics(ProposeAndSolve(), {"prover": ["prover/0", "prover/1"], "conjecturer": ["conjecturer"]})
     assert {"prover/0/correct_rate", "grad_norm/prover/1"} <= {m.name for m in pool}
-    found = watched(tmp_path, pool, guard_min_entropy=0.2, guard_trips={"prover/1/entropy": [0.4, None]})
-    assert (found["prover/0/entropy"][0], found["prover/1/entropy"][0]) == ((0.2, math.inf), (0.4, math.inf))
+    found = watched(tmp_path, pool, guard_trips={"prover/1/entropy": [0.4, None]})
+    assert "prover/0/entropy" not in found and found["prover/1/entropy"] == ((0.4, math.inf), None)
 
 
-@pytest.mark.parametrize("given", [{"prover/entropy": [0.1, None]}, '{"prover/entropy": [0.1, null]}'])
-def test_guard_trips_stand_above_the_flat_fields_as_a_mapping_and_as_json(tmp_path, given):
-    found = watched(tmp_path, guard_min_entropy=0.2, guard_trips=given)
-    assert (found["prover/entropy"][0], found["conjecturer/entropy"][0]) == ((0.1, math.inf), (0.2, math.inf))
+def test_the_guard_of_the_conjecturer_alone_leaves_what_is_named_and_what_must_be_finite_to_the_other(tmp_path):
+    trips = {"conjecturer/parseable_rate": [0.3, None], "prover/entropy": [0.1, None]}
+    args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_scope="conjecturer", guard_trips=trips)
+    watching, alone = guard_of(args, METRICS), conjecturer_guard_of(args)
+    rounds = [healthy(**{"round/starved": 1.0, "round/solve_rate_mean": 0.0, "conjecturer/parseable_rate": 0.2})] * 30
+    assert not tripped(watching, rounds) and alone.fallen(rounds[0]) == {"conjecturer": 0.2}
+    assert alone.fallen(healthy(**{"conjecturer/parseable_rate": 0.3})) == {}
+    assert watching.observe(healthy(**{"prover/loss": math.nan})) is not None
+    assert tripped(watching, [healthy(**{"prover/entropy": 0.05})] * 10)
 
 
 def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path):
@@ -164,5 +169,5 @@ def test_one_player_trips_while_its_fellow_is_healthy():
     players = {"prover": ["prover"], "conjecturer": ["conjecturer/0", "conjecturer/1"]}
     watching = CollapseGuard(declared_metrics(ProposeAndSolve(), players), 2)
     rounds = [{"conjecturer/0/parseable_rate": 0.9, "conjecturer/1/parseable_rate": 0.1}] * 2
-    (trip,) = trips(watching, rounds)
+    (trip,) = tripped(watching, rounds)
     assert trip.metric == "conjecturer/1/parseable_rate"

@@ -217,7 +217,7 @@ class GuardCallback(TrainerCallback):
         if trip is not None:
             raise Rollback(trip, state.global_step)
         if alone is not None:
-            metrics |= {f"{player}/rolled_back": int(player in fallen) for player in alone.players}
+            metrics |= {f"{player}/rolled_back": int(player in fallen) for player in alone.lowest}
         if alone is not None and fallen:
             self.store.take_back(alone, fallen, state.global_step, optimizer)
 

@@ -36,4 +36,3 @@ class EngineFields:
         600.0, "Seconds that one request to the server may take.", Range(0, above=True)
     )
     vllm_request_retries: int = option(5, "How often a request that got no answer is sent again.", Range(0))
-    vllm_retry_backoff: float = option(2.0, "Seconds before the first retry; each pause is twice as long.", Range(0))
