@@ -1,11 +1,13 @@
 """How many faults do the tests catch? Mutations of the package, drawn with a seed, and the tests that run their lines.
 
-    python -m tools.mutations MAP --json before.json                        # 60 with seed 1; goes on where it was
-    python -m tools.mutations NEW_MAP --only before.json --json after.json  # those that were caught before
+    python -m tools.mutations --json now.json tests/unit tests/trainer  # 60 with seed 1; goes on where it was
+    python -m tools.mutations --json old.json --commit COMMIT           # with no tests but those of the file
+    python -m tools.mutations --json new.json --only old.json           # those that were caught there
 
-MAP is a folder of tools/tests_map.py. HEAD is copied, one operator, constant or condition is changed or one line is
-dropped in it, and the tests that run this line run with -x, first those of files that are named for it, then the quick
-ones. A mutation has survived if they pass, or if there are none; it is caught if one fails or does not end.
+A commit is copied, one operator, constant or condition is changed or one line is dropped in it, and the test files
+that are named for the changed file in their first line run with -x. What these do not catch is tried again with those
+of the tests given that run the line; one run of all of them, with a probe in each line, finds out which. A mutation
+is caught if a test fails or does not end, and that test passes without it.
 """
 
 from __future__ import annotations
@@ -24,15 +26,28 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.tests_map import PACKAGE, Map
+from tools.tests_table import named
 from tools.trees import write_tree
 
+PACKAGE = "src/countdown_selfplay"
 OTHER: dict[type, type] = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult}
 OTHER |= {ast.FloorDiv: ast.Mult, ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.And: ast.Or, ast.Or: ast.And}
 OTHER |= {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
 OTHER |= {ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.BitAnd: ast.BitOr}
 OTHER |= {ast.BitOr: ast.BitAnd}
 SPARE = 40  # seconds of the time of a mutation that go into imports and collection
+PROBE = '__import__("probe").reached({})'
+PROBE_MODULE = '''"""Write down which test runs now, maybe in a child process, once for each probe."""
+import functools, os, pathlib
+
+@functools.cache
+def note(number, test):
+    with pathlib.Path(__file__).with_name("reached.txt").open("a", encoding="utf-8") as file:
+        file.write(f"{number} {test}\\n")
+
+def reached(number):
+    note(number, os.environ.get("PYTEST_CURRENT_TEST", ""))
+'''
 
 
 def changed(node: ast.AST) -> Iterator[tuple[str, ast.AST, ast.AST]]:
@@ -105,36 +120,126 @@ def draw(root: Path, n: int, seed: int) -> list[dict]:
     return list(drawn.values())[:n]
 
 
+def with_probes(source: str, rows: list[tuple[int, dict]]) -> str:
+    """`source` with a probe before the statement of each row; for one outside of functions, in every function."""
+    lines, functions = source.splitlines(keepends=True), []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            functions.append(node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body)
+    places = []
+    for number, row in rows:
+        inside = [body for body in functions if body[0].lineno <= row["line"] and row["end"] <= body[-1].end_lineno]
+        for body in inside[-1:] or functions:  # the innermost is the last, since ast.walk goes breadth first
+            place = body[0]
+            for node in (node for statement in body * bool(inside) for node in ast.walk(statement)):
+                itself = isinstance(node, ast.stmt) and not lines[node.lineno - 1].lstrip().startswith("elif")
+                if itself and node.lineno <= row["line"] <= node.end_lineno and node.lineno >= place.lineno:
+                    place = node
+            first = min(node.lineno for node in [place, *getattr(place, "decorator_list", [])])
+            places.append((first, " " * place.col_offset + PROBE.format(number) + "\n"))
+    for line, probe in sorted(places, reverse=True):
+        lines.insert(line - 1, probe)
+    return "".join(lines)
+
+
+def run(root: Path, tests: list[str], limits: str, *options: str) -> tuple[int, str]:
+    """Exit code and output of pytest for `tests` of a tree, after `limits` in bash."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{root / 'src'}:{root}",
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    command = [
+        "bash",
+        "-c",
+        f'{limits} exec "$@"',
+        "-",
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run([*command, *options, *tests], cwd=root, env=environment, capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def reach(root: Path, rows: list[dict], paths: list[str], most: float) -> list[list[str]]:
+    """For each row the tests of `paths` that run it, the quick ones first, of `most` seconds together."""
+    sources = {file: (root / file).read_bytes() for file in sorted({row["file"] for row in rows})}
+    for file, source in sources.items():
+        own = [(number, row) for number, row in enumerate(rows) if row["file"] == file]
+        (root / file).write_text(with_probes(source.decode(), own), encoding="utf-8")
+    notes = root / "reached.txt"
+    notes.touch()
+    (root / "probe.py").write_text(PROBE_MODULE, encoding="utf-8")
+    _, said = run(root, paths, "", "--durations=0", "--durations-min=0")
+    for file, source in sources.items():
+        (root / file).write_bytes(source)
+    seconds: Counter[str] = Counter()
+    for cost, test in re.findall(r"^([\d.]+)s (?:call|setup) +(.+)$", said, re.MULTILINE):
+        seconds[test] += float(cost)
+    found = [set() for _ in rows]
+    for line in notes.read_text(encoding="utf-8").splitlines():
+        number, _, test = line.partition(" ")
+        test, _, phase = test.rpartition(" (")
+        shared = [other for other in seconds if other.startswith(f"{test.partition('::')[0]}::")]
+        found[int(number)] |= set(shared if phase == "setup)" else [test]) - {""}  # others look at what a fixture ran
+    return [affordable(tests, seconds, most) for tests in found]
+
+
+def affordable(tests: set[str], seconds: Counter[str], most: float) -> list[str]:
+    chosen: list[str] = []
+    for test in sorted(tests, key=lambda test: (seconds[test], test)):
+        most -= seconds[test]
+        chosen += [test] * (most >= 0)
+    return chosen
+
+
+def own_tests(root: Path, file: str) -> list[str]:
+    """The test files whose first line names `file`."""
+    tests = sorted((root / "tests").rglob("test_*.py"))
+    short = file.removeprefix(f"{PACKAGE}/")
+    return [test.relative_to(root).as_posix() for test in tests if short in named(test)]
+
+
 def try_out(root: Path, one: dict, tests: list[str], seconds: int) -> tuple[str, str]:
     """("caught" or "survived", the test that failed or why)."""
     if not tests:
         return "survived", "no test runs it"
-    path, picked = root / one["file"], root / "picked.json"
+    path = root / one["file"]
     source = path.read_bytes()
-    picked.write_text(json.dumps(tests), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}", "PICKED_TESTS": str(picked)}
-    environment |= {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    limits = f'ulimit -t {seconds} -v {2**23}; exec timeout -k 5 {8 * seconds} "$@"'  # CPU seconds, kB, on the clock
-    command = ["bash", "-c", limits, "-", sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += ["-p", "tools.tests_map", *sorted({test.partition("::")[0] for test in tests})]
+    limits = f"ulimit -t {seconds} -v {2**23};"  # CPU seconds and kB of each process
     try:
         path.write_bytes(one["text"])
-        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+        code, said = run(root, tests, limits, "-x")
     finally:
         path.write_bytes(source)
-    if done.returncode in (0, 5):
-        return "survived", f"{len(tests)} tests pass"
-    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", done.stdout, re.MULTILINE)
-    return "caught", failed[0] if failed else f"exit code {done.returncode}"
+    if code in (0, 5):
+        return "survived", f"{len(tests)} of {'tests' if '::' in tests[0] else 'files'} pass"
+    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE)
+    if run(root, failed or tests, limits)[0] not in (0, 5):
+        return "survived", f"{failed[0] if failed else 'no end'}, as without it"
+    return "caught", failed[0] if failed else f"exit code {code}"
 
 
 def play(options: argparse.Namespace) -> None:
     """Try the mutations that `options` name, a line each, and write them after each."""
     out: Path = options.json
-    rows = json.loads(out.read_text(encoding="utf-8")) if out.exists() else []
-    done = {row["key"] for row in rows}
+    rows = {row["key"]: row for row in json.loads(out.read_text(encoding="utf-8"))} if out.exists() else {}
+
+    def note_down(one: dict, step: str, tests: list[str]) -> None:
+        one["outcome"], one["by"] = try_out(root, one, tests, options.seconds) if "text" in one else ("gone", "")
+        rows[one["key"]] = {name: value for name, value in one.items() if name != "text"} | {"step": step}
+        said = " -> ".join(" ".join(one[name].split())[:60] for name in ("before", "after"))
+        print(f"{one['outcome']:8} {one['file']}:{one['line']}  {one['kind']}: {said}  ({one['by']})", flush=True)
+        out.write_text(json.dumps(list(rows.values()), indent=1) + "\n", encoding="utf-8")
+
     with tempfile.TemporaryDirectory() as temporary:
-        root, known = write_tree("HEAD", Path(temporary) / "tree"), Map(options.map)
+        root = write_tree(options.commit, Path(temporary) / "tree")
         if options.only:
             before = [row for row in json.loads(options.only.read_text()) if row["outcome"] == "caught"]
             files = {row["file"] for row in before if (root / row["file"]).exists()}
@@ -143,24 +248,25 @@ def play(options: argparse.Namespace) -> None:
         else:
             wanted = draw(root, options.n, options.seed)
         for one in wanted:
-            if one["key"] in done:
-                continue
-            one["outcome"], one["by"] = "gone", "the code is other"
-            if "text" in one:
-                tests = known.order(root, one, options.seconds - SPARE)
-                one["outcome"], one["by"] = try_out(root, one, tests, options.seconds)
-            rows.append({name: value for name, value in one.items() if name != "text"})
-            said = " -> ".join(" ".join(one[name].split())[:60] for name in ("before", "after"))
-            print(f"{one['outcome']:8} {one['file']}:{one['line']}  {one['kind']}: {said}  ({one['by']})", flush=True)
-            out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    outcomes = Counter(row["outcome"] for row in rows)
-    print(", ".join(f"{outcomes[name]} {name}" for name in ("caught", "survived", "gone")))
+            if one["key"] not in rows:
+                note_down(one, "named", own_tests(root, one["file"]))
+        left = [
+            one for one in wanted if (rows[one["key"]]["outcome"], rows[one["key"]]["step"]) == ("survived", "named")
+        ]
+        if options.tests and left:
+            for one, tests in zip(left, reach(root, left, options.tests, options.seconds - SPARE), strict=True):
+                note_down(one, "reached", tests)
+    counts = Counter((row["outcome"], row["step"]) for row in rows.values())
+    print(", ".join(f"{count} {outcome} ({step})" for (outcome, step), count in sorted(counts.items())))
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("map", type=Path, metavar="MAP", help="folder that tools/tests_map.py has made")
+    parser.add_argument(
+        "tests", nargs="*", help="files or folders; none: only the test files that are named for the file"
+    )
     parser.add_argument("--json", type=Path, required=True, help="the outcomes")
+    parser.add_argument("--commit", default="HEAD")
     parser.add_argument("--only", type=Path, help="outcomes of before, of which those caught are played again")
     parser.add_argument("--n", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)

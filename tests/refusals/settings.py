@@ -238,6 +238,7 @@ ROWS = [
     row("=logging", joint, "--logging_steps 0"),
     row("=no/such/model", untrained, error=DataError),
     row("prover_prompt=countdown_3to4", untrained, model=None, prover_prompt="countdown_3to4", error=PromptError),
+    row("conjecturer_prompt=json", untrained, model=None, conjecturer_prompt="json", error=PromptError),
     # mappings of parts
     row("conjecturer_reward_kwargs=low=1", config, conjecturer_reward_kwargs="low=1"),
     row("domain_kwargs=operands", config, domain_kwargs={"operand": [3]}),

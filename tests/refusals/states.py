@@ -39,7 +39,7 @@ from tests.refusals.rows import row
 from tests.refusals.settings import config
 from tests.trainer.conftest import make_config
 from tests.unit.evaluation.stairs import Stairs
-from tests.unit.guides.test_guides import outcome, round_of
+from tests.unit.guides.test_guides import outcome
 from tests.unit.policies.test_build import TINY, built
 from tests.unit.proposers.symbolic.test_factorized import policy
 from tests.unit.proposers.test_targets import game, played
@@ -200,8 +200,7 @@ ROWS = [
     row("={'use_all':~True}", archive, use_all=False),
     row("=feature_set~7 =13", archive, size=13),
     row("=version~0 =1", archive, version=0),
-    row("=seed~task", make_proposer("mutation", {}).propose, ScriptedRound(lambda *_: "", {"prover": (2, 4)}), [],
-        error=GameError),
+    row("=seed~task", make_proposer("mutation").propose, ScriptedRound(str, {"prover": (2, 4)}), [], error=GameError),
     *(row("=4~features =21", learned, asked) for asked in (
         lambda one: one.estimate(None, [], np.zeros((9, 21))),
         lambda one: one.learn(np.zeros((9, 21)), np.zeros(9), 8))),
@@ -209,5 +208,5 @@ ROWS = [
       for changes in ({"correct": 9}, {"attempts": 0}, {"correct": None})),
     row("=no~line", labels, "\n", error=DataError),
     row("=none.jsonl =make", Predictor, "none.jsonl"),
-    row("=proposer=targets", lambda: Rubric().score(round_of(), *outcome([0.5], (None, PROBLEM)))),
+    row("=proposer=targets", lambda: Rubric().score(ScriptedRound(str, {}), *outcome([0.5], (None, PROBLEM)))),
 ]  # fmt: skip

@@ -1,14 +1,11 @@
-# Tests: tools/mutations.py, tools/tests_map.py
+# Tests: tools/mutations.py
 """Mutations of small sources, and which tests are run for them."""
 
-import json
-import shutil
-from types import SimpleNamespace
+from collections import Counter
 
 import pytest
-from tools.trees import ROOT
 
-from tools import mutations, tests_map
+from tools import mutations
 
 SOURCE = """\
 def f(n: int = 3):
@@ -28,16 +25,18 @@ def tree(tmp_path):
     files = {
         f"{mutations.PACKAGE}/__init__.py": "",
         f"{mutations.PACKAGE}/a/__init__.py": "",
-        PLACE: "def double(n):\n    return n * 2\n",
+        PLACE: "LIMIT = 3\n\n\ndef double(n):\n    if n > LIMIT:\n        n = LIMIT\n    return n * 2\n",
         f"{mutations.PACKAGE}/other.py": "def one():\n    return 1\n",
-        "tests/test_small.py": "from countdown_selfplay.a.small import double\n\n\n"
-        "def test_value():\n    assert double(3) == 6\n\n\ndef test_call():\n    double(3)\n",
+        "tests/test_small.py": "# Tests: other.py, a/small.py\nfrom countdown_selfplay.a.small import double\n\n\n"
+        "def test_value():\n    assert double(3) == 6\n\n\ndef test_call():\n    double(4)\n\n\n"
+        "def test_wrong():\n    assert double(3) == 7\n",
+        "tests/test_shared.py": "import pytest\nfrom countdown_selfplay.a.small import double\n\n\n"
+        "@pytest.fixture(scope='module')\ndef six():\n    return double(3)\n\n\n"
+        "def test_first(six):\n    pass\n\n\ndef test_second(six):\n    pass\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    (tmp_path / "tools").mkdir()
-    shutil.copy(ROOT / "tools" / "tests_map.py", tmp_path / "tools")
     return tmp_path
 
 
@@ -58,6 +57,7 @@ def test_operators_constants_conditions_and_lines_are_changed_and_no_text_or_ann
 
 
 def test_the_seed_draws_from_every_folder(tree):
+    (tree / PLACE).write_text("def double(n):\n    return n * 2\n")
     drawn = mutations.draw(tree, 3, seed=1)  # double has two mutations and one() has one
     assert sorted(one["key"].partition(f"{mutations.PACKAGE}/")[2] for one in drawn) == [
         "a/small.py|double|2 -> 4|1", "a/small.py|double|n * 2 -> n + 2|1", "other.py|one|1 -> 2|1",
@@ -67,53 +67,47 @@ def test_the_seed_draws_from_every_folder(tree):
 
 @pytest.mark.parametrize("tests, outcome", [
     (["test_call", "test_value"], ("caught", "tests/test_small.py::test_value")),
-    (["test_call"], ("survived", "1 tests pass")),
+    (["test_call"], ("survived", "1 of tests pass")),
+    (["test_wrong"], ("survived", "tests/test_small.py::test_wrong, as without it")),
     ([], ("survived", "no test runs it")),
 ])  # fmt: skip
 def test_a_mutation_is_caught_by_a_test_that_fails_and_the_file_is_as_before(tree, tests, outcome):
-    one = next(one for one in mutations.mutations(tree, PLACE) if one["kind"] == "operator")
+    one = next(one for one in mutations.mutations(tree, PLACE) if one["after"] == "n + 2")
     before = (tree / PLACE).read_bytes()
     assert mutations.try_out(tree, one, [f"tests/test_small.py::{test}" for test in tests], 60) == outcome
     assert (tree / PLACE).read_bytes() == before and one["text"] != before
 
 
-def test_the_tests_of_a_line_are_those_named_for_its_file_and_then_the_quick_ones(tree):
-    (tree / PLACE).write_text("LIMIT = 3\n\n\ndef f():\n    return LIMIT\n\n\ndef g():\n    return 2\n")
-    for name, first in (("a", ""), ("b", "# Tests: a/small.py"), ("c", "")):
-        (tree / f"tests/test_{name}.py").write_text(f"{first}\n")
-    contexts = {
-        1: ["tests/test_c.py::of_import|run"],
-        5: ["tests/test_a.py::slow|run", "tests/test_b.py::of_a_child (call)", "tests/test_c.py::fixture|setup"],
-        9: ["tests/test_a.py::quick|run", "tests/test_a.py::fails|run", ""],
-    }
-    seconds = {"a.py::slow": 9, "a.py::quick": 1, "b.py::of_a_child": 20, "c.py::fixture": 2, "c.py::beside": 1}
-    known = object.__new__(tests_map.Map)
-    known.data = SimpleNamespace(contexts_by_lineno=lambda name: contexts)
-    known.files = {"a/small.py": "somewhere"}
-    known.seconds = {f"tests/test_{test}": cost for test, cost in seconds.items()}
-
-    def order(line, most=99):
-        return [test[11:] for test in known.order(tree, {"file": PLACE, "line": line, "end": line}, most)]
-
-    assert order(9) == ["a.py::quick"]
-    assert order(5) == ["b.py::of_a_child", "c.py::beside", "c.py::fixture", "a.py::slow"]
-    assert order(5, most=12) == ["c.py::beside", "c.py::fixture", "a.py::slow"]
-    assert order(1) == ["b.py::of_a_child", "c.py::beside", "c.py::fixture", "a.py::quick", "a.py::slow"]
+def test_the_tests_of_a_mutation_are_those_named_for_its_file_and_those_that_run_its_line_the_quick_ones_first(tree):
+    assert mutations.own_tests(tree, PLACE) == ["tests/test_small.py"]
+    assert mutations.own_tests(tree, f"{mutations.PACKAGE}/small.py") == []
+    before = (tree / PLACE).read_bytes()
+    rows = [{"file": PLACE, "line": line, "end": line} for line in (1, 6, 7)]
+    small, shared = (f"tests/test_{name}.py::test_" for name in ("small", "shared"))
+    every = {f"{shared}first", f"{shared}second", f"{small}call", f"{small}value", f"{small}wrong"}
+    found = mutations.reach(tree, rows, ["tests"], 60)
+    assert [set(tests) for tests in found] == [every, {f"{small}call"}, every]
+    assert (tree / PLACE).read_bytes() == before
+    assert mutations.affordable({"a", "b", "c", "d"}, Counter(a=9.0, b=1.0, c=2.0), most=4) == ["d", "b", "c"]
 
 
-def test_what_a_test_costs_is_written_and_added_by_file(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("TIMED_TESTS", str(tmp_path / "tests.jsonl"))
-    clock = iter([1.0, 3.5, 3.5, 4.0])
-    monkeypatch.setattr(tests_map, "cpu", lambda: next(clock))
-    for name, outcomes in (("a.py::one", ["passed", "passed"]), ("a.py::two", ["passed", "skipped"])):
-        tests_map.pytest_runtest_logstart(name)
-        for outcome in outcomes:
-            tests_map.pytest_runtest_logreport(SimpleNamespace(outcome=outcome))
-        tests_map.pytest_runtest_logfinish(name)
-    rows = [json.loads(line) for line in (tmp_path / "tests.jsonl").read_text().splitlines()]
-    assert [(row["id"], row["seconds"], row["passed"]) for row in rows] == [
-        ("a.py::one", 2.5, True),
-        ("a.py::two", 0.5, False),
-    ]
-    assert tests_map.main(["--top", "3", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == "     3.0 a.py\n"
+def test_probes_stand_before_statements_and_leave_docstrings_decorators_and_elif_alone():
+    source = """\
+def f(n):
+    \"\"\"A text.\"\"\"
+    if n:
+        return 1
+    elif n == 2:
+        @cache
+        def g(m=3):
+            return (m,
+                    4)
+"""
+    rows = [(number, {"line": line, "end": line}) for number, line in enumerate((5, 7, 9))]
+    lines, probe = source.splitlines(), mutations.PROBE.format
+    assert mutations.with_probes(source, rows).splitlines() == [
+        *lines[:2], f"    {probe(0)}", *lines[2:5],
+        f"        {probe(1)}", *lines[5:7], f"            {probe(2)}", *lines[7:],
+    ]  # fmt: skip
+    everywhere = [*lines[:2], f"    {probe(0)}", *lines[2:7], f"            {probe(0)}", *lines[7:]]
+    assert mutations.with_probes(source, [(0, {"line": 0, "end": 0})]).splitlines() == everywhere

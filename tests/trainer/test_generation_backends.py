@@ -188,7 +188,7 @@ def failing_server():
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
             seen.append(self.path)
             step = script.pop(0) if script else (200, {"choices": []})
             if isinstance(step, threading.Event):
@@ -201,6 +201,8 @@ def failing_server():
             self.send_response(step[0])
             self.end_headers()
             self.wfile.write(json.dumps(step[1]).encode())
+
+        do_GET = do_POST
 
         def log_message(self, *args):
             pass
@@ -261,6 +263,14 @@ def test_a_server_that_is_not_there_is_one_sentence(build):
         with pytest.raises(GenerationError, match=rf"No vLLM server answered at {url} within about 1 s"):
             server = dict(generation_backend="vllm_server", vllm_server_base_url=url, vllm_server_timeout=1.0)
             build(policy_sharing="lora", trainer={"peft_config": LORA}, **server)
+
+
+def test_a_run_that_samples_at_temperature_1_does_not_ask_a_server_for_its_log_probs(build, failing_server):
+    url, script, seen = failing_server
+    script += [(200, {}), (200, {"data": [{"id": "base"}]})]
+    server = dict(generation_backend="vllm_server", vllm_server_base_url=url)
+    build(policy_sharing="lora", trainer={"peft_config": LORA}, **server)
+    assert seen == ["/health", "/v1/models"]
 
 
 def test_an_engine_that_wakes_up_with_other_weights_ends_the_run():

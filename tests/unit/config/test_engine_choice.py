@@ -6,7 +6,7 @@ import torch
 from tests.trainer.conftest import make_config, make_trainer
 
 from countdown_selfplay.distributed.choose import choose_engine
-from countdown_selfplay.distributed.deepspeed import ZeroEngine
+from countdown_selfplay.distributed.deepspeed import Hold, ZeroEngine
 from countdown_selfplay.distributed.fsdp import FsdpEngine, fill_optimizer_state, full_precision_outputs
 from countdown_selfplay.errors import ConfigError
 
@@ -20,21 +20,13 @@ def args(tmp_path, monkeypatch):
     return make_config(tmp_path)
 
 
-def test_no_launcher_means_one_process_or_ddp(args):
-    assert choose_engine(args).name == "ddp"
-
-
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_the_stage_names_the_engine_and_only_stage_3_shards_weights(args, stage):
-    args.deepspeed = {"zero_optimization": {"stage": stage}}
-    engine = choose_engine(args)
-    assert engine.name == f"zero{stage}" and engine.shards_weights == (stage == 3)
-
-
-def test_a_deepspeed_config_is_read_from_a_file_too(args, tmp_path):
-    (tmp_path / "ds.json").write_text('{"zero_optimization": {"stage": 3}}')
-    args.deepspeed = str(tmp_path / "ds.json")
-    assert choose_engine(args).name == "zero3"
+def test_the_stage_names_the_engine_and_only_stage_3_shards_weights_in_a_file_too(args, tmp_path, stage):
+    given, file = {"zero_optimization": {"stage": stage}}, tmp_path / "ds.json"
+    file.write_text(f'{{"zero_optimization": {{"stage": {stage}}}}}')
+    for args.deepspeed in (given, str(file)):
+        engine = choose_engine(args)
+        assert engine.name == f"zero{stage}" and engine.shards_weights == (stage == 3)
 
 
 def test_an_optimizer_on_the_cpu_is_for_one_policy_and_clips_differ_under_ddp(tmp_path):
@@ -89,6 +81,21 @@ def test_parameters_that_never_stepped_get_the_state_of_step_0():
     a.grad = None
     optimizer.step()
     torch.testing.assert_close(b.detach(), torch.full((2,), 1 - 0.1 - 0.1 * 0.01))
+
+
+def test_a_held_role_keeps_weights_and_moments_and_has_those_of_step_0_where_it_never_stepped():
+    stepped, new, free = (torch.nn.Parameter(torch.ones(2)) for _ in range(3))
+    held = {"params": [stepped, new], "role": "prover"}
+    optimizer, hold = torch.optim.AdamW([held, {"params": [free], "role": "conjecturer"}], lr=0.1), Hold({"prover"})
+    stepped.grad = torch.ones(2)
+    optimizer.step()  # by the learning rate, plus decay; the first moment is a tenth of the gradient
+    optimizer.register_step_pre_hook(hold.before)
+    optimizer.register_step_post_hook(hold.after)
+    stepped.grad = new.grad = free.grad = torch.ones(2)
+    optimizer.step()
+    found = [(p[0].item(), optimizer.state[p]["exp_avg"][0].item()) for p in (stepped, new, free)]
+    assert sum(found, ()) == pytest.approx((0.899, 0.1, 1.0, 0.0, 0.899, 0.1), abs=1e-6)
+    assert [optimizer.state[p]["step"].item() for p in (stepped, new, free)] == [1, 0, 1] and held["lr"] == 0.1
 
 
 def test_processes_that_do_not_know_of_each_other_are_refused(tmp_path, monkeypatch):

@@ -104,6 +104,7 @@ def test_it_decides_as_a_naive_search_does(integers_only):
         else:
             assert solve(p, rules) is None
     assert 50 < sum(answers.values()) < len(answers)
+    assert is_solvable_batch([Problem((1,) * 5, n) for n in (6, 7)]) == [True, False]  # (1 + 1 + 1) * (1 + 1) at most
 
 
 @pytest.mark.slow

@@ -75,6 +75,7 @@ def test_resampled_means_follow_the_exact_distribution_and_a_large_sample_has_ne
     values = np.array([0.0, 1.0, 5.0])
     exact = [sum(draw) / 3 for draw in product(values, repeat=3)]
     means = resampled_means(values, 60_000, seed=3)
+    assert means.shape == (60_000,)
     for mean in set(exact):
         share = exact.count(mean) / 27
         assert np.isclose(means, mean).mean() == pytest.approx(share, abs=4 * (share * (1 - share) / 60_000) ** 0.5)

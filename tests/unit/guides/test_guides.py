@@ -1,13 +1,14 @@
-# Tests: guides/judge.py, guides/rubric.py
+# Tests: guides/__init__.py, guides/judge.py, guides/rubric.py
 """Guides: who scores a proposal beside the provers (seed 003, section 3.2), and what is refused."""
 
 import numpy as np
-import pytest
 from tests.unit.proposers.test_targets import DOMAIN, EASY, FAR, HARD, played, script
 
 from countdown_selfplay.contract.game import Outcome, Proposal
 from countdown_selfplay.countdown import Problem
+from countdown_selfplay.countdown.guide import _steps, rubric
 from countdown_selfplay.games import ProposeAndSolve
+from countdown_selfplay.guides import checked_scores
 from countdown_selfplay.guides.judge import Judge
 from countdown_selfplay.guides.rubric import Rubric
 from countdown_selfplay.proposers.targets import Targets
@@ -27,35 +28,21 @@ def outcome(rate_P, *pairs, solutions=None):
     return proposals, Outcome(proposals, nan_N, problems, list(range(len(pairs))), bits, texts)
 
 
-def round_of(**more):
-    return ScriptedRound(lambda *_: "", {"prover": (2, 4)}, DOMAIN, **more)
-
-
 def test_the_rubric_scores_what_was_solved():
     # 2 * ( 4 + 9 ): 4 9 = 13 is its last step but one, 5 + 2 + 1; 6 7 = 13 is no part of 6 * 7 + 8, but shares two of
     # three numbers (2 + 2 + 1); what nobody solved is not reviewed
     proposals, found = outcome([0.5, 0.5, 0.0], (HARD, STEP), (FAR, SUM), (EASY, PADDED))
-    scores = Rubric().score(round_of(), proposals, found)
+    guide = type("Narrow", (Rubric,), {"scale": (5, 8)})()  # both ends belong to a scale
+    scores = checked_scores(guide, ScriptedRound(lambda *_: "", {"prover": (2, 4)}, DOMAIN), proposals, found)
     assert scores[:2].tolist() == [8, 5] and np.isnan(scores[2])
 
 
-@pytest.mark.parametrize(
-    "solution, redundant",
-    [("3 * 5 + 7", 0), ("( 3 - 3 ) + 5 * 2", 1), ("1 * 7 + 3", 1), ("7 / 1 + 3", 1), ("4 / 4 + 9", 1), ("-3 + 5", 0)],
-)
-def test_numbers_that_cancel_or_only_multiply_by_one_are_redundant(solution, redundant):
-    from countdown_selfplay.countdown.guide import _steps
-
-    assert _steps(solution)[0] == bool(redundant)
-
-
-def test_a_solution_through_an_artificial_value_is_complex():
+def test_numbers_that_cancel_or_only_multiply_by_one_are_redundant_and_an_artificial_value_is_complex():
+    plain, redundant = ["3 * 5 + 7", "-3 + 5"], ["( 3 - 3 ) + 5 * 2", "1 * 7 + 3", "7 / 1 + 3", "4 / 4 + 9"]
+    assert [_steps(solution)[0] for solution in plain + redundant] == [False] * 2 + [True] * 4
     # 99 * 98 - 97 * 100 = 2: values of 9,702, more than 10 times the greatest number
-    from countdown_selfplay.countdown.guide import rubric
-
-    problem, target = Problem((99, 98, 97, 100), 2), Problem((2, 3, 5, 7), 24)
-    plain = rubric(target, problem)
-    assert rubric(target, problem, solution="99 * 98 - 97 * 100").complexity == min(4, plain.complexity + 1)
+    of = Problem((2, 3, 5, 7), 24), Problem((99, 98, 97, 100), 2)
+    assert rubric(*of, solution="99 * 98 - 97 * 100").complexity == rubric(*of).complexity + 1
 
 
 def judged(reviews):

@@ -169,14 +169,12 @@ def _build(root: int, nodes: list[Node], leader: list[int], builder: Builder, ma
         left, right = nodes[place]
         if left < 0:
             made[place] = builder.variable()
-            todo.pop()
             continue
         first = _leader(leader, left)
         second = _leader(leader, right) if right >= 0 else -1
         if place in inside:  # its parts are made, for they stood above it
             made[place] = builder.node(made[first], made[second] if right >= 0 else -1)
             inside.discard(place)
-            todo.pop()
             continue
         inside.add(place)
         parts = [part for part in (second, first) if part >= 0 and part not in made]

@@ -33,7 +33,7 @@ def test_rules_that_refuse_nothing_take_the_best(rule, p, diversity, count, chos
 
 def test_the_reservoir_keeps_the_newest_and_draws_evenly_from_three_strata():
     reservoir = Reservoir(100)
-    p = np.array([0.1] * 2 + [0.4] * 20 + [0.9] * 20)
+    p = np.array([0.1] * 2 + [0.2] + [0.4] * 18 + [0.6] + [0.9] * 20)  # both ends belong to the band
     reservoir.add([f"{i}" for i in range(42)], p)
     drawn = [int(key) for key in reservoir.draw(12, 0.2, 0.6, seed=0)]
     # two too hard are all there are; the other ten are shared by the other two
