@@ -42,6 +42,10 @@ def sgs(arm):
     return load("sgs_study.json")["arms"][arm]["solve_rate"]
 
 
+def pretrained(name):
+    return load(f"pretrained/{name}.json")["pass_at"]["1"]["value"]
+
+
 MEASURED = {
     "6.8%": lambda: arena("ladder", "trained_hard"),
     "4.2%": lambda: arena("ladder", "plain"),
@@ -49,6 +53,8 @@ MEASURED = {
     "29.9%": lambda: default_run("control"),
     "82.7%": lambda: sgs("sgs"),
     "89.6%": lambda: sgs("parallel_sampling"),
+    "9.9%": lambda: pretrained("start"),
+    "16.0%": lambda: pretrained("trained-1"),
 }
 """Each decimal of the text that is not of a version, and what it is computed from."""
 
