@@ -124,7 +124,7 @@ def with_probes(source: str, rows: list[tuple[int, dict]]) -> str:
     """`source` with a probe before the statement of each row; for one outside of functions, in every function."""
     lines, functions = source.splitlines(keepends=True), []
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.body[0].lineno > node.lineno:
             functions.append(node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body)
     places = []
     for number, row in rows:
@@ -176,7 +176,9 @@ def reach(root: Path, rows: list[dict], paths: list[str], most: float) -> list[l
     notes = root / "reached.txt"
     notes.touch()
     (root / "probe.py").write_text(PROBE_MODULE, encoding="utf-8")
-    _, said = run(root, paths, "", "--durations=0", "--durations-min=0")
+    code, said = run(root, paths, "", "--durations=0", "--durations-min=0")
+    if code not in (0, 1):
+        raise SystemExit(f"The run with probes did not end as a run of tests does:\n{said[-2000:]}")
     for file, source in sources.items():
         (root / file).write_bytes(source)
     seconds: Counter[str] = Counter()

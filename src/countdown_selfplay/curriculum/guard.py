@@ -96,7 +96,9 @@ class CollapseGuard:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.healthy, self.in_a_row = state["healthy"], dict(state["in_a_row"])
+        counted = {metric.name for metric in self.metrics if metric.in_a_row is not None}  # `trips` may lift a rule
+        self.healthy = state["healthy"]
+        self.in_a_row = {name: rounds for name, rounds in state["in_a_row"].items() if name in counted}
         self.history = {name: deque(values, maxlen=self.window) for name, values in state["history"].items()}
 
 

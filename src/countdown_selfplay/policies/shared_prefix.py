@@ -90,16 +90,16 @@ def arranged(rows: Rows, keys: float) -> tuple[Plan, float]:
         runs = [group[i : i + size] for group in groups for i in range(0, len(group), size)]
         lengths = [int(prompts_B[run[0]] + answers_B[run].sum()) for run in runs]
         owners = None if rows.owner_B is None else [int(rows.owner_B[run[0]]) for run in runs]
-        most, last = max(lengths), float("inf")
+        most = max(lengths)
         while True:
             packs = binned(lengths, most, owners)
             longest = rows.start + max(sum(lengths[i] for i in pack) for pack in packs)
             cost = len(packs) * longest * (keys + longest)
             if cost < best:
                 best, plan = cost, [[runs[i] for i in pack] for pack in packs]
-            if not rows.start or most >= sum(lengths) or cost > last:
+            if not rows.start or most >= sum(lengths):
                 break
-            most, last = 2 * most, cost  # more runs behind one copy of the beginning
+            most *= 2  # more runs behind one copy of the beginning
         size = 0 if size == 1 else -(-size // 2)
     count, width = rows.mask_BC.shape
     return plan, best / (count * width * (keys + width))

@@ -140,7 +140,14 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
     if not args.guard or args.guard_scope == "run" or not players:
         return None
     paper = (0.5, 1.0)  # Allen and Ståblein, section 3.2
-    return ConjecturerGuard({one: args.trips.get(f"{one}/parseable_rate", paper)[0] for one in players})
+    ranges = {one: args.trips.get(f"{one}/parseable_rate", paper) for one in players}
+    for one, (low, high) in ranges.items():
+        if low > 1 or high < 1:
+            raise ConfigError(
+                f"`guard_trips` of '{one}/parseable_rate' ({low:g} to {high:g}) must be [low, null] with a share as low "
+                "end: guard_scope=conjecturer looks at nothing else of it."
+            )
+    return ConjecturerGuard({one: low for one, (low, _) in ranges.items()})
 
 
 def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:

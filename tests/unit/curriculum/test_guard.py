@@ -10,6 +10,7 @@ from countdown_selfplay import JointSelfPlayConfig
 from countdown_selfplay.contract.game import BaseGame
 from countdown_selfplay.contract.metric import Metric
 from countdown_selfplay.curriculum import CollapseGuard, Trip
+from countdown_selfplay.errors import ConfigError
 from countdown_selfplay.games.propose_and_solve import ProposeAndSolve
 from countdown_selfplay.training.parts import conjecturer_guard_of, declared_metrics, guard_of
 
@@ -126,6 +127,21 @@ def test_each_player_has_its_own_threshold(tmp_path):
     assert "prover/0/entropy" not in found and found["prover/1/entropy"] == ((0.4, math.inf), None)
 
 
+def test_a_checkpoint_that_counted_rounds_in_a_row_does_not_hold_a_guard_that_lifts_the_rule(tmp_path):
+    lifted = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_trips={"round/starved": [None, None]})
+    watching = guard_of(lifted, METRICS)
+    watching.load_state_dict({"healthy": False, "in_a_row": {"round/starved": 2}, "history": {}})
+    assert watching.observe(healthy()) is None and watching.healthy
+
+
+@pytest.mark.parametrize("bounds", [[None, 0.9], [50, 100]])
+def test_a_range_that_the_guard_of_the_conjecturer_alone_cannot_keep_is_refused(tmp_path, bounds):
+    trips = {"conjecturer/parseable_rate": bounds}
+    args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_scope="conjecturer", guard_trips=trips)
+    with pytest.raises(ConfigError, match=r"'conjecturer/parseable_rate' \(.*\) must be \[low, null\] with a share"):
+        guard_of(args, METRICS)
+
+
 def test_the_guard_of_the_conjecturer_alone_leaves_what_is_named_and_what_must_be_finite_to_the_other(tmp_path):
     trips = {"conjecturer/parseable_rate": [0.3, None], "prover/entropy": [0.1, None]}
     args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_scope="conjecturer", guard_trips=trips)
@@ -139,10 +155,10 @@ def test_the_guard_of_the_conjecturer_alone_leaves_what_is_named_and_what_must_b
 
 def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path):
     """Such as those of the values of a domain's axes."""
-    given = {"conjecturer/played_rate_operands_4": [0.1, 0.9], "round/target_26-50_played": [2, None]}
+    given = {"conjecturer/played_rate_operands_4": [0.1, 0.9], "round/rung_5_proposed": [2, None]}
     args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_window=1, guard_trips=given)
     for name, value, rule in (
-        ("conjecturer/played_rate_operands_4", 0.95, "0.95, over 0.9"), ("round/target_26-50_played", 1, "1, under 2"),
+        ("conjecturer/played_rate_operands_4", 0.95, "0.95, over 0.9"), ("round/rung_5_proposed", 0, "0, under 2"),
     ):  # fmt: skip
         trip = guard_of(args, METRICS).observe(healthy(**{name: value}))
         assert str(trip) == f"{name} is {rule} over the last 1 rounds"
