@@ -144,8 +144,8 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
     for one, (low, high) in ranges.items():
         if low > 1 or high < 1:
             raise ConfigError(
-                f"`guard_trips` of '{one}/parseable_rate' ({low:g} to {high:g}) must be [low, null] with a share as low "
-                "end: guard_scope=conjecturer looks at nothing else of it."
+                f"`guard_trips` of '{one}/parseable_rate' ({low:g} to {high:g}) must be [low, null] with a share as "
+                "low end: guard_scope=conjecturer looks at nothing else of it."
             )
     return ConjecturerGuard({one: low for one, (low, _) in ranges.items()})
 
