@@ -7,6 +7,7 @@ import math
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -143,6 +144,26 @@ def test_the_engine_takes_the_arguments_that_we_pass_and_sleeps_as_we_expect():
     for line in ("self.llm = LLM(", "self.llm.sleep(level=2)", "self._llm_weights_sleeping = True"):
         assert line in source
     assert 'self.llm.wake_up(tags=["kv_cache"])' in inspect.getsource(VLLMGeneration.generate)
+
+
+@pytest.mark.parametrize("main", [True, False])
+def test_weights_go_to_a_server_in_the_dtype_that_it_stores(main, monkeypatch):
+    """TRL's own `sync_weights` on a model of two float32 tensors; its client, of which NCCL needs a GPU, is recorded."""
+    sent = []
+    client = SimpleNamespace(
+        get_server_info=lambda: {"model_config": {"dtype": "torch.bfloat16"}},
+        update_named_params=lambda announced, tensors: sent.append((announced, list(tensors))),
+        reset_prefix_cache=lambda: None,
+    )
+    monkeypatch.setattr(VLLMGeneration, "_init_vllm", lambda self: main and setattr(self, "vllm_client", client))
+    model = torch.nn.Linear(3, 2)
+    processes = SimpleNamespace(is_main_process=main, state=SimpleNamespace(deepspeed_plugin=None, fsdp_plugin=None))
+    _trl.server_vllm(processes, None, model, "http://127.0.0.1:1", 1, 1.0).sync_weights()
+    assert model.weight.dtype == torch.float32 and len(sent) == main
+    for announced, tensors in sent:
+        assert announced == [("weight", "bfloat16", [2, 3]), ("bias", "bfloat16", [2])]
+        for (_, tensor), parameter in zip(tensors, model.parameters(), strict=True):
+            assert tensor.dtype == torch.bfloat16 and torch.equal(tensor, parameter.detach().bfloat16())
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

@@ -1,6 +1,7 @@
 # Tests: generation/server.py
 """A real vLLM server on 127.0.0.1: adapters reach it, it is killed in mid-run, it comes back, it refuses."""
 
+import json
 import os
 import re
 import signal
@@ -107,6 +108,8 @@ def test_one_server_plays_both_roles_with_their_adapters_exactly(tmp_path, runni
     assert all(
         any(not torch.equal(before[k], after[k]) for k in before if k.startswith(f"{role}:")) for role in trainer.roles
     )
+    info = urllib.request.urlopen(f"{running.url}/server_info?config_format=json", timeout=10).read()
+    assert json.loads(info)["vllm_config"]["model_config"]["dtype"] == "torch.float32"  # which whole weights are sent in
     for line in rounds(tmp_path):
         assert line["conjecturer/weights_pushed"] == line["prover/weights_pushed"] == 1
         assert line["prover/sampler_logp_difference_max"] < 1e-4
