@@ -148,7 +148,7 @@ def test_the_engine_takes_the_arguments_that_we_pass_and_sleeps_as_we_expect():
 
 @pytest.mark.parametrize("main", [True, False])
 def test_weights_go_to_a_server_in_the_dtype_that_it_stores(main, monkeypatch):
-    """TRL's own `sync_weights` on a model of two float32 tensors; its client, of which NCCL needs a GPU, is recorded."""
+    """TRL's own `sync_weights` on a model of two float32 tensors; its client, whose NCCL needs a GPU, is recorded."""
     sent = []
     client = SimpleNamespace(
         get_server_info=lambda: {"model_config": {"dtype": "torch.bfloat16"}},

@@ -109,7 +109,7 @@ def test_one_server_plays_both_roles_with_their_adapters_exactly(tmp_path, runni
         any(not torch.equal(before[k], after[k]) for k in before if k.startswith(f"{role}:")) for role in trainer.roles
     )
     info = urllib.request.urlopen(f"{running.url}/server_info?config_format=json", timeout=10).read()
-    assert json.loads(info)["vllm_config"]["model_config"]["dtype"] == "torch.float32"  # which whole weights are sent in
+    assert json.loads(info)["vllm_config"]["model_config"]["dtype"] == "torch.float32"  # whole weights go in it
     for line in rounds(tmp_path):
         assert line["conjecturer/weights_pushed"] == line["prover/weights_pushed"] == 1
         assert line["prover/sampler_logp_difference_max"] < 1e-4
