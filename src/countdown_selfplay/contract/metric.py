@@ -56,6 +56,8 @@ class Metric:
     """Number of consecutive rounds with a value above 0 after which the guard rolls back. None: not guarded."""
     finite: bool = False
     """Whether the guard rolls back at the first value that is not finite."""
+    absent: float | None = None
+    """Value of a round that omits the metric, for the guard: 0 for counts of what a round may lack. None: no value."""
     word: str = ""
     """Label on the progress bar and in tables; "": not shown there."""
     subject: str = ""

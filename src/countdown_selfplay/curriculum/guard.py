@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,7 +58,7 @@ class CollapseGuard:
         self.metrics = tuple(replace(m, in_a_row=None) if m.trip == UNBOUNDED else m for m in watched)
 
     def observe(self, metrics: Mapping[str, Any]) -> Trip | None:
-        """Add one round's metrics (absent ones are not counted); return the first violated rule, or None."""
+        """Add one round's metrics (`absent` for one that is missing); return the first violated rule, or None."""
         for declared in self.metrics:
             if declared.in_a_row is not None:
                 above = metrics.get(declared.name) or 0
@@ -71,20 +71,18 @@ class CollapseGuard:
         alone = any(self.in_a_row.values())
         trips: list[Trip] = []
         for declared in self.metrics:
-            value = metrics.get(declared.name)
+            value = metrics.get(declared.name, declared.absent)
             if declared.trip in (None, UNBOUNDED) or not isinstance(value, int | float):
                 continue
-            alone = alone or any(_broken(value, declared.trip))
+            alone = alone or bool(_broken(value, declared.trip))
             seen = self.history.setdefault(declared.name, deque(maxlen=self.window))
             seen.append(float(value))
-            mean = sum(seen) / len(seen)
             if len(seen) == self.window:
-                rounds = f"over the last {self.window} rounds"
+                mean, rounds = sum(seen) / len(seen), f"over the last {self.window} rounds"
                 trips += [Trip(declared.name, mean, f"{rule} {rounds}") for rule in _broken(mean, declared.trip)]
         for declared in self.metrics:
-            if declared.in_a_row is not None and self.in_a_row[declared.name] >= declared.in_a_row:
-                rule = f"above 0 in {self.in_a_row[declared.name]} rounds in a row"
-                trips.append(Trip(declared.name, metrics[declared.name], rule))
+            if declared.in_a_row is not None and (count := self.in_a_row[declared.name]) >= declared.in_a_row:
+                trips.append(Trip(declared.name, metrics[declared.name], f"above 0 in {count} rounds in a row"))
         self.healthy = not trips and not alone
         return trips[0] if trips else None
 
@@ -127,11 +125,9 @@ class ConjecturerGuard:
         self.rollbacks, self.healthy = state["rollbacks"], state["healthy"]
 
 
-def _broken(value: float, trip: Range) -> Iterator[str]:
-    if value < trip[0]:
-        yield f"under {trip[0]:g}"
-    if value > trip[1]:
-        yield f"over {trip[1]:g}"
+def _broken(value: float, trip: Range) -> list[str]:
+    low, high = trip
+    return [f"under {low:g}"] * (value < low) + [f"over {high:g}"] * (value > high)
 
 
 LEAST = 0.1

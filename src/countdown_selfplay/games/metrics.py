@@ -19,11 +19,13 @@ BY_AXIS = (
         "Proposals of the round whose problem has this value on this axis (Countdown: `rung_4`, four numbers; "
         "`target_13-25`, a target in this band), played or not. A conjecturer that climbs moves from rung to rung, "
         "and may leave a part of another axis meanwhile. Rungs: of domains with several.",
+        absent=0,
         panel=HIDDEN,
     ),
     Metric(
         "round/<axis>_<value>_played",
         "Problems of this value that were played in the round, proposals, anchors and random ones together.",
+        absent=0,
         panel=HIDDEN,
     ),
     Metric(

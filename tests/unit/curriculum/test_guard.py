@@ -153,15 +153,25 @@ def test_the_guard_of_the_conjecturer_alone_leaves_what_is_named_and_what_must_b
     assert tripped(watching, [healthy(**{"prover/entropy": 0.05})] * 10)
 
 
-def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path):
+@pytest.mark.parametrize(
+    "name, bounds, logged, rule",
+    [
+        ("conjecturer/played_rate_operands_4", [0.1, 0.9], [0.95, 0.95], "0.95, over 0.9"),
+        (
+            "round/target_26-50_proposed",
+            [2, None],
+            [3, None],
+            "1.5, under 2",
+        ),  # a round without that band logs no count
+        ("round/target_26-50_solve_rate", [0.2, None], [0.1, None], None),  # nor a rate, which is then not counted
+    ],
+)
+def test_guard_trips_reach_metrics_that_are_declared_by_a_pattern(tmp_path, name, bounds, logged, rule):
     """Such as those of the values of a domain's axes."""
-    given = {"conjecturer/played_rate_operands_4": [0.1, 0.9], "round/rung_5_proposed": [2, None]}
-    args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_window=1, guard_trips=given)
-    for name, value, rule in (
-        ("conjecturer/played_rate_operands_4", 0.95, "0.95, over 0.9"), ("round/rung_5_proposed", 0, "0, under 2"),
-    ):  # fmt: skip
-        trip = guard_of(args, METRICS).observe(healthy(**{name: value}))
-        assert str(trip) == f"{name} is {rule} over the last 1 rounds"
+    args = JointSelfPlayConfig(str(tmp_path), use_cpu=True, guard_window=2, guard_trips={name: bounds})
+    guard = guard_of(args, METRICS)
+    first, second = (guard.observe(healthy(**({} if value is None else {name: value}))) for value in logged)
+    assert first is None and (str(second) if second else None) == (rule and f"{name} is {rule} over the last 2 rounds")
 
 
 def test_a_game_of_ones_own_is_watched_by_what_it_declares(tmp_path):
