@@ -232,16 +232,15 @@ def colocated_vllm(
         module.LLM = llm
 
 
-def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: int, timeout: float) -> Any:
+def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: int, timeout: float, dtype: Any) -> Any:
     """Return TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, `sync_weights`,
-    which sends them in the dtype that the server stores. All processes call, and if the main one fails all return."""
+    which sends them as `dtype`. All processes call, and if the main one fails all return."""
     from trl.generation.vllm_generation import VLLMGeneration
 
     class Channel(VLLMGeneration):
         def _iter_named_params(self) -> Iterator[tuple[str, torch.Tensor]]:
-            known = accelerator.is_main_process and self.vllm_client.get_server_info()["model_config"]["dtype"]
             for name, weight in super()._iter_named_params():
-                yield name, weight.to(getattr(torch, known.removeprefix("torch."))) if known else weight
+                yield name, weight.to(dtype) if weight.is_floating_point() and accelerator.is_main_process else weight
 
     try:
         return Channel(

@@ -147,18 +147,17 @@ def test_the_engine_takes_the_arguments_that_we_pass_and_sleeps_as_we_expect():
 
 
 @pytest.mark.parametrize("main", [True, False])
-def test_weights_go_to_a_server_in_the_dtype_that_it_stores(main, monkeypatch):
+def test_weights_go_to_a_server_in_the_dtype_of_its_model(main, monkeypatch):
     """TRL's own `sync_weights` on a model of two float32 tensors; its client, whose NCCL needs a GPU, is recorded."""
     sent = []
     client = SimpleNamespace(
-        get_server_info=lambda: {"model_config": {"dtype": "torch.bfloat16"}},
         update_named_params=lambda announced, tensors: sent.append((announced, list(tensors))),
         reset_prefix_cache=lambda: None,
     )
     monkeypatch.setattr(VLLMGeneration, "_init_vllm", lambda self: main and setattr(self, "vllm_client", client))
     model = torch.nn.Linear(3, 2)
     processes = SimpleNamespace(is_main_process=main, state=SimpleNamespace(deepspeed_plugin=None, fsdp_plugin=None))
-    _trl.server_vllm(processes, None, model, "http://127.0.0.1:1", 1, 1.0).sync_weights()
+    _trl.server_vllm(processes, None, model, "http://127.0.0.1:1", 1, 1.0, torch.bfloat16).sync_weights()
     assert model.weight.dtype == torch.float32 and len(sent) == main
     for announced, tensors in sent:
         assert announced == [("weight", "bfloat16", [2, 3]), ("bias", "bfloat16", [2])]

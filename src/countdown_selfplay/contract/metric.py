@@ -57,7 +57,7 @@ class Metric:
     finite: bool = False
     """Whether the guard rolls back at the first value that is not finite."""
     absent: float | None = None
-    """Value of a round that omits the metric, for the guard: 0 for counts of what a round may lack. None: no value."""
+    """Value that the guard takes for a round without the metric after rounds with it. None: it skips the round."""
     word: str = ""
     """Label on the progress bar and in tables; "": not shown there."""
     subject: str = ""

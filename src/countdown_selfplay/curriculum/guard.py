@@ -26,8 +26,7 @@ class Trip:
     @property
     def advice(self) -> str:
         """Settings to change: those of the metric's role, or the conjecturer's for metrics of the round."""
-        first, *rest = self.metric.split("/")
-        # A player's name may contain a slash: conjecturer/0/parseable_rate, grad_norm/prover/1.
+        first, *rest = self.metric.split("/")  # a player's may be conjecturer/0/parseable_rate, grad_norm/prover/1
         role = "/".join(rest) if first in ("grad_norm", "lr") else "/".join([first, *rest[:-1]])
         role = "conjecturer" if first == "round" or not rest else role
         if role == "proposer":  # a symbolic proposer has neither
@@ -41,9 +40,9 @@ class CollapseGuard:
     """Guard over the metrics that are declared with `finite`, `trip` or `in_a_row`: by default the parseable rate,
     starvation, the solve rate near 0 or 1, and values that must be finite (Allen and Ståblein, section 3.2).
 
-    A range applies to the mean over the last `window` rounds with the metric, once there are that many; `in_a_row`
-    counts consecutive rounds above 0; a value that is not finite trips at once. `healthy` is False from the first
-    round that alone violates a rule until one that does not: checkpoints in between are not used for a rollback."""
+    A range applies to the mean over the last `window` rounds with the metric; a later one without it counts as its
+    `absent`, if that is set. `in_a_row` counts rounds above 0; a value that is not finite trips at once. `healthy` is
+    False from the first round that alone violates a rule: checkpoints until it holds are not used for a rollback."""
 
     metrics: Sequence[Metric] = ()
     window: int = 10
@@ -58,11 +57,11 @@ class CollapseGuard:
         self.metrics = tuple(replace(m, in_a_row=None) if m.trip == UNBOUNDED else m for m in watched)
 
     def observe(self, metrics: Mapping[str, Any]) -> Trip | None:
-        """Add one round's metrics (`absent` for one that is missing); return the first violated rule, or None."""
+        """Add one round's metrics; return the first violated rule, or None."""
         for declared in self.metrics:
             if declared.in_a_row is not None:
-                above = metrics.get(declared.name) or 0
-                self.in_a_row[declared.name] = self.in_a_row.get(declared.name, 0) + 1 if above > 0 else 0
+                above = (metrics.get(declared.name) or 0) > 0
+                self.in_a_row[declared.name] = self.in_a_row.get(declared.name, 0) + 1 if above else 0
         for declared in self.metrics:
             value = metrics.get(declared.name)
             if declared.finite and value is not None and not math.isfinite(value):
@@ -71,7 +70,7 @@ class CollapseGuard:
         alone = any(self.in_a_row.values())
         trips: list[Trip] = []
         for declared in self.metrics:
-            value = metrics.get(declared.name, declared.absent)
+            value = metrics.get(declared.name, declared.absent if declared.name in self.history else None)
             if declared.trip in (None, UNBOUNDED) or not isinstance(value, int | float):
                 continue
             alone = alone or bool(_broken(value, declared.trip))

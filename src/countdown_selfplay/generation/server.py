@@ -263,7 +263,9 @@ class Server(VLLMSampler):
             try:
                 if url not in self._channels:
                     port, patience = args.vllm_group_port + list(self.clients).index(url), args.vllm_server_timeout
-                    given = self.accelerator, self.context.tokenizer, model, url, port, patience
+                    info = self.context.processes.together(lambda: client.get("/server_info?config_format=json"))
+                    dtype = getattr(torch, info["vllm_config"]["model_config"]["dtype"].removeprefix("torch."))
+                    given = self.accelerator, self.context.tokenizer, model, url, port, patience, dtype
                     self._channels[url] = _trl.server_vllm(*given)
                 self._channels[url].model = model
                 self._channels[url].sync_weights()

@@ -163,6 +163,7 @@ def test_the_guard_of_the_conjecturer_alone_leaves_what_is_named_and_what_must_b
             [3, None],
             "1.5, under 2",
         ),  # a round without that band logs no count
+        ("round/target_25-50_proposed", [2, None], [None, None], None),  # no such band: never logged, never counted
         ("round/target_26-50_solve_rate", [0.2, None], [0.1, None], None),  # nor a rate, which is then not counted
     ],
 )
