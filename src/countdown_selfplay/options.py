@@ -47,8 +47,8 @@ class Range:
 
 
 class Help(str):
-    """Help text of a setting with its metadata. HfArgumentParser passes all metadata of a field to argparse, so they
-    are attached to the value that argparse knows."""
+    """Help text of a setting, a str with the other metadata as attributes: HfArgumentParser passes each metadata key
+    of a field to argparse, which rejects unknown ones."""
 
     range = Range()
     free = False

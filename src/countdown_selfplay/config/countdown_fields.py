@@ -10,7 +10,7 @@ from ..options import option
 
 @dataclass
 class DomainFields:
-    """Choice of the domain."""
+    """Settings that select the domain and the form of its answers."""
 
     domain: str = option("countdown", "Domain of the problems: a name in DOMAINS, or my_package.my_module:MyDomain.")
     domain_kwargs: dict | str | None = option(

@@ -55,8 +55,8 @@ class JointSelfPlayConfig(
     A step of the Trainer is a round of `steps_per_round` optimizer steps, each over the micro-batches of all trained
     players, so `gradient_accumulation_steps` is 1. A setting that neither a role's field (`prover_beta`) nor `roles`
     gives falls back on the plain field (`beta`). Arguments of the domain are in `domain_kwargs`, unless the trainer is
-    given a `domain`. ConfigError for any broken rule, before a model loads. Once the config is built, `roles` holds
-    the settings of each kind, including those given as fields.
+    given a `domain`. Raises ConfigError for an invalid setting, before a model loads. Afterwards `roles` holds the
+    settings of every role, including those given as fields.
     """
 
     output_dir: str = option("joint-selfplay", "The run folder.")

@@ -26,7 +26,7 @@ ARTIFICIAL = 10
 
 @dataclass(frozen=True)
 class Review:
-    """Scores of the paper's rubric: relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4."""
+    """Scores of the SGS rubric (appendix E.3): relevance 0 to 5, redundancy 0 or 1, complexity 0 to 4."""
 
     relevance: int
     redundancy: int

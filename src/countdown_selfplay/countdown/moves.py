@@ -239,8 +239,8 @@ class Moving:
         return generate_problems(n, spec, seed, exclude, rules=self.rules)
 
     def random_text(self, n: int, seed: int, exclude: Iterable[str] = ()) -> list[Problem]:
-        """Return `n` distinct problems of the training side, none with a key in `exclude`: size, numbers and target
-        uniform in range, solvable or not. A function of the arguments alone. Raises ConfigError if there are fewer."""
+        """Return `n` distinct problems of the training split, solvable or not and with no key in `exclude`: size,
+        numbers and target are uniform in range. Deterministic given `seed`. Raises ConfigError if there are fewer."""
         spec, draws = self.spec, Random(f"texts|{seed}")
         target_high = min(spec.target_high, self.value_high) if self.answers == "moves" else spec.target_high
         seen, problems, misses = set(exclude), list[Problem](), 0

@@ -46,7 +46,7 @@ class CompiledLayers:
 
 
 def layers_of(model: Any) -> list[nn.Module]:
-    """Return the repeated modules of a causal LM, its decoder layers, by the names that its class gives."""
+    """Return the decoder layers of a causal LM: the modules whose class its `_no_split_modules` lists."""
     names = set(model._no_split_modules or ())
     return [part for part in model.modules() if type(part).__name__ in names]
 

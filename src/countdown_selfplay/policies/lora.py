@@ -149,8 +149,8 @@ class LoraPolicies(PolicySet):
 
 
 class SeveralBases(PolicySet):
-    """LoraPolicies over one base per distinct model, and bases of frozen roles, in one module. Its checkpoint is one
-    safetensors file of all adapters at the folder's root."""
+    """Policies with one adapted base per distinct model, and the unadapted models of frozen roles, in one module. Its
+    checkpoint is one safetensors file of all adapters at the folder's root."""
 
     module: PolicyModule
 

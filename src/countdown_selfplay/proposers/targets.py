@@ -112,7 +112,7 @@ class Targets(Policies):
         return [replace(p, reason=COPY) if copy else p for p, copy in zip(proposals, copied, strict=True)]
 
     def _begin(self, round: Round) -> None:
-        """Read the set, which may have changed in a resumed run if the user allowed that."""
+        """Read the target set, which may differ from that of the checkpoint if the user allowed it."""
         problems = {round.domain.key(problem): problem for problem in round.dataset()}
         check = round.domain.check  # domains without proposals may lack it
         checked = [] if check is None else check(list(problems.values()), [None] * len(problems))

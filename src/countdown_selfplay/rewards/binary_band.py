@@ -14,7 +14,7 @@ from .composition import Composable
 
 @dataclass(frozen=True)
 class BinaryBand(Composable):
-    """r = 1 if low <= p <= high, else 0. conservative_binary uses [.05, .85], aggressive_binary [.05, .75]."""
+    """Reward: 1 if low <= p <= high, else 0. conservative_binary uses [.05, .85], aggressive_binary [.05, .75]."""
 
     low: Share = 0.05
     high: Share = 0.85

@@ -245,7 +245,7 @@ def ratio_interval(
 def change_interval(
     changes: Sequence[float], clusters: Sequence[Hashable], resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """Return the mean of paired changes, -1 to 1, with a percentile bootstrap over equal clusters."""
+    """Return the mean of paired changes in [-1, 1] and its percentile bootstrap interval over equal clusters."""
     total_C, count_C = _by_cluster(clusters, changes, [1.0] * len(changes))
     interval = bootstrap_mean(total_C / count_C, resamples, seed, bounds=CHANGE)
     return Interval(float(np.sum(total_C) / np.sum(count_C)), interval.low, interval.high)

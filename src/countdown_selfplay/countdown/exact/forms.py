@@ -168,7 +168,7 @@ class Node:
         return prod((node._exact() ** sign for sign, node in self.parts), start=Fraction(1))
 
     def integral(self) -> bool:
-        """Whether every division is without remainder if products are computed numerators first."""
+        """Return whether no division leaves a remainder when each product is computed numerators first."""
         value = self.value()
         return value is not None and value.denominator == 1 and all(node.integral() for _, node in self.parts)
 

@@ -146,8 +146,8 @@ class Predictor:
         return _sigmoid(_raw(self.model, features_NF) * self.stretch + self.shift) if len(features_NF) else np.zeros(0)
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
-        """Add labels and fit again; return Brier score, AUC and calibration error of predictions of the added labels,
-        by trees and calibration without them (a fifth of all problems is left out at a time)."""
+        """Add labels and refit; return Brier score, AUC and calibration error of out-of-fold predictions of the added
+        labels (trees and calibration cross-validated in five folds of problems)."""
         self._check(features_LF)
         many_L = np.broadcast_to(np.asarray(attempts, dtype=float), rate_L.shape)
         kept_LF = self.features_LF if len(self.rate_L) else features_LF[:0]
