@@ -1,1 +1,1 @@
-"""The command line: one module per command, with `main(argv) -> exit code`, imported when it is called."""
+"""Command line: one module per command, with `main(argv) -> exit code`, imported when the command is called."""

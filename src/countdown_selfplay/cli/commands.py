@@ -20,9 +20,9 @@ class Command:
     """A command without a trainer."""
 
     help: str
-    """Its line in `countdown-selfplay --help`."""
+    """Help line in `countdown-selfplay --help`."""
     module: str
-    """The module below `countdown_selfplay` whose `main(argv)` runs it; absent if its package is (packages.py)."""
+    """Module below `countdown_selfplay` whose `main(argv)` runs the command; it may be absent (packages.py)."""
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,25 @@ class Trainer(Command):
     """A command with a trainer: it takes recipes, config files, a flag for each field, and the launch options."""
 
     recipe: str
-    """The one it plays where neither a recipe, a config file nor a model is named."""
+    """Recipe to run where the arguments name neither a recipe, a config file nor a model."""
     epilog: str
-    """The paragraph of its --help."""
+    """Paragraph at the top of the command's --help."""
     settings: tuple[str, str] = _JOINT
     """Dataclasses of the script's options and the trainer's config, as module:name; TRL's ModelConfig is the third."""
     kind: str = "joint"
-    """The command whose recipes it reads."""
+    """Command whose recipes this command reads."""
     recipe_with_model: bool = False
-    """Whether it plays its recipe also where a model is named."""
+    """Whether `recipe` also applies where a model is named."""
     forced: Mapping[str, str] = field(default_factory=dict)
-    """Flags of which it allows one value."""
+    """Flags that the command fixes, with their values."""
     refusal: Callable[[Any, Any], str | None] = lambda script, training: None
-    """The sentence that refuses the settings of another command, or None."""
+    """Function of script and config that returns the reason to refuse the settings of another command, or None."""
     start: Path | None = None
-    """The folder that its --prepare fills."""
+    """Folder that --prepare of the command fills."""
     plans_launch: bool = True
     """Whether a --dry_run with launch options plans for that launch instead of starting it."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Field of the other commands -> a sentence that names the option of this one."""
+    """Map of fields that only other commands have to a sentence that names this command's option."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "env": Command("Print versions, device, cores, memory and installed extras; --ready plays a round", "cli.env"),
 }  # fmt: skip
-"""In the order of `countdown-selfplay --help`. `cdg --training online` is a row, and no name of a command."""
+"""Commands by name, in the order of `countdown-selfplay --help`. `cdg --training online` is a row, not a name."""
 
 NAMES = [name for name in COMMANDS if name != ONLINE]
 TRAINERS: dict[str, Trainer] = {name: one for name, one in COMMANDS.items() if isinstance(one, Trainer)}

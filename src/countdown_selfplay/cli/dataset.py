@@ -58,7 +58,7 @@ exit codes: 0 written, 2 wrong input; nothing is written then"""
 Row = dict[str, Any]
 
 ROW_GROUP = 1 << 16
-"""Rows per group of a Parquet file: as many as are held at once."""
+"""Rows per row group of a Parquet file: the most that are in memory at once."""
 
 
 def write_jsonl(path: Path, rows: Iterator[Row]) -> None:
@@ -100,7 +100,7 @@ def excluded_keys(files: list[str]) -> set[str]:
 
 
 class Condition:
-    """Conditions on a problem beside its ranges, and a count of the problems refused for overlap."""
+    """Predicate on problems (excluded keys, number of solutions, operators), with a count of excluded problems."""
 
     def __init__(self, options: argparse.Namespace, rules: Rules, excluded: set[str]) -> None:
         low, high = options.min_solutions, options.max_solutions
@@ -153,7 +153,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 
 
 def in_moves(options: argparse.Namespace) -> bool:
-    """Return whether the file is for answers in moves. ConfigError for options that need the exact solver then."""
+    """Return whether the file is for answers in moves; raise ConfigError for options that then need the solver."""
     if options.schema != MOVES_SCHEMA and options.prover_prompt not in MOVES_PROMPTS:
         return False
     if options.schema not in {MOVES_SCHEMA, *UNSOLVED_SCHEMAS}:
@@ -185,7 +185,7 @@ def domain_of(options: argparse.Namespace, moves: bool) -> CountdownDomain:
 
 
 def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Counter[int], more: Row) -> Row:
-    """Describe how the file was made, completely enough to make it again."""
+    """Return the settings from which the file can be generated again, as plain JSON values."""
     conditions = ("schema", "seed", "split", "min_solutions", "max_solutions", "needs")
     return {
         "format": "countdown-selfplay-dataset-1",
@@ -204,7 +204,7 @@ def provenance(options: argparse.Namespace, domain: CountdownDomain, written: Co
 
 
 def main(argv: list[str]) -> int:
-    """Generate the rows, write them and print a summary."""
+    """Generate the rows, write them, print a summary, and return 0."""
     options = options_of(argv)
     out = Path(options.out)
     if out.suffix not in WRITERS:

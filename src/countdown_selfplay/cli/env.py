@@ -33,14 +33,14 @@ EXTRAS = {
     "test": "pytest",
     "docs": "mkdocs-material",
 }
-"""Extra of pyproject.toml -> the distribution that tells whether it is installed."""
+"""Map of each extra of pyproject.toml to the distribution whose version shows that the extra is installed."""
 
 _CURES = {
     "out of memory": "`nvidia-smi` lists who holds the GPU; end that, or name another: CUDA_VISIBLE_DEVICES=1",
     r"compiler|Python\.h|ptxas|[Tt]riton": "install gcc and Python's headers, with which Triton compiles TRL's kernel",
     "CUDA|cuda|NVIDIA": "install the torch that pytorch.org's selector names, or unset CUDA_VISIBLE_DEVICES",
 }
-"""Error of the first use of a GPU -> its remedy."""
+"""Map of patterns in the error of a first use of the GPU to remedies."""
 
 
 def version(distribution: str) -> str | None:
@@ -81,7 +81,7 @@ def devices() -> list[str]:
 
 
 def environment() -> dict[str, Any]:
-    """Collect everything that is printed, as plain JSON values."""
+    """Return versions, devices, cores, memory and extras as plain JSON values."""
     return {
         "countdown-selfplay": __version__,
         "python": platform.python_version(),
@@ -95,7 +95,7 @@ def environment() -> dict[str, Any]:
 
 
 def as_text(info: dict[str, Any]) -> str:
-    """Format one aligned line per fact."""
+    """Format the environment as one aligned line per entry."""
     rows = [(name, info[name]) for name in ("countdown-selfplay", "python", "platform")]
     rows += [(name, found or "not installed") for name, found in info["packages"].items()]
     rows.append(("devices", ", ".join(info["devices"]) or "unknown (torch is not installed)"))
@@ -110,7 +110,7 @@ def as_text(info: dict[str, Any]) -> str:
 
 
 def ready() -> int:
-    """Play one round of the embedded model, print "ready" or what to do, and return 0 or 1. No file stays."""
+    """Play one round of the embedded model, print "ready" or a remedy, and return 0 or 1. No file remains."""
     import torch
 
     from .joint import main as joint

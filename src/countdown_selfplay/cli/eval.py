@@ -41,7 +41,7 @@ exit codes: 0 done, 2 wrong input"""
 
 
 def main(argv: list[str]) -> int:
-    """Evaluate, print the table, and write the answers with --output."""
+    """Evaluate the model, print the table, write the result with --output, and return 0."""
     options = parse(argv)
     tasks = critic_tasks(options.task)
     if tasks is not None:
@@ -156,8 +156,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 
 def critic_tasks(task: str = "solve") -> Any:
-    """Return the module of the Critic-Discernment Game's tasks, or None without the package `lab`. ConfigError for
-    such a `task` then."""
+    """Return the module of the Critic-Discernment Game's tasks, or None without the package `lab`. Raises ConfigError
+    if `task` needs it."""
     place = CALLED["critic_tasks"]
     return None if task == "solve" and absent_package(place) else attribute_of(place, f"`--task {task}`")
 
@@ -227,7 +227,7 @@ def model_of(options: argparse.Namespace, setting: Setting, prompts: Iterable[An
 
 
 def ends_of(by_k: dict[str, Any]) -> list[str]:
-    """Return the least and the greatest k."""
+    """Return the least and the greatest key k, once if they are equal; [] for an empty dict."""
     return [*dict.fromkeys((min(by_k, key=int), max(by_k, key=int)))] if by_k else []
 
 
@@ -241,8 +241,8 @@ def as_greedy(options: argparse.Namespace, setting: Setting) -> tuple[argparse.N
 
 
 def collect(options: argparse.Namespace, setting: Setting, selected: ProblemSet, load: Callable[..., Any]) -> Any:
-    """Return the AnswerSet: read from --output as far as it is there, sampled for the rest. Loads the model only if
-    needed."""
+    """Return the AnswerSet: the answers that --output already holds, and sampled ones for the rest. Loads the model
+    only if needed."""
     place = place_of(options.device)
     folder = folder_of(options.model)
     loaded = load() if folder is None else None  # a hub id that is not in the cache yet
@@ -307,7 +307,7 @@ def evaluate_as_conjecturer(options: argparse.Namespace, setting: Setting) -> tu
 
 
 def remarks(options: argparse.Namespace, setting: Setting, result: dict[str, Any]) -> list[str]:
-    """Return notes that belong under the table."""
+    """Return the notes to print under the table: size, settings, reasons, warnings."""
     size = f"{result['n']} proposals"
     if options.role == "prover":
         size = f"{result['problems']} problems x {result['n']} answers"

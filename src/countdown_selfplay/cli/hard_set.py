@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from ..evaluation.hard import HardProblems
 
 OWN = {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "max_new_tokens": 1024}
-"""Sampling of a model that no run here made: as qwen2.5-0.5b/sgs samples in training."""
+"""Sampling settings for a model that no run of this library trained: those of the recipe qwen2.5-0.5b/sgs."""
 
 PART = 64
-"""Problems between two entries of the file that a search goes on from."""
+"""Problems per entry of the file from which an interrupted search continues."""
 
 _NAMES = ("attempts", "most", "temperature", "max_new_tokens", "batch_size", "device")
 
@@ -58,8 +58,8 @@ def attempts_of(options: Namespace) -> tuple[int, int]:
 
 def setting(options: Namespace, domain: CountdownDomain) -> tuple[CountdownDomain, dict[str, Any]]:
     """Return the domain and the sampling settings of the attempts: those of the model's training where it has a
-    run.json or is an embedded model, under the options given. Ranges and rules of the problems are always those of the
-    options."""
+    run.json or is an embedded model, overridden by the options given. Ranges and rules of the problems are always
+    those of the options."""
     request = {"model": options.hard_for, "role": "prover", "eval_preset": TRAINING}
     base = setting_of(Namespace(**request, domain=None, domain_kwargs=None))
     known = options.hard_for == "tiny" or find_run(options.hard_for) is not None

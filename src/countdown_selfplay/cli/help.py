@@ -30,7 +30,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Generation backend": ("GenerationFields", "EngineFields"),
     "Run": ("RunFields", "JointSelfPlayConfig", "SFTSettings", "IPOSettings"),
 }
-"""Title -> the classes whose fields stand under it; those of all other classes of this library: under the first."""
+"""Map of section titles to the classes whose fields they list; the first lists all other classes of this library."""
 USED = (
     *("model_name_or_path", "dtype", "use_peft", "lora_r", "lora_alpha", "output_dir", "max_steps"),
     *("num_train_epochs", "per_device_train_batch_size", "num_generations", "max_completion_length", "max_length"),
@@ -47,11 +47,11 @@ class Option:
 
     name: str
     section: str = ""
-    """Its title in --help; none for a field that TRL or Transformers declares."""
+    """Title of its section in --help; empty for a field that TRL or Transformers declares."""
     kind: str = "text"
-    """int, float, bool or text."""
+    """Type of the value: int, float, bool or text."""
     nargs: str | int | None = None
-    """As in argparse."""
+    """Number of values, as in argparse."""
     choices: Sequence[str] = ()
     default: Any = None
     help: str = ""
@@ -59,7 +59,7 @@ class Option:
 
 def options_of(command: str) -> list[Option] | None:
     """Read the options of a trainer command from options.json. Options of TRL and Transformers that --help omits have
-    a name only. None if the installed versions of TRL or Transformers differ from those of the file."""
+    a name only. Returns None if the installed TRL or Transformers has another version than the file."""
     written = json.loads(FILE.read_text(encoding="utf-8"))
     if not all(_is_installed(name, known) for name, known in written["versions"].items()):
         return None
@@ -67,7 +67,7 @@ def options_of(command: str) -> list[Option] | None:
 
 
 def _is_installed(package: str, version: str) -> bool:
-    """Check the version by the installer's .dist-info folder: importlib.metadata takes ten times as long."""
+    """Return whether a .dist-info folder shows this version: importlib.metadata takes ten times as long."""
     spec = find_spec(package)
     place = Path(spec.origin).parents[1] if spec and spec.origin else None
     return place is not None and (place / f"{package}-{version}.dist-info").is_dir()
@@ -111,7 +111,7 @@ def _width() -> int:
 
 
 def _entries(options: Iterable[Option], everything: bool) -> list[str]:
-    """Format name, default (or the kind of value) and explanation: the full text, or its first two lines."""
+    """Format each option: its name, default (or type of value) and help text, in full or cut to two lines."""
     lines = []
     for one in options:
         shown = _kind(one) if one.default in (None, "", []) else _word(one.default)

@@ -33,8 +33,8 @@ KINDS: Registry[Registry[Any]] = Registry(
 
 
 def print_parts(kind: str, name: str | None = None) -> None:
-    """Print the first sentence and the arguments of each part of a kind, or of the part called `name`.
-    UnknownNameError suggests the nearest kind or name."""
+    """Print the first sentence and the arguments of each part of a kind, or of the part called `name`. Raises
+    UnknownNameError, which suggests the nearest kind or name."""
     registry = KINDS[kind]
     for one in registry if name is None else [name]:
         entry = registry.get(one)

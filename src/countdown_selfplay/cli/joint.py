@@ -1,5 +1,6 @@
 """`countdown-selfplay joint`: train a conjecturer and a prover against each other, evaluate before and after, report.
-`rloo`, `pool`, `sgs`, `symbolic` and `cdg --training online` are `joint` with a recipe and a refusal each."""
+`rloo`, `pool`, `sgs`, `symbolic` and `cdg --training online` are `joint` with another default recipe and a check of
+settings."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from .options import parse_options
 
 
 def parse(argv: list[str], command: str = "joint") -> tuple[JointScriptArguments, JointSelfPlayConfig, ModelConfig]:
-    """Parse recipe < config file < flags, and check the settings of the script against those of the trainer."""
+    """Parse recipe, config file and flags (ascending precedence), and check the script's arguments."""
     script, training, model = parse_options(command, argv)
     if script.eval_problems == 0 and training.eval_strategy != "no":
         raise ConfigError(
@@ -50,7 +51,7 @@ def stop_early(script: JointScriptArguments, training: JointSelfPlayConfig) -> N
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None, command: str = "joint") -> int:
-    """Run the command. `launch`: launch options, for which a dry run plans. `command`: a name in TRAINERS."""
+    """Run the command. `launch`: launch options that a dry run plans. `command`: a name in TRAINERS."""
     argv = list(sys.argv[1:] if argv is None else argv)
     script, training, model = parse(argv, command)
     refused = TRAINERS[command].refusal(script, training)
@@ -62,7 +63,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None, co
 def control_of(
     argv: list[str], script: JointScriptArguments, training: JointSelfPlayConfig, command: str = "joint"
 ) -> tuple[JointSelfPlayConfig, dict[str, Any]] | None:
-    """Return config and trainer arguments of the run without a conjecturer that `control` asks for, else None."""
+    """Return config and trainer arguments of the run without a conjecturer that `control` adds, else None."""
     if not script.control or script.dry_run or script.probe:
         return None
     folder = str(Path(training.output_dir) / "control")
@@ -72,7 +73,7 @@ def control_of(
 
 
 def check_control(script: JointScriptArguments, training: JointSelfPlayConfig) -> None:
-    """Raise ConfigError if the second run would differ in more than the conjecturer."""
+    """Raise ConfigError if the control run would differ in more than the conjecturer."""
     if "conjecturer" not in training.trained_roles:
         raise ConfigError("`control` (True) plays the run again without its conjecturer, and none is trained here.")
     if script.early_stopping_patience is not None:

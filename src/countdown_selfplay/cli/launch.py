@@ -1,4 +1,4 @@
-"""Relaunch a trainer command through `accelerate launch`, in as many processes as the launch options ask for."""
+"""Relaunch of a trainer command through `accelerate launch`, in as many processes as the launch options request."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..registry import nearest
 
 _LEAST = {"num_processes": 1, "num_machines": 1, "machine_rank": 0, "main_process_port": 0}
 LAUNCH_OPTIONS = ("accelerate_config", "main_process_ip", *_LEAST)
-"""Options of the launcher, all but the first named as in `accelerate launch`; the others go to the command."""
+"""Options of the launcher, all but the first named as in `accelerate launch`; all other options go to the command."""
 
 LAUNCHED = "COUNTDOWN_SELFPLAY_LAUNCHED"
-"""Set in the processes of a launch of this program."""
+"""Environment variable that is set in the processes that this program launches."""
 
 
 def config_folder() -> Path:

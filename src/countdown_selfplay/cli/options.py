@@ -1,4 +1,4 @@
-"""Parser of the trainer commands: SelfPlayParser with the sections of --help and the rules of the single commands."""
+"""Parser of the trainer commands: SelfPlayParser with the sections of --help and the rules of each command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .sources import sources_of
 
 
 class OptionParser(SelfPlayParser):
-    """The parser of a trainer command."""
+    """Parser of a trainer command."""
 
     def __init__(self, command: str) -> None:
         self.how = TRAINERS[command]

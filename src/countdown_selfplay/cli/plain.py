@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """An ArgumentParser that reports a wrong option as a ConfigError (one line, exit code 2), without the usage."""
+    """ArgumentParser that reports a wrong option as a ConfigError (one line, exit code 2), without the usage."""
 
     def error(self, message: str) -> NoReturn:
         _, unknown, words = message.partition("unrecognized arguments: ")
@@ -35,7 +35,7 @@ def parser_of(command: str, epilog: str) -> OneLineParser:
 
 
 def write_output(output: Path, texts: Mapping[Path, str]) -> None:
-    """Write the files of `--output` and print their paths. ConfigError if one cannot be written."""
+    """Write the files of `--output` and print their paths. Raises ConfigError if one cannot be written."""
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +46,7 @@ def write_output(output: Path, texts: Mapping[Path, str]) -> None:
 
 
 def seed_number(word: str) -> int:
-    """Parse a `--seed`."""
+    """Parse a seed: a whole number from 0 to 2**32 - 1."""
     if not (word.isascii() and word.isdigit() and int(word) < 2**32):
         raise argparse.ArgumentTypeError(f"'{word[:40]}' is not a whole number from 0 to {2**32 - 1}")
     return int(word)
@@ -60,7 +60,7 @@ def positive(word: str) -> int:
 
 
 def file_name(word: str) -> Path:
-    """Parse the name of a file."""
+    """Parse the name of a file; refuse that of a folder."""
     if Path(word).is_dir():
         raise argparse.ArgumentTypeError(f"'{word}' is a folder; pass the name of a file")
     return Path(word)
@@ -75,7 +75,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "max_new_tokens": {"type": positive, "help": "tokens after which an answer is cut"},
     "batch_size": {"type": positive, "help": "texts generated at once (1024 short or 128 long ones)"},
 }
-"""Options of several commands."""
+"""Arguments of `add_argument` for the options that several commands share."""
 
 
 def add_options(parser: argparse._ActionsContainer, *names: str, **helps: str) -> None:
@@ -85,12 +85,12 @@ def add_options(parser: argparse._ActionsContainer, *names: str, **helps: str) -
 
 
 def texts_at_once(requested: int | None, most_tokens: int) -> int:
-    """Return the batch size requested, or one that suits texts of `most_tokens`."""
+    """Return the requested batch size, or if None 1024 for texts of at most 64 tokens (`most_tokens`), else 128."""
     return requested or (1024 if most_tokens <= 64 else 128)
 
 
 def problem_of(words: list[str], target: str) -> Problem:
-    """Parse the problem on the command line. ConfigError names the word that is not an integer."""
+    """Parse the problem on the command line. Raises ConfigError, which names the first word that is not an integer."""
     from ..countdown import Problem
 
     return Problem(tuple(_integer(word, "A number") for word in words), _integer(target, "The target"))

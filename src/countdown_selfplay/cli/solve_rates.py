@@ -46,15 +46,15 @@ def collect(
 
 
 def new_problems(domain: Any, count: int, seed: int, known: Iterable[str]) -> list[Any]:
-    """Draw random problems from a stream that no run uses: with the run's own seed the generator would repeat its
-    training problems."""
+    """Draw random problems with a seed that no run uses: with the run's seed the generator would repeat the problems
+    of its training."""
     from ..random_state import seed_from
 
     return list(domain.random(count, seed_from("solve rates", seed), frozenset(known)))
 
 
 def main(argv: list[str]) -> int:
-    """Sample the answers, write the file and print the mean."""
+    """Sample the answers, write the solve rates, print their mean, and return 0."""
     parser = parser_of("solve-rates", EPILOG)
     parser.add_argument("model", metavar="RUN", help="a run folder with a prover in it, a model's folder, or tiny")
     parser.add_argument("--problems", type=positive, default=2000, metavar="N", help="problems that are asked (2000)")

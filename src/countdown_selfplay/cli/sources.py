@@ -1,4 +1,4 @@
-"""Check recipe, config file and flags of a trainer command before torch loads."""
+"""Checks of a trainer command's recipe, config file and flags before torch loads."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def sources_of(command: str, argv: list[str]) -> Sources:
 
 
 def check_early(command: str, argv: list[str]) -> bool:
-    """Check what can be checked before torch loads, and return whether a dry run is requested. Names are left to
-    options.py if options.json describes other versions of TRL or Transformers."""
+    """Check the sources of the settings before torch loads, and return whether a dry run is requested. Names are left
+    to options.py if options.json describes other versions of TRL or Transformers."""
     sources = sources_of(command, argv)
     if any(flag in argv for flag in HELP_FLAGS):
         return False

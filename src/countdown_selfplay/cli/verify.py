@@ -41,7 +41,7 @@ def as_line(row: Mapping[str, Any]) -> str:
 
 
 def judged(path: Path, rules: Rules) -> Iterator[Verdict]:
-    """Judge each row of a JSONL file. DataError names file, row and column."""
+    """Judge each row of a JSONL file. Raises DataError, which names row and column."""
     for number, row in json_lines(path):
         problem = problem_from_row(row, number - 1)
         if "completion" not in row:

@@ -1,5 +1,4 @@
-"""The settings on which a run's numbers depend: saved in each checkpoint and compared when it is resumed.
-
+"""Settings on which the results of a run depend: saved in each checkpoint and compared when the run is resumed.
 A resume with other settings is refused unless `allow_changed` names every difference."""
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ PARTS = (
     *("train_dataset", "eval_dataset", "domain", "reward_funcs", "objectives"),
     *("conjecturer_reward", "peft_config", "model"),
 )
-"""Arguments of the trainer that are compared beside the fields of its config."""
+"""Arguments of the trainer that are compared in addition to the fields of its config."""
 
 _UPWARD = ("max_steps", "num_train_epochs")
-"""May grow at any resume."""
+"""Settings that may be increased at any resume."""
 
 NEVER = ("policy_sharing", "roles", "players", "weights", "steps_per_round")
-"""May not change even if allowed: the weights of a checkpoint, or its schedule, would mean something else."""
+"""Settings that may not change even if allowed, because the weights or the schedule of a checkpoint depend on them."""
 
 _PREFIXES = ("logging_", "log_", "save_", "eval_", "hub_", "dataloader_", "trackio_")
 _FREE = """
@@ -40,9 +39,9 @@ _FREE = """
     torch_empty_cache_steps ds3_gather_for_generation vllm_gpu_memory_utilization vllm_enable_sleep_mode
     bf16_full_eval fp16_full_eval torch_compile torch_compile_backend torch_compile_mode
 """
-"""Fields of TRL and Transformers that may change at any resume: cadence, trackers, paths, addresses, data movement.
-The engine that runs is compared by its name; group sizes and `use_vllm` are derived from others; the last ones only
-save memory. Own fields carry `free` in their metadata."""
+"""Fields of TRL and Transformers that may change at any resume: logging and saving, trackers, paths, addresses, data
+movement. The distributed engine is compared by its name; group sizes and `use_vllm` are derived from other fields; the
+last three lines affect memory and speed only. Fields of this library carry `free` in their metadata."""
 
 
 def run_settings(
@@ -62,9 +61,9 @@ def run_settings(
 def model_settings(
     module: Any, under_adapters: bool, referred_to: bool, gather: Callable[[list[Any]], list[Any]]
 ) -> dict[str, str]:
-    """Return a fingerprint of the model that was passed in, where adapters or a KL term depend on it after the
-    start. The first values of each tensor distinguish a trained model from the one before. Collective: all
-    processes call it."""
+    """Return a fingerprint of the model that was passed in as {"model": text}, or {} if neither adapters nor a KL term
+    depend on it after the start. It hashes the first values of each tensor, which training changes. Collective: all
+    processes must call it."""
     if not under_adapters and not referred_to:
         return {}
     listed = [
@@ -76,8 +75,8 @@ def model_settings(
 
 
 def _without_roles(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with each setting of `roles` under a name of its own (`roles.guide.beta`), and under `roles`
-    the names of the roles without fields."""
+    """Return the fields, with each setting of a role that has no field under a separate name (`roles.guide.beta`), and
+    under `roles` the names of the roles without fields."""
     roles = parsed_roles(config.get("roles"))
     flat = {name: value for name, value in config.items() if name != "roles"}
     for kind in {*FLAT, *roles}:
@@ -112,7 +111,7 @@ _ADAPTER = ("r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora")  # PEFT
 
 def _said(part: Any) -> Any:
     """Return a description of an object that is the same in every process: a plain value, the fields of a dataclass,
-    an adapter's settings, or else its name or its class's."""
+    the settings of an adapter, or else the name of the object or of its class."""
     if isinstance(part, Mapping):
         return {name: _said(value) for name, value in part.items()}
     if isinstance(part, (list, tuple)):
@@ -126,7 +125,7 @@ def _said(part: Any) -> Any:
 
 
 def allowed_names(given: str | Iterable[str] | None) -> list[str]:
-    """Return `allow_changed` as a list, from a list or from text with commas."""
+    """Return `allow_changed` as a list of names, from a list or a comma-separated text."""
     listed = (given or "").split(",") if isinstance(given, str) or given is None else list(given)
     return [name.strip() for name in listed if name.strip()]
 
@@ -138,9 +137,9 @@ def changed_settings(
     folder: object,
     more: Mapping[str, str] | None = None,
 ) -> dict[str, list[Any]]:
-    """Return the differences between a checkpoint's settings and this run's as {name: [there, here]}. CheckpointError
-    if one of them is not allowed. A setting that only one side knows, or a field that only one side's dataclass has,
-    belongs to another version and is not compared. more: setting -> further explanation of its difference."""
+    """Return the settings that differ between a checkpoint and this run, as {name: [saved, now]}. Raises
+    CheckpointError if one of them is not allowed. A setting that only one side has, or a field that only one side's
+    dataclass has, belongs to another version and is not compared. more: setting -> explanation of its difference."""
     changed = {
         name: [there, now[name]]
         for name, there in saved.items()
@@ -164,8 +163,8 @@ def changed_settings(
 
 
 def plain_name(name: str) -> str:
-    """Return `learning_rate` for `prover_learning_rate` and `roles.guide.learning_rate`: the plain name allows the
-    change for all roles."""
+    """Return the name of a setting without its role: `learning_rate` for `prover_learning_rate` and
+    `roles.guide.learning_rate`. In `allow_changed` it allows the change for all roles."""
     if name.startswith("roles."):
         return name.rpartition(".")[2]
     return FLAT_FIELDS.get(name, ("", name))[1]

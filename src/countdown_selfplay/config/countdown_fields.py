@@ -25,7 +25,7 @@ class DomainFields:
 
 @dataclass
 class EvaluationFields(DomainFields):
-    """Sampling preset of evaluations."""
+    """Settings of the domain, and the sampling preset of evaluations."""
 
     eval_preset: Literal["training", "joint_rloo", "cdg"] = option(
         "training",
@@ -81,7 +81,7 @@ class CountdownFields(CountdownProblems, EvaluationFields):
 
     @property
     def countdown(self) -> CountdownProblems:
-        """Settings of Countdown, which are fields here."""
+        """Settings of Countdown, which are fields of this class. Raises ConfigError if `domain_kwargs` is set."""
         if self.domain_kwargs:
             raise ConfigError(
                 f"`domain_kwargs` ({self.domain_kwargs}) is not read by the domain '{self.domain}', which has "

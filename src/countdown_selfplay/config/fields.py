@@ -210,8 +210,8 @@ class GuardFields:
 
 
 def trips_of(given: dict[str, Any]) -> dict[str, Bounds]:
-    """Return the entries of `guard_trips` as ranges by metric. Whether the game has such a metric is checked when the
-    game is known."""
+    """Return the entries of `guard_trips` as ranges by metric. Raises ConfigError if one is not a range; whether the
+    game declares the metric is checked when the game is known."""
     trips = {}
     for name, bounds in given.items():
         try:
@@ -262,7 +262,7 @@ class GenerationFields:
 
     @property
     def vllm_patience(self) -> float:
-        """Upper bound in seconds on all tries of one request."""
+        """Upper bound in seconds on the duration of all attempts at one request to a vLLM server."""
         pauses = 2.0**self.vllm_request_retries * 2 - 2  # 2 s, then twice the one before (generation/server.py)
         return self.vllm_request_timeout * (self.vllm_request_retries + 1) + pauses
 

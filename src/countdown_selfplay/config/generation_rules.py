@@ -49,8 +49,8 @@ CORRECTION_MODES = ("token_truncate", "token_mask", "sequence_truncate", "sequen
 
 
 def check_generation(config: JointSelfPlayConfig) -> None:
-    """Raise ConfigError for a setting that the chosen backend would ignore; warn of settings that bias the importance
-    ratio."""
+    """Raise ConfigError for a setting that the chosen backend would ignore; warn about settings that bias the
+    importance ratio."""
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
     for name, instead in _DERIVED.items():
         if getattr(config, name) != defaults[name]:
@@ -83,8 +83,8 @@ def check_generation(config: JointSelfPlayConfig) -> None:
 
 
 def outlast_servers(config: JointSelfPlayConfig) -> None:
-    """Raise a default `ddp_timeout` above the time that a vLLM server may take, since the other processes wait in a
-    collective meanwhile; refuse a user's shorter one. Call it before the process group is made."""
+    """Increase the default `ddp_timeout` beyond the time that a vLLM server may take, since other processes wait in a
+    collective; raise ConfigError if the user set a shorter one. Call it before the process group is created."""
     if config.generation_backend != "vllm_server" or config.ddp_timeout > (longest := config.vllm_patience):
         return
     usual = next(f.default for f in dataclasses.fields(config) if f.name == "ddp_timeout")
@@ -98,7 +98,7 @@ def outlast_servers(config: JointSelfPlayConfig) -> None:
 
 
 def engine_arguments(config: JointSelfPlayConfig) -> dict[str, Any]:
-    """Return `vllm_engine_kwargs` as a dict; dtype defaults to the precision of the loss."""
+    """Return `vllm_engine_kwargs` as a dict, with dtype by default the precision of the loss. Raises ConfigError."""
     given = config.vllm_engine_kwargs
     arguments = json_object("vllm_engine_kwargs", given, '{"enforce_eager": true}')
     if arguments and config.generation_backend != "vllm":

@@ -1,4 +1,4 @@
-"""The configuration of the joint trainer: its fields, and the values derived from them."""
+"""Configuration of the joint trainer: its fields, and the values derived from them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class JointSelfPlayConfig(
     )
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """Raise ConfigError with the nearest name for a setting that is no field."""
+        """Raise ConfigError, which suggests the nearest name, for a setting that is not a field."""
         check_names(settings, cls, [f.name for f in dataclasses.fields(cls) if f.init])
         return super().__new__(cls)
 
@@ -94,15 +94,15 @@ class JointSelfPlayConfig(
         rules.after_trl(self)
 
     def _join_roles(self) -> None:
-        """Move role settings given as fields into `roles`, and record how they were written."""
+        """Move role settings given as fields into `roles`, and record the name under which each was given."""
         given = parsed_roles(self.roles)
         self.named_kinds = tuple(given)
-        """The kinds in `roles` as the user wrote it."""
+        """Kinds that the user named in `roles`."""
         given = {
             kind: {s: value for s, value in settings.items() if value is not None} for kind, settings in given.items()
         }
         self.written: dict[tuple[str, str], str]
-        """(kind, setting) -> the name under which the user wrote a role's setting."""
+        """Map of (kind, setting) to the name under which the user gave a role's setting."""
         self.written = {(kind, s): f"roles.{kind}.{s}" for kind, settings in given.items() for s in settings}
         for name, (kind, setting) in FLAT_FIELDS.items():
             if (value := getattr(self, name)) is not None:
@@ -115,28 +115,28 @@ class JointSelfPlayConfig(
 
     @classmethod
     def from_recipe(cls, name: str, **changes: Any) -> Self:
-        """Build the config of a recipe, such as tiny/default, with `changes` over it. A plain field such as
-        learning_rate also replaces the recipe's prover_learning_rate. Model and data of the recipe are not settings of
-        the trainer; pass them to it."""
+        """Build the config of a recipe, such as tiny/default; `changes` take precedence. A plain field such as
+        learning_rate also replaces the recipe's prover_learning_rate. Model and data of the recipe are not fields of
+        the config; pass them to the trainer."""
         return cls(**recipe_fields(name, changes, cls))
 
     def _set_kinds(self) -> None:
-        """Set the kinds of roles: those of `game`, or without a name the configured ones until the game is known."""
+        """Set the kinds of roles: those of `game`, or if it is None the configured kinds until the game is known."""
         if self.game is not None:
             game = game_class(self.game)
             check_game(f"`game` ({self.game})", game)
             self.kinds: tuple[str, ...] = tuple(game.roles)
-            """The kinds of roles that the game has."""
+            """Kinds of roles that the game has."""
             self.optional: tuple[str, ...] = tuple(game.optional_roles)
-            """Those that may be left out."""
+            """Kinds that may be left out."""
         else:
             used = {kind for kind, _ in self.written} | set(self.named_kinds or FLAT)
             self.kinds = (*(k for k in FLAT if k in used), *(k for k in self.named_kinds if k not in FLAT))
             self.optional = ()
 
     def with_kinds(self, kinds: Iterable[str], optional: Iterable[str] = ()) -> Self:
-        """Return these settings for a game with roles of these kinds (self if nothing changes). ConfigError if the
-        roles do not fit the game."""
+        """Return these settings for a game with roles of these kinds (self if nothing changes). Raises ConfigError if
+        the roles do not fit the game."""
         new = copy.copy(self)
         new.kinds, new.optional = tuple(kinds), tuple(optional)
         if (new.kinds, new.optional) == (self.kinds, self.optional):
@@ -145,17 +145,17 @@ class JointSelfPlayConfig(
         return new
 
     def field_of(self, kind: str, setting: str) -> str:
-        """Return the name under which the user wrote a role's setting, or would: `prover_beta`, or
+        """Return the name under which the user gave a role's setting, or could give it: `prover_beta`, or
         `roles.guide.beta`."""
         flat = f"{kind}_{setting}"
         return self.written.get((kind, setting), flat if flat in FLAT_FIELDS else f"roles.{kind}.{setting}")
 
     def was_given(self, kind: str, setting: str) -> bool:
-        """Return whether the user set it, in either form."""
+        """Return whether the user gave the setting, as a field or in `roles`."""
         return (kind, setting) in self.written
 
     def given(self, kind: str, setting: str) -> Any:
-        """Return a kind's setting without fallbacks on plain fields: as given, or the kind's default."""
+        """Return a kind's setting without fallbacks on plain fields: the value given, or the kind's default."""
         roles = cast("dict[str, dict[str, Any]]", self.roles or {})
         return roles.get(kind, {}).get(setting, usual(setting))
 
@@ -166,8 +166,8 @@ class JointSelfPlayConfig(
 
     @property
     def all_roles(self) -> dict[str, Role]:
-        """Every player of a round by name, trained or not, in the order of the game's kinds. ConfigError if `weights`
-        names no role that plays."""
+        """Settings of every player by name, trained or frozen, in the order of the game's kinds. Raises ConfigError if
+        `weights` names a role that does not play."""
         return {
             player: self._role(kind, player, self._weights(kind, i), i)
             for kind in self.configured_kinds
@@ -190,7 +190,7 @@ class JointSelfPlayConfig(
 
     @property
     def one_of_each_kind(self) -> list[Role]:
-        """The first player of each kind that plays; the others share its settings."""
+        """Settings of the first player of each kind that plays; the others share them except for `each`."""
         return list({s.kind: s for s in reversed(self.all_roles.values())}.values())[::-1]
 
     def role(self, role: str) -> Role:
@@ -260,30 +260,30 @@ class JointSelfPlayConfig(
 
     @property
     def solver(self) -> Role:
-        """The role whose groups are the problems of a round: the first prover, or the game's first kind."""
+        """Settings of the player whose groups are a round's problems: the first prover, or the game's first kind."""
         return self.role("prover" if "prover" in self.kinds else self.kinds[0])
 
     def slots(self, kind: str) -> int:
-        """Return the problems of a round, over all processes: those that each conjecturer writes, or for every other
-        kind those that are attempted."""
+        """Return the number of problems of a round, over all processes: those that each conjecturer writes, or for any
+        other kind those that are attempted."""
         return self.proposals_per_round if kind == "conjecturer" else self.problems_per_round
 
     @property
     def correction_mode(self) -> str:
-        """`vllm_importance_sampling_mode`. Its default becomes token_truncate where a round is one step under bf16:
-        the weight of a sequence is then an engine's rounding alone, which its length multiplies."""
+        """Mode of the sampler correction: `vllm_importance_sampling_mode`, by default token_truncate where a round is
+        one step under bf16: a sequence's weight is then only the engine's rounding error, multiplied by the length."""
         mode: str = self.vllm_importance_sampling_mode
         noise = self.bf16 and self.generation_backend != "generate" and self.steps_per_round == 1
         return "token_truncate" if noise and mode == type(self).vllm_importance_sampling_mode else mode
 
     @property
     def planned_by_game(self) -> bool:
-        """Whether the game itself says how much its players sample (`planned`)."""
+        """Whether the game itself plans the number of samples of its players (overrides `planned`)."""
         return self.game is not None and game_class(self.game).planned is not BaseGame.planned
 
     def samples(self, processes: int = 1) -> dict[str, int]:
-        """Return the greatest number of samples of a round on one of `processes`, by player, as the game plans them.
-        Prompts are shared out among processes; all samples of a prompt are drawn on one."""
+        """Return the greatest number of samples that one of `processes` processes draws in a round, by player. Prompts
+        are divided among the processes; all samples of a prompt are drawn on one."""
         group = {s.role: s.num_generations for s in self.all_roles.values()}
         if self.from_settings:  # whose guide writes one review of a problem
             group |= dict.fromkeys(self.players_of("guide"), 1)
@@ -298,7 +298,7 @@ class JointSelfPlayConfig(
 
     @property
     def anchor_slots(self) -> int:
-        """Slots of a round reserved for anchor problems."""
+        """Number of slots of a round reserved for anchor problems."""
         if not self.players_of("conjecturer"):
             return self.problems_per_round
         return round(self.game_settings.anchor_fraction * self.problems_per_round)
@@ -313,12 +313,12 @@ class JointSelfPlayConfig(
 
     @property
     def added_overlong(self) -> float:
-        """Last share of the prover's length whose charge is added to the reward; 0 if it replaces the credit."""
+        """Last share of the prover's length over which a charge is added to the reward; 0 if `overlong: replace`."""
         return self.soft_overlong if self.overlong == "add" else 0.0
 
     @property
     def countdown(self) -> CountdownArguments:
-        """`domain_kwargs` of Countdown, as a dataclass."""
+        """Arguments of Countdown (`domain_kwargs`) as a dataclass."""
         given = json_object("domain_kwargs", self.domain_kwargs, '{"operands": [3, 4]}')
         return built(CountdownArguments, given, "domain_kwargs")
 
@@ -340,32 +340,32 @@ class JointSelfPlayConfig(
 
     @property
     def trips(self) -> dict[str, Bounds]:
-        """`guard_trips` as ranges."""
+        """Ranges of `guard_trips` by metric."""
         return trips_of(json_object("guard_trips", self.guard_trips, '{"prover/entropy": [0.1, null]}'))
 
     @property
     def reward_arguments(self) -> dict[str, Any]:
-        """`conjecturer_reward_kwargs` as a dict."""
+        """Arguments of the conjecturer reward (`conjecturer_reward_kwargs`) as a dict."""
         return json_object("conjecturer_reward_kwargs", self.conjecturer_reward_kwargs, '{"low": 0.05, "high": 0.85}')
 
     @property
     def proposer_arguments(self) -> dict[str, Any]:
-        """`proposer_kwargs` as a dict."""
+        """Arguments of the proposer (`proposer_kwargs`) as a dict."""
         return json_object("proposer_kwargs", self.proposer_kwargs, '{"low": 0.2}')
 
     @property
     def guide_arguments(self) -> dict[str, Any]:
-        """`guide_kwargs` as a dict."""
+        """Arguments of the guide (`guide_kwargs`) as a dict."""
         return json_object("guide_kwargs", self.guide_kwargs, '{"scale": 8}')
 
     @property
     def game_arguments(self) -> dict[str, Any]:
-        """`game_kwargs` as a dict."""
+        """Arguments of the game (`game_kwargs`) as a dict."""
         return json_object("game_kwargs", self.game_kwargs, '{"eta": 0.25}')
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as TrainingArguments does, with all of Countdown's `domain_kwargs`, role settings under
-        their fields, and without settings of roles and games that the run does not have."""
+        """Return the fields as `TrainingArguments.to_dict` does, with all `domain_kwargs` of Countdown and role
+        settings under their fields, without settings of roles and games that the run does not have."""
         absent = {name for name, (kind, _) in FLAT_FIELDS.items() if kind not in self.kinds}
         absent |= frozenset() if self.from_settings else GAME
         fields = {name: value for name, value in super().to_dict().items() if name not in absent}

@@ -60,7 +60,7 @@ def check_parts(config: JointSelfPlayConfig) -> None:
 
 
 def check_fill(config: JointSelfPlayConfig) -> None:
-    """Check that proposals have slots, and enough of them if none may be left out (fill=keep_all)."""
+    """Check that proposals have slots, and enough of them if every proposal must be played (fill=keep_all)."""
     proposing, settings = config.players_of("conjecturer"), config.game_settings
     slots, fraction = config.problems_per_round, settings.anchor_fraction
     if not proposing and (config.proposer is None or fraction < 1):
@@ -99,7 +99,7 @@ def check_placebo(config: JointSelfPlayConfig) -> None:
 
 
 def _check_slots(config: JointSelfPlayConfig, proposer: Any) -> None:
-    """Check that a proposer that fills every slot does not share them with anchors."""
+    """Check that a proposer that fills every slot leaves none to anchors, and that its plan fits the run."""
     fraction = config.game_settings.anchor_fraction
     if proposer.fills_slots and fraction:
         raise ConfigError(
@@ -136,7 +136,7 @@ def check_problems(config: JointSelfPlayConfig) -> None:
 
 
 def check_stops(config: JointSelfPlayConfig, domain: Any) -> None:
-    """Check that stop strings do not cut off the answer."""
+    """Check that the stop strings of prover and conjecturer do not cut off the answer."""
     for kind in ("prover", "conjecturer"):
         stops = config.role(kind).stop if config.players_of(kind) else None
         cut = domain.cut_by(kind, stops) if stops else None

@@ -18,16 +18,16 @@ from .countdown_fields import CountdownArguments
 from .roles import FIELDS, FLAT, FLAT_FIELDS, PLAIN, parsed_roles
 
 PLACES = (Path(__file__).parents[1] / "recipes", Path(__file__).parents[3] / "examples" / "recipes")
-"""Where recipes lie: in an installed wheel, and in a checkout."""
+"""Folders of recipes: in an installed wheel, and in a checkout."""
 
 _OWN = {"sft": "sft", "ipo": "ipo", "cdg": "iterated"}
-"""Commands with settings of their own, and how the names of their recipes begin (sft, sft_helping). All others hold
-those of `joint`."""
+"""Map of each command whose settings are not those of `joint` to the first word of its recipes' names (sft,
+sft_helping). All other recipes hold settings of `joint`."""
 
 
 def recipes(command: str = "joint") -> Registry[Path]:
-    """Return recipe name ("tiny/default", "qwen2.5-0.5b/anchored_shaped_fixed") -> file, of the wheel or the checkout,
-    for the recipes that `command` reads."""
+    """Return the files of the recipes that `command` reads, by name ("tiny/default",
+    "qwen2.5-0.5b/anchored_shaped_fixed"), from the wheel or the checkout."""
     files: Registry[Path] = Registry("recipe", listed_by="countdown-selfplay recipes")
     wanted = _OWN.get(command, "joint")
     for place in PLACES:
@@ -39,9 +39,9 @@ def recipes(command: str = "joint") -> Registry[Path]:
 
 
 COUNTDOWN = frozenset(f.name for f in dataclasses.fields(CountdownArguments))
-"""Entries of `domain_kwargs` that recipe, file and command line give by Countdown's names."""
+"""Arguments of Countdown, which a recipe, a file or the command line gives directly instead of in `domain_kwargs`."""
 GAME = frozenset(f.name for f in dataclasses.fields(Settings)) - {"samples_per_log"}
-"""Fields that propose_and_solve alone reads."""
+"""Fields that only the game propose_and_solve reads."""
 
 
 def spread(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 def chain(
     name: str, known: Mapping[str, Path], read: Callable[[Path], dict[str, Any]]
 ) -> list[tuple[Path, dict[str, Any]]]:
-    """Return the files of a recipe and of those that it extends (`recipe:`), each with its settings, the recipe's own
-    first. `known`: files by name; `read`: reads the settings of a file. ConfigError if the chain closes a circle."""
+    """Return the files of a recipe and of those that it extends (`recipe:`), each with its settings, the recipe first.
+    `known`: files by name; `read`: reads the settings of a file. Raises ConfigError for a circular extension."""
     if not isinstance(name, str):
         raise ConfigError(f"`recipe` ({name}) must be a text.")
     names: list[str] = []
@@ -116,7 +116,7 @@ def resolved(name: str, known: Mapping[str, Path], read: Callable[[Path], dict[s
 
 
 def written(path: Path) -> dict[str, Any]:
-    """Read a shipped recipe's file."""
+    """Read the settings in the file of a shipped recipe."""
     settings: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return settings
 
@@ -127,7 +127,7 @@ def recipe_settings(name: str, command: str = "joint") -> dict[str, Any]:
 
 
 def refusal_of(name: str, known: Collection[str]) -> str:
-    """Return the hint for an unknown setting: `roles` for a role's setting without a field, else the nearest name."""
+    """Return a hint for an unknown setting: `roles` or `domain_kwargs` if it belongs there, else the nearest name."""
     kind, _, setting = name.partition("_")
     if kind in FLAT and setting in FIELDS:
         return f" Set it in `roles`: {{{kind}: {{{setting}: ...}}}}."
@@ -137,15 +137,15 @@ def refusal_of(name: str, known: Collection[str]) -> str:
 
 
 def check_names(given: Iterable[str], training: type, known: Collection[str]) -> None:
-    """Raise ConfigError for an unknown setting."""
+    """Raise ConfigError for the first of the settings `given` that is not in `known`, the fields of `training`."""
     for name in given:
         if name not in known:
             raise ConfigError(f"`{name}` is not a field of {training.__name__}.{refusal_of(name, known)}")
 
 
 def recipe_fields(name: str, changes: Mapping[str, Any], training: type) -> dict[str, Any]:
-    """Return the settings of a recipe that are fields of `training`, under `changes`. ConfigError for a change that is
-    no field."""
+    """Return the settings of a recipe that are fields of `training`; `changes` take precedence. Raises ConfigError for
+    a change that is not a field."""
     fields = {f.name for f in dataclasses.fields(training) if f.init} | COUNTDOWN
     check_names(changes, training, fields)
     shipped = recipe_settings(name)

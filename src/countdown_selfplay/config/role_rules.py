@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def check_kinds(config: JointSelfPlayConfig) -> None:
-    """Check that the configured roles are those of the game."""
+    """Check that the configured roles are those of the game and that each has a valid number of players."""
     game = "The game" if config.game is None else f"`game` ({config.game})"
     for kind in dict.fromkeys([*config.named_kinds, *sorted(kind for kind, _ in config.written)]):
         if kind in config.kinds:
@@ -47,7 +47,7 @@ def check_kinds(config: JointSelfPlayConfig) -> None:
 
 
 def _check_counts(config: JointSelfPlayConfig, kind: str, optional: bool) -> None:
-    """Check the number of players of a kind."""
+    """Check the number of players of a kind, and that `each` has one mapping per player."""
     players, name = config.given(kind, "players"), config.field_of(kind, "players")
     check_number(name, "players", players)
     if not optional and players == 0:
@@ -86,7 +86,7 @@ def check_players(config: JointSelfPlayConfig) -> None:
 
 
 def check_sizes(config: JointSelfPlayConfig) -> None:
-    """Check that proposals come in whole groups and that a token budget holds a sequence."""
+    """Check that proposals form whole groups, every step has a sample, and a token budget holds an answer."""
     writing, proposals = config.players_of("conjecturer"), config.proposals_per_round
     if writing and not proposals:
         raise ConfigError(
@@ -110,7 +110,7 @@ def check_sizes(config: JointSelfPlayConfig) -> None:
 
 def check_tokens(config: JointSelfPlayConfig, prompts: Mapping[str, int], moves: int = 1) -> None:
     """Check that the token budget of a micro-batch holds one answer of each trained role. prompts: kind -> tokens of
-    its longest prompt, where known. moves: of an answer of the solver, which share a micro-batch."""
+    its longest prompt, where known. moves: number in an answer of the solving role, which share a micro-batch."""
     budget = config.max_tokens_per_micro_batch
     for s in (s for s in config.one_of_each_kind if s.trained and budget):
         prompt, rows = prompts.get(s.kind), moves if s.kind == config.solver.kind else 1
@@ -129,7 +129,7 @@ def objective_of(config: JointSelfPlayConfig, kind: str) -> Any:
 
 
 def _needed_samples(objective: Any, kind: str) -> int:
-    """Return the number of samples per prompt that the objective compares."""
+    """Return the least number of samples per prompt that the objective needs for its comparison."""
     needed = objective.needs_samples
     return max(needed, objective.needs_answers) if kind == "prover" else needed
 
@@ -223,7 +223,7 @@ def _check_supervised(config: JointSelfPlayConfig, settings: Role, objective: An
 
 
 def _check_demonstrations(config: JointSelfPlayConfig, settings: Role) -> None:
-    """Check that the role with demonstrations is the one that answers."""
+    """Check that only the role that answers the problems has demonstrations."""
     name = f"`{config.field_of(settings.kind, 'demonstrations_per_step')}` ({settings.demonstrations_per_step})"
     if settings.kind != config.solver.kind:
         raise ConfigError(
@@ -233,8 +233,8 @@ def _check_demonstrations(config: JointSelfPlayConfig, settings: Role) -> None:
 
 
 def refuse_ignored_charges(config: JointSelfPlayConfig, kind: str, field: str, name: str, objective: Any) -> None:
-    """Raise ConfigError for a length charge that the prover's objective does not read. `field`: where the objective
-    was given."""
+    """Raise ConfigError for a length charge that the prover's objective does not read. `field`: setting that chose the
+    objective."""
     if kind != "prover" or objective.reads_rewards:
         return
     cures = {
@@ -292,7 +292,7 @@ def check_sharing(config: JointSelfPlayConfig) -> None:
 
 
 def check_guard_scope(config: JointSelfPlayConfig) -> None:
-    """Check that a conjecturer can be rolled back alone."""
+    """Check that a conjecturer can be rolled back alone, if `guard_scope` is conjecturer."""
     roles = config.all_roles
     conjecturers = [roles[player] for player in config.players_of("conjecturer")]
     if not config.guard or config.guard_scope != "conjecturer" or not conjecturers:

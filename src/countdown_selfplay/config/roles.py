@@ -15,9 +15,9 @@ from ..registry import nearest
 from .ranges import RANGES, check_number
 
 FLAT = ("prover", "conjecturer")
-"""Kinds of roles whose common settings are fields too (`prover_learning_rate`)."""
+"""Kinds of roles whose common settings are also fields of the config (`prover_learning_rate`)."""
 START = "start"
-"""`weights` of a role that plays the weights that were passed in and is never trained."""
+"""Value of `weights` for a role that plays the weights that were passed in and is never trained."""
 
 
 def _plain(text: str, free: bool = False) -> Any:
@@ -27,13 +27,13 @@ def _plain(text: str, free: bool = False) -> Any:
 
 @dataclass(frozen=True)
 class Role:
-    """Settings of a player, resolved. Those with a help text can be given in `roles`, where {role} stands for the
-    kind. Players of one kind differ in name and weights, and in the settings of `each`."""
+    """Resolved settings of a player. Those with a help text can be given in `roles`, where {role} stands for the kind.
+    Players of one kind differ in name and weights, and in the settings of `each`."""
 
     role: str = ""
-    """The player's name: the kind, or kind/0, kind/1 and so on where it has several players."""
+    """Name of the player: the kind, or kind/0, kind/1 and so on where the kind has several players."""
     kind: str = ""
-    """Its role in the game."""
+    """Kind of the player: its role in the game."""
     players: int = option(
         1, "How many of the {role} there are; several are called {role}/0, {role}/1 and so on. 0: none."
     )
@@ -43,25 +43,25 @@ class Role:
         "Whose weights the {role} plays: another role's name shares that role's, player by player; start: those that "
         "were passed in, sampled and never trained. None: as policy_sharing says.",
     )
-    """Of a player: the name of its weights; None: those that were passed in, frozen."""
+    """Name of the player's weights; None: those that were passed in, frozen."""
     sequences_per_step: int = _plain(
         "Trained sequences of the {role} in an optimizer step, over all processes. None: sequences_per_step."
     )
-    """0: the round's samples in steps_per_round equal parts."""
+    """Value 0: the round's samples are divided into steps_per_round equal parts."""
     num_generations: int = _plain("Samples per prompt of the {role}. None: num_generations.")
     objective: str = option("rloo", "Advantage and loss of the {role}: a name in OBJECTIVES.")
     objective_kwargs: dict[str, Any] = option(
         help="Arguments of the {role}'s objective as JSON, such as '{\"k\": 4}'.", factory=dict
     )
     learning_rate: float = _plain("Peak learning rate of the {role}. None: learning_rate.")
-    """0 freezes the weights."""
+    """Value 0 freezes the weights."""
     warmup_steps: float = _plain(
         "Linear warm-up of the {role} in rounds, or a share of them below 1. None: warmup_steps."
     )
     max_grad_norm: float = _plain("The {role}'s gradient norm is clipped at this value. None: max_grad_norm.")
-    """0: no clip."""
+    """Value 0 disables clipping."""
     beta: float = _plain("Coefficient of the {role}'s KL to the weights that were passed in. None: beta.")
-    """0: no KL term."""
+    """Value 0 disables the KL term."""
     kl_estimator: str = _plain("Estimate of the {role}'s KL: k3 or k1. None: kl_estimator.")
     kl_reduction: str = _plain("How the {role}'s KL is reduced over tokens: sum or mean. None: kl_reduction.")
     entropy_coef: float = _plain("Coefficient of the {role}'s entropy bonus (nats per token). None: entropy_coef.")
@@ -69,7 +69,7 @@ class Role:
         "Under use_adaptive_entropy: mean entropy (nats per token) at or below which the {role}'s bonus acts. None: "
         "entropy_target."
     )
-    """None: the coefficient is constant."""
+    """Value None keeps the coefficient constant."""
     sft_coef: float = option(
         0.0,
         "Weight of a supervised term. It is on samples that the game marks for it (critic_discernment: right first "
@@ -83,9 +83,9 @@ class Role:
     )
     temperature: float = _plain("Sampling temperature of the {role}. None: temperature.")
     top_p: float = _plain("Nucleus of the {role}'s sampling. None: top_p.")
-    """1: off."""
+    """Value 1 disables nucleus sampling."""
     top_k: int = _plain("Top-k of the {role}'s sampling. None: top_k.")
-    """0: off."""
+    """Value 0 disables top-k sampling."""
     max_completion_length: int = _plain("Most tokens in a sample of the {role}. None: max_completion_length.")
     stop: tuple[str, ...] | None = option(
         None, "Texts that end a sample of the {role}: one text, or a list as JSON ([]: none). None: the domain's."
@@ -104,7 +104,7 @@ class Role:
     entropy_coef_max: float = 1.0
     kl_in: str = "loss"
     soft_overlong: float = 0.0
-    """Last share of its length over which the credit is replaced (`overlong`); 0: nowhere."""
+    """Last share of the completion length over which a charge replaces the credit (`overlong: replace`); 0: none."""
     overlong_on: str = "all"
     # Of a sampler that is not the trained model itself; as TRL's vllm_importance_sampling_* fields.
     sampler_correction: bool = True
@@ -123,11 +123,11 @@ class Role:
 
 
 FIELDS = {f.name: f for f in dataclasses.fields(Role) if "help" in f.metadata}
-"""The settings of `roles`."""
+"""Fields of Role that can be given in `roles`, by name."""
 PLAIN = tuple(name for name, f in FIELDS.items() if help_of(f).plain)
-"""Those that fall back on the field of the configuration with their name."""
+"""Settings in `roles` that fall back on the field of the config with the same name."""
 EACH = ("model", "temperature", "top_p", "top_k", "learning_rate")
-"""Those in which players of one kind may differ (`each`)."""
+"""Settings in which players of one kind may differ (`each`)."""
 
 
 def usual(setting: str) -> Any:
@@ -137,7 +137,7 @@ def usual(setting: str) -> Any:
 
 
 def role_option(kind: str, setting: str) -> Any:
-    """Declare the config's field for a role's setting; None means not given."""
+    """Declare the field of the config for a role's setting; its default None means that it was not given."""
     text = help_of(FIELDS[setting])
     usual = f" Default: {FIELDS[setting].default}." if setting == "objective" else ""
     return option(None, text.replace("{role}", kind) + usual, RANGES.get(setting, Range()), free=text.free)
@@ -145,7 +145,7 @@ def role_option(kind: str, setting: str) -> Any:
 
 @dataclass
 class ProverFields:
-    """Prover settings that are fields; the rarer ones are in `roles`."""
+    """Prover settings that are fields of the config; the rarer ones are in `roles`."""
 
     prover_num_generations: int | None = role_option("prover", "num_generations")
     prover_objective: str | None = role_option("prover", "objective")
@@ -164,7 +164,7 @@ class ProverFields:
 
 @dataclass
 class ConjecturerFields:
-    """Conjecturer settings that are fields; the rarer ones are in `roles`."""
+    """Conjecturer settings that are fields of the config; the rarer ones are in `roles`."""
 
     conjecturer_players: int | None = role_option("conjecturer", "players")
     conjecturer_model: str | None = role_option("conjecturer", "model")
@@ -186,11 +186,11 @@ FLAT_FIELDS = {
     for kind, part in (("prover", ProverFields), ("conjecturer", ConjecturerFields))
     for f in dataclasses.fields(part)
 }
-"""Field of the configuration -> the kind of role and its setting."""
+"""Map of each role field of the config to its kind of role and its setting."""
 
 
 def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
-    """Parse the field `roles` into {kind: {setting: value}}. ConfigError for another form or an unknown setting."""
+    """Parse `roles` into {kind: {setting: value}}. Raises ConfigError for another form or an unknown setting."""
     try:
         parsed = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
@@ -216,8 +216,8 @@ def parsed_roles(given: Any) -> dict[str, dict[str, Any]]:
 
 
 def typed_setting(name: str, setting: str, value: Any) -> Any:
-    """Convert the value of a role's setting to its type. `name`: as the user wrote it. ConfigError for another
-    type."""
+    """Convert the value of a role's setting to its type. `name`: the name that the user wrote. Raises ConfigError if
+    the value cannot be converted."""
     if setting == "stop":
         listed = [value] if isinstance(value, str) and not value.startswith("[") else value
         try:
@@ -231,7 +231,7 @@ def typed_setting(name: str, setting: str, value: Any) -> Any:
 
 
 def _mappings(name: str, given: Any) -> list[dict[str, Any]]:
-    """Parse `each`: a mapping of settings for each player."""
+    """Parse `each`: a mapping of settings for each player. Raises ConfigError for another form or setting."""
     try:
         listed = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):

@@ -46,13 +46,13 @@ def _reentrant(given: object) -> bool:
 
 
 def _init(given: object) -> dict[str, Any]:
-    """Return the arguments of `from_pretrained`."""
+    """Return `model_init_kwargs` as a dict, from a dict or JSON text; {} for any other value."""
     arguments = json.loads(given) if isinstance(given, str) else given
     return arguments if isinstance(arguments, dict) else {}
 
 
 def _half(given: object) -> bool:
-    """Return whether the arguments ask for float16."""
+    """Return whether `model_init_kwargs` selects float16."""
     return any(
         str(_init(given).get(n)).removeprefix("torch.") in ("float16", "half") for n in ("dtype", "torch_dtype")
     )
@@ -162,7 +162,7 @@ _BEFORE: tuple[tuple[Broken, str], ...] = (
         "proposals_per_round or steps_per_round.",
     ),
 )
-"""On fields that TRL derives others from."""
+"""Rules on fields from which TRL derives others."""
 _UNSUPPORTED = ("use_liger_kernel", "sync_ref_model", "cast_lm_head_to_fp32", "remove_unused_columns")
 
 
@@ -202,7 +202,7 @@ def after_trl(config: JointSelfPlayConfig) -> None:
 
 
 def check_domain(config: JointSelfPlayConfig, given: Any) -> Any:
-    """Return the domain given, or build it from the config, and check that it fits the other settings."""
+    """Check that `given`, or if None the domain built from the config, fits the other settings, and return it."""
     if given is None:
         check_problems(config)
         given = domain_from(config)
@@ -218,7 +218,7 @@ def check_rules(config: JointSelfPlayConfig, rules: tuple[tuple[Broken, str], ..
 
 
 def check_roles(config: JointSelfPlayConfig) -> None:
-    """Check all rules on roles, for a game whose kinds were not known to the config."""
+    """Check all rules on roles, once the kinds of a game that `game` does not name are known."""
     check_kinds(config)
     check_players(config)
     check_settings(config)
@@ -226,7 +226,7 @@ def check_roles(config: JointSelfPlayConfig) -> None:
 
 
 def _check_allowed(config: JointSelfPlayConfig) -> None:
-    """Check the names in `allow_changed`: a misspelt one would have no effect and be noticed minutes later."""
+    """Check the names in `allow_changed`: a misspelt name would otherwise be reported only at the resume."""
     known = [*(f.name for f in dataclasses.fields(config)), *CountdownArguments.__dataclass_fields__, *PARTS]
     known += [f"roles.{kind}.{setting}" for kind in config.kinds for setting in FIELDS]
     for name in allowed_names(config.allow_changed):
@@ -237,7 +237,7 @@ def _check_allowed(config: JointSelfPlayConfig) -> None:
 
 
 def check_reporters(config: Any) -> None:
-    """Check the names in `report_to`, which Transformers does only after the models have loaded."""
+    """Check the names in `report_to`, which Transformers checks only after the models have loaded."""
     given = config.report_to
     known = [*INTEGRATION_TO_CALLBACK, "all", "none"]
     for name in [given] if isinstance(given, str) else given or []:

@@ -1,4 +1,4 @@
-"""Rules that depend on where a run starts: its engine, its packages, its folder."""
+"""Rules that depend on the environment of a run: its distributed engine, its packages and its output folder."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _check_engine(config: JointSelfPlayConfig, engine: str) -> None:
 
 
 def check_progress(config: JointSelfPlayConfig, engine: str, reward: Any) -> None:
-    """Check the settings that a reward by learning progress needs; it moves the prover's weights and back."""
+    """Check the settings that the reward learning_progress needs, which moves the prover's weights temporarily."""
     name = "learning_progress"
     if not needs_progress(reward):
         return
@@ -138,7 +138,7 @@ def check_schedule(config: Any) -> None:
 
 
 def check_output(folder: str | None) -> None:
-    """Check that files can be written to `folder`."""
+    """Check that `folder` exists or can be created, and that files can be written to it."""
     if folder == "":
         raise ConfigError("`output_dir` ('') must name a folder; leave it unset for the default.")
     if folder is not None and os.path.lexists(folder) and not Path(folder).is_dir():

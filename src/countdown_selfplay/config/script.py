@@ -12,7 +12,7 @@ from ..options import Range, at_least, check_options, option
 from ..registry import Registry
 
 CDG, POOL, SGS = Path("runs/tiny-cdg-start"), Path("runs/pool-start"), Path("runs/tiny-sgs")
-"""Models that `--prepare` of cdg, pool and sgs makes."""
+"""Folders of the models that `--prepare` of the commands cdg, pool and sgs creates."""
 
 STARTS = {
     str(POOL): "run: countdown-selfplay pool --prepare",
@@ -29,7 +29,7 @@ STARTS = {
     "runs/smollm2-135m-prover": "run: countdown-selfplay sft --recipe smollm2-135m/sft_moves",
     "runs/smollm2-135m-conjecturer": "run: countdown-selfplay sft --recipe smollm2-135m/sft_conjecturer",
 }
-"""Folder -> the command that makes it; a folder precedes the one that it lies in."""
+"""Map of each folder of models or data to the command that creates it; a subfolder precedes its parent."""
 
 
 def check_starts(*names: str | None) -> None:
@@ -46,7 +46,7 @@ def check_starts(*names: str | None) -> None:
 
 @dataclass
 class EvaluationArguments:
-    """Held-out problems, measured before and after training."""
+    """Arguments that select the held-out problems, which are evaluated before and after training."""
 
     eval_dataset_name: str | None = option(
         None, "Held-out problems: a hub id or a file. None: the generator's held-out side."
@@ -76,7 +76,7 @@ class EvaluationArguments:
 
 @dataclass
 class DataArguments(EvaluationArguments):
-    """Problems for training and for evaluation."""
+    """Arguments that select the problems for training and for evaluation."""
 
     dataset_name: str | None = option(
         None, "Anchor problems: a hub id or a .jsonl/.parquet file. None: the exact offline generator."
@@ -86,7 +86,7 @@ class DataArguments(EvaluationArguments):
 
 @dataclass
 class JointScriptArguments(DataArguments):
-    """Arguments of the script around the trainer."""
+    """Arguments of the training script that are not settings of the trainer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,8 +134,8 @@ _CALLBACKS: Registry[Any] = Registry("callback", {"EarlyStoppingCallback": "tran
 
 
 def reward_funcs_of(names: Sequence[str] | None, verifier: Callable[..., Any]) -> list[Callable[..., Any]] | None:
-    """Load the functions of `reward_funcs`; the word `verifier` stands for `verifier`. None selects the trainer's
-    default."""
+    """Load the functions that `reward_funcs` names; the name `verifier` selects the argument `verifier`. Without names
+    return None, for the trainer's default."""
     functions = [verifier if name == "verifier" else _REWARDS.load(name) for name in names or ()]
     for name, function in zip(names or (), functions, strict=True):
         if isinstance(function, type) or not callable(function):
@@ -147,7 +147,7 @@ def reward_funcs_of(names: Sequence[str] | None, verifier: Callable[..., Any]) -
 
 
 def callbacks_of(names: Sequence[str] | None, patience: int | None = None) -> list[Any]:
-    """Build the callbacks of `callbacks` without arguments, and an EarlyStoppingCallback if `patience` is set."""
+    """Build the callbacks that `callbacks` names, and an EarlyStoppingCallback if `patience` is set."""
     from transformers import EarlyStoppingCallback, TrainerCallback
 
     callbacks = []

@@ -1,4 +1,4 @@
-"""Read recipe, config file and flags without torch; parser.py converts their values."""
+"""Sources of a command's settings: recipe, config file and flags, read without torch; parser.py converts values."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from .recipes import chain, recipes, refusal_of
 
 @dataclass
 class Sources:
-    """Settings that a command line gives, by source, unconverted."""
+    """Unconverted settings of a command line, by source."""
 
     argv: list[str]
-    """The flags, with underscores in their names, without --config."""
+    """Arguments, with underscores in the names of flags, without --config and --recipe."""
     flags: dict[str, list[str]]
-    """Name -> the words after it."""
+    """Words after each flag, by the flag's name."""
     path: str | None = None
-    """The file of --config."""
+    """Path of the file that --config names."""
     written: dict[str, Any] = field(default_factory=dict)
-    """The settings in that file."""
+    """Settings in the file of --config."""
     recipe: str | None = None
-    """The name of the recipe that is played."""
+    """Name of the recipe that the run uses."""
     shipped: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    """Its file and those of the recipes that it begins with, the last of them first, each with its settings."""
+    """Files of the recipe and of those that it extends, the recipe itself last, each with its settings."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Name of an option that the command lacks -> the option to use instead."""
+    """Option to use instead of one that the command lacks, by the latter's name."""
 
     @property
     def files(self) -> list[tuple[str | None, dict[str, Any]]]:
-        """All files with their settings, in order of precedence, lowest first."""
+        """Files with their settings, in ascending order of precedence."""
         return [*self.shipped, (self.path, self.written)]
 
     def check_names(self, fields: Collection[str]) -> None:
-        """Raise ConfigError that suggests the nearest name for a flag or a key of a file that is no field."""
+        """Raise ConfigError, which suggests the nearest name, for a flag or a key of a file that is not a field."""
         known = {f"{prefix}{name}" for name in fields for prefix in ("", "no_")}
         for flag in self.flags:
             if flag not in known:
@@ -53,7 +53,7 @@ class Sources:
 
 
 def _cure(name: str, fields: Collection[str]) -> str:
-    """Return the hint for an unknown name, or where all names are listed."""
+    """Return the hint for an unknown name, or the option that lists all names."""
     return refusal_of(name, fields) or " `--help-all` lists them."
 
 
@@ -65,8 +65,8 @@ def read_sources(
     elsewhere: Mapping[str, str] | None = None,
 ) -> Sources:
     """Read the sources of a command's settings. The recipe is `usual` where the arguments name neither recipe nor
-    config file nor (unless `with_model`) model. ConfigError or UnknownNameError for a file or recipe that cannot be
-    read, and for recipes that extend each other."""
+    config file nor (unless `with_model`) model. Raises ConfigError or UnknownNameError for a file or recipe that
+    cannot be read, and for circular recipes."""
     argv = [underscored(argument) for argument in argv]
     flags = flags_of(argv)
     sources = Sources(argv, flags, elsewhere=elsewhere or {})
@@ -92,7 +92,7 @@ def read_sources(
 
 
 def flags_of(argv: list[str]) -> dict[str, list[str]]:
-    """Map each flag to the words after it; the last wins of a flag given twice."""
+    """Map each flag to the words after it; the last occurrence of a repeated flag wins."""
     flags: dict[str, list[str]] = {}
     words: list[str] = []
     for argument in argv:
@@ -116,6 +116,6 @@ def without(argv: list[str], flag: str) -> list[str]:
 
 
 def underscored(argument: str) -> str:
-    """Return `--n-problems=5` as `--n_problems=5`; arguments that are no option are unchanged."""
+    """Return an option with underscores in its name: `--n_problems=5` for `--n-problems=5`. Others are unchanged."""
     name, equals, value = argument.partition("=")
     return name.replace("-", "_").replace("__", "--", 1) + equals + value if name.startswith("--") else argument

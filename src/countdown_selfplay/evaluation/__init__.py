@@ -1,4 +1,4 @@
-"""Evaluation of models with intervals: unbiased pass@k, bootstrap, sampling, evaluation of each role, reports. The
+"""Evaluation of models: unbiased pass@k, bootstrap intervals, sampling, evaluation of each role, reports. The
 statistics need only NumPy; modules that sample load torch on first use."""
 
 import importlib

@@ -1,6 +1,6 @@
-"""A prover's answers as JSONL: a line with the setting, then one line per sampled answer.
+"""Answers of a prover as JSONL: a line with the setting, then one line per sampled answer.
 
-A file grows by whole batches of problems. Each batch has its own generator, seeded by the evaluation's seed and the
+A file grows by whole batches of problems. Each batch has a separate generator, seeded by the evaluation's seed and the
 batch's problems, so that an interrupted evaluation continues after the last whole batch and equals an uninterrupted
 one, bit for bit with the same weights, versions, device and number of threads. Weights, versions and device are part
 of the setting; the number of threads is not."""
@@ -35,13 +35,13 @@ class Answer:
 
     Attributes:
         index: position of the problem in the problem set.
-        problem: its key.
+        problem: key of the problem (`Domain.key`).
         sample: 0 to n - 1.
         answer: the answer's identity for majority@k, None for no vote.
         tags: number of complete answers in the text.
-        tokens: generated before the end token; in moves over the episode.
+        tokens: number generated before the end token; in moves over the episode.
         truncated: whether the token budget cut it, or one of its moves.
-        rung: if the set has several.
+        rung: of the problem; None if all problems have the same rung.
     """
 
     index: int
@@ -63,7 +63,7 @@ class Answer:
         return self.reason == Reason.CORRECT
 
     def to_json(self) -> str:
-        """Return the line without its newline; `stratum` and `rung` only if present."""
+        """Return the answer's JSON line without the newline; `stratum` and `rung` only if present."""
         row = asdict(self)
         for name in ("stratum", "rung"):
             if row[name] is None:
@@ -72,14 +72,14 @@ class Answer:
 
 
 def reason_of(verdict: Any) -> str:
-    """Return the verdict's reason in a word; only right answers are "correct"."""
+    """Return the verdict's reason as one word; only right answers are "correct"."""
     if verdict.correct:
         return str(Reason.CORRECT)
     return str(verdict.reason) if verdict.reason != Reason.CORRECT else "wrong"
 
 
 def operands_of(problem: Any) -> int | None:
-    """Return the number of Countdown's numbers, by which its results are split; None for other domains."""
+    """Return the number of operands of a Countdown problem, by which results are split; None for other domains."""
     return len(problem.numbers) if isinstance(problem, Problem) else None
 
 
@@ -96,7 +96,8 @@ def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int
 
 
 def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tuple[object, ...]:
-    """Return a batch's part of the seed: its problems, numbered if the set repeats them."""
+    """Return a batch's part of the seed: the identities of its problems, each with its number of earlier
+    occurrences."""
     which = times_before(identities)
     return tuple((*identities[i], which[i]) for i in batch)
 
@@ -173,7 +174,7 @@ def answer_batches(
 
 @dataclass(frozen=True)
 class AnswerSet:
-    """Evaluation: the setting and its rows by (index, sample)."""
+    """Answers of an evaluation: its setting, and its rows ordered by (index, sample)."""
 
     setting: dict[str, Any]
     rows: list[Answer]
@@ -183,17 +184,17 @@ class AnswerSet:
         return int(self.setting["n"])
 
     def by_problem(self) -> list[list[Answer]]:
-        """Return the n answers of every problem, in the order of the problem set."""
+        """Return the n answers to every problem, in the order of the problem set."""
         return [self.rows[i : i + self.n] for i in range(0, len(self.rows), self.n)]
 
 
 def header_line(setting: Mapping[str, Any]) -> str:
-    """Return the first line of a file, without its newline."""
+    """Return the first line of an answer file, without its newline."""
     return json.dumps({"record": "setting", **setting}, ensure_ascii=False)
 
 
 def read_answers(path: Path) -> AnswerSet:
-    """Read a finished file. Raises DataError if it is damaged, not finished, or not an evaluation."""
+    """Read a finished answer file. Raises DataError if it is damaged, not finished, or another kind of file."""
     setting, answers, _ = scan(path)
     if setting is None:
         raise DataError(f"'{path}' holds no evaluation yet: it has no complete first line.")
@@ -212,7 +213,7 @@ def read_answers(path: Path) -> AnswerSet:
 
 def scan(path: Path) -> tuple[dict[str, Any] | None, list[tuple[Answer, int]], int]:
     """Return the setting (None if the first line is incomplete), each row with the end of its line in bytes, and
-    the end of the setting's line. An incomplete last line is left out. Raises DataError for a damaged line or
+    the end of the setting's line. An incomplete last line is ignored. Raises DataError for a damaged line or
     another kind of file."""
     try:
         raw = path.read_bytes()
@@ -251,8 +252,8 @@ def first_difference(old: Any, new: Any, name: str = "") -> tuple[str, Any, Any]
 
 
 class AnswerFile(AbstractContextManager["AnswerFile"]):
-    """Evaluation's JSONL file, open for continuation; a context manager. `rows`: answers of the whole batches that it
-    holds; `batches`: as from `batches_of`. Incomplete batches are removed. Raises DataError for a damaged or other
+    """JSONL file of an evaluation, open for continuation; a context manager. `rows`: answers of the whole batches that
+    it holds; `batches`: as from `batches_of`. Incomplete batches are removed. Raises DataError for a damaged or other
     file; ConfigError, naming the first difference, for another setting, and for a file in use."""
 
     def __init__(self, path: Path, setting: Mapping[str, Any], batches: Sequence[Sequence[int]]) -> None:

@@ -1,5 +1,5 @@
-"""Episodes of a domain in moves, with one generation per move of all unfinished episodes; and a Round that samples
-without training, to collect and measure play."""
+"""Episodes of a domain whose answers are moves, with one generation per move of all unfinished episodes; and a Round
+that samples without training, to collect and measure play."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +15,15 @@ from ..random_state import seed_from
 from .sampling import Completion, sample_completions
 
 BATCHES = 8
-"""Number of batches of answers that are played together when an evaluation is split: later moves have few rows."""
+"""Number of batches of answers that a part of a split evaluation holds, because later moves have few rows."""
 
 ENDLESS = 1 << 40
-"""Problems of a round without training: all that are given."""
+"""Number of slots of a round without training, which plays all problems that it is given."""
 
 
 class Played(NamedTuple):
-    """Episode. text: its moves, one per line. tokens: of all moves. truncated: whether the token budget cut a move."""
+    """Result of an episode. text: its moves, one per line. tokens: number in all moves. truncated: whether a move was
+    cut."""
 
     text: str
     verdict: Any
@@ -48,8 +49,8 @@ def sample_episodes(
     **sampling: Any,
 ) -> list[list[Played]]:
     """Sample `n` episodes of each problem: problems x n. `sampling`: as in sample_completions, for each move, whose
-    generator is seeded by (seed, move). `processes` play separate problems; with in_step, a process without unfinished
-    episodes takes part in the others' moves."""
+    generator is seeded by (seed, move). Each of `processes` plays its problems; with in_step, a process without
+    unfinished episodes joins in the others' moves."""
     if not problems and not processes.in_step:
         return []
     kept: list[list[Completion]] = []
@@ -115,19 +116,19 @@ class Player:
 
 
 Draw = Callable[[str, list[Any], int, int, list[str] | None], list[list[Completion]]]
-"""(role, prompts, n, seed, stop strings) -> prompts x n."""
+"""Sampler of completions: (role, prompts, n, seed, stop strings) -> prompts x n."""
 
 
 @dataclass
 class CollectingRound:
     """Round (contract/round.py) of one process that samples without training. `truncated`: whether the token budget
-    cut each sample, by rollout. `draw`: sampler; None: the roster's models in this process."""
+    cut each sample, by `id(rollout)`. `draw`: sampler; None: the roster's models in this process."""
 
     domain: Any
     roster: Mapping[str, Player]
     index: int
     key: tuple[object, ...]
-    """Seed key of its random numbers, besides role and turn."""
+    """Key of the round's random seeds, in addition to the index, role and turn."""
     held_out: frozenset[str] = frozenset()
     rank: int = 0
     world: int = 1

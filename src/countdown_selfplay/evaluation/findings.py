@@ -1,4 +1,4 @@
-"""Findings of a report: the verdict in one line, limited to the intervals' evidence, and health faults with their
+"""Findings of a report: the verdict in one line, limited to the evidence of the intervals, and problems with their
 remedies: metrics outside the declared ranges (docs/metrics.md), lost coverage, rollbacks. They are at the top of the
 report and above a run's table on the terminal."""
 
@@ -24,12 +24,12 @@ BETTER, WORSE, MIXED, UNCLEAR = "better", "worse", "mixed", "no change shown"
 UNFINISHED, UNMEASURED = "not finished", "not measured"
 
 FEW = 3
-"""Rounds that a judgement on the end of a run needs."""
+"""Least number of rounds for a judgement on the end of a run."""
 
 
 def findings(run: Run) -> list[str]:
-    """Return one sentence per fault, causes before effects: unreadable texts, starvation, losses by the end,
-    rollbacks, then metrics beyond the guard's range and beyond the healthy one. Empty for a healthy run."""
+    """Return one sentence per problem of the run, causes before effects: unreadable texts, starvation, losses by the
+    end, rollbacks, then metrics beyond the guard's range and beyond the healthy one. [] for a healthy run."""
     unread, starved, tripped, rest = list[str](), list[str](), list[str](), list[str]()
     for metric in sorted(run.declared.values(), key=lambda metric: not metric.legible):
         fault = beyond(run, metric)
@@ -54,8 +54,8 @@ def findings(run: Run) -> list[str]:
 
 
 def summary(folder: Path | str, evaluation: Mapping[str, Any] | None = None) -> str:
-    """Return a run's summary: the verdict, a line for each metric that is not healthy, and the table of before and
-    after. `evaluation`: the contents of evaluation.json, by default read."""
+    """Return a run's summary: the verdict, a line for each finding, and the table of before and after. `evaluation`:
+    the contents of evaluation.json; None reads them."""
     run, path = load_run(Path(folder)), Path(folder) / "evaluation.json"
     found, lines = findings(run), [str(verdict(run))]
     lines += ["", f"Not healthy in {folder}:", *(f"- {sentence}" for sentence in found), ""] if found else []
@@ -66,8 +66,8 @@ def summary(folder: Path | str, evaluation: Mapping[str, Any] | None = None) -> 
 
 def healthy_of(run: Run, metric: Metric) -> Range:
     """Return the metric's healthy range in this run, given its design. A ladder (answers in moves, several rungs)
-    continues beyond the solved rungs, and a run may admit unsolvable problems: both play problems out of reach.
-    Targets are played whether mastered or out of reach, so that their groups have no signal."""
+    continues beyond the solved rungs, and a run may admit unsolvable problems: both play problems that the prover
+    cannot solve yet. Targets are played even if always or never solved, so that their groups have no signal."""
     rungs = sum(name.startswith("round/rung_") and name.endswith("_played") for name in run.names)
     ladder = rungs > 1 and any(name.endswith("/moves") for name in run.names)
     beyond_reach = ladder or "round/unsolvable_share" in run.names
@@ -78,8 +78,8 @@ def healthy_of(run: Run, metric: Metric) -> Range:
 
 @dataclass(frozen=True)
 class Fault:
-    """Mean outside the healthy range; `late`: that of the last fifth of the rounds; `tripped`: outside the guard's
-    range too; `lost`: the value of the first round, before any step, if that was healthy."""
+    """Mean of a metric outside the healthy range; `late`: mean of the last fifth of the rounds; `tripped`: outside the
+    guard's range too; `lost`: the value of the first round, before any step, if that was healthy."""
 
     value: float
     late: bool
@@ -88,9 +88,9 @@ class Fault:
 
 
 def beyond(run: Run, metric: Metric) -> Fault | None:
-    """Return the fault of a metric, None for a healthy one. The end of the run counts: a metric that has returned to
-    its range, or half of the way, is not a fault. A count of events is judged over the whole run. With fewer than FEW
-    rounds only the guard's range applies, and LEAST to texts that must be readable."""
+    """Return the fault of a metric, None for a healthy one. The end of the run is judged: a metric that has returned
+    to its range, or half of the way, is not a fault. A count of events is judged over the whole run. With fewer than
+    FEW rounds only the guard's range applies, and the bound LEAST to texts that must be readable."""
     event, values = metric.in_a_row is not None, run.series(metric.name)
     end = None if event else mean(run, metric.name, late=True)
     value = mean(run, metric.name) if end is None else end
@@ -116,7 +116,7 @@ def _distance(value: float, bounds: Range) -> float:
 
 
 def subject(metric: Metric) -> str:
-    """Return the metric as the subject of a sentence."""
+    """Return the name of a metric as the grammatical subject of a sentence."""
     if metric.subject:
         return f"the {metric.subject}"
     role, _, rest = metric.name.rpartition("/")
@@ -140,18 +140,19 @@ def lost_coverage(evaluation: Mapping[str, Any]) -> list[str]:
 
 
 KEPT = 0.2
-"""A part of an axis is left where its share of the played problems is under so much of its share of the held-out ones.
-A run in which a quarter of the slots are the task's own problems keeps more of every part."""
+"""Threshold of a lost part of an axis: its share of the played problems, over its share of the held-out ones. A run in
+which a quarter of the slots are the data set's problems keeps more of every part."""
 PART = 0.2
-"""Share of the held-out problems from which on a part is worth a sentence."""
+"""Least share of the held-out problems that a part must have to be reported."""
 _BACK = (
     "Give a share of the slots to the task's own problems (`anchor_fraction`), or take another `conjecturer_reward`."
 )
 
 
 def left_parts(run: Run) -> list[str]:
-    """A sentence for each axis of whose held-out problems the largest upper or lower part is left by those played at
-    the end of the run so far. Rungs are left out: a curriculum climbs them on purpose."""
+    """Return a sentence for each axis of which the last rounds played too little of an upper or lower part, compared
+    with the held-out problems (KEPT); the largest such part is named. Rungs, which a curriculum climbs, are left
+    out."""
     rows = _last_fifth(run)
     if not rows or "round/solve_rate_mean" not in run.names:
         return []
@@ -174,7 +175,7 @@ def left_parts(run: Run) -> list[str]:
 
 
 def _counts(rows: Sequence[Mapping[str, float]], start: str, end: str) -> Mapping[str, float]:
-    """Sum the counts logged for each value of an axis, whose names lie between `start` and `end`."""
+    """Return the sums of the counts logged for each value of an axis, whose names lie between `start` and `end`."""
     counts: dict[str, float] = defaultdict(float)
     for row in rows:
         for name, count in row.items():
@@ -188,7 +189,7 @@ def _share(counts: Mapping[str, float], part: Sequence[str]) -> float:
 
 
 def _ends_of(value: str) -> list[str]:
-    """The least and the greatest number of a band; [] of a word."""
+    """Return the least and the greatest number in the name of a band such as "13-25"; [] for a word."""
     return re.findall(r"^-?\d+|\d+$", value)
 
 
@@ -198,8 +199,8 @@ EASY = 0.8
 
 
 def too_easy(run: Run) -> list[str]:
-    """A sentence where the played problems, those of the task included, are solved and the held-out ones are not half
-    as often."""
+    """Return a sentence if the played problems (anchors included) have a solve rate above EASY and the held-out ones
+    less than half of it."""
     rows = _last_fifth(run)
     pairs = [(f"round/{kind}solve_rate_mean", f"round/{of}_slots") for kind, of in _SLOTS]
     slots = [(row[rate], row[count]) for row in rows for rate, count in pairs if rate in row and count in row]
@@ -217,7 +218,7 @@ def too_easy(run: Run) -> list[str]:
 
 
 def _last_fifth(run: Run) -> list[dict[str, float]]:
-    """The rounds of the last fifth; [] where they are fewer than FEW."""
+    """Return the rows of the last fifth of the rounds; [] if they are fewer than FEW."""
     edge = run.steps[0] + 0.8 * (run.steps[-1] - run.steps[0]) if run.steps else 0.0
     rows = [row for row in run.rounds if row["step"] >= edge]
     return rows if len(rows) >= FEW else []
@@ -238,12 +239,12 @@ _OF_REASON = {
     **dict.fromkeys(("duplicate", "not_novel"), _NOT_NEW),
     "held_out": "Ask for problems of which there are more: it writes those of the held-out side.",
 }
-"""Reason of refusal (curriculum/admission.py) -> remedy; others are the domain's."""
+"""Map of a reason of refusal (curriculum/admission.py) to a remedy; for other reasons the metric's remedy applies."""
 
 
 def _starved(run: Run, metric: Metric, explained: bool) -> str:
-    """Describe starvation with the most frequent reason of refusal. `explained`: an earlier finding has the remedy
-    for unreadable proposals."""
+    """Return a sentence on starvation with the most frequent reason of refusal. `explained`: an earlier finding has
+    the remedy for unreadable proposals."""
     share, logged = mean(run, metric.name) or 0.0, len(run.series(metric.name))
     said = f"The conjecturer was starved: in {share:.0%} of {logged} logged rounds none of its problems was played."
     rows = [row for row in run.samples if str(row.get("role")).partition("/")[0] == "conjecturer"]
@@ -257,7 +258,7 @@ def _starved(run: Run, metric: Metric, explained: bool) -> str:
 
 
 def _rolled_back(run: Run, record: Mapping[str, Any]) -> str:
-    """Describe a rollback by its metric, whose name begins its reason, and the guard's advice."""
+    """Return a sentence on a rollback: its metric, with which its reason begins, and the guard's advice."""
     at = f"{record['step']:g}" if isinstance(record.get("step"), int | float) else "?"
     name, _, rest = str(record.get("trip", "no reason was written")).partition(" ")
     metric = run.declared.get(name)
@@ -288,7 +289,7 @@ def _sentence(run: Run, metric: Metric, fault: Fault) -> str:
 
 def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> float | None:
     """Return the mean over the logged rounds that have the metric, or over those in its last or first fifth; None
-    without one, and for a fifth of fewer than FEW rounds."""
+    without such a round, and for a fifth of fewer than FEW rounds."""
     values = run.series(metric)
     if (late or early) and run.steps:
         start, end = run.steps[0], run.steps[-1]
@@ -300,7 +301,8 @@ def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> floa
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdict on a run. `word`: better, worse, mixed, no change shown, or undecided. `text`: the numbers for it."""
+    """Verdict on a run. `word`: better, worse, mixed, no change shown, not finished or not measured. `text`: the
+    numbers."""
 
     word: str
     text: str
@@ -310,8 +312,8 @@ class Judgement:
 
 
 def verdict(run: Run) -> Judgement:
-    """Judge the prover before and after training in pass@k of the lowest and the highest k, the control if there is
-    one, and the changed rates of the conjecturers."""
+    """Return the verdict on the prover before and after training: pass@k of the lowest and the highest k, the control
+    if there is one, and the changed rates of the conjecturers."""
     changes = _ends(run.evaluation.get("difference", {}))
     if not changes:
         return _unmeasured(run)
@@ -330,7 +332,8 @@ def verdict(run: Run) -> Judgement:
 
 
 def _conjecturers(evaluation: Mapping[str, Any]) -> str:
-    """Return a sentence for each conjecturer with a rate whose difference is not 0; "" without one."""
+    """Return a sentence for each conjecturer with a rate whose difference has an interval without 0; "" without
+    one."""
     said = []
     for role in (role for role in evaluation["after"] if role.startswith("conjecturer")):
         before, after = (evaluation[when].get(role, {}) for when in ("before", "after"))
@@ -362,7 +365,8 @@ def _unmeasured(run: Run) -> Judgement:
 
 
 def _credit(run: Run, word: str) -> str:
-    """Describe the conjecturer's part in the change by the control, or that there is none."""
+    """Return a sentence on the conjecturer's part in the change: the comparison with the control, or that there is
+    none."""
     parts = []
     for name, change in _ends(run.control.get("difference", {})).items():
         side = {1: "higher", -1: "lower"}.get(sign(change))
@@ -376,7 +380,7 @@ def _credit(run: Run, word: str) -> str:
 
 
 def _ends(changes: Mapping[str, Any]) -> dict[str, Interval]:
-    """Return the entries of the lowest and the highest k."""
+    """Return the entries of the lowest and the highest k of {"pass@k": change}."""
     names: Sequence[str] = sorted(changes, key=lambda name: int(name.partition("@")[2]))
     return {name: changes[name] for name in (*names[:1], *names[1:][-1:])}
 

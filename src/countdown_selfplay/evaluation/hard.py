@@ -1,4 +1,4 @@
-"""Set of hard targets as in SGS (appendix D): solvable problems that a solver rarely solves."""
+"""Search for hard targets as in SGS (appendix D): solvable problems that a model rarely solves."""
 
 import json
 from collections.abc import Callable, Collection, Sequence
@@ -16,8 +16,8 @@ from .setting import ATTEMPTS, MOST
 @dataclass(frozen=True)
 class HardProblems:
     """Result of `hard_problems`. problems: the kept ones. correct: right answers to each in the selecting attempts.
-    fresh: right answers in as many new attempts. tried: number of problems tried. attempts: per problem. solved:
-    number of tried problems with a right answer."""
+    fresh: right answers to each in as many new attempts. tried: number of problems tried. attempts: number per
+    problem. solved: number of tried problems with a right answer."""
 
     problems: list[Any]
     correct: list[int]
@@ -28,12 +28,12 @@ class HardProblems:
 
     @property
     def baseline(self) -> float:
-        """Share of the kept problems with a right answer in the new attempts: the start of a cumulative solve rate.
-        The selecting attempts are biased, because they selected for few right answers."""
+        """Share of the kept problems with a right answer in the new attempts, with which a cumulative solve rate
+        starts. The selecting attempts are biased, because they selected for few right answers."""
         return sum(count > 0 for count in self.fresh) / len(self.fresh)
 
     def told(self) -> str:
-        """Describe sizes and solve rates in a sentence."""
+        """Return a sentence with the sizes and solve rates."""
         chosen, right, again = (
             sum(count > 0 for count in self.correct) / len(self.correct),
             *(sum(counts) / len(counts) / self.attempts for counts in (self.correct, self.fresh)),
@@ -45,17 +45,18 @@ class HardProblems:
         )
 
     def rates(self) -> dict[str, Any]:
-        """Return the rates as JSON values, with the right answers to each target."""
+        """Return the counts as JSON values, with the number of right answers to each target."""
         counts = {"attempts": self.attempts, "chosen_by": self.correct, "new_attempts": self.fresh}
         return {"targets": len(self.problems), "candidates": self.tried, "candidates_solved": self.solved, **counts}
 
 
 class AttemptFile:
-    """Right answers to each problem tried, as JSONL, so that an interrupted search continues; removed once the set is
-    written. The first line holds the search's settings, which must be equal."""
+    """File (JSONL) of the right answers to each problem tried, from which an interrupted search continues; deleted
+    once the targets are written. The first line holds the search's settings, which must be equal."""
 
     def __init__(self, path: Path, setting: dict[str, Any]) -> None:
-        """Raises ConfigError if the file has other settings; DataError if it is another kind of file."""
+        """Read the file, if any. Raises ConfigError if it has other settings; DataError if it is another kind of
+        file."""
         self.path = path
         self.counts: dict[tuple[str, bool], int] = {}
         setting = json.loads(json.dumps(setting))
@@ -112,14 +113,14 @@ def hard_problems(
 ) -> HardProblems:
     """Return `count` problems of the domain that `model` solves at most `most` times in `attempts`.
 
-    The paper drops problems that a first solver solves more than half of the time and a second one more than 2
-    times in 8, then false problems; here the exact generator makes no false ones, and one solver selects, which may
+    SGS drops problems that a first solver solves more than half of the time and a second one more than 2
+    times in 8, then false problems; here the exact generator makes no false problems, and one model selects, which may
     be the trained one.
 
     Args:
         part: Number of problems per part. None: 2 x `count`.
         candidates: Largest number of problems tried, then DataError. None: 20 x `count`.
-        file: Results that are not sampled again.
+        file: Store of results, which are not sampled again.
         sampling: Arguments of evaluate_prover, such as temperature and max_new_tokens.
     """
     limit = 20 * count if candidates is None else candidates

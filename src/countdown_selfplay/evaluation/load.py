@@ -1,5 +1,5 @@
-"""A run folder read once into a frozen object; a missing or damaged file is an error with file and line. Those of an
-iterated run (Wang et al.) have iterations as rounds."""
+"""Run folder, read once into a frozen object; a missing or damaged file is an error with file and line. The rounds of
+an iterated run (Wang et al.) are its iterations."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from .terminal import before_after_rows, estimate, interval, rates
 
 HISTOGRAM = "round/solve_rate_histogram"
 OWN = "Metrics of the game, its proposer and guide"
-"""Heading of the charts of metrics without a panel."""
+"""Heading of the report's charts of metrics without a declared panel."""
 _TORN = "if the run was killed in mid-line, remove the line"
 _ABSENT = "delete it to report without it"
 _SECRET = ("_token", "api_key", "password")
@@ -35,12 +35,12 @@ _ANY_REWARD = (
     Metric("{role}/reward", "Mean reward.", panel=Panel("Reward", (), OWN)),
     Metric("{role}/reward_std", "Standard deviation of the rewards.", panel=Panel("Spread of the reward", (0,), OWN)),
 )
-"""Metric for roles for which the game does not declare it."""
+"""Metrics of roles for which the game declares none of these."""
 
 
 @cache
 def shipped() -> list[Metric]:
-    """Return the library's own metric declarations, for logged names that run.json does not declare (times,
+    """Return the metric declarations of the library, for logged names that run.json does not declare (times,
     evaluations) and for runs that declare none."""
     declared = (*METRICS, *critic_metrics.METRICS, *tiers.TIERS, *targets_metrics.METRICS, *Judge.metrics)
     proposers = (*SYMBOLIC, *rungs.RUNGS, policies.REPAIRED)
@@ -64,12 +64,13 @@ SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "helpful/read_rate": (("shown",), ("shown", "unreadable")),
     "misleading/read_rate": (("shown",), ("shown", "unreadable")),
 }
-"""Metric -> (labels in the numerator, labels in the denominator), as in the game's log."""
+"""Map of metrics to (labels in the numerator, labels in the denominator), as in the game's log."""
 
 
 def iterations_of(folder: Path) -> list[dict[str, Any]]:
-    """Return for each iteration `iteration`, and each metric of SHARES with samples as an Estimate with a 95% interval
-    over problems. Truncated texts are not among an iterated run's samples. Raises DataError for a damaged file."""
+    """Return, for each iteration, `iteration` and each metric of SHARES that has samples, as an Estimate with a 95%
+    interval over problems. Truncated texts are not among an iterated run's samples. Raises DataError for a damaged
+    file."""
     found = []
     for number, place in numbered_folders(folder, "iteration"):
         rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
@@ -90,8 +91,8 @@ def iterations_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def samples_of(folder: Path) -> list[dict[str, Any]]:
-    """Return lines as in samples.jsonl: for each iteration a revision of every outcome, and two first answers and
-    critiques of each type, from the first chunks that have them."""
+    """Return rows as in samples.jsonl: for each iteration one revision of every outcome, and two first answers and
+    critiques of each type, from the first files that have them."""
     found: list[dict[str, Any]] = []
     for _, place in numbered_folders(folder, "iteration"):
         wanted = {("prover", outcome): 1 for outcome in (*OF_WRONG, *OF_RIGHT)}
@@ -117,7 +118,7 @@ def _played(place: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Run:
-    """Contents of a run folder. metrics: one dict of finite numbers per line of metrics.jsonl, by ascending step, the
+    """Contents of a run folder. rounds: one dict of finite numbers per round in metrics.jsonl, by ascending step, the
     last line of each step (a rollback writes steps again). evaluation: {} without one. control: pass@k without
     (control) and with (run) a conjecturer and the difference; {} without a control."""
 
@@ -135,19 +136,19 @@ class Run:
     metrics: list[Metric] = field(default_factory=list)
     control: dict[str, Any] = field(default_factory=dict)
     held_out: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Axis -> value -> held-out problems, rungs left out."""
+    """Number of held-out problems by axis and value; rungs are left out."""
     iterations: list[dict[str, Any]] = field(default_factory=list)
-    """Of an iterated run."""
+    """Metrics of an iterated run's iterations; [] for other runs."""
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names of the rounds' metrics."""
+        """Names of the metrics that the rounds logged."""
         return frozenset[str]().union(*self.rounds)
 
     @cached_property
     def declared(self) -> dict[str, Metric]:
-        """Logged name -> declaration, in the order of the declarations: the run's, then the library's. A metric that
-        the run does not declare has no range, unless the run declares nothing."""
+        """Declarations of the logged metrics by name, in the order of the declarations: the run's, then the library's.
+        A metric that the run does not declare has no range, unless the run declares nothing."""
         others = shipped()
         if self.metrics:
             others = [replace(metric, healthy=UNBOUNDED, trip=None, in_a_row=None) for metric in others]
@@ -180,7 +181,8 @@ class Run:
 
 
 def load_runs(folders: list[Path]) -> list[Run]:
-    """Load each folder as a Run with a distinct name (equal names get their parent's as a prefix)."""
+    """Load each folder as a Run with a distinct name: equal names get the parent folder or a number. Raises
+    DataError."""
     if not folders:
         raise DataError("A report needs at least one run folder.")
     runs = [load_run(Path(folder)) for folder in folders]
@@ -193,7 +195,7 @@ def load_runs(folders: list[Path]) -> list[Run]:
 
 
 def load_run(folder: Path) -> Run:
-    """Load `folder`, which must have run.json and metrics.jsonl; other files are optional."""
+    """Load `folder`, which must have run.json and metrics.jsonl; other files are optional. Raises DataError."""
     if not os.path.isdir(folder):  # noqa: PTH112 -- pathlib raises for a name that is too long
         raise DataError(f"There is no run folder '{folder}'; pass the output_dir of a run.{_runs_in(folder.parent)}")
     iterated_run = (folder / LINEAGE).exists()
@@ -232,7 +234,7 @@ def load_run(folder: Path) -> Run:
 
 
 def _runs_in(folder: Path) -> str:
-    """Return a sentence with the run folders in `folder`, "" without one."""
+    """Return a sentence that lists the run folders in `folder`, "" without one."""
     folders = sorted(path.parent for path in folder.glob("*/run.json")) if os.path.isdir(folder) else []  # noqa: PTH112
     more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
     return f" Runs that are there: {', '.join(map(str, folders[:3]))}{more}." if folders else ""
@@ -243,7 +245,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:
-    """Give a metric without a panel a chart with its name, shared by the players."""
+    """Return the metric, if it has no panel with a chart of its name, which the players share."""
     if metric.panel is not None:
         return metric
     player = next((one for one in players if metric.name.startswith(f"{one}/")), "")
@@ -264,7 +266,7 @@ def _written(written: Any, path: Path) -> list[Metric]:
 
 
 def _metrics(path: Path) -> tuple[list[dict[str, float]], list[dict[str, float]], dict[int, list[int]]]:
-    """Return the lines of rounds, the other lines (evaluations, the summary), and histograms by step."""
+    """Return the rows of the rounds, the other rows (evaluations, the summary), and the histograms by step."""
     rounds: dict[int, dict[str, float]] = {}
     others: dict[int, dict[str, float]] = {}
     histograms: dict[int, list[int]] = {}
@@ -291,7 +293,7 @@ def _counts(value: Any, path: Path, number: int) -> list[int]:
 
 
 def read_object(path: Path, what: str, take: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-    """Read the object of a file with `take`; {} if the file is absent."""
+    """Read a file's JSON object and convert it with `take`; {} if the file is absent. Raises DataError."""
     if not path.is_file():
         return {}
     with json_shape(path, what, _ABSENT) as raw:
@@ -304,7 +306,7 @@ def _evaluation(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _side(side: Mapping[str, Any]) -> dict[str, Any]:
-    """Read one evaluation: pass@k, rates, each player of a pool, and facts on the answers."""
+    """Return one side of evaluation.json: pass@k, rates, each player of a pool, and facts about the answers."""
     prover = side.get("prover") or {}
     figures: dict[str, Any] = {"prover": {}, "conjecturer": {}}
     for role, of_role in side.items():

@@ -1,4 +1,4 @@
-"""Model of `countdown-selfplay eval`, and identities of its weights and software."""
+"""Loading of a model for `countdown-selfplay eval`, and identities of its weights and software."""
 
 import fnmatch
 import hashlib
@@ -37,14 +37,14 @@ def place_of(device: str | None) -> str:
 
 
 def device_name(place: str) -> str:
-    """Return the type of device without its number: cpu, or cuda and the name of the GPU."""
+    """Return the type of the device without its number: cpu, or cuda with the name of the GPU."""
     import torch
 
     return f"cuda ({torch.cuda.get_device_name(place)})" if place.startswith("cuda") else place.partition(":")[0]
 
 
 def folder_of(name: str) -> Path | None:
-    """Return the model's folder: its path, that of an embedded model, or the hub's cache, or None."""
+    """Return the model's folder: the path `name`, that of an embedded model, or that in the hub's cache; else None."""
     if name in EMBEDDED:
         return EMBEDDED[name]
     if Path(name).is_dir():
@@ -66,7 +66,7 @@ def load_model(
     name: str, place: str, prompts: Iterable[Any] = (), chat_template_kwargs: Any = None
 ) -> tuple[Any, Any]:
     """Load model and tokenizer of a folder, an adapter folder, a hub id or an embedded name on the device `place`. The
-    tokenizer is prepared (`ready`) for `prompts` before the model loads."""
+    tokenizer is checked and prepared for `prompts` (`ready`) before the model loads."""
     import torch
     from transformers.utils import logging
 
@@ -90,7 +90,7 @@ def dtype_on(place: str, folder: Path | None) -> str:
 
 
 def weights_digest(folder: Path) -> str:
-    """Return BLAKE2b of the model's files: whole up to 64 MiB, else 64 MiB in evenly spaced blocks."""
+    """Return the BLAKE2b digest of the model's files: each whole up to 64 MiB, else 64 MiB in evenly spaced blocks."""
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(p for p in folder.iterdir() if p.is_file() and any(fnmatch.fnmatch(p.name, f) for f in _FILES)):
         size = path.stat().st_size
@@ -106,6 +106,6 @@ def weights_digest(folder: Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that can change a sampled token."""
+    """Return the versions of the packages that can change a sampled token."""
     installed = {"countdown-selfplay": __version__, "python": platform.python_version()}
     return installed | {name: version(name) for name in _PACKAGES}

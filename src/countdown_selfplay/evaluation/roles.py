@@ -27,11 +27,11 @@ class ProverEvaluation:
 
     Attributes:
         correct: correct answers per problem, each out of n.
-        keys: the problems' identities.
-        pass_at: k -> pass@k with a 95% interval over problems (`share_interval`).
-        score: mean score by the rules. Other rates are shares of all answers; an episode is one.
+        keys: of the problems (`Domain.key`).
+        pass_at: pass@k by k with a 95% interval over problems (`share_interval`).
+        score: mean score by the rules. Other rates are shares of all answers (in moves: episodes).
         seconds: wall-clock time of the evaluation.
-        rungs: of each problem, None unless there are several.
+        rungs: rung of each problem, None unless there are several.
     """
 
     n: int
@@ -47,7 +47,8 @@ class ProverEvaluation:
     rungs: list[int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values, with string keys in `pass_at`; with rungs also `by_rung` and `ladder`."""
+        """Return JSON values, with string keys in `pass_at`; if there are several rungs also `by_rung` and
+        `ladder`."""
         values = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
         values |= {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
         if self.rungs is None:
@@ -64,10 +65,10 @@ class ConjecturerEvaluation:
     """Evaluation of a conjecturer: shares of all `n` proposals with 95% intervals.
 
     Attributes:
-        facts: shares with each of the domain's facts (Countdown: in_range, and solvable, which implies it), or
-          "playable" without facts.
-        unique: distinct problems / parsed proposals, None without one. It falls as n grows: compare it at equal n.
-        solve_rate: mean over the distinct playable problems, None unless `prover_correct` was given.
+        facts: share of each of the domain's facts (Countdown: in_range, and solvable, which implies it), or of
+        "playable" without facts.
+        unique: distinct problems / parsed proposals; None if none is parsed. It falls as n grows: compare it at equal
+        n. solve_rate: mean over the distinct playable problems, None unless `prover_correct` was given.
         problems: playable proposals in order, repetitions included.
     """
 
@@ -108,10 +109,10 @@ def evaluate_prover(
     processes: Processes = ALONE,
     **sampling: Unpack[Sampling],
 ) -> ProverEvaluation:
-    """Sample `n` answers (in moves: episodes) to each problem and judge them by the verifier's correctness. Random
-    numbers are private, in both directions. `processes` share the problems and return the same result. `sampling`: as
-    in sample_completions; default `stop_strings` are the domain's. Raises ConfigError if a k exceeds n; DataError
-    without a problem."""
+    """Sample `n` answers (in moves: episodes) to each problem and judge them by the verifier's correctness. It neither
+    reads nor advances the global random state. `processes` share the problems and return the same result. `sampling`:
+    as in sample_completions; default `stop_strings` are the domain's. Raises ConfigError if a k exceeds n; DataError
+    if there is no problem."""
     if not problems:
         raise DataError("evaluate_prover() needs at least one problem.")
     wrong = [k for k in ks if not 1 <= k <= n]
@@ -233,9 +234,9 @@ def _setting(model: Any, sampling: Mapping[str, Any], seed: int, domain: Any) ->
 
 
 def pooled(parts: Sequence[ProverEvaluation], ks: Sequence[int] = (), resamples: int = 10_000) -> ProverEvaluation:
-    """Combine all provers' answers to each problem: n is their sum, and pass@k is that of k answers drawn from all of
-    them, comparable with one prover at equal samples. Settings in which the provers differ become lists; the seed is
-    the first one's. The interval of `score` has the mean of the provers' ends, which is conservative."""
+    """Combine the answers of all provers to each problem: n is the total, and pass@k is that of k answers drawn from
+    all of them, comparable with one prover at equal samples. Settings in which the provers differ become lists; the
+    seed is the first prover's. The interval of `score` averages the provers' limits, which is conservative."""
     if len(parts) == 1:
         return parts[0]
     correct = [sum(counts) for counts in zip(*(one.correct for one in parts), strict=True)]

@@ -25,7 +25,7 @@ IGNORED = -100
 
 
 class Sampling(Asked, total=False):
-    """Arguments of sample_completions for an evaluation. `stop_strings`: None for the domain's."""
+    """Arguments of sample_completions in an evaluation; `stop_strings` None selects the domain's."""
 
     device: Any
     progress: Callable[[int, int], None] | None
@@ -50,7 +50,7 @@ def sample_texts(
     **sampling: Any,
 ) -> tuple[list[list[str]], list[list[bool]]]:
     """Sample as `sample_completions`; return the texts, and whether each was cut, prompts x n. `processes` share the
-    prompts and return all texts, which depend on the number of processes."""
+    prompts, and each returns all texts, which depend on the number of processes."""
     mine = processes.deal(prompts)
     rows = sample_completions(
         model, tokenizer, mine, n, seed=processes.seed(seed), in_step=processes.in_step, **sampling
@@ -74,21 +74,21 @@ def sample_completions(
     **sampling: Unpack[Asked],
 ) -> list[list[Completion]]:
     """Sample `n` completions per prompt: prompts x n. Equal arguments give equal texts, and torch's generators
-    are left bit-identical. Each batch has its own generator, from `seed` and its number, so that a text depends
-    on its batch.
+    are left bit-identical. Each batch has its own generator, from `seed` and its number, so that a text depends on the
+    other rows of its batch.
 
     Args:
         model: Anything with `.generate(input_ids=, attention_mask=, generation_config=)` and `.device`; its
           mode is restored.
         prompts: Texts, or lists of chat messages, which need a chat template.
         sampling: Values for names of asking.DEFAULTS; absent ones or None have the default. Temperature 0 is greedy. A
-          text ends at an end token of tokenizer, model or chat template, or after a stop string, which stays in it.
+        text ends at an end token of tokenizer, model or chat template, or after a stop string, which stays in it.
         batch_size: Rows (prompts x n) per batch; prompts are sorted by length and padded on the left, rows of a
           prompt are adjacent.
         progress: Called as (done, total) before the first and after each batch.
         in_step: Whether other processes generate at the same time with the same steps (Processes).
-        spread: Processes with equal whole weights, all of which call with equal arguments. They share the batches and
-          all get all texts, which do not depend on their number.
+        spread: Processes with equal, unsharded weights, all of which call with equal arguments. Each generates a part
+        of the batches and returns all texts, which do not depend on the number of processes.
     """
     _check(n, batch_size, sampling)
     check_stop_strings(tokenizer, sampling.get("stop_strings"))
@@ -131,8 +131,8 @@ def sample_completions(
 
 
 def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
-    """Return the ids that end a text: the tokenizer's, the model's, and with `chat` the end of a turn (a base model's
-    end token is another one, and its answers would go on)."""
+    """Return the ids that end a text: the tokenizer's, the model's, and with `chat` the end of a turn, which a base
+    model's end token is not. Raises ConfigError if there is none."""
     ends = id_list(tokenizer.eos_token_id)
     ends += id_list(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
     turn = end_of_turn(tokenizer) if chat else None
@@ -145,7 +145,7 @@ def end_token_ids(model: Any, tokenizer: Any, chat: bool) -> list[int]:
 
 
 def with_stops(sampling: Any, domain: Any, role: str) -> Any:
-    """Return `sampling` with the domain's stop strings for the role, unless it has its own ([]: none)."""
+    """Return `sampling` with the domain's stop strings for the role, unless `sampling` has some ([]: none)."""
     given = sampling.get("stop_strings")
     return {**sampling, "stop_strings": list((domain.stop_strings(role) if given is None else given) or [])}
 
@@ -160,8 +160,8 @@ def dtype_of(model: Any) -> str:
 
 
 def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> None:
-    """Raise ConfigError for an empty stop string, which ends every text, and PromptError if generation cannot use
-    them: transformers embeds every token's text after a word, which a vocabulary of whole words may not contain."""
+    """Raise ConfigError for an empty stop string, which ends every text, and PromptError if generation cannot use it:
+    transformers tokenizes every token's text after a word, which a vocabulary of whole words may lack."""
     if not stop_strings:
         return
     if "" in stop_strings:
@@ -225,7 +225,7 @@ def decoded(tokenizer: Any, completions: Sequence[Sequence[int]], config: Genera
 
 
 def id_list(ids: int | list[int] | None) -> list[int]:
-    """Return a generation config's token ids, which may be one or none, as a list."""
+    """Return the token ids of a generation config's field, an int, a list or None, as a list."""
     return [] if ids is None else [ids] if isinstance(ids, int) else list(ids)
 
 
@@ -245,7 +245,7 @@ def _ended(ids: Sequence[int], end: int) -> list[int]:
 
 
 def many_ids(tokenizer: Any, prompts: Sequence[Any], completions: Sequence[str]) -> list[tuple[list[int], list[int]]]:
-    """Return `prompt_ids` and `completion_ids` of each pair, in few calls of the tokenizer."""
+    """Return `prompt_ids` and `completion_ids` of each pair, with few calls of the tokenizer."""
     if not prompts or not all(isinstance(prompt, str) for prompt in prompts):
         pairs = zip(prompts, completions, strict=True)
         return [(prompt_ids(tokenizer, p), completion_ids(tokenizer, c, not isinstance(p, str))) for p, c in pairs]
@@ -257,7 +257,7 @@ def many_ids(tokenizer: Any, prompts: Sequence[Any], completions: Sequence[str])
 
 
 def text_of(completion: Any) -> str:
-    """Return the text of a completion: a string, or one assistant message in a list."""
+    """Return the text of a completion: a string, or one assistant message in a list. Raises DataError."""
     if isinstance(completion, str):
         return completion
     if isinstance(completion, list) and len(completion) == 1 and isinstance(completion[0], Mapping):
@@ -270,7 +270,7 @@ def text_of(completion: Any) -> str:
 
 
 def end_token_id(tokenizer: Any, chat: bool = True) -> int:
-    """Return the id that ends a text; in a chat the one that ends a turn, if the template has one."""
+    """Return the id that ends a text; in a chat the id that ends a turn, if the template has one."""
     turn = end_of_turn(tokenizer) if chat else None
     if turn is not None:
         return turn

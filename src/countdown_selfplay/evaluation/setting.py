@@ -30,21 +30,21 @@ PRESETS: dict[str, dict[str, Any]] = {
     "joint_rloo": {**_FIXED, "temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_new_tokens": 2048},
     "cdg": {**_FIXED, "temperature": 0.95, "top_k": 10, "max_new_tokens": 8192},
 }
-"""All sampling settings, without stop strings. joint_rloo: Allen and Ståblein, section 4, for all compared
-models. cdg: Wang et al. 2025, appendix C.1, majority voting (its pass@1 is greedy, and `eval --eval_preset cdg`
-also answers greedily)."""
+"""Sampling settings of the presets, without stop strings. joint_rloo: Allen and Ståblein, section 4, for all compared
+models. cdg: Wang et al. 2025, appendix C.1, majority voting (its pass@1 is greedy, and `eval --eval_preset cdg` also
+answers greedily)."""
 
 RULES: dict[str, dict[str, Any]] = {"joint_rloo": {"leading_minus": True}}
-"""Countdown's Rules of the paper's comparison if they are not the default."""
+"""Fields of Countdown's Rules that a preset changes, as in its paper's comparison."""
 
 SAMPLES = {"cdg": 32}
-"""Answers per problem if the paper's number is not 16: majority@8 and @32."""
+"""Answers per problem of a preset if not 16; cdg: for majority@8 and majority@32."""
 
 ATTEMPTS, MOST = 8, 2
-"""SGS's target set (appendix D, step 2): problems solved more than 2 of 8 times are left out."""
+"""Attempts and most right answers of a hard problem (SGS, appendix D, step 2: solved in at most 2 of 8 attempts)."""
 
 TRAINING = "training"
-"""Preset: the sampling settings of a role in training."""
+"""Name of the preset that keeps the sampling settings of the role in training."""
 
 HELDOUT = "heldout-v1"
 DEFAULT_COUNT = 500
@@ -60,8 +60,8 @@ _LADDER = {"prover": {**_TINY, "max_new_tokens": 6}, "conjecturer": {**_TINY, "m
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of an evaluation. source: description of its origin. sampling: values for all
-    names of asking.DEFAULTS."""
+    """Setting of an evaluation. source: description of its origin. sampling: values of all names in asking.DEFAULTS,
+    and `stop_strings`."""
 
     source: str
     domain: Any
@@ -69,7 +69,7 @@ class Setting:
 
 
 def setting_of(options: argparse.Namespace) -> Setting:
-    """Return the model's setting, overridden by the command line."""
+    """Return the setting of the model's run, or a default, overridden by the command line."""
     run, embedded = find_run(options.model), embedded_name(options.model)
     beside = MODELS.get(embedded or "")
     climbing = embedded is not None and embedded.startswith("tiny-ladder")
@@ -115,8 +115,8 @@ def roles_of(model: str) -> list[str]:
 
 
 def role_of(model: str, requested: str | None) -> str:
-    """Return the role to score: the requested one, else prover. Raises ConfigError if the folder is of another role
-    alone and none is requested: the model was never trained to answer as a prover."""
+    """Return the role to score: the requested one, else prover. Raises ConfigError if the folder is a conjecturer's
+    alone and no role is requested: the model was never trained to answer as a prover."""
     if requested is None and roles_of(model) == ["conjecturer"]:
         raise ConfigError(
             f"'{model}' was trained as a conjecturer; pass --role conjecturer, or --role prover to score its "
@@ -195,21 +195,22 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """Problems of an evaluation. name: origin. strata: a label per problem, None without the column."""
+    """Problems of an evaluation. name: their origin. strata: a label per problem; None if the rows have no such
+    column."""
 
     name: str
     problems: list[Any]
     strata: list[str | None] | None = None
 
     def to_dict(self, domain: Domain[Any]) -> dict[str, Any]:
-        """Return the set's identity in a result: its origin, its size, and a SHA-256 over problems and strata."""
+        """Return the identity of the problems for a result: origin, number, and SHA-256 of problems and strata."""
         rows = [identity(domain, problem) for problem in self.problems]
         digest = hashlib.sha256(json.dumps([rows, self.strata]).encode()).hexdigest()
         return {"problems": self.name, "n_problems": len(rows), "problems_sha256": digest}
 
 
 def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
-    """Return the problems of the options, by default held-out ones. Raises DataError without one."""
+    """Return the problems that the options select, by default held-out ones. Raises DataError if there is none."""
     if options.problems is None and (options.rungs or options.problems_per_rung or in_moves(domain)):
         return _of_rungs(domain, options)
     if options.problems is None:
@@ -229,7 +230,7 @@ def problem_set(options: argparse.Namespace, domain: Domain[Any]) -> ProblemSet:
 
 
 def _of_rungs(domain: Any, options: argparse.Namespace) -> ProblemSet:
-    """Return the same number of held-out problems of each rung, or held-out ones without rungs."""
+    """Return the same number of held-out problems of each rung, or held-out problems if the domain has no rungs."""
     if domain.held_out_of_rung is None and not (options.rungs or options.problems_per_rung):
         return ProblemSet("the domain's held-out problems", held_out_of(domain, options.n_problems or DEFAULT_COUNT))
     if options.n_problems and options.problems_per_rung:
@@ -274,5 +275,6 @@ def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
 
 
 def preset(name: str, trained: dict[str, Any]) -> dict[str, Any]:
-    """Return the setting `trained`, overridden by the preset; the training preset changes nothing."""
+    """Return the sampling settings `trained`, overridden by those of the preset; the preset training changes
+    nothing."""
     return {**trained, **PRESETS.get(name, {})}

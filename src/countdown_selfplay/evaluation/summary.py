@@ -1,5 +1,5 @@
 """Summary of a prover's answers: pass@k, majority@k and rates with 95% intervals, overall, by stratum and by rung, and
-the score of the ladder; two summaries as evaluation.json."""
+the ladder score (mean over rungs); two summaries as evaluation.json."""
 
 import json
 from collections import Counter
@@ -27,7 +27,7 @@ from ..statistics.pass_at_k import majority_at_k, pass_at_k_array
 from .answers import Answer, AnswerSet
 
 LADDER = tuple(range(4, 11))
-"""Rungs whose mean is the score of the ladder: Countdown's 4 to 10 numbers."""
+"""Rungs over which the ladder score averages: Countdown's 4 to 10 numbers."""
 
 MAJORITY = (8, 32)  # Wang et al. reports these; n itself is added
 
@@ -35,7 +35,7 @@ MAJORITY = (8, 32)  # Wang et al. reports these; n itself is added
 def by_rung(
     correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int], resamples: int = 10_000, seed: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """Return JSON values by rung, ascending: {"problems", "n", "correct", "pass_at"}. correct: right answers to each
+    """Return JSON values by ascending rung: {"problems", "n", "correct", "pass_at"}. correct: right answers to each
     problem of the rung, of `n`. pass_at: with the intervals of `share_interval`."""
     tables = {}
     for rung in sorted(set(rungs)):
@@ -46,7 +46,8 @@ def by_rung(
 
 
 def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int]) -> dict[str, float]:
-    """Return {"pass@1/rung_4": value} for a training log, and "pass@1/ladder" if there are two rungs of LADDER."""
+    """Return {"pass@1/rung_4": value} for a training log, and "pass@1/ladder" if LADDER has at least two of the
+    rungs."""
     rates: dict[str, float] = {}
     for k in ks:
         values_P = pass_at_k_array(correct, n, k)
@@ -80,9 +81,9 @@ def ladder(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> dict[str, Any] | None:
-    """Return the mean over those of `rungs` in `by_rung`, each rung with equal weight: {"rungs", "pass_at"}; None
-    without two of them. The interval resamples the problems within each rung (a stratified bootstrap), so that a rung
-    without a right answer does not widen it."""
+    """Return the mean over those of `rungs` that `figures` has, each rung with equal weight: {"rungs", "pass_at"};
+    None if there are fewer than two. The interval resamples the problems within each rung (a stratified bootstrap), so
+    that a rung without a right answer does not widen it."""
     known = [rung for rung in rungs if str(rung) in figures]
     if len(known) < 2:
         return None
@@ -95,7 +96,7 @@ def ladder(
 
 def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
     """Return after - before by rung, and of the "ladder", for each k, paired over problems: [difference, low, high] of
-    the 95% percentile interval. Before and after: JSON values with `by_rung`; {} without."""
+    the 95% percentile interval. before, after: JSON values of a prover; {} without `by_rung`."""
     a, b = before.get("by_rung", {}), after.get("by_rung", {})
     differences: dict[str, dict[str, list[float]]] = {}
     for rung in a:
@@ -113,7 +114,8 @@ def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return after - before of the prover's pass@k, paired over problems, with 95% percentile intervals."""
+    """Return the differences after - before of the prover's pass@k, paired over problems, with 95% percentile
+    intervals."""
     a, b = before["prover"], after["prover"]
     result = {}
     for k in a["pass_at"]:
@@ -123,7 +125,8 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
 
 
 def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Write and return evaluation.json: the figures before and after, and a prover's differences."""
+    """Write and return the contents of evaluation.json: both evaluations, and the prover's differences if it is in
+    both."""
     result: dict[str, Any] = {"before": before, "after": after}
     if "prover" in before and "prover" in after:
         result["difference"] = differences(before, after)
@@ -151,21 +154,21 @@ def stratified(
 
 
 def powers_of_two(n: int) -> list[int]:
-    """Return 1, 2, 4, ... up to n."""
+    """Return the powers of two, 1, 2, 4, ..., up to n."""
     return [1 << i for i in range(n.bit_length())]
 
 
 def summarise(
     answers: AnswerSet, resamples: int = 10_000, seed: int = 0, ladder_rungs: Sequence[int] = LADDER
 ) -> dict[str, Any]:
-    """Return JSON values. Intervals are percentile bootstraps over problems, or Wilson's if all problems
-    are equal (`share_interval`).
+    """Return the summary of `answers` as JSON values. Intervals are percentile bootstraps over problems, or Wilson's
+    if all problems are equal (`share_interval`).
 
     Keys:
         format: share of answers with a complete, legal expression, whatever its value; Countdown only.
         majority_at: absent in moves, where an episode has no vote.
-        by_operands, by_stratum, by_rung: the same figures by group of problems, if there are at least two; those of a
-          rung also have `correct`.
+        by_operands, by_stratum, by_rung: the same values by group of problems, if there are at least two groups; those
+            of a rung also have `correct`.
         ladder: with rungs, the mean over those of `ladder_rungs`.
     """
     by_problem, voted = answers.by_problem(), answers.setting.get("answers") != "moves"
@@ -202,7 +205,7 @@ def summarise(
 def figures(
     by_problem: Sequence[Sequence[Answer]], n: int, resamples: int, seed: int, voted: bool = True
 ) -> dict[str, Any]:
-    """Return the figures of problems with n answers each; `voted`: with majorities."""
+    """Return pass@k, rates and intervals of problems with n answers each; `voted`: include majority@k."""
     correct = [sum(row.correct for row in rows) for rows in by_problem]
     votes = [[row.answer for row in rows] for rows in by_problem]
     verdicts = [[row.correct for row in rows] for rows in by_problem]

@@ -1,4 +1,4 @@
-"""Text for the terminal: tables of evaluations and of single players of a pool, and a progress line."""
+"""Text for the terminal: tables of evaluations and of each player of a pool, and a progress line."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ RESAMPLES = 2_000
 
 
 Cell = Estimate | Interval | str | None
-"""Cell of a table: text is printed as it is, None is a missing figure."""
+"""Cell of a table: text is printed as it is, None is a missing value."""
 
 
 def control_table(result: dict[str, Any]) -> str:
@@ -31,7 +31,7 @@ def before_after_table(result: Mapping[str, Any]) -> str:
 
 
 def before_after_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
-    """Return label -> (before, after, difference) of all figures of evaluation.json, if complete."""
+    """Return (before, after, difference) of all values of evaluation.json that are complete, by label."""
     rows: dict[str, tuple[Cell, Cell, Cell]] = {}
     sides: list[dict[str, Any]] = [dict(result.get(when) or {}) for when in ("before", "after")]
     if "difference" in result:
@@ -88,7 +88,7 @@ def _rung_rows(result: Mapping[str, Any]) -> dict[str, tuple[Cell, Cell, Cell]]:
 
 
 def rates(*figures: Mapping[str, Any]) -> list[str]:
-    """Return the names of the estimates in conjecturers' figures, in order."""
+    """Return the names of the estimates in the results of conjecturers, in order."""
     return list(dict.fromkeys(n for side in figures for n, v in side.items() if isinstance(v, dict) and "low" in v))
 
 
@@ -115,13 +115,14 @@ def interval(value: Any) -> Interval:
 
 
 def single_players(side: Mapping[str, Any], kind: str) -> list[str]:
-    """Return `prover/0`, `prover/1` of a pool, in order; [] if the role has one player."""
+    """Return the players of a kind in a pool, such as `prover/0` and `prover/1`, in order; [] if the role has one
+    player."""
     return sorted((name for name in side if name.startswith(f"{kind}/")), key=lambda name: (len(name), name))
 
 
 def changes_of_players(result: Mapping[str, Any]) -> dict[str, dict[str, Interval]]:
-    """Return prover -> pass@k -> after minus before with a 95% interval, paired over problems, for the lowest and the
-    highest k; {} for one prover. `result`: as in evaluation.json."""
+    """Return the changes of each prover of a pool, {prover: {"pass@k": after - before}} for the lowest and the highest
+    k, with 95% intervals paired over problems; {} for one prover. `result`: as in evaluation.json."""
     before, after = result.get("before") or {}, result.get("after") or {}
     changes: dict[str, dict[str, Interval]] = {}
     for player in single_players(after, "prover"):
