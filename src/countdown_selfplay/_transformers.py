@@ -1,6 +1,6 @@
-"""Seam to Transformers: the names inside its `generate`, models and caches on which this library relies; those of the
-Trainer are in `_trl.py`. tests/contract compares the tables with the pinned Transformers, and the decoding loop with
-the installed one. If a name has moved, Transformers' own loop samples."""
+"""Private names of Transformers (in `generate`, models and caches) on which this library relies; those of the Trainer
+are in `_trl.py`. tests/contract compares the tables with the pinned Transformers, and the decoding loop with the
+installed one. If a name has moved, Transformers' loop samples."""
 
 import functools
 import inspect
@@ -10,7 +10,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.generation import GenerationMixin, StopStringCriteria
 
 CACHE_NAMES = ("cache", "past_key_values")
-"""Names of the cache argument of `generate` and models: from 5.24 on, and before."""
+"""Names of the cache argument of `generate` and models: from Transformers 5.24 on, and before."""
 TAKEN = {
     "GenerationMixin.generate": ("generation_config", "stopping_criteria", "custom_generate"),
     "StopStringCriteria": ("tokenizer", "stop_strings"),
@@ -36,7 +36,7 @@ def cache_name() -> str:
 
 @functools.cache
 def moved_names() -> tuple[str, ...]:
-    """Return a phrase for each entry of the tables that has moved."""
+    """Return a phrase for each entry of the tables that the installed Transformers lacks or has changed."""
     named = {"GenerationMixin": GenerationMixin, "Cache": transformers.Cache}
     missing = []
     for path, wanted in TAKEN.items():

@@ -1,7 +1,7 @@
-"""The seam: every private name of TRL and of the Trainer that this library touches, in one file.
+"""Private names of TRL and of Transformers' Trainer that this library uses, all in one file.
 
-The lists below are read twice: tests/contract holds them against the pinned TRL, and `_trl_check.py` against the one
-at hand when a trainer is built. Nothing is copied: methods are overridden or called, attributes read or swapped.
+tests/contract compares the tables below with the pinned TRL, and `_trl_check.py` with the installed one when a
+trainer is built. No code is copied: methods are overridden or called, attributes read or swapped.
 """
 
 import atexit
@@ -24,20 +24,20 @@ _RENAMED = "`(is_gradient_checkpointing|gradient_checkpointing_(en|dis)able)` is
 warnings.filterwarnings("ignore", message=_RENAMED, category=FutureWarning)
 
 OLDEST = (1, 16)
-"""First TRL whose behaviour was tested; the floor in pyproject.toml."""
+"""Oldest version of TRL whose behaviour was tested, as in pyproject.toml."""
 OVERRIDDEN = {
     "_prepare_inputs": ("self", "generation_batch"),
     "_calculate_rewards": ("self", "inputs", "prompts", "completions", "completion_ids_list"),
     "_save_checkpoint": ("self", "model", "trial"),
 }
-"""Methods of GRPOTrainer, with all their parameters."""
+"""Methods of GRPOTrainer that are overridden, with all their parameters."""
 CALLED = {
     "_generate_and_score_completions": ("self", "inputs"),
     "_get_per_token_logps_and_entropies": (
         *("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"),
     ),
 }
-"""Methods of GRPOTrainer, with the parameters that are passed; more may follow."""
+"""Methods of GRPOTrainer that are called, with the parameters that are passed; they may have more."""
 IMPORTED = {
     "trl.trainer.utils.add_fused_lm_head": ("model", "temperature", "outputs"),
     "trl.models.prepare_deepspeed": ("model", "accelerator"),
@@ -62,11 +62,11 @@ LOSS_SINCE_LOG = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged")
 COMPILED_BY = ("ACCELERATE_DYNAMO_BACKEND", "ACCELERATE_DYNAMO_MODE")
 """Environment variables by which TrainingArguments makes accelerate compile."""
 RESUMED_BY = "_load_from_checkpoint"
-"""Names of Transformers' Trainer, as the table before."""
+"""Method of Transformers' Trainer that loads a checkpoint; LOSS_SINCE_LOG are attributes of the Trainer."""
 
 
 def inference_copy(model: Any, accelerator: Any, sharded_by: str) -> Any:
-    """Return a frozen model under the run's engine. `sharded_by`: deepspeed or fsdp."""
+    """Return a frozen model prepared by the run's engine. `sharded_by`: deepspeed or fsdp."""
     from trl.models import prepare_deepspeed, prepare_fsdp
 
     prepare: Any = {"deepspeed": prepare_deepspeed, "fsdp": prepare_fsdp}[sharded_by]
@@ -233,8 +233,8 @@ def colocated_vllm(
 
 
 def server_vllm(accelerator: Any, tokenizer: Any, model: Any, url: str, port: int, timeout: float, dtype: Any) -> Any:
-    """Return TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, `sync_weights`,
-    which sends them as `dtype`. All processes call, and if the main one fails all return."""
+    """Return TRL's channel for the weights of `model` to a vLLM server: VLLMGeneration in server mode, whose
+    `sync_weights` sends them as `dtype`. All processes must call it; if the main process raises, the others return."""
     from trl.generation.vllm_generation import VLLMGeneration
 
     class Channel(VLLMGeneration):

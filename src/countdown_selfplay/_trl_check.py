@@ -1,4 +1,4 @@
-"""Whether the TRL and the Transformers at hand have every private name of _trl.py where this library expects it."""
+"""Check that the installed TRL and Transformers have every private name of _trl.py where this library expects it."""
 
 import importlib
 import inspect
@@ -15,8 +15,8 @@ from .errors import ConfigError
 
 
 def check_seam() -> None:
-    """Raise ConfigError, in one sentence that names the missing parts, if the installed TRL or Transformers lacks a
-    name, parameter or output key that this library uses; of an older TRL that has them all, with its version."""
+    """Raise ConfigError, which names the missing parts, if the installed TRL or Transformers lacks a name, parameter
+    or output key that this library uses; or, if none is missing, for a TRL older than OLDEST."""
     found = moved_names(GRPOTrainer, _source(GRPOTrainer), _source(Trainer))
     old = tuple(map(int, re.findall(r"\d+", trl.__version__)[:2])) < _trl.OLDEST
     if found or old:
@@ -30,7 +30,7 @@ def check_seam() -> None:
 
 
 def moved_names(trainer: type, source: str, base_source: str) -> list[str]:
-    """Return a phrase for each missing part of the seam. `trainer`: GRPOTrainer, whose file is `source`;
+    """Return a phrase for each private name that is missing. `trainer`: GRPOTrainer, whose file is `source`;
     `base_source`: that of the Trainer. Without a source ("") the parts that only it can show are not checked."""
     found = [phrase for path, wanted in _trl.IMPORTED.items() if (phrase := _moved_import(path, wanted))]
     for wanted_by, exact in ((_trl.OVERRIDDEN, True), (_trl.CALLED, False)):
@@ -72,6 +72,6 @@ def _parameters(function: Any) -> tuple[str, ...] | None:
 
 
 def _source(one: type) -> str:
-    """The file that declares a class; "" where it ships as bytecode alone."""
+    """Return the source of the file that declares a class; "" if only its bytecode is installed."""
     path = Path(inspect.getfile(one))
     return path.read_text(encoding="utf-8") if path.suffix == ".py" and path.exists() else ""

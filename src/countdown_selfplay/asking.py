@@ -1,6 +1,6 @@
-"""How a model is asked, in one place: the settings of sampling and the generation config that they make (prompts are
-rendered in chat_templates.py). Rollouts, evaluations, probes, demonstrations, warm starts, `eval`, `ask` and exports
-go through both.
+"""Sampling settings, and the generation config that they make, for every use of a model: rollouts, evaluations,
+probes,
+demonstrations, warm starts, `eval`, `ask` and exports. Prompts are rendered in chat_templates.py.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from .registry import nearest
 
 
 class Asked(TypedDict, total=False):
-    """All sampling settings; DEFAULTS for absent names."""
+    """Sampling settings; absent names have the values of DEFAULTS."""
 
     temperature: float
     top_p: float | None
@@ -36,7 +36,7 @@ DEFAULTS: dict[str, Any] = {
     "generation_kwargs": {},
     "chat_template_kwargs": {},
 }
-"""Values without effect. `stop_strings` of an evaluation may be None, for those of the domain."""
+"""Default sampling settings, without effect on the distribution. None as `stop_strings`: the domain's."""
 SHARED = ("min_p", "repetition_penalty", "generation_kwargs", "chat_template_kwargs")
 """Settings of a run that all roles share, in fields of these names."""
 
@@ -52,8 +52,8 @@ GENERATION_KWARGS = {
     "min_new_tokens": "MinNewTokensLengthLogitsProcessor",
     "exponential_decay_length_penalty": "ExponentialDecayLengthPenalty",
 }
-"""Arguments of Transformers' GenerationConfig allowed in `generation_kwargs`: those without a field that act in every
-sampling loop -> the logits processor that checks their values."""
+"""Map of each argument of Transformers' GenerationConfig that `generation_kwargs` may hold (those without a field that
+act in every sampling loop) to the logits processor that checks its value."""
 _DRAWING = ("typical_p", "epsilon_cutoff", "eta_cutoff")  # without effect at temperature 0
 _FIELD_OF = {  # arguments of generation that follow from fields -> those
     **{name: name for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed")},
@@ -63,7 +63,7 @@ _FIELD_OF = {  # arguments of generation that follow from fields -> those
     "cache_implementation": "cache_implementation",
 }
 UNDER_VLLM = ("min_new_tokens", "suppress_tokens")
-"""Entries with other names in vLLM: evaluations by `generate` and rollouts then have one distribution."""
+"""Entries of `generation_kwargs` that vLLM has too, so that rollouts sample as evaluations by `generate` do."""
 
 
 def _processor(name: str, value: Any) -> None:
@@ -76,13 +76,13 @@ def _processor(name: str, value: Any) -> None:
 
 
 def shared_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return SHARED of a run's configuration as a mapping, also from a run.json without these fields."""
+    """Return the settings in SHARED of a run's configuration, with DEFAULTS for fields that it lacks."""
     return {name: DEFAULTS[name] if config.get(name) is None else config[name] for name in SHARED}
 
 
 def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, Any]:
-    """Return `generation_kwargs` as a dict. Raises ConfigError unless all of it acts in every sampling loop; for names
-    with a field it names the field, because roles, evaluations and records read the field."""
+    """Return `generation_kwargs` as a dict. Raises ConfigError unless every entry acts in every sampling loop; for
+    entries that have a field it names the field, because roles, evaluations and records read the field."""
     parsed = json_object("generation_kwargs", given, '{"suppress_tokens": [5]}')
     known = UNDER_VLLM if backend in ("vllm", "vllm_server") else tuple(GENERATION_KWARGS)
     for name, value in parsed.items():

@@ -1,4 +1,4 @@
-"""The rendering of prompts: chat messages to the ids that a model sees.
+"""Rendering of prompts: chat messages to the token ids that a model sees.
 
 The settings of a run's prompts (`chat_template_kwargs`, a system message that the template refuses) become a preamble
 of the tokenizer's chat template: TRL, and users of the exported model, then render the prompts of training.
@@ -18,10 +18,10 @@ logger = logging.getLogger(__name__)
 
 
 def ready(tokenizer: Any, prompts: Iterable[Any], chat_template_kwargs: Any = None) -> Any:
-    """The tokenizer whose chat template renders all of `prompts`, with `chat_template_kwargs` where its caller passes
-    no others: itself, or a copy with another template. One prompt of each order of roles is tried, and an answer. A
-    system message that the template refuses or leaves out is put at the beginning of the user's, which is
-    said once; PromptError for a template that does not render the prompts even so."""
+    """Return a tokenizer whose chat template renders all `prompts`, with `chat_template_kwargs` as default variables:
+    the given one, or a copy with another template. One prompt of each order of roles is tried, and an answer. A system
+    message that the template refuses or omits is put at the beginning of the user's message, which is logged once.
+    Raises PromptError for a template that does not render the prompts even so."""
     chats = {tuple(message["role"] for message in chat): chat for chat in prompts if not isinstance(chat, str)}
     if not chats:
         return tokenizer
@@ -42,7 +42,7 @@ _FOLD = (
     "{% set messages = [{'role': 'user', 'content': messages[0]['content'] ~ '\\n\\n' ~ messages[1]['content']}] "
     "+ messages[2:] %}{% endif %}\n"
 )
-"""Of a template: puts a system message's text at the beginning of the user's. The line's end goes with the block's."""
+"""Preamble of a chat template: puts a system message's text at the beginning of the user's, without a line break."""
 
 
 @cache
@@ -51,7 +51,7 @@ def _say(text: str) -> None:
 
 
 def _defaults(tokenizer: Any, given: Any) -> str:
-    """The preamble that sets variables which are not passed. ConfigError for a name that cannot be one."""
+    """Return the preamble that sets variables which are not passed. Raises ConfigError for an impossible name."""
     kwargs = json_object("chat_template_kwargs", given, '{"enable_thinking": false}')
     own = {"messages", *inspect.signature(tokenizer.apply_chat_template).parameters} - {"kwargs"} if kwargs else set()
     templates = tokenizer.chat_template
@@ -69,7 +69,7 @@ def _defaults(tokenizer: Any, given: Any) -> str:
 
 
 def _with_preamble(tokenizer: Any, preamble: str) -> Any:
-    """The tokenizer, if its templates hold the preamble, or a copy of it whose templates do."""
+    """Return the tokenizer if its templates hold the preamble, else a copy whose templates do."""
     template = tokenizer.chat_template
     named = template if isinstance(template, Mapping) else {"": template}
     if all(preamble in one for one in named.values()):
@@ -80,7 +80,7 @@ def _with_preamble(tokenizer: Any, preamble: str) -> Any:
 
 
 def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
-    """Of the first chat that the template does not render, or whose questions it leaves out."""
+    """Return the error of the first chat that the template does not render, or whose questions it omits; else None."""
     for chat in chats:
         try:
             text = _rendered(tokenizer, chat, tokenize=False, add_generation_prompt=True)
@@ -97,8 +97,8 @@ def _fault(tokenizer: Any, chats: Iterable[Any]) -> PromptError | None:
 
 
 def _with_more(tokenizer: Any, chat: Sequence[Any], i: int) -> str | None:
-    """The rendering of a chat whose message `i` says more: the same if the template leaves that message out, whatever
-    else it makes of messages. None where it cannot be rendered."""
+    """Return the rendering of a chat with more text in message `i`: the same as before if the template omits the
+    message. None if it cannot be rendered."""
     changed = [*chat[:i], {**chat[i], "content": f"{chat[i]['content']} 7"}, *chat[i + 1 :]]
     try:
         return str(_rendered(tokenizer, changed, tokenize=False, add_generation_prompt=True))
@@ -115,8 +115,8 @@ def _check_template(tokenizer: Any) -> None:
 
 
 def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
-    """A chat through the chat template. PromptError, in a sentence, for whatever the template raises: it is a program
-    of the model's own."""
+    """Return a chat rendered by the chat template, a program of the model's author. Raises PromptError, in one
+    sentence, for any error that the template raises."""
     _check_template(tokenizer)
     try:
         return tokenizer.apply_chat_template(chat, **how)
@@ -131,8 +131,8 @@ def _rendered(tokenizer: Any, chat: Any, **how: Any) -> Any:
 
 
 def prompt_ids(tokenizer: Any, prompt: Any, *, asks: bool = True) -> list[int]:
-    """The ids that the model sees when it is asked: a text, or chat messages through the chat template of a tokenizer
-    that is `ready`. asks: of a chat, with the beginning of an answer."""
+    """Return the token ids of a prompt: a text, or chat messages rendered by the chat template of a tokenizer that is
+    `ready`. asks: add the beginning of an answer to a chat. Raises DataError for a prompt without a token."""
     if isinstance(prompt, str):
         ids = tokenizer(prompt)["input_ids"]
     else:
@@ -143,7 +143,7 @@ def prompt_ids(tokenizer: Any, prompt: Any, *, asks: bool = True) -> list[int]:
 
 
 def end_of_turn(tokenizer: Any) -> int | None:
-    """The id that the chat template puts after an assistant's turn; None if that is not a special token."""
+    """Return the id that the chat template puts after an assistant's turn; None if that is not a special token."""
     turn = [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
     rendered = _rendered(tokenizer, turn, tokenize=False)
     after = tokenizer(rendered[rendered.rfind("2") + 1 :], add_special_tokens=False)["input_ids"]

@@ -28,9 +28,9 @@ class Range:
     why: str = ""
     """Meaning of the bounds, as the error gives it."""
     above: bool = False
-    """`low` itself is not allowed."""
+    """Whether `low` itself is excluded."""
     below: bool = False
-    """`high` itself is not allowed."""
+    """Whether `high` itself is excluded."""
 
     def check(self, name: str, value: object) -> None:
         """Raise ConfigError for a number outside the range; other values pass."""
@@ -52,9 +52,9 @@ class Help(str):
 
     range = Range()
     free = False
-    """A resume may change it."""
+    """Whether a resume may change the setting."""
     plain = False
-    """A role's setting that falls back on the field of the configuration with its name."""
+    """Whether a role's setting falls back on the field of the configuration with its name."""
 
 
 def option(
@@ -104,7 +104,7 @@ def at_least(settings: object, low: int, *names: str) -> None:
 
 
 def json_object(name: str, value: Any, example: str = '{"name": "value"}') -> dict[str, Any]:
-    """Parse a mapping, its JSON text or None into a dict. ConfigError for anything else."""
+    """Parse a mapping, its JSON text or None into a dict. Raises ConfigError for anything else."""
     try:
         parsed = json.loads(value) if isinstance(value, str) else {} if value is None else value
     except (ValueError, RecursionError):
@@ -116,7 +116,7 @@ def json_object(name: str, value: Any, example: str = '{"name": "value"}') -> di
 
 @cache
 def hints_of(settings: Any) -> dict[str, Any]:
-    """Return the types of a dataclass's fields."""
+    """Return the types of a dataclass's fields by name."""
     return get_type_hints(settings)
 
 
@@ -136,8 +136,8 @@ def check_options(settings: Any, prefix: str = "") -> None:
 
 
 def built(settings: type[T], given: Mapping[str, Any], mapping: str, prefix: str = "") -> T:
-    """Build the dataclass `settings` from the field `mapping`, converting each value to its type. ConfigError names an
-    entry that is no field, has another type or is out of range."""
+    """Build the dataclass `settings` from the field `mapping`, converting each value to its type. Raises ConfigError
+    for an entry that is not a field, has another type or is out of range."""
     declared: Any = settings
     known = [f.name for f in dataclasses.fields(declared) if "help" in f.metadata]
     for name in given:
@@ -150,7 +150,7 @@ def built(settings: type[T], given: Mapping[str, Any], mapping: str, prefix: str
 
 def typed(name: str, hint: Any, value: Any) -> Any:
     """Convert `value` to the type `hint` of a setting: YAML reads 1e-6 as text, JSON reads 8.0 as a float, and the
-    command line gives lists and mappings as JSON. ConfigError, with `name`, for a value of another type."""
+    command line gives lists and mappings as JSON. Raises ConfigError for a value of another type."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     plain = {get_origin(kind) or kind for kind in kinds}
     if get_origin(hint) is Literal:  # check_options has the sentence on choices

@@ -33,7 +33,7 @@ PARTS: Mapping[str, Mapping[str, str]] = {
         "solvability_aware": "lab.rewards.solvability_aware:solvability_aware",
     },
 }
-"""Type of part -> name -> "module:attribute" below `countdown_selfplay`."""
+"""Map of each type of part to its names and their "module:attribute" below `countdown_selfplay`."""
 
 CALLED: Mapping[str, str] = {
     "report": "lab.report:report",
@@ -43,7 +43,7 @@ CALLED: Mapping[str, str] = {
     "critic_tasks": "lab.cli.eval_tasks",
     "prepare": "warm_starts.cli.prepare:prepare",
 }
-"""Names that the core calls or exports -> place, as in PARTS, or a module."""
+"""Map of the names that the core calls or exports to their place, as in PARTS, or to a module."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ MODELS: Mapping[str, EmbeddedModel] = {
     "tiny-detachment": EmbeddedModel("worlds/detachment/weights/prover", "detachment", 26),
     "tiny-detachment-conjecturer": EmbeddedModel("worlds/detachment/weights/conjecturer", "detachment", 26),
 }
-"""Name -> embedded model, besides those of `tiny`."""
+"""Embedded models by name, in addition to those of `tiny`."""
 
 
 def parts_beside(kind: str) -> dict[str, str]:
@@ -94,7 +94,7 @@ def need(place: str, what: str) -> None:
 
 
 def attribute_of(place: str, what: str) -> Any:
-    """Import a place below `countdown_selfplay`. Raises AbsentPackageError as `need`."""
+    """Return the module or attribute at a place below `countdown_selfplay`. Raises AbsentPackageError as `need`."""
     need(place, what)
     module, _, name = place.partition(":")
     loaded = import_module(f"{__package__}.{module}")

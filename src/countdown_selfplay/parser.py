@@ -24,20 +24,20 @@ from .policies.build import model_arguments
 from .registry import suggestion
 
 _FEW = 12
-"""So many choices are listed in an error."""
+"""Largest number of choices that an error lists in full."""
 
 
 class SelfPlayParser(TrlParser):
     """TRL's parser of dataclasses with recipes.
 
     `--config` takes a YAML file or the name of a recipe (so does `--recipe`, whose settings a file overrides), which
-    may begin with another (`recipe:`). Recipe < file < flags; within each a role's own field wins over the plain one,
-    but not over a plain one of a higher place. Countdown's arguments, if CountdownArguments is among the dataclasses,
-    are in `domain_kwargs` of the config too. ConfigError for a name or a value that cannot be, in one sentence.
+    may extend another (`recipe:`). Flags override the file, which overrides the recipe; within each a role's field
+    overrides the plain one, but not a plain one of higher precedence. Countdown's arguments, if CountdownArguments is
+    among the dataclasses, are in `domain_kwargs` of the config too. Raises ConfigError for an unknown name or value.
 
     Args:
         dataclass_types: One or several dataclasses, each with its fields as flags.
-        recipe: What is played where neither a recipe, a config file nor a model is named.
+        recipe: Recipe to use where neither a recipe, a config file nor a model is named.
     """
 
     def __init__(self, dataclass_types: Any, recipe: str | None = None, **kwargs: Any) -> None:
@@ -54,8 +54,8 @@ class SelfPlayParser(TrlParser):
         raise ConfigError(f"{message[:1].upper()}{message[1:]}; `{self.prog} --help` lists the options.")
 
     def parse_args_and_config(self, args: Iterable[str] | None = None) -> tuple[Any, ...]:  # type: ignore[override]
-        """Return an instance of each dataclass. Prints a refusal in one sentence and exits with code 2, as argparse
-        does."""
+        """Return an instance of each dataclass. Prints an invalid setting in one line and exits with code 2, as
+        argparse does."""
         argv = sys.argv[1:] if args is None else list(args)
         if {"-h", "--help"} & set(argv):
             self.print_help()
@@ -86,7 +86,7 @@ class SelfPlayParser(TrlParser):
 
     @property
     def training(self) -> Any:
-        """The trainer's config class among the dataclasses."""
+        """Class of the trainer's config among the dataclasses."""
         return next((one for one in self.types if issubclass(one, TrainingArguments)), self.types[0])
 
     def built(self, settings: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -114,7 +114,7 @@ class SelfPlayParser(TrlParser):
         return model(**{name: value for name, value in settings.items() if name in names})
 
     def typed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert the settings of a YAML file to the types of their fields. ConfigError for a value of another
+        """Convert the settings of a YAML file to the types of their fields. Raises ConfigError for a value of another
         type."""
         return {name: value if name == "env" else self._typed(name, value) for name, value in settings.items()}
 

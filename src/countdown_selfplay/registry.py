@@ -39,11 +39,11 @@ ELSEWHERE = {
     "warmup": "warmup_steps",
     "grad_clip": "max_grad_norm",
 }
-"""Names of settings in other libraries that are not similar in spelling."""
+"""Map of setting names in other libraries to those here, for names that are not similar in spelling."""
 
 
 def suggestion(name: str, known: list[str]) -> str:
-    """ " Did you mean 'x'?" if a known name is close, or is the word here for one of other libraries; else ""."""
+    """Return " Did you mean 'x'?" if a known name is close or a synonym in ELSEWHERE; else ""."""
     dashes, plain = name[: len(name) - len(name.lstrip("-"))], name.lstrip("-")
     other = [plain[: -len(word)] + own for word, own in ELSEWHERE.items() if f"_{plain}".endswith(f"_{word}")]
     close = [f"{dashes}{own}" for own in other if f"{dashes}{own}" in known]
@@ -74,8 +74,8 @@ class Registry(dict[str, T]):
         )
 
     def load(self, name: str) -> Any:
-        """Return the entry called `name`; my_package.my_module:MyClass is imported. UnknownNameError suggests the
-        nearest name. Raises ConfigError if the module cannot be imported."""
+        """Return the entry called `name`; my_package.my_module:MyClass is imported. Raises UnknownNameError, which
+        suggests the nearest name, and ConfigError if a module cannot be imported."""
         entry = name if name not in self and ":" in name else self[name]
         if not isinstance(entry, str):
             return entry

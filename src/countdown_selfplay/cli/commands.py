@@ -17,7 +17,7 @@ _JOINT = (
 
 @dataclass(frozen=True)
 class Command:
-    """A command without a trainer."""
+    """Command without a trainer."""
 
     help: str
     """Help line in `countdown-selfplay --help`."""
@@ -27,7 +27,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Trainer(Command):
-    """A command with a trainer: it takes recipes, config files, a flag for each field, and the launch options."""
+    """Command with a trainer: it takes recipes, config files, a flag for each field, and the launch options."""
 
     recipe: str
     """Recipe to run where the arguments name neither a recipe, a config file nor a model."""

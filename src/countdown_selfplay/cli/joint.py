@@ -1,6 +1,5 @@
 """`countdown-selfplay joint`: train a conjecturer and a prover against each other, evaluate before and after, report.
-`rloo`, `pool`, `sgs`, `symbolic` and `cdg --training online` are `joint` with another default recipe and a check of
-settings."""
+`rloo`, `pool`, `sgs`, `symbolic` and `cdg --training online` are `joint` with another default recipe and one check."""
 
 from __future__ import annotations
 

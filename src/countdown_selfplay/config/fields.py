@@ -1,4 +1,4 @@
-"""The fields that JointSelfPlayConfig adds to GRPOConfig."""
+"""Fields that JointSelfPlayConfig adds to GRPOConfig."""
 
 from __future__ import annotations
 

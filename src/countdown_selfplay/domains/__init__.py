@@ -23,7 +23,7 @@ HELD_OUT_SEED = 1 << 30
 
 
 def make_domain(name: str, arguments: dict[str, Any] | str | None = None) -> Any:
-    """Build the domain called `name` with `arguments` (a dict, or JSON). Raises ConfigError for unknown ones."""
+    """Build the domain called `name` with `arguments` (a dict, or JSON). Raises ConfigError for unknown arguments."""
     made = DOMAINS.make(name, json_object("domain_kwargs", arguments, '{"high": 20}'))
     check_domain(f"The domain '{name}'", made)
     return made
@@ -109,13 +109,13 @@ def checked_alone(domain: Any, problems: Sequence[Any]) -> list[Any]:
 
 
 def asked_of(domain: Any) -> list[dict[str, Any]]:
-    """Return each distinct request to proposers."""
+    """Return the distinct requests for proposals of the domain (`asks`)."""
     asks = [dict(ask) for ask in domain.asks]
     return [ask for i, ask in enumerate(asks) if ask not in asks[:i]]
 
 
 def example_rows(domain: Any, proposals: bool, rows: Iterable[Mapping[str, Any]] = ()) -> dict[str, dict[str, Any]]:
-    """Return a row for the prover, and with `proposals` one for the conjecturer."""
+    """Return, by role, an example row of the prover, and with `proposals` one of the conjecturer."""
     if proposals and not asked_of(domain):
         raise ConfigError(
             f"The domain '{name_of(domain)}' asks for no proposals (`asks`, `propose_row`), and the run has a "

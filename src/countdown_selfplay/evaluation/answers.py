@@ -96,8 +96,7 @@ def batches_of(prompts: Sequence[Any], n: int, batch_size: int) -> list[list[int
 
 
 def batch_key(identities: Sequence[tuple[Any, ...]], batch: Sequence[int]) -> tuple[object, ...]:
-    """Return a batch's part of the seed: the identities of its problems, each with its number of earlier
-    occurrences."""
+    """Return a batch's part of the seed: the identities of its problems, numbered if a problem occurs repeatedly."""
     which = times_before(identities)
     return tuple((*identities[i], which[i]) for i in batch)
 

@@ -22,8 +22,7 @@ ENDLESS = 1 << 40
 
 
 class Played(NamedTuple):
-    """Result of an episode. text: its moves, one per line. tokens: number in all moves. truncated: whether a move was
-    cut."""
+    """Result of an episode. text: moves, one per line. tokens: of all moves. truncated: whether a move was cut."""
 
     text: str
     verdict: Any

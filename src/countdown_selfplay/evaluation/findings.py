@@ -150,9 +150,8 @@ _BACK = (
 
 
 def left_parts(run: Run) -> list[str]:
-    """Return a sentence for each axis of which the last rounds played too little of an upper or lower part, compared
-    with the held-out problems (KEPT); the largest such part is named. Rungs, which a curriculum climbs, are left
-    out."""
+    """Return a sentence for each axis of which the last rounds play too little of an upper or lower part (KEPT),
+    naming the largest such part. Rungs, which a curriculum climbs, are left out."""
     rows = _last_fifth(run)
     if not rows or "round/solve_rate_mean" not in run.names:
         return []
@@ -301,8 +300,7 @@ def mean(run: Run, metric: str, late: bool = False, early: bool = False) -> floa
 
 @dataclass(frozen=True)
 class Judgement:
-    """Verdict on a run. `word`: better, worse, mixed, no change shown, not finished or not measured. `text`: the
-    numbers."""
+    """Verdict on a run. `word`: better, worse, mixed, no change shown, not finished, not measured. `text`: numbers."""
 
     word: str
     text: str
@@ -332,8 +330,7 @@ def verdict(run: Run) -> Judgement:
 
 
 def _conjecturers(evaluation: Mapping[str, Any]) -> str:
-    """Return a sentence for each conjecturer with a rate whose difference has an interval without 0; "" without
-    one."""
+    """Return a sentence for each conjecturer with a rate whose interval of change excludes 0; "" without one."""
     said = []
     for role in (role for role in evaluation["after"] if role.startswith("conjecturer")):
         before, after = (evaluation[when].get(role, {}) for when in ("before", "after"))
@@ -365,8 +362,7 @@ def _unmeasured(run: Run) -> Judgement:
 
 
 def _credit(run: Run, word: str) -> str:
-    """Return a sentence on the conjecturer's part in the change: the comparison with the control, or that there is
-    none."""
+    """Return a sentence that compares the run with its control, or says that there is none; else ""."""
     parts = []
     for name, change in _ends(run.control.get("difference", {})).items():
         side = {1: "higher", -1: "lower"}.get(sign(change))

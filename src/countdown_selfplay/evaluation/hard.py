@@ -55,8 +55,7 @@ class AttemptFile:
     once the targets are written. The first line holds the search's settings, which must be equal."""
 
     def __init__(self, path: Path, setting: dict[str, Any]) -> None:
-        """Read the file, if any. Raises ConfigError if it has other settings; DataError if it is another kind of
-        file."""
+        """Read the file, if any. Raises ConfigError for other settings; DataError for another kind of file."""
         self.path = path
         self.counts: dict[tuple[str, bool], int] = {}
         setting = json.loads(json.dumps(setting))

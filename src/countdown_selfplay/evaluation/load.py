@@ -68,9 +68,8 @@ SHARES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def iterations_of(folder: Path) -> list[dict[str, Any]]:
-    """Return, for each iteration, `iteration` and each metric of SHARES that has samples, as an Estimate with a 95%
-    interval over problems. Truncated texts are not among an iterated run's samples. Raises DataError for a damaged
-    file."""
+    """Return, for each iteration, its number and each metric of SHARES with samples as an Estimate with a 95% interval
+    over problems. Truncated texts are not among an iterated run's samples. Raises DataError for a damaged file."""
     found = []
     for number, place in numbered_folders(folder, "iteration"):
         rows = [row for path in _played(place) for row in parquet_rows(path, ["role", "label", "problem"], DAMAGED)]
@@ -181,8 +180,7 @@ class Run:
 
 
 def load_runs(folders: list[Path]) -> list[Run]:
-    """Load each folder as a Run with a distinct name: equal names get the parent folder or a number. Raises
-    DataError."""
+    """Load each folder as a Run with a distinct name (equal names get their parent folder's as a prefix)."""
     if not folders:
         raise DataError("A report needs at least one run folder.")
     runs = [load_run(Path(folder)) for folder in folders]

@@ -47,8 +47,7 @@ class ProverEvaluation:
     rungs: list[int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return JSON values, with string keys in `pass_at`; if there are several rungs also `by_rung` and
-        `ladder`."""
+        """Return JSON values, with string keys in `pass_at`; with several rungs also `by_rung` and `ladder`."""
         values = {"problems": len(self.correct), **vars(self), **_plain(self), "score": self.score.to_dict()}
         values |= {"pass_at": {str(k): estimate.to_dict() for k, estimate in self.pass_at.items()}}
         if self.rungs is None:
@@ -66,9 +65,9 @@ class ConjecturerEvaluation:
 
     Attributes:
         facts: share of each of the domain's facts (Countdown: in_range, and solvable, which implies it), or of
-        "playable" without facts.
-        unique: distinct problems / parsed proposals; None if none is parsed. It falls as n grows: compare it at equal
-        n. solve_rate: mean over the distinct playable problems, None unless `prover_correct` was given.
+          "playable" without facts.
+        unique: distinct problems / parsed proposals, None if none is parsed. It falls as n grows: compare at equal n.
+        solve_rate: mean over the distinct playable problems, None unless `prover_correct` was given.
         problems: playable proposals in order, repetitions included.
     """
 

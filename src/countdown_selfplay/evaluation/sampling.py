@@ -74,21 +74,21 @@ def sample_completions(
     **sampling: Unpack[Asked],
 ) -> list[list[Completion]]:
     """Sample `n` completions per prompt: prompts x n. Equal arguments give equal texts, and torch's generators
-    are left bit-identical. Each batch has its own generator, from `seed` and its number, so that a text depends on the
-    other rows of its batch.
+    are left bit-identical. Each batch has a separate generator, from `seed` and its number, so that a text depends
+    on the other rows of its batch.
 
     Args:
         model: Anything with `.generate(input_ids=, attention_mask=, generation_config=)` and `.device`; its
           mode is restored.
         prompts: Texts, or lists of chat messages, which need a chat template.
         sampling: Values for names of asking.DEFAULTS; absent ones or None have the default. Temperature 0 is greedy. A
-        text ends at an end token of tokenizer, model or chat template, or after a stop string, which stays in it.
+          text ends at an end token of tokenizer, model or chat template, or after a stop string, which stays in it.
         batch_size: Rows (prompts x n) per batch; prompts are sorted by length and padded on the left, rows of a
           prompt are adjacent.
         progress: Called as (done, total) before the first and after each batch.
         in_step: Whether other processes generate at the same time with the same steps (Processes).
         spread: Processes with equal, unsharded weights, all of which call with equal arguments. Each generates a part
-        of the batches and returns all texts, which do not depend on the number of processes.
+          of the batches and returns all texts, which do not depend on the number of processes.
     """
     _check(n, batch_size, sampling)
     check_stop_strings(tokenizer, sampling.get("stop_strings"))
@@ -161,7 +161,7 @@ def dtype_of(model: Any) -> str:
 
 def check_stop_strings(tokenizer: Any, stop_strings: Sequence[str] | None) -> None:
     """Raise ConfigError for an empty stop string, which ends every text, and PromptError if generation cannot use it:
-    transformers tokenizes every token's text after a word, which a vocabulary of whole words may lack."""
+    transformers decodes every token after a fixed word, which a vocabulary of whole words may lack."""
     if not stop_strings:
         return
     if "" in stop_strings:

@@ -195,8 +195,7 @@ def _changed(domain: Any, given: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """Problems of an evaluation. name: their origin. strata: a label per problem; None if the rows have no such
-    column."""
+    """Problems of an evaluation. name: their origin. strata: a label per problem; None without such a column."""
 
     name: str
     problems: list[Any]
@@ -275,6 +274,5 @@ def _from_file(domain: Domain[Any], options: argparse.Namespace) -> ProblemSet:
 
 
 def preset(name: str, trained: dict[str, Any]) -> dict[str, Any]:
-    """Return the sampling settings `trained`, overridden by those of the preset; the preset training changes
-    nothing."""
+    """Return the sampling settings `trained`, overridden by the preset; the training preset changes nothing."""
     return {**trained, **PRESETS.get(name, {})}

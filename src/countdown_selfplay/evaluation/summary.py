@@ -46,8 +46,7 @@ def by_rung(
 
 
 def pass_by_rung(correct: Sequence[int], rungs: Sequence[int], n: int, ks: Sequence[int]) -> dict[str, float]:
-    """Return {"pass@1/rung_4": value} for a training log, and "pass@1/ladder" if LADDER has at least two of the
-    rungs."""
+    """Return {"pass@1/rung_4": value} for a training log, and "pass@1/ladder" if at least two are in LADDER."""
     rates: dict[str, float] = {}
     for k in ks:
         values_P = pass_at_k_array(correct, n, k)
@@ -114,8 +113,7 @@ def differences_by_rung(before: Mapping[str, Any], after: Mapping[str, Any]) -> 
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return the differences after - before of the prover's pass@k, paired over problems, with 95% percentile
-    intervals."""
+    """Return the prover's changes in pass@k (after - before), paired over problems, with 95% percentile intervals."""
     a, b = before["prover"], after["prover"]
     result = {}
     for k in a["pass_at"]:
@@ -125,8 +123,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
 
 
 def write_evaluation(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Write and return the contents of evaluation.json: both evaluations, and the prover's differences if it is in
-    both."""
+    """Write evaluation.json, both evaluations and the prover's differences, and return its contents."""
     result: dict[str, Any] = {"before": before, "after": after}
     if "prover" in before and "prover" in after:
         result["difference"] = differences(before, after)

@@ -115,8 +115,7 @@ def interval(value: Any) -> Interval:
 
 
 def single_players(side: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the players of a kind in a pool, such as `prover/0` and `prover/1`, in order; [] if the role has one
-    player."""
+    """Return the names of a pool's players, such as `prover/0`, in order; [] if the role has one player."""
     return sorted((name for name in side if name.startswith(f"{kind}/")), key=lambda name: (len(name), name))
 
 

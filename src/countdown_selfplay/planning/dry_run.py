@@ -42,8 +42,8 @@ def print_dry_run(
     model_path: str,
     launch: Launch | None = None,
 ) -> None:
-    """Print the resolved settings, the batch arithmetic, problems per round and memory of the run. Raises the run's
-    ConfigError: at once for a domain, else after printing. `launch`: the run's; None: this process's."""
+    """Print the resolved settings, the batch arithmetic, problems per round and memory of the run. Raises the
+    ConfigError that the run would raise: at once for a domain, else after printing. `launch`: None: this process's."""
     domain_from(args)
     print_settings(args, script, model)
     print("\n# Roles")
@@ -78,7 +78,7 @@ def print_dry_run(
 
 
 def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig) -> None:
-    """Print, before a run on a GPU, how tightly it fits. Models whose files cannot be read are left to the run."""
+    """Print, before a run that may not fit its GPU, the least change with which it fits. Raises ConfigError."""
     if args.device.type != "cuda":
         return
     try:
@@ -92,7 +92,7 @@ def warn_of_room(script: JointScriptArguments, args: JointSelfPlayConfig, model:
 
 
 def unreadable(path: str, error: Exception) -> str:
-    """Return a line on a model whose config or tokenizer is not on this machine. Raises ConfigError for a name that
+    """Return a message on a model whose config or tokenizer is not on this machine. Raises ConfigError for a name that
     the hub cannot have: the run would fail too."""
     if isinstance(error, CountdownSelfPlayError):
         raise error
@@ -125,7 +125,7 @@ def print_warm_start(script: Any, args: Any, model: ModelConfig, lines: Iterable
 
 
 def role_rows(roles: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Return a row for each setting that is not at its default in all roles."""
+    """Return a table row for each setting that differs from its default in some role: name, value per role."""
     usual = {f.name: f.default for f in fields(Role)}
     differing = [name for name in roles[0] if any(role[name] != usual.get(name, MISSING) for role in roles)]
     differing = [name for name in differing if any(role[name] not in (None, {}) for role in roles)]
@@ -145,8 +145,8 @@ def print_probe(script: JointScriptArguments, args: JointSelfPlayConfig, trainer
 
 
 class Plans:
-    """Memory of plans of a joint run with the model at `path`: what a plan does not change is counted once. Raises
-    OSError or ValueError if the model's config and tokenizer cannot be read."""
+    """Memory estimates for variants of a joint run with the model at `path`; parts that no variant changes are cached.
+    Raises OSError or ValueError if the model's config and tokenizer cannot be read."""
 
     def __init__(self, script: JointScriptArguments, args: JointSelfPlayConfig, model: ModelConfig, path: str) -> None:
         config, own = config_of(path), get_peft_config(model)
@@ -159,7 +159,7 @@ class Plans:
         self.activations = cache(lambda adapts, *how: memory.activations(config, adapter if adapts else None, *how))
 
     def __call__(self, args: JointSelfPlayConfig, launch: Launch) -> tuple[Parts, Parts, Parts]:
-        """Return the parts of the memory: those that last, those of sampling and those of training."""
+        """Return the parts of the memory: persistent ones, those of sampling and those of training."""
         config, size, prompts, roles = self.config, self.size, self.prompts, list(args.all_roles.values())
         adapts = self.own is not None or args.policy_sharing == "lora"
         whole, adapted = self.parameters(adapts)
@@ -215,7 +215,7 @@ class Plans:
 
 
 def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) -> list[str]:
-    """Return the numbers of a round and of a micro-batch. `processes`: None for those of this run."""
+    """Return lines on the sizes of a round and of a micro-batch. `processes`: their number; None: this run's."""
     lines, samples = [], args.samples()
     for kind in dict.fromkeys(s.kind for s in args.all_roles.values()):
         s, players = args.role(kind), len(args.players_of(kind))
@@ -258,8 +258,7 @@ def batch_arithmetic(args: JointSelfPlayConfig, processes: int | None = None) ->
 
 def changed(settings: Any) -> list[tuple[str, str]]:
     """Return (field, value) of each field that differs from its default, long values split into rows of 80 columns.
-    Left out: tokens, objects that Transformers builds from plain fields, fields that it sets without effect, and the
-    flag of this list."""
+    Secrets (`..._token`), objects that Transformers builds from plain fields, and _NOT_SHOWN are left out."""
     rows = []
     parts: list[Any] = [settings, CountdownArguments()] if isinstance(settings, JointSelfPlayConfig) else [settings]
     defaults: dict[str, Any] = {
@@ -286,7 +285,7 @@ def changed(settings: Any) -> list[tuple[str, str]]:
 
 _NOT_SHOWN: tuple[str, ...] = ("dry_run", "pad_to_multiple_of", "disable_tqdm", "gradient_accumulation_steps")
 _NOT_SHOWN += ("generation_batch_size", "steps_per_generation")
-"""Settings of the command itself; the batch arithmetic shows the last ones."""
+"""Settings that `changed` leaves out: those of the command, and those that the batch arithmetic shows."""
 
 
 def plain(value: Any) -> str:
@@ -302,8 +301,8 @@ UNKNOWN_PROMPT = 512  # tokens of a question whose rows are not on this machine
 
 
 def _prompts(path: str, script: JointScriptArguments, args: JointSelfPlayConfig) -> dict[str, tuple[int, int]]:
-    """Return the tokens of the longest usual prompt of each kind of role, and with how many of them all begin; critics
-    read a prover's prompt and answer."""
+    """Return, by kind of role, the token counts of its longest usual prompt and of the prefix that all its prompts
+    share; critics read a prover's prompt and answer."""
     from ..data.files import load_problem_rows
 
     tokenizer: Any = read_tokenizer(path)

@@ -1,4 +1,4 @@
-"""Estimate, before a model loads, whether a run fits a GPU, and find the least change with which it does."""
+"""Estimate, before a model loads, of whether a run fits a GPU, and of the least change with which it does."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .memory import GIB, Launch, Parts, room_of, total
 
 
 def fitting(plans: Callable[[Any, Launch], tuple[Parts, Parts, Parts]], args: Any, launch: Launch) -> str:
-    """Return a sentence on whether a GPU of the launch holds a run whose texts have full length; "" on a CPU.
-    ConfigError if weights, gradients and Adam's state do not fit. `plans`: the memory that lasts, that of sampling
-    and that of training."""
+    """Return a sentence on whether a GPU of the launch holds a run whose texts have full length; "" on a CPU. Raises
+    ConfigError if weights, gradients and Adam's state do not fit. `plans`: returns the persistent memory, that of
+    sampling and that of training."""
     if launch.device != "cuda":
         return ""
     room, rows, size = room_of(launch), args.generation_rows, args.per_device_train_batch_size
 
     def needs(launch: Launch = launch, **changes: Any) -> tuple[float, ...]:
-        """Return the state with gradients, the peak of sampling, and the peak of training; () if a run refuses."""
+        """Return the state with gradients, the peak of sampling, and that of training; () if settings are refused."""
         changed = copy.copy(args)
         vars(changed).update(changes)
         try:

@@ -1,5 +1,5 @@
-"""Bytes that follow from the settings of a run (docs/memory.md): weights, gradients, optimizer, sampling, and the
-activations of a micro-batch. planning/probe.py measures them."""
+"""Memory of a run in bytes, computed from its settings (docs/memory.md): weights, gradients, optimizer, sampling, and
+the activations of a micro-batch. planning/probe.py measures it."""
 
 import copy
 from collections.abc import Iterable, Mapping
@@ -17,14 +17,14 @@ from ..policies.narrow import frozen_linears
 
 GIB = 2**30
 Parts = dict[str, tuple[float, str]]
-"""Name -> (bytes, explanation)."""
+"""Parts of the memory: name -> (bytes, explanation)."""
 ENGINES = {"none": "one process", "ddp": "DDP", "zero2": "ZeRO-2", "zero3": "ZeRO-3", "fsdp2": "FSDP2"}
 SHARDED = ("zero2", "zero3", "fsdp2")
 
 
 @dataclass(frozen=True)
 class Launch:
-    """Distribution of a launch's state. kind: one of ENGINES. device: cpu or cuda. bf16: mixed precision."""
+    """Distribution of a run over processes. kind: one of ENGINES. device: cpu or cuda. bf16: mixed precision."""
 
     kind: str = "none"
     processes: int = 1
@@ -57,7 +57,7 @@ def planned_launch(config: Mapping[str, Any], processes: int | None) -> Launch:
 
 
 def room_of(launch: Launch) -> float:
-    """Return the bytes of this machine's GPU, or of an 80 GB one if it has none."""
+    """Return the memory of this machine's GPU in bytes, or 79 GiB if it has none."""
     return float(torch.cuda.get_device_properties(0).total_memory) if torch.cuda.is_available() else 79.0 * GIB
 
 
@@ -79,8 +79,8 @@ def parameters_of(config: Any, adapter: PeftConfig | None = None) -> tuple[int, 
 
 
 def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4, frozen: int = 0) -> tuple[Parts, Parts]:
-    """Return the persistent state, and the gradients, which exist only while training. `weights`: all, `trained`:
-    those of an optimizer; `frozen`: those of frozen linear layers."""
+    """Return the persistent state, and the gradients, which exist only while training. Parameter counts: `weights`:
+    all; `trained`: in an optimizer; `frozen`: in frozen linear layers."""
     n, deepspeed = launch.processes, launch.kind in ("zero2", "zero3")
     size = 2 if deepspeed and launch.bf16 else weight_bytes
     moments = 12 if deepspeed else 2 * size  # DeepSpeed's: a float32 copy of the weights beside Adam's two moments
@@ -100,7 +100,7 @@ def state(launch: Launch, weights: int, trained: int, weight_bytes: int = 4, fro
 
 
 def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], each: int) -> Parts:
-    """Return keys and values of the texts (name, number, tokens) that need most, at `each` bytes."""
+    """Return the KV cache of the entry (name, number, tokens) of `texts` that needs most, at `each` bytes a value."""
     text = config.get_text_config()
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     width = heads * (getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads)
@@ -110,9 +110,9 @@ def kv_cache(config: Any, texts: Iterable[tuple[str, int, int]], each: int) -> P
 
 
 def reading(config: Any, adapted: bool, rows: int, tokens: int, each: int) -> tuple[float, str]:
-    """Return the bytes of a layer that reads prompts, and a description: of its MLP the gate, the other half and their
-    product, or with adapters the product in float32 and twice in `each` bytes; the residual, the norm, the layer's
-    input and the first one's in float32."""
+    """Return the bytes of the activations of a layer that reads prompts, and a description: the MLP's gate, other half
+    and their product (with adapters only the product, in float32 and twice in `each` bytes); the residual, the norm,
+    the layer's input and the first layer's in float32."""
     text = config.get_text_config()
     inner = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
     wide = inner * (2 * each + 4 if adapted and each == 2 else 3 * each)
@@ -122,9 +122,9 @@ def reading(config: Any, adapted: bool, rows: int, tokens: int, each: int) -> tu
 def activations(
     config: Any, adapter: PeftConfig | None, rows: int, tokens: int, bf16: bool, recomputed: bool
 ) -> tuple[float, str]:
-    """Return the bytes that a pass over a micro-batch of full length keeps for its gradients, and a description.
-    Counted on models of one and two layers that hold no memory. `recomputed`: with gradient checkpointing, of all
-    layers but one only the input. Includes the tiles of TRL's head."""
+    """Return the bytes of the activations that the forward pass of a full-length micro-batch saves for backward, and a
+    description. They are extrapolated from fake models of one and two layers. `recomputed`: with gradient
+    checkpointing, which saves only one layer and the inputs of all. Includes the tiles of TRL's head."""
     text = config.get_text_config()
     layers, batch = text.num_hidden_layers, rows * tokens
     one, two = (_kept(config, adapter, number, (rows, tokens), bf16) for number in (1, 2))
@@ -167,12 +167,12 @@ def _kept(config: Any, adapter: PeftConfig | None, layers: int, shape: tuple[int
 
 
 def total(*parts: Parts) -> float:
-    """Bytes of all parts."""
+    """Return the bytes of all parts."""
     return sum(size for part in parts for size, _ in part.values())
 
 
 def memory_table(lasting: Parts, sampling: Parts, training: Parts) -> str:
-    """Format the table in at most 80 columns."""
+    """Format the parts of the memory as a table of at most 80 columns."""
     rows = [(name, f"{size / GIB:.3f}", words) for name, (size, words) in {**lasting, **sampling, **training}.items()]
     both = "the larger half of a round, full length" if sampling else ""
     counted = "activations (training)" in training

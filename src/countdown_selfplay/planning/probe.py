@@ -1,4 +1,4 @@
-"""Measured peaks of memory: two rounds of a configuration with texts of full length."""
+"""Measurement of peak memory in two rounds of a configuration with texts of full length."""
 
 import copy
 import os
@@ -25,8 +25,8 @@ _SMALL = 1e-6  # an entropy bonus, so that texts without reward keep their rows 
 
 
 class Meter:
-    """Peak bytes since the last reset, above those at its creation. On a GPU the allocator's figure; on a CPU a thread
-    reads, every 2 ms, the resident pages without a file: those of libraries vary."""
+    """Meter of the peak bytes since the last reading. On a GPU it is the allocator's; on a CPU, above the level at
+    creation, that of the resident pages without a file (those of libraries vary), which a thread reads every 2 ms."""
 
     def __init__(self) -> None:
         self.cuda = torch.cuda.is_available()
@@ -46,7 +46,7 @@ class Meter:
             time.sleep(0.002)
 
     def take(self) -> int:
-        """Return the peak since the last call."""
+        """Return the peak in bytes since the last call."""
         if self.cuda:
             peak = torch.cuda.max_memory_allocated()
             torch.cuda.reset_peak_memory_stats()
@@ -89,9 +89,9 @@ class _Probed(JointConjecturerProverTrainer):
 
 
 def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the GiB peaks of this process while sampling and while training, and the last log of the run. Length,
-    folder and end token differ from the run; the token is practically never sampled, so that texts have full length.
-    All files are removed."""
+    """Return the GiB peaks of this process while sampling and while training, and the last log of the run. Number of
+    rounds, folder and end token differ from the run; the token is practically never sampled, so that texts have full
+    length. All files are removed."""
     args = copy.copy(args)
     args.max_steps, args.save_strategy, args.eval_strategy = ROUNDS, SaveStrategy.NO, IntervalStrategy.NO
     args.report_to, args.guard, args.drop_signalless_gradients, args.disable_tqdm = [], False, False, True
@@ -121,7 +121,7 @@ def probe(args: JointSelfPlayConfig, trainer_arguments: dict[str, Any]) -> dict[
 
 
 def _give_entropy(args: JointSelfPlayConfig) -> None:
-    """Give each trained role without an entropy bonus one, by the plain field or its own."""
+    """Set a small entropy bonus for each trained role that has none, in the plain field or in `roles`."""
     args.entropy_coef = args.entropy_coef or _SMALL
     for kind in dict.fromkeys(args.role(player).kind for player in args.trained_roles):
         if not args.role(kind).entropy_coef:

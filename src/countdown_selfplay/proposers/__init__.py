@@ -34,7 +34,7 @@ def make_proposer(name: str, arguments: dict[str, Any] | None = None) -> Propose
 
 
 def proposer_class(name: str) -> Any:
-    """Return the class of a name. UnknownNameError suggests the nearest name."""
+    """Return the class of a proposer by name. Raises UnknownNameError, which suggests the nearest name."""
     return PROPOSERS.load(name)
 
 

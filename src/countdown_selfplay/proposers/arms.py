@@ -80,6 +80,6 @@ class Arms:
 
 
 def check_forgetting(discount: float, window: int) -> None:
-    """Raise ConfigError for two ways of forgetting at once."""
+    """Raise ConfigError if both ways of forgetting are set."""
     if window and discount < 1:
         raise ConfigError(f"`window` ({window}) and `discount` ({discount}) both forget; leave one of them unset.")

@@ -19,7 +19,8 @@ REPAIRED = Metric(
 
 
 class Policies(BaseProposer):
-    """Allen and Ståblein, section 3.2. Each group of samples answers one request; the domain's requests alternate.
+    """Proposals by policies (Allen and Ståblein, section 3.2). A group of samples answers one of the domain's
+    requests.
 
     repair: play a readable proposal in range whose solvability is unknown with another target, the result of a random
     derivation from its numbers (`domain.repaired`), and credit the proposal with that problem's reward. The player
@@ -35,7 +36,7 @@ class Policies(BaseProposer):
         self.own: dict[str, list[int]] = {}  # (player, slice of its proposals that are this process's)
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
-        """Raise ConfigError for a domain without `repaired`."""
+        """Raise ConfigError if `repair` is set and the domain has no `repaired`."""
         if self.repair and domain.repaired is None:
             raise ConfigError(
                 f"`repair` (true) of policies gives a proposal another target, and the domain {type(domain).__name__} "
@@ -84,7 +85,7 @@ class Policies(BaseProposer):
 
 
 def drawn(round: Round, proposals: Sequence[Proposal], by: str) -> list[Proposal]:
-    """Replace proposals of levels (`domain.drawn`) by drawn problems; "not_made" if there is none."""
+    """Replace playable proposals by problems drawn for their levels (`domain.drawn`); "not_made" without one."""
     good = [i for i, proposal in enumerate(proposals) if proposal.reason == "ok"]
     if round.domain.drawn is None or not good:
         return list(proposals)

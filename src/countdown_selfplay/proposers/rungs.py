@@ -47,9 +47,9 @@ class Rungs(BaseProposer):
     """Base class. All slots of a round get problems by `domain.random_of_rung`, of rungs that a subclass chooses;
     request={"rung": r}. `hear` receives the solve rates.
 
-    rungs: those that are played; None: all of the domain. share: share of the slots to fill; anchors take the others.
-    Set the game's `anchor_fraction` to 0: slots are given to requests in turn, so that a lack of slots would flatten
-    the choice. Draws are seeded by the round: equal on every process and in a resume."""
+    rungs: rungs to play; None: all of the domain. share: share of the slots to fill; anchors take the others. Set the
+    game's `anchor_fraction` to 0: slots are given to requests in turn, so that a lack of slots would flatten the
+    choice. Draws are seeded by the round: equal on every process and in a resume."""
 
     needs = ("prover",)
     metrics: Sequence[Metric] = RUNGS
@@ -74,7 +74,7 @@ class Rungs(BaseProposer):
         """Update the state with the played proposals and the number of answers to each."""
 
     def values(self) -> Mapping[int, float]:
-        """Return the current estimate of each rung; absent without a value."""
+        """Return the current estimates by rung; rungs without an estimate are absent."""
         return {}
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
@@ -87,7 +87,7 @@ class Rungs(BaseProposer):
         self.known(domain)
 
     def known(self, domain: Any) -> list[int]:
-        """Return the played rungs that the domain has."""
+        """Return the rungs to play. Raises ConfigError if the domain lacks one of them."""
         if domain.random_of_rung is None:
             raise ConfigError(
                 f"`proposer` ({type(self).__name__}) plays rungs, and the domain {type(domain).__name__} has none; "
@@ -134,7 +134,7 @@ class Rungs(BaseProposer):
 
 
 class UniformRungs(Rungs):
-    """Rungs with equal probabilities. rungs: [8, 9, 10]: only the hard ones."""
+    """Rungs drawn with equal probabilities. rungs: rungs to play, such as [8, 9, 10] for only the hard ones."""
 
     def weights(self, round: Round, rungs: Sequence[int]) -> Sequence[float]:
         return [1.0] * len(rungs)

@@ -26,18 +26,18 @@ COPY = "copies_target"
 
 
 class Targets(Policies):
-    """Policies whose requests are for steps towards unsolved targets, and which chooses the targets that are played.
+    """Policies whose requests are for steps towards unsolved targets, and which choose the targets that are played.
     Targets are the problems of the data set, each once; unsolvable ones are set aside with a warning. A proposal that
     is itself a target is refused (`copies_target`): attempts at it would count as attempts at the target. The
-    conjecturer's `num_generations` is the number of synthetic problems per unsolved target (1 in the paper). Without a
-    conjecturer this is plain RL on the targets, the paper's baseline. State: targets and those set aside, the round in
+    conjecturer's `num_generations` is the number of synthetic problems per unsolved target (1 in SGS). Without a
+    conjecturer this is plain RL on the targets, the baseline of SGS. State: targets and those set aside, the round in
     which each was first solved (it stays solved), which of its synthetic problems were trainable until then (of those
     solved last), which were attempted, and the order of batches.
 
-    batch: targets per round, every target once before one is repeated; None: all of them (the paper's setting). fill:
-    the next targets take slots that proposals leave empty, so that a round has problems_per_round problems; no
-    synthetic problems are requested for them. conditioned: whether the conjecturer sees the target; without it (the
-    paper's ablation) it gets the same number of requests for any problem."""
+    batch: targets per round, every target once before one is repeated; None: all of them, as in SGS. fill: the next
+    targets take slots that proposals leave empty, so that a round has problems_per_round problems; no synthetic
+    problems are requested for them. conditioned: whether the conjecturer sees the target; without it (an ablation of
+    SGS) it gets the same number of requests for any problem."""
 
     needs: Sequence[str] = ()
     metrics = METRICS
@@ -94,7 +94,7 @@ class Targets(Policies):
         return [self.problems[key] for key in self.added]
 
     def per_target(self, round: Round) -> int:
-        """Synthetic problems for each unsolved target of a round; 0 without a conjecturer."""
+        """Return the number of synthetic problems for each unsolved target of a round; 0 without a conjecturer."""
         players = round.players("conjecturer")
         return round.group(players[0]) if players else 0
 

@@ -9,10 +9,10 @@ from ..contract.domain import in_moves
 from ..contract.metric import HIDDEN, SHARE, Metric, Panel
 
 BINS = 10
-"""Equal parts of a target's history before it was solved (figure 5)."""
+"""Number of equal parts of a target's history before it was solved (SGS, figure 5)."""
 
 LAST_SOLVED = 300
-"""Number of targets, those solved last, whose histories are averaged (figure 5)."""
+"""Number of targets, those solved last, whose histories are averaged (SGS, figure 5)."""
 
 STORIES = "targets.json"
 """File of a run folder: [target, round that solved it, one 1 (trainable synthetic problem) or 0 per earlier attempt]

@@ -11,15 +11,15 @@ from ..countdown import Problem
 from ..countdown.domain import CountdownDomain
 
 _LOW, _HIGH = 1, 12
-"""Range of the numbers in the paper."""
+"""Range of the numbers (Multimodal LLM Self-Play)."""
 
 _PATIENCE = 10_000
-"""Draws without a new problem after which the supplement ends."""
+"""Number of consecutive draws without a new problem after which the supplement ends."""
 
 
 def supplement(domain: Any, request: Mapping[str, Any], count: int, seed: int, exclude: frozenset[str]) -> list[Any]:
-    """Return up to `count` distinct problems for a request, none with a key in `exclude` or held out, a function of
-    the arguments alone. Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from
+    """Return up to `count` distinct problems for a request, none with a key in `exclude` or held out, deterministic
+    given the arguments. Countdown: `operands` integers from 1 to 12 and a random operation after each, applied from
     left to right, drawn again until the result is a positive integer and the problem in range, so that all are
     solvable. Other domains draw random problems, of the requested rung if any; Countdown does so for a request without
     a size, and in moves it plants them."""

@@ -75,13 +75,12 @@ LONGEST_WINDOW = 8
 
 @dataclass
 class TierTracker:
-    """A tier moves one rung up its ladder if its mean pass rate is above `high`, one down if it is below `low`. JSON
-    state; equal on every process.
+    """Tracker of tiers: a tier moves one rung up its ladder if its mean pass rate is above `high`, one down if it is
+    below `low`. JSON state; equal on every process.
 
-    window: rounds over which rates are averaged, emptied at each move; 1 is the paper's rule. hysteresis: a tier that
-    reverses doubles its window, up to LONGEST_WINDOW times, and one that moves twice in one direction resets it. Under
-    the paper's rule a tier whose rate is above `high` on one rung and below `low` on the next moves in every round
-    (its tier 0, between 2 and 3)."""
+    window: rounds over which rates are averaged, emptied at each move; 1 in Multimodal LLM Self-Play. hysteresis: a
+    tier that reverses doubles its window, up to LONGEST_WINDOW times, and one that moves twice in one direction resets
+    it. Without it a tier that is too easy on one rung and too hard on the next moves in every round."""
 
     rungs: list[int]
     """Rung of each tier on its ladder; 0 is the easiest."""
@@ -91,7 +90,7 @@ class TierTracker:
     window: int = 1
     hysteresis: bool = False
     rates: list[list[float]] = field(default_factory=list)
-    """Rates of each tier since its last move, the newest `window`."""
+    """Pass rates of each tier since its last move, at most the last `windows` of them."""
     windows: list[int] = field(default_factory=list)
     last_moves: list[int] = field(default_factory=list)
     """Last move of each tier: 1, -1, or 0 before the first."""
@@ -136,21 +135,19 @@ class TierTracker:
 
 
 class Tiers(Policies):
-    """Policies in which conjecturer k gets requests of tier k, which a tracker makes harder or easier by the
-    provers' pass rates; a rule supplies problems to tiers with too few (Multimodal LLM Self-Play, sections 3.2 to
-    3.8). A tier's pass rate is the mean over its played problems of any origin. The domain decides on properties
-    that a rung leaves open.
+    """Policies in which conjecturer k gets requests of tier k, which a tracker makes harder or easier by the provers'
+    pass rates; a rule supplies problems to tiers with too few (Multimodal LLM Self-Play, sections 3.2 to 3.8). A
+    tier's pass rate is the mean over its played problems of any origin. The domain decides on properties that a rung
+    leaves open.
 
-    start: where each tier begins, on the `axis`: operand counts in the paper, (3, 4); or the path of a
-    tier_config.json whose run is gone on from. There are as many tiers as conjecturers; without any conjecturer the
-    rule alone makes problems. low, high, window, hysteresis: of the TierTracker.
-    axis: what makes a tier harder: "operands" from `floor` to `ceiling`, or "rung" (of a domain such as `verifiers`),
-    with `levels`, the rungs from easy to hard. What a rung leaves open is asked for as the domain asks.
-    or_more: the last tier asks for its operand count "or more", and takes more (section 3.3).
-    min_valid: problems that may be played below which a tier is filled up to that number by the rule; they are
-    attempted and trained on by provers, and earn no conjecturer anything. 0: never.
-
-    A tier's pass rate is the mean over the problems of its tier that were played, whoever made them.
+    start: initial rung of each tier on the `axis`, operand counts 3 and 4 in the source, or the path of the
+    tier_config.json of a run to continue. There are as many tiers as conjecturers; without any conjecturer the rule
+    alone makes problems. low, high, window, hysteresis: of the TierTracker.
+    axis: property that makes a tier harder: "operands" from `floor` to `ceiling`, or "rung" (of a domain such as
+    `verifiers`), with `levels`, the rungs from easy to hard.
+    or_more: the last tier requests its operand count "or more", and accepts more (section 3.3).
+    min_valid: least number of playable problems of a tier; the rule supplies the missing ones, which provers attempt
+    and train on, and which earn no conjecturer a reward. 0: never.
     """
 
     needs: Sequence[str] = ()
@@ -194,7 +191,7 @@ class Tiers(Policies):
 
     @property
     def count(self) -> int:
-        """Return the number of tiers."""
+        """Number of tiers."""
         return len(self.tracker.rungs)
 
     def check(self, players: Mapping[str, Sequence[str]], domain: Any) -> None:
@@ -238,7 +235,7 @@ class Tiers(Policies):
                 ) from None
 
     def ask(self, tier: int, base: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the request of a tier: its rung over the domain's request."""
+        """Return the request of a tier: the domain's request, overridden by the tier's rung."""
         request = {**base, **self.ladder[self.tracker.rungs[tier]]}
         more = self.or_more and tier == self.count - 1 and "operands" in self.ladder[0]
         return {**request, "or_more": True} if more else request
@@ -288,7 +285,7 @@ class Tiers(Policies):
         return dict(self.values)
 
     def files(self) -> dict[str, Any]:
-        """Return the files of a checkpoint and of exported players, for people and for `start`."""
+        """Return the files of a checkpoint and of exported players, for readers and for `start`."""
         tiers = [self.names[rung] for rung in self.tracker.rungs]
         return {TIER_CONFIG: {"axis": self.axis, "tiers": tiers, "asks": self._asked(self.tracker.rungs)}}
 
@@ -317,7 +314,7 @@ def _of_texts(proposals: Sequence[Proposal]) -> dict[str, float]:
 
 
 def _values(axis: str, floor: int, ceiling: int, levels: Sequence[int] | None) -> list[int]:
-    """The rungs from easy to hard, as they are named in `start`."""
+    """Return the rungs from easy to hard, as they are named in `start`."""
     if levels is not None:
         return list(levels)
     if axis != "operands":

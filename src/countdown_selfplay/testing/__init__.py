@@ -33,25 +33,25 @@ class ScriptedRound:
     rewarded by the verifier's score, and `imitate_B` marks nothing."""
 
     write: Script
-    """(player, row, index of the sample in its row) -> text; in moves -> the next move of an episode."""
+    """Function (player, row, index of the sample in its row) -> text; in moves -> the next move of an episode."""
     sizes: dict[str, tuple[int, int]]
-    """Player -> (problems of a round of its role, over all processes; samples per row)."""
+    """Sizes by player: (problems of a round of its role, over all processes; samples per row)."""
     domain: Any = field(default_factory=CountdownDomain.tiny)
     index: int = 0
     objectives: dict[str, Any] = field(default_factory=dict)
-    """Player -> its objective; default rloo."""
+    """Objectives by player; default rloo."""
     held_out: frozenset[str] = frozenset()
     rank: int = 0
     world: int = 1
     limits: dict[str, int] = field(default_factory=dict)
-    """Player -> correct answers after which a problem is not trained on."""
+    """Number of correct answers after which a problem is no longer trained on, by player."""
     gather: Callable[[list[Any]], list[Any]] = list
-    """Lists of this process -> lists of all; `in_ranks` makes one for several processes."""
+    """Function from this process's list to the joined lists of all; `in_ranks` makes one for several processes."""
     rows: dict[str, list[Row]] = field(default_factory=dict)
-    """Player -> its rows in this round."""
+    """Rows of this round by player."""
     problems: list[Any] = field(default_factory=list)
     moved: Callable[[Rollout], torch.Tensor | None] | None = None
-    """`progress` of a rollout; None: before the first optimizer step."""
+    """Function that returns `progress` of a rollout; None: no progress, as before the first optimizer step."""
 
     def dataset(self) -> list[Any]:
         return list(self.problems)
@@ -83,7 +83,7 @@ class ScriptedRound:
         return found_B if found_B is None or weights_B is None else found_B * weights_B
 
     def _play_out(self, role: str, rows: list[Row], problems: list[Any], n: int) -> Rollout:
-        """Play episodes: `write` returns each move. The round's `rows` contains the first rows only."""
+        """Play episodes, whose moves `write` returns. The round's `rows` contains the rows of first moves only."""
 
         def sample(move: int, batch: list[Row], each: int) -> Rollout:
             return Rollout(role, batch, [self.write(role, row, i) for row in batch for i in range(each)], each)
@@ -114,7 +114,7 @@ class ScriptedRound:
         return seed_from(0, *key, self.index)
 
     def next(self, **changes: Any) -> ScriptedRound:
-        """Return the round after this one."""
+        """Return the next round, with `changes` of its fields."""
         return replace(self, **{"index": self.index + 1, "rows": {}, **changes})
 
 

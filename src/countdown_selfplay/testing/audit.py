@@ -36,7 +36,7 @@ KINDS = ("constant", "question", "right or other", "unevaluated")
 
 @dataclass(frozen=True)
 class Paid:
-    """Text of a kind with the highest score over all problems."""
+    """Text with the highest mean score of its kind. right, score: its means over the problems."""
 
     text: str
     right: float
@@ -50,7 +50,7 @@ class Audit:
     ran: tuple[str, ...]
     """Planted answers that were executed."""
     paid: dict[str, Paid] = field(default_factory=dict)
-    """Kind (KINDS) -> its highest score."""
+    """Text with the highest score of each kind in KINDS."""
     right: float | None = None
     """Share of the given answers that are right; None without any."""
 
@@ -107,6 +107,6 @@ def _junk(domain: Any, problem: Any, answers: Sequence[str], i: int) -> Iterator
 
 
 def _formulas(question: str) -> list[str]:
-    """Return possible formulas in the lines of a question, the first ones."""
+    """Return the first two line endings of a question that may be formulas."""
     ends = (re.sub(r"∫|\bdx\b|=\s*\??\s*$", "", line.rpartition(":")[2]).strip() for line in question.splitlines())
     return [end for end in ends if re.search(r"[-+*/^]", end) and re.search(r"[0-9a-z]", end)][:2]

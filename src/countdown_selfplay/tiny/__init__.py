@@ -73,7 +73,7 @@ def resolve_model(name: str | None) -> str:
 
 
 def in_this_installation(path: str) -> str:
-    """Return this installation's folder of an embedded model in another one's absent `path`, else `path`."""
+    """Return the folder here of an embedded model whose `path`, in another installation, is absent; else `path`."""
     package = Path(__file__).parents[1]
     inner = {folder.relative_to(package.parent).parts: folder for folder in EMBEDDED.values()}
     folders = (str(folder) for end, folder in inner.items() if Path(path).parts[-len(end) :] == end)

@@ -17,14 +17,14 @@ REGIMES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "medium": (("small", "large", "replace"), ("multiply",)),
     "hard": (("replace", "resample"), ("divide", "multi_step")),
 }
-"""Arm -> its number actions and expression actions, drawn uniformly. The paper gives only the names of the regimes."""
+"""Map of each arm to its number actions and expression actions, drawn uniformly. The source names only the regimes."""
 
 
 @dataclass
 class Bandit(Symbolic):
-    """A refresh is `pulls` pulls, each of an equal part of the candidates. A pull's reward is the mean R_gen of its
-    valid candidates, moved to [0, 1] by its least and greatest value; without any it is 0. The paper does not say what
-    rewards an arm.
+    """Bandit whose refresh is `pulls` pulls, each of an equal part of the candidates. A pull's reward is the mean
+    R_gen of its valid candidates, scaled to [0, 1] by the bounds of R_gen; without any it is 0. Task Difficulty and
+    Diversity defines no reward of an arm.
 
     discount, window: forgetting of rewards (Arms)."""
 
@@ -46,7 +46,7 @@ class Bandit(Symbolic):
 
     @property
     def sums(self) -> dict[str, list[float]]:
-        """Return arm -> (pulls, sum of rewards)."""
+        """Pulls and sum of rewards of each arm."""
         return self.heard.sums
 
     def pull(self, generator: np.random.Generator, waiting: Mapping[str, int]) -> str:

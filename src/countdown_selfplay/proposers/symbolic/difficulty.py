@@ -1,7 +1,7 @@
 """Estimates of the current solver's solve rate, by rollouts or by gradient-boosted trees on a problem's features (Task
 Difficulty and Diversity, sections 3.3 and 3.4).
 
-The paper uses XGBoost. LightGBM had the best Brier score of three libraries (.0565 against .0567), the shortest fit
+Their choice is XGBoost. LightGBM had the best Brier score of three libraries (.0565 against .0567), the shortest fit
 and the smallest installation (benchmarks/difficulty_libraries.py)."""
 
 import logging
@@ -27,17 +27,17 @@ Labels = Annotated[int, Ge(2 * FOLDS)]
 
 
 class Difficulty(Protocol):
-    """Interface of estimators. All processes call it with the same problems and get the same results. Stateful."""
+    """Interface of estimators of solve rates. All processes call it with equal arguments and get equal results."""
 
     wants_labels: bool
-    """Whether `learn` improves it: labels cost the solver's samples."""
+    """Whether `learn` improves the estimates; labels cost samples of the solver."""
 
     def estimate(self, round: Round, problems: Sequence[Any], features_NF: np.ndarray) -> np.ndarray:
         """Return the probabilities that one answer of the current solver is right, (N,) in [0, 1]."""
         ...
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
-        """Learn L measured solve rates, each with its number of answers; return metrics."""
+        """Train on L measured solve rates, each with its number of answers; return metrics."""
         ...
 
     def state_dict(self) -> dict[str, Any]: ...
@@ -54,8 +54,8 @@ DIFFICULTIES: Registry[Any] = Registry(
 
 
 class Rollout(Stateless):
-    """p = the share of `samples` answers that the verifier accepts (K = 8 in the paper), the mean over several
-    provers. Cost: candidates x samples of the solver in each refresh."""
+    """Estimator by rollouts: the share of `samples` answers that the verifier accepts (K = 8 in section 3.3), averaged
+    over several provers. Cost: candidates x samples of the solver in each refresh."""
 
     wants_labels = False
 
@@ -90,16 +90,13 @@ def measured_rates(round: Round, problems: Sequence[Any], samples: int) -> np.nd
 
 @dataclass
 class Predictor:
-    """f(features) -> p, fitted with a cross-entropy loss to measured solve rates, and calibrated: a scale and a shift
-    of the logits (Platt) are fitted to out-of-fold predictions. State: the labels and the trees. One thread and no
-    random numbers, so that equal labels give equal trees.
+    """Predictor f(features) -> p of solve rates, fitted with a cross-entropy loss to measured solve rates, and
+    calibrated: a scale and a shift of the logits (Platt) are fitted to out-of-fold predictions. State: the labels and
+    the trees. One thread and no random numbers, so that equal labels give equal trees.
 
     labels: a file of solve rates for the first training (`countdown-selfplay solve-rates`); None: it starts with none.
-    Before it has `least` labels it says PRIOR of every problem, and warns once. capacity: the labels kept, the last
-    ones.
-
-    Its state: the labels and the trees. One thread, and no random numbers of its own, so that equal labels give equal
-    trees.
+    least: number of labels below which it predicts PRIOR for every problem, and warns once. capacity: number of latest
+    labels that are kept.
     """
 
     labels: str | None = None
@@ -142,7 +139,7 @@ class Predictor:
         return self.predict(features_NF)
 
     def predict(self, features_NF: np.ndarray) -> np.ndarray:
-        """(N,) calibrated probabilities."""
+        """Return the calibrated probabilities, (N,)."""
         return _sigmoid(_raw(self.model, features_NF) * self.stretch + self.shift) if len(features_NF) else np.zeros(0)
 
     def learn(self, features_LF: np.ndarray, rate_L: np.ndarray, attempts: int | np.ndarray) -> dict[str, float]:
@@ -227,7 +224,7 @@ def library() -> Any:
 
 
 def read_labels(path: str, domain: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return features, solve rates and attempts of a file's lines, for `learn`."""
+    """Return features, solve rates and attempts of a file's lines, for `learn`. Raises DataError."""
     problems, rates, attempts = [], [], []
     for number, row in json_lines(Path(path)):
         problems.append(domain.problem(row, number))

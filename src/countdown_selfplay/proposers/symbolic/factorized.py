@@ -13,18 +13,18 @@ from ...registry import Amount, Count, Share
 from .refresh import Choice, Scored, Symbolic, pairs
 
 STATISTICS = 3
-"""Acceptance rate, log size of the archive, difficulty of the selected."""
+"""Number of statistics in s: acceptance rate, log size of the archive, difficulty of the selected problems."""
 
 
 @dataclass
 class Factorized(Symbolic):
-    """q(a | s) = q(number action | s) q(expression action | s): two softmax heads on one hidden layer. s: features of
-    the seed task that need no solution, and of the last refresh the share of admitted candidates, ln(1 + archive) /
-    10, and 1 - the mean estimated solve rate of the selected.
+    """Policy q(a | s) = q(number action | s) q(expression action | s): two softmax heads on one hidden layer. s:
+    features of the seed task that need no solution, and of the last refresh the share of admitted candidates, ln(1 +
+    archive) / 10, and 1 - the mean estimated solve rate of the selected.
 
     REINFORCE on the R_gen of all valid candidates, selected or not: loss = -mean[(R_gen - b) log q] - entropy x H(q),
-    one step of Adam per refresh. b is a moving mean of R_gen, at first the first refresh's mean. The paper gives no
-    sizes and rates. Its random numbers are the run's: weights and actions differ by training seed.
+    one step of Adam per refresh. b is a moving mean of R_gen, at first the first refresh's mean. The source gives no
+    sizes and rates. Random numbers are the run's: weights and actions differ by training seed.
 
     baseline: weight of the past in b. learning_rate: 0 keeps the initial policy."""
 
@@ -86,7 +86,7 @@ class Factorized(Symbolic):
 
 
 class Policy:
-    """Hidden layer and a softmax head per factor, in float64 on the CPU, with its Adam."""
+    """Policy network: a hidden layer and a softmax head per factor, in float64 on the CPU, with its Adam optimizer."""
 
     def __init__(self, inputs: int, hidden: int, actions: Sequence[int], learning_rate: float, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)

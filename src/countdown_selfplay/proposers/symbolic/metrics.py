@@ -182,7 +182,7 @@ SYMBOLIC = (
 
 
 def cascade(reasons: Sequence[str], verdicts: Sequence[str], arms: Sequence[str]) -> dict[str, Any]:
-    """Return the shares of raw, valid and eligible candidates, by reason and by arm."""
+    """Return the metrics of candidates: number, valid and eligible share, refusals by reason, shares by arm."""
     counts, gate = Counter(reasons), Counter(verdicts)
     made = Counter(name for arm in arms for name in arm.split("+"))
     raw, valid = len(reasons), counts.pop("ok", 0)

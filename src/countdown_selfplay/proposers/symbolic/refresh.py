@@ -20,7 +20,7 @@ _PARTS: Registry[Any] = Registry("symbolic setting", {"selection_kwargs": Select
 
 
 class Choice(NamedTuple):
-    """Actions on N seeds, and the name under which they are counted."""
+    """Actions on N seeds, and the arms under which the candidates are counted."""
 
     number_actions: Sequence[str]
     expression_actions: Sequence[str]
@@ -28,7 +28,7 @@ class Choice(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """Valid candidates of a refresh. rows: their indices among all candidates."""
+    """Valid candidates of a refresh. rows: indices among all candidates. p: estimated solve rates. score: R_gen."""
 
     rows: np.ndarray
     arms: list[str]
@@ -38,11 +38,11 @@ class Scored(NamedTuple):
 
 @dataclass
 class Symbolic(BaseProposer):
-    """Base class. Every `refresh` rounds, beginning with round 0, `candidates` seeds from the data set (the round's
-    anchors), and with probability `archive_seeds` from the archive, are edited. Valid candidates get an estimated
-    solve rate, a distance to the archive (to the anchors while it is empty) and the score R_gen; `selection` moves at
-    most `keep` of them into the archive and the buffer, from which `generated_fraction` of the prover's slots are
-    drawn. Set the game's `anchor_fraction` to 1 minus that.
+    """Base class of symbolic proposers. Every `refresh` rounds, beginning with round 0, `candidates` seeds from the
+    data set (the round's anchors), and with probability `archive_seeds` from the archive, are edited. Valid candidates
+    get an estimated solve rate, a distance to the archive (to the anchors while it is empty) and the score R_gen;
+    `selection` moves at most `keep` of them into the archive and the buffer, from which `generated_fraction` of the
+    prover's slots are drawn. Set the game's `anchor_fraction` to 1 minus that.
 
     difficulty, difficulty_kwargs: estimator of solve rates. features: number of features of the distance, 7 or 13.
     selection, selection_kwargs: rule and its low, high, diversity, least_diversity, ... replay: capacity, half_life,
@@ -122,7 +122,7 @@ class Symbolic(BaseProposer):
         return [Proposal(problem, request=entry.arm) for problem, entry in zip(problems, drawn, strict=True)]
 
     def learn(self, round: Round, outcome: Outcome) -> list[Turn]:
-        """Set the measured solve rates of the buffer's problems."""
+        """Set the measured solve rates of the buffer's problems that were played."""
         rate_P, errors = outcome.solve_rate_P, []
         for proposal, index in zip(outcome.proposals, outcome.problem_of, strict=True):
             key = round.domain.key(proposal.problem)
@@ -145,7 +145,7 @@ class Symbolic(BaseProposer):
         return {**sizes, **self.logged_now}
 
     def _refresh(self, round: Round, anchors: Sequence[Any]) -> None:
-        """Run lines 5 to 18 of the paper's algorithm."""
+        """Run lines 5 to 18 of Algorithm 1 of Task Difficulty and Diversity."""
         domain = round.domain
         seeds = self._seeds(round, anchors)
         choice = self.choose(round, seeds)
@@ -188,15 +188,15 @@ class Symbolic(BaseProposer):
         return np.asarray(round.domain.mutations.novelty(problems, self.features, features_PF))
 
     def _diversity(self, round: Round, points_VF: np.ndarray, anchors: Sequence[Any]) -> np.ndarray:
-        """Return R_div, (V,). While the archive is empty, distances are to the data's tasks: a constant 1 would make
-        the first R_gen incomparable with later ones, and baseline and arms would remember it."""
+        """Return the diversity R_div, (V,). While the archive is empty, distances are to the anchors: a constant 1
+        would make the first R_gen incomparable with later ones, and baseline and arms would remember it."""
         if len(self.archive) or not anchors:
             return self.archive.distance(points_VF)
         known_AF = self._points(round, anchors, round.domain.mutations.features(anchors))
         return distance_among(points_VF, known_AF)
 
     def _shown(self, round: Round, keys: Sequence[str]) -> list[Any]:
-        """Return the problems with these keys in the form of a data set: a key holds the numbers ascending."""
+        """Return the problems with these keys, their numbers in random order: a key holds them ascending."""
         make = round.domain.mutations
         return [make.reordered(make.problem_of_key(key), round.seed("shown", i)) for i, key in enumerate(keys)]
 
@@ -275,14 +275,14 @@ class Symbolic(BaseProposer):
 
 
 def pairs(number_actions: Sequence[str], expression_actions: Sequence[str]) -> list[str]:
-    """Split "small+divide" into actions, which are counted separately."""
+    """Return names such as "small+divide" for pairs of actions, which are counted separately."""
     return [f"{number}+{kind}" for number, kind in zip(number_actions, expression_actions, strict=True)]
 
 
 @dataclass
 class Mutation(Symbolic):
     """Candidates by uniform random pairs of a number action and an expression action: the control of the learning
-    proposers, and the paper's P-Solver with a predictor (sections 3.3 and 4)."""
+    proposers, and with a predictor P-Solver of Task Difficulty and Diversity (sections 3.3, 4)."""
 
     def choose(self, round: Round, seeds: Sequence[Any]) -> Choice:
         generator = np.random.default_rng(round.seed("actions"))

@@ -1,5 +1,5 @@
-"""Generated problems: how far one is from those before it, which of them enter training, the buffer that the solver
-trains from, and the reservoir that labels are asked from (Task Difficulty and Diversity, sections 3.3 and 3.4)."""
+"""Selection of generated problems: their distance to earlier ones, rules by which they enter training, the solver's
+buffer, and the reservoir of problems to label (Task Difficulty and Diversity, sections 3.3 and 3.4)."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Rule = Literal["top_k", "hard_band", "soft_penalty", "sampled"]
 
 
 class Selected(NamedTuple):
-    """Selection. chosen: at most k rows, best first. verdicts: (N) admitted, too_hard, too_easy or low_diversity."""
+    """Result. chosen: at most k rows, best first. verdicts: (N) admitted, too_hard, too_easy or low_diversity."""
 
     chosen: np.ndarray
     verdicts: list[str]
@@ -24,15 +24,15 @@ class Selected(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """R_gen = R_diff + diversity x R_div of a candidate with estimated solve rate p. R_diff is minus the distance of p
-    to [low, high]; R_div, in [0, 1], the distance to the archive. Ties: the earlier candidate. The paper gives neither
-    the weight of R_div nor the least diversity.
+    """Selection by R_gen = R_diff + diversity x R_div of a candidate with estimated solve rate p. R_diff is minus the
+    distance of p to [low, high]; R_div, in [0, 1], the distance to the archive. Ties: the earlier candidate. The
+    source (section 3.4) gives neither the weight of R_div nor the least diversity.
 
-    rule: top_k: the k candidates of highest R_gen, none refused (the paper's UCB); hard_band: candidates outside
-    the band and those with R_div < least_diversity are refused first (the paper's gate); soft_penalty: nothing is
-    refused; distance to the band costs `penalty` times as much as in R_gen, and R_div below least_diversity
-    `penalty` times the difference (proposed in section 6); sampled: k candidates drawn without replacement, with
-    weights exp(R_gen / temperature)."""
+    rule: top_k: the k candidates of highest R_gen, none refused (UCB in the source); hard_band: candidates outside the
+    band and those with R_div < least_diversity are refused first (gate in the source); soft_penalty: nothing is
+    refused; distance to the band costs `penalty` times as much as in R_gen, and R_div below least_diversity `penalty`
+    times the difference (proposed in section 6); sampled: k candidates drawn without replacement, with weights
+    exp(R_gen / temperature)."""
 
     rule: Rule = "top_k"
     low: Amount = 0.2
@@ -51,7 +51,7 @@ class Selection:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return the lowest and highest possible R_gen."""
+        """Lowest and highest possible R_gen."""
         return -max(self.low, 1 - self.high), self.diversity
 
     def outside(self, p_N: np.ndarray) -> np.ndarray:
@@ -59,11 +59,11 @@ class Selection:
         return np.maximum(np.maximum(self.low - p_N, p_N - self.high), 0.0)
 
     def reward(self, p_N: np.ndarray, diversity_N: np.ndarray) -> np.ndarray:
-        """Return R_gen, (N,)."""
+        """Return the scores R_gen, (N,)."""
         return self.diversity * diversity_N - self.outside(p_N)
 
     def select(self, p_N: np.ndarray, diversity_N: np.ndarray, count: int, seed: int) -> Selected:
-        """Select at most `count` candidates by the rule. seed: of the draw of `sampled`."""
+        """Select at most `count` candidates by the rule. seed: for the draws of the rule `sampled`."""
         score_N = self.reward(p_N, diversity_N)
         verdicts = np.full(len(p_N), "admitted", dtype=object)
         if self.rule == "hard_band":
@@ -94,9 +94,9 @@ class Entry:
 
 
 class ProblemReplay:
-    """Buffer of generated problems on which the solver trains (B_gen in the paper). A draw is uniform, as in the
-    paper, or weighted by 2^(-age / half_life) x exp(-outside / softness), with the age in rounds and `outside` the
-    distance of p to the band.
+    """Buffer of generated problems on which the solver trains (B_gen of Task Difficulty and Diversity). A draw is
+    uniform, as there, or weighted by 2^(-age / half_life) x exp(-outside / softness), with the age in rounds and
+    `outside` the distance of p to the band.
 
     capacity: above it entries of the smallest weight are removed; of equal ones, the oldest. half_life: 0: no weight
     by age. softness: 0: no weight by difficulty."""
@@ -141,7 +141,7 @@ class ProblemReplay:
 
 
 class Reservoir:
-    """The last `capacity` valid candidates, selected or not. Drawn ones are removed."""
+    """Reservoir of the last `capacity` valid candidates, selected or not. Drawn candidates are removed."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -185,8 +185,8 @@ VERSION = 1
 
 
 class NoveltyArchive:
-    """Problems by key, and their points in feature space; unbounded, as in the paper. The distance is the root mean
-    square difference of two points' columns, which are in [0, 1]; the paper does not define it."""
+    """Archive of problems by key, with their points in feature space; unbounded. The distance is the root mean square
+    difference of two points' columns, which are in [0, 1]; Task Difficulty and Diversity does not define it."""
 
     def __init__(self, feature_set: int) -> None:
         self.feature_set = feature_set
@@ -247,8 +247,8 @@ class NoveltyArchive:
 
 
 class Nearest:
-    """Exact distances to the nearest of many points. The tree holds repeated points once: by the 7 features of
-    solution trees a million problems are a few hundred points, and a tree cannot split equal points."""
+    """Index of points for exact distances to the nearest one. The tree holds repeated points once: with the 7 features
+    of solution trees a million problems are a few hundred points, and a tree cannot split equal points."""
 
     def __init__(self, dimensions: int) -> None:
         self.points_AF = np.zeros((0, dimensions))
@@ -262,7 +262,7 @@ class Nearest:
         self.points_AF, self._tree = np.concatenate([self.points_AF, points_NF]), None
 
     def distance(self, points_NF: np.ndarray) -> np.ndarray:
-        """Return Euclidean distances to the nearest point, (N,); infinite without one."""
+        """Return the Euclidean distances to the nearest point, (N,); infinite if there is none."""
         from scipy.spatial import cKDTree  # plain commands, which read this module's metrics, load no SciPy
 
         if not len(self) or not len(points_NF):
@@ -273,7 +273,7 @@ class Nearest:
 
 
 def distance_among(points_NF: np.ndarray, known_AF: np.ndarray) -> np.ndarray:
-    """Return the distance to the nearest of the other points (at least one), (N,)."""
+    """Return the distances to the nearest of the points `known_AF` (at least one), scaled to [0, 1], (N,)."""
     index = Nearest(known_AF.shape[1])
     index.add(known_AF)
     return _scaled(index, points_NF)
