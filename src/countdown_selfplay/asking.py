@@ -1,5 +1,4 @@
-"""Sampling settings, and the generation config that they make, for every use of a model: rollouts, evaluations,
-probes,
+"""Sampling settings and the generation config that they make, for every use of a model: rollouts, evaluations, probes,
 demonstrations, warm starts, `eval`, `ask` and exports. Prompts are rendered in chat_templates.py.
 """
 

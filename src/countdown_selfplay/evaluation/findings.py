@@ -88,9 +88,9 @@ class Fault:
 
 
 def beyond(run: Run, metric: Metric) -> Fault | None:
-    """Return the fault of a metric, None for a healthy one. The end of the run is judged: a metric that has returned
-    to its range, or half of the way, is not a fault. A count of events is judged over the whole run. With fewer than
-    FEW rounds only the guard's range applies, and the bound LEAST to texts that must be readable."""
+    """Return the Fault of a metric, or None for a healthy one. The end of the run is judged: a metric that has
+    returned to its range, or half of the way, is not a fault. A count of events is judged over the whole run. With
+    fewer than FEW rounds only the guard's range applies, and the bound LEAST to texts that must be readable."""
     event, values = metric.in_a_row is not None, run.series(metric.name)
     end = None if event else mean(run, metric.name, late=True)
     value = mean(run, metric.name) if end is None else end

@@ -243,7 +243,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _with_panel(metric: Metric, players: Iterable[str]) -> Metric:
-    """Return the metric, if it has no panel with a chart of its name, which the players share."""
+    """Return the metric; one without a panel gets a chart named after it, which the players share."""
     if metric.panel is not None:
         return metric
     player = next((one for one in players if metric.name.startswith(f"{one}/")), "")

@@ -19,8 +19,7 @@ REPAIRED = Metric(
 
 
 class Policies(BaseProposer):
-    """Proposals by policies (Allen and Ståblein, section 3.2). A group of samples answers one of the domain's
-    requests.
+    """Proposals by policies (Allen and Ståblein, section 3.2). Each group of samples answers a request.
 
     repair: play a readable proposal in range whose solvability is unknown with another target, the result of a random
     derivation from its numbers (`domain.repaired`), and credit the proposal with that problem's reward. The player
