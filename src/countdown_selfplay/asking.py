@@ -80,8 +80,8 @@ def shared_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_generation_kwargs(given: Any, backend: str = "generate") -> dict[str, Any]:
-    """Return `generation_kwargs` as a dict. Raises ConfigError unless every entry acts in every sampling loop; for
-    entries that have a field it names the field, because roles, evaluations and records read the field."""
+    """Return `generation_kwargs` as a dict. Raises ConfigError unless every entry acts in every sampling loop, and for
+    an entry that is a field, because roles, evaluations and records read the field."""
     parsed = json_object("generation_kwargs", given, '{"suppress_tokens": [5]}')
     known = UNDER_VLLM if backend in ("vllm", "vllm_server") else tuple(GENERATION_KWARGS)
     for name, value in parsed.items():

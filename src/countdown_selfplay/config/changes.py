@@ -41,7 +41,7 @@ _FREE = """
 """
 """Fields of TRL and Transformers that may change at any resume: logging and saving, trackers, paths, addresses, data
 movement. The distributed engine is compared by its name; group sizes and `use_vllm` are derived from other fields; the
-last three lines affect memory and speed only. Fields of this library carry `free` in their metadata."""
+last three lines affect memory, speed and rounding only. Fields of this library carry `free` in their metadata."""
 
 
 def run_settings(

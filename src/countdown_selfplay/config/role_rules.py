@@ -205,7 +205,7 @@ def _check_objective(config: JointSelfPlayConfig, kind: str, trained: bool) -> N
 
 
 def _check_supervised(config: JointSelfPlayConfig, settings: Role, objective: Any) -> None:
-    """Check that `sft_coef` has samples to act on."""
+    """Check that a role with `sft_coef` has samples for the supervised term."""
     if settings.demonstrations_per_step:
         _check_demonstrations(config, settings)
         return

@@ -19,7 +19,7 @@ DOMAINS: Registry[Any] = Registry(
 )
 
 HELD_OUT_SEED = 1 << 30
-"""Seed of the held-out problems of a domain without a held-out side; training uses another one."""
+"""Seed of the held-out problems of a domain without a held-out side; training uses another seed."""
 
 
 def make_domain(name: str, arguments: dict[str, Any] | str | None = None) -> Any:

@@ -44,8 +44,8 @@ class Heard(NamedTuple):
 
 
 class Rungs(BaseProposer):
-    """Base class. All slots of a round get problems by `domain.random_of_rung`, of rungs that a subclass chooses;
-    request={"rung": r}. `hear` receives the solve rates.
+    """Base class of rung proposers. All slots of a round get problems by `domain.random_of_rung`, of rungs that a
+    subclass chooses; request={"rung": r}. `hear` receives the solve rates.
 
     rungs: rungs to play; None: all of the domain. share: share of the slots to fill; anchors take the others. Set the
     game's `anchor_fraction` to 0: slots are given to requests in turn, so that a lack of slots would flatten the
