@@ -16,7 +16,7 @@ class Settled:
     """Mixin of the configs of all trainers; list it before TRL's class."""
 
     def settle(self) -> None:
-        """Fill in unset settings by the device and TRL's older names. Call it before TRL's `__post_init__`."""
+        """Fill in unset settings that depend on the device or were renamed. Call it before TRL's `__post_init__`."""
         args: Any = self
         if args.bf16 is None:
             # TRL's default is bf16 everywhere, which is slow or fails on CPUs without it: decide by device.
