@@ -52,7 +52,7 @@ def run_lock(output: str | Path) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, folder: Path) -> str | None:
-    """Acquire the lock; return a sentence if another process has it."""
+    """Acquire the lock; return an error message if another process holds it or the folder cannot be written."""
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
