@@ -1,4 +1,4 @@
-"""One full model per role inside one module, or one model for roles that share weights."""
+"""Full policies: one whole model per role inside one module, or one model for roles that share weights."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PolicyModule(PreTrainedModel):
             say_once(f"`gradient_checkpointing` is not used: {type(self.policy).__name__} does not have it.")
 
     def train(self, mode: bool = True) -> PolicyModule:
-        """Set the mode if any part differs: the Trainer calls this before each micro-batch."""
+        """Set training or evaluation mode if any part differs: the Trainer calls this before each micro-batch."""
         return self if all(part.training == mode for part in self.modules()) else super().train(mode)
 
     def save_pretrained(  # type: ignore[override]

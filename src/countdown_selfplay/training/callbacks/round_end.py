@@ -30,9 +30,8 @@ logger = logging.getLogger(__name__)
 
 
 class RoundEnd(TrainerCallback):
-    """Callback that clips each role's gradient by its separate norm, drops gradients of roles without credit, and
-    completes the round's metrics. A joint clip couples the roles: in a prototype it shrank the prover's gradient by
-    9.7 instead of 5.0."""
+    """Callback that clips each role's gradient by its norm, drops gradients of roles without credit, and completes the
+    round's metrics. A joint clip couples roles: in a prototype it shrank the prover's gradient by 9.7, not 5.0."""
 
     def __init__(
         self, optimizer_steps: OptimizerSteps, roles: Mapping[str, Role], buffer: MetricsBuffer, store: Store
