@@ -48,8 +48,8 @@ class Sampler(ABC):
 
 
 class Generate(Sampler):
-    """Samples by the trained model's own `generate`, from the weights and the code of the loss: there is no second
-    policy to correct for, and no second pass for log-probs."""
+    """Generation backend that calls the trained model's `generate`, with the weights and the code of the loss: no
+    second policy needs a correction, and no second pass log-probs."""
 
     def begin(self, role: str, step: int) -> dict[str, Any]:
         return {}

@@ -227,8 +227,7 @@ def common_start(ids: torch.Tensor, mask: torch.Tensor, shortest: int = SHARED_S
 
 
 def _start_first(values: torch.Tensor, mask: torch.Tensor, start: int) -> torch.Tensor:
-    """Return `values`, laid out like the left-padded `mask`, with padding moved behind the first `start` tokens of
-    rows."""
+    """Return `values` of the left-padded `mask`'s layout with each row's padding behind its first `start` tokens."""
     column = torch.arange(mask.size(1), device=mask.device).expand_as(mask)
     padding = (mask.size(1) - mask.sum(1, keepdim=True)).expand_as(mask)
     moved = torch.where(column < start + padding, column - start, column)

@@ -81,7 +81,7 @@ def _refuse_model_options(model: Any) -> None:
 
 
 def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> None:
-    """Iterate; measure the prover before and after; print and write the results."""
+    """Run the iterations; evaluate the prover before and after them; print and write the results."""
     from ...data.files import held_out_problems
     from ...domains import is_held_out
     from ...tiny import resolve_model
@@ -131,7 +131,7 @@ def dry_run(
 
 
 def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) -> None:
-    """Write run.json, which `eval` and `report` read. A folder that was begun keeps its file."""
+    """Write run.json, which `eval` and `report` read, unless the run has begun and has it."""
     from ...contract.metric import as_json, for_players
     from ...training.callbacks.run_folder import write_description
 
@@ -147,7 +147,7 @@ def describe(run: Any, script: IteratedArguments, settings: IteratedSettings) ->
 
 
 def problems_of(script: IteratedArguments, settings: IteratedSettings, domain: Any, evaluated: set[str]) -> list[Any]:
-    """Return the data set's distinct problems, or the domain's."""
+    """Return the distinct problems of the data set, or problems that the domain generates."""
     from ...data.files import checked_problems, load_problem_rows
 
     if script.dataset_name is not None:

@@ -55,7 +55,7 @@ def given_pairs(script: IPOArguments, evaluated: set[str]) -> Kept[PreferencePai
 
 
 def pairs_of(samples: Kept[ScoredSample], script: IPOArguments, seed: int) -> Kept[PreferencePair]:
-    """A right over a wrong answer to the same problem."""
+    """Return pairs that prefer a right to a wrong answer to the same problem."""
     pairs = make_preference_pairs(samples.rows, pairs_per_group=script.pairs_per_group, seed=seed)
     return Kept(pairs, samples.read, samples.left_out)
 

@@ -20,7 +20,7 @@ from ..planning import batches, warm_start_lines
 from ..readers import clean_demonstrations
 
 PLANNED = 512
-"""Problems for whose demonstrations a dry run counts tokens."""
+"""Largest number of problems of which a dry run generates demonstrations."""
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
