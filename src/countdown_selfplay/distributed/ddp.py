@@ -118,7 +118,7 @@ def clip_roles(
     optimizer: torch.optim.Optimizer, settings: Mapping[str, Role], dropped: frozenset[str] = frozenset()
 ) -> dict[str, float]:
     """Clip each role's gradient at its separate norm and return the norms before clipping. Roles in `dropped` had no
-    signal: their gradients are set to None, so that the optimizer leaves their parameters and moments unchanged."""
+    credited sample: their gradients are set to None, so that the optimizer leaves parameters and moments unchanged."""
     by_role: dict[str, list[torch.nn.Parameter]] = {}
     for group in optimizer.param_groups:
         by_role.setdefault(group["role"], []).extend(p for p in group["params"] if p.grad is not None)

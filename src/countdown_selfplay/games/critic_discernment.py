@@ -24,7 +24,7 @@ CRITICS = ("helpful", "misleading")
 
 @dataclass(frozen=True)
 class Episode:
-    """One revision: its first answer, its critique and its outcome."""
+    """Revision of an answer: its first answer, its critique and its outcome."""
 
     first: int
     """Index among this process's first answers."""
@@ -32,7 +32,8 @@ class Episode:
     critique: int
     """Index among that critic's critiques on this process."""
     outcome: str
-    """corrected, not_corrected (of a wrong first answer); resisted, kept, misled, unclear (of a right one)."""
+    """corrected or not_corrected (after a wrong first answer); resisted, kept, misled or unclear (after a right
+    one)."""
 
     @property
     def success(self) -> bool:

@@ -74,7 +74,7 @@ class VLLMSampler(Sampler):
 
     def stale(self, place: str, name: str) -> tuple[str, object] | None:
         """Return None if `place` holds the current weights called `name`, else their version, which it will hold once
-        pushed. All processes return alike: a push may gather shards, which all of them must join."""
+        pushed. All processes return the same: a push may gather shards, which all of them must join."""
         now = (name, self._state(name))
         changed = any(self.context.processes.gather([self._held.get(place) != now]))
         return now if changed else None

@@ -206,7 +206,7 @@ def check_heads(model: Any) -> None:
 
 @contextmanager
 def uncut() -> Iterator[None]:
-    """Load whole models on every process inside the block, whatever DeepSpeed does with them later."""
+    """Load whole models on every process inside the block, even if DeepSpeed shards them later."""
     kept = hf_deepspeed._hf_deepspeed_config_weak_ref
     hf_deepspeed.unset_hf_deepspeed_config()
     try:

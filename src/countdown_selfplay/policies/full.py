@@ -142,7 +142,7 @@ class FullPolicies(PolicySet):
         starts: Mapping[str, object],
         frozen: frozenset[str] = frozenset(),
     ) -> None:
-        """Build the set. `models`: name -> model. `starts`: name -> identifier of its initial weights."""
+        """Build the policies. `models`: name -> model. `starts`: name -> identifier of its initial weights."""
         self.weights_of, self.starts, self.frozen = weights_of, starts, frozen
         for name in frozen:
             models[name].requires_grad_(False)

@@ -47,8 +47,8 @@ class Rows:
     mask_BC: np.ndarray
     prompt: int
     owner_B: np.ndarray | None = None
-    """Columns by which a row is shifted right, in a pass with rows of several players (mixed_adapters.py); `owner_B`
-    has the index of each row's adapter."""
+    """Index of each row's adapter, and (`shift_B`) the columns by which the row is shifted right, in a pass with rows
+    of several players (mixed_adapters.py)."""
     shift_B: np.ndarray | None = None
     start: int = 0
     """Number of tokens with which all prompts begin, read once per pack; less than the length of any prompt."""
@@ -128,7 +128,7 @@ class Packs:
     ids_NL: torch.Tensor
     positions_NL: torch.Tensor
     visible_NLL: torch.Tensor
-    """True where a token (row) attends to another one (column); padding attends to itself."""
+    """Mask, true where a token (row) attends to another one (column); padding attends to itself."""
     source_M: torch.Tensor
     """Indices, in the flattened (N, L), of the tokens that predict the answers' tokens."""
     target_M: torch.Tensor

@@ -1,4 +1,4 @@
-"""Folders of checkpoints, complete or absent: states of a run's parts, search, verification, rollback."""
+"""Checkpoint folders, which are complete or absent: states of a run's parts, search, verification, rollback."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from .plan import REFERENCE, Sample, by_answer, equal_steps
 Answer = Sequence[Sample]
 """Answer in a replay queue: one sample, or the moves of an episode."""
 Demonstrations = Callable[[Sequence[object]], Sequence[Sample]]
-"""(key of the seed) -> rows of the answers that an optimizer step imitates."""
+"""Function from the key of a seed to the samples that an optimizer step imitates."""
 
 
 class ReplayQueue:
@@ -46,7 +46,7 @@ class ReplayQueue:
         self.reference = [settings.beta > 0, settings.temperature]
         self.kept: list[Answer] = []
         self.owed = 0.0
-        """Optimizer steps that are due."""
+        """Number of optimizer steps that are due, with a fraction."""
         self.new = self.dropped = 0
         """Number of answers that the last round added, and number that it dropped unused."""
 

@@ -35,7 +35,7 @@ class RunCounts:
     """Number of earlier moves in the current turn, if answers are episodes."""
 
     def key(self) -> tuple[int, ...]:
-        """Return rollbacks, round, turn and (after the first) move: the part of a sampling seed that changes."""
+        """Return (rollbacks, rounds, turn), and the move after the first one: the changing part of a sampling seed."""
         return (self.attempt, self.rounds, self.turn, *([self.move] if self.move else []))
 
     @property

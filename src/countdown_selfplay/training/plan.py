@@ -22,7 +22,7 @@ LOGPS = ("old_per_token_logps", "sampling_per_token_logps", REFERENCE)
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A prompt and its completion: an answer, or one move of an episode."""
+    """Prompt and completion of an answer, or of one move of an episode."""
 
     prompt: np.ndarray
     """Token ids without padding."""
@@ -30,9 +30,9 @@ class Sample:
     """Token ids with the end token; empty if the sample is masked out."""
     advantage: float = 0.0
     group: int = 0
-    """Equal for samples that share a baseline."""
+    """Number that all samples with one baseline share."""
     answer: int = 0
-    """Equal for the moves of an episode."""
+    """Number that all moves of an episode share."""
     trained: bool = True
     """Whether the objective selects the sample."""
     imitated: bool = False
@@ -175,7 +175,7 @@ class Pass:
 
     parts: tuple[tuple[str, Sequence[Sample]], ...]
     graph: bool = True
-    """False: its samples have no gradient and are only measured."""
+    """Whether its samples have a gradient; if not, they are only measured."""
 
     @property
     def role(self) -> str:

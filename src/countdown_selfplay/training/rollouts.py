@@ -214,8 +214,8 @@ class Rollouts:
         self, model: torch.nn.Module, tensors: dict[str, torch.Tensor], together: bool = True
     ) -> torch.Tensor:
         """Return log-probs of completions under `model`, (B, T), without a graph. Beyond SHORT columns, rows are
-        sorted by length and trimmed, as in the update; the padding cut off gets 0. together: all processes call it,
-        and make equally many passes."""
+        sorted by length and trimmed, as in the update; the padding cut off gets 0. together: whether all processes
+        call it, and make equally many passes."""
         ids = torch.cat([tensors["prompt_ids"], tensors["completion_ids"]], 1)
         mask = torch.cat([tensors["prompt_mask"], tensors["completion_mask"]], 1)
         args, length, width = self.context.args, tensors["completion_ids"].size(1), tensors["prompt_ids"].size(1)

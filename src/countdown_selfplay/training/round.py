@@ -187,7 +187,7 @@ class PlayedRound:
         return record | ({f"{role}/moves": moves / answers} if role in self.episodic else {})
 
     def check(self, result: RoundResult, game: object) -> None:
-        """Raise GameError unless `result` is the result of this round."""
+        """Raise GameError unless `result` is a RoundResult whose turns were sampled in this round."""
         turns = result.turns if isinstance(result, RoundResult) else [result]
         wrong = [turn for turn in turns if not isinstance(turn, Turn)]
         if wrong:

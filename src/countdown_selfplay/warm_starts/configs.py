@@ -19,7 +19,7 @@ from ..options import Range, check_options, json_object, option
 
 @dataclass
 class WarmStartArguments(EvaluationArguments, CountdownFields):
-    """Common options of the warm starts. Fields that JointSelfPlayConfig has too have the same meaning."""
+    """Common options of the warm starts. Fields that are also in JointSelfPlayConfig have the same meaning."""
 
     recipe: str | None = option(None, "A named setting, such as tiny/sft or tiny/ipo.")
     role: Literal["prover", "conjecturer", "guide"] = option(
@@ -192,7 +192,7 @@ class DPOSettings(_Settled, DPOConfig):
 class IPOSettings(DPOSettings):
     """DPOSettings with the loss of IPO (Azar et al. 2024, equation 17), (h - 1 / (2 beta))^2, where h is the
     difference of the log-ratios to the start of chosen and rejected. `ipo_reduction` mean: each log-ratio per token of
-    its completion, as in TRL (IPO's authors told TRL's that they averaged). sum: those of whole sequences, as in Allen
+    its completion, as in TRL (IPO's authors confirmed averages to TRL's). sum: those of whole sequences, as in Allen
     and Ståblein (section 3.1); the target margin, 1 / (2 beta), is one of sums. Neither Allen and Ståblein nor Task
     Difficulty and Diversity states its beta or learning rate: the defaults are TRL's, beta 0.1 and learning rate 1e-6
     (the code of Allen and Ståblein: sums, 0.1, 5e-6)."""

@@ -138,8 +138,7 @@ class Filling(torch.utils.data.Dataset[Any]):
 
 
 class FilledBatches(BatchSampler):
-    """Batch sampler that fills another's batches by FILLER: all are full, and their number is a multiple of
-    `world`."""
+    """Batch sampler that fills another's batches by FILLER: all are full, and `world` divides their number."""
 
     def __init__(self, batches: Any, world: int) -> None:
         self.batches, self.world = batches, world
@@ -249,7 +248,7 @@ def run(
 
 
 def longest(args: Any, model: Any) -> int | None:
-    """Return the largest number of tokens of a row: max_length, within the model's positions."""
+    """Return the largest number of tokens of a row: the smaller of max_length and the model's positions."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return min((limit for limit in (args.max_length, positions) if limit), default=None)
 

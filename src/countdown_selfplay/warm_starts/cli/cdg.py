@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) ->
 
 
 def _refuse_model_options(model: Any) -> None:
-    """Raise ConfigError for model options that the iterated way does not use."""
+    """Raise ConfigError for model options that iterated training does not use."""
     plain = ModelConfig()
     for name in ("use_peft", "dtype", "attn_implementation", "model_revision"):
         value = vars(model)[name]

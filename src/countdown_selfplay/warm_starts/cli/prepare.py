@@ -33,7 +33,7 @@ class Start:
 
 
 def start_of(command: str, recipe: str) -> Start:
-    """Return the start of the recipe. Raises ConfigError for a recipe with another start."""
+    """Return the warm start of the recipe. Raises ConfigError for a recipe that begins from another one."""
     from .. import starts
 
     text = written(recipe)

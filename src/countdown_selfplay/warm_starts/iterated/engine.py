@@ -133,8 +133,7 @@ class EnginePlayer(Player):
 
 @contextmanager
 def _launch_kept() -> Iterator[None]:
-    """Restore the launcher's variables, which TRL sets for the engine, after the block: later training would misread
-    them."""
+    """Restore the launcher's variables after the block: TRL sets them, and later training would misread them."""
     before = {name: os.environ.get(name) for name in _LAUNCH}
     try:
         yield

@@ -27,7 +27,7 @@ PUT_BACK = (
     "of iterations.jsonl, to play them again"
 )
 PAIR_COLUMNS = (*COLUMNS, "before", "rejected")
-"""Columns of a data set of pairs, with the steps that both texts share, if any, and the worse text."""
+"""Columns of a data set of pairs: COLUMNS, the steps that both texts share, if any, and the worse text."""
 
 
 def pooled(rows: Iterable[Row], role: str) -> Iterator[Row]:
@@ -64,7 +64,7 @@ def _identity(row: Row) -> tuple[Any, ...]:
 
 def balanced(rows: Sequence[Row], training: RoleTraining, *key: object) -> list[Row]:
     """Return at most `balance` rows of each label, and of none more than of the rarest (a label without rows has no
-    effect); drawn at random from `key`, in their old order."""
+    effect); sampled deterministically from `key`, in their old order."""
     if training.balance is None:
         return list(rows)
     counts = Counter(row["label"] for row in rows)

@@ -41,8 +41,7 @@ class RoleTraining:
     threshold: float = 0.5
     """Least reward of a sample that is kept: .5 for the prover and the helpful critic, .75 for the misleading one."""
     inclusive: bool = True
-    """Whether to keep a reward equal to the threshold, as appendix B does ("at least two" of four); False: equation
-    5."""
+    """Whether a reward equal to the threshold is kept (appendix B: "at least two" of four). False: equation 5."""
     labels: tuple[str, ...] | None = None
     """Labels of the game (`Turn.labels`) of samples that are kept; None: all."""
     failures: tuple[str, ...] | None = None
@@ -51,8 +50,7 @@ class RoleTraining:
     """Most samples of each label in an iteration (Wang et al.: 10,000); and no label has more than the rarest has,
     unless that is 0. Iterations are balanced one by one, then united (Algorithm 2)."""
     drop_loops: bool = True
-    """Whether to drop samples that repeat a long substring, as Wang et al.'s code does for the prover's; a critic
-    quotes."""
+    """Whether to drop samples that repeat a long substring. Wang et al. do so for the prover's; a critic quotes."""
     accumulate: bool = True
     """Whether to keep the samples of earlier iterations. Algorithm 2 does so for the prover and the misleading critic,
     section 3.2 for every role."""
@@ -297,7 +295,7 @@ def _role(kind: str, given: Any, usual: RoleTraining) -> RoleTraining:
 
 
 def _number(value: Any) -> Any:
-    """Convert a text of a number to that number; return other values."""
+    """Convert a text of a number to that number; return other values unchanged."""
     for kind in (int, float) if isinstance(value, str) else ():
         with suppress(ValueError):
             return kind(value)
