@@ -32,8 +32,7 @@ class Episode:
     critique: int
     """Index among that critic's critiques on this process."""
     outcome: str
-    """corrected or not_corrected (after a wrong first answer); resisted, kept, misled or unclear (after a right
-    one)."""
+    """Label: corrected, not_corrected (first answer wrong); resisted, kept, misled or unclear (first answer right)."""
 
     @property
     def success(self) -> bool:

@@ -1,4 +1,4 @@
-"""One vLLM engine in the training process, for all roles; TRL's VLLMGeneration drives it."""
+"""Sampling by one vLLM engine in the training process, for all roles; TRL's VLLMGeneration drives it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guide by a language model: that of SGS 2026, section 3.2, a copy of the initial model."""
+"""Guide that is a language model; in SGS 2026, section 3.2, a copy of the initial model."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -102,7 +102,7 @@ def over_base(base: Any, path: str, tokenizer_length: int, kwargs: Mapping[str, 
 
 
 def merged(model: Any) -> Any:
-    """Return `model` with its adapters merged, those of a PEFT wrapper or of Transformers. Raises ConfigError for an
+    """Return `model` with the adapters of PEFT's wrapper or of Transformers merged into it. Raises ConfigError for an
     adapter that weights cannot represent."""
     if isinstance(model, PeftModel):
         kind = model.peft_type.value if isinstance(model.peft_type, PeftType) else str(model.peft_type)

@@ -215,7 +215,7 @@ def scored_at(model: Any, temperature: float, top1: bool = False) -> None:
 
 def check_head(model: Any, temperature: float) -> None:
     """Raise ConfigError if the log-probs of the fused head differ from the model's: the head assumes that logits are
-    the product of hidden states and output embeddings, scaled as a few configs say."""
+    the product of hidden states and output embeddings, up to a scale that some configs set."""
     if misread(model, _headed(temperature)):
         raise ConfigError(
             f"{type(model).__name__} makes its scores by more than its output embeddings, which TRL's fused head does "

@@ -21,8 +21,8 @@ from .forward import say_once, scored_at
 
 
 class PolicyModule(PreTrainedModel):
-    """Several causal LMs behind the interface of one: `active` selects the one for forward and generate. State dict
-    keys are `policies.<name>.<key of the model>`. It is saved as one safetensors checkpoint at the folder's root,
+    """Module of several causal LMs with the interface of one: `active` selects the one for forward and generate. State
+    dict keys are `policies.<name>.<key of the model>`. It is saved as one safetensors checkpoint at the folder's root,
     where the stock Trainer looks for it on resume, without a config.json, which would describe a single model."""
 
     supports_gradient_checkpointing = True

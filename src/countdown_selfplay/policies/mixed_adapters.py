@@ -34,7 +34,7 @@ class MixedRows:
 
     @classmethod
     def of(cls, parts: Sequence[tuple[int, int, int]]) -> MixedRows:
-        """Build from `parts`: (owner, rows, shift) of consecutive rows."""
+        """Build the rows from `parts`: (owner, number of rows, shift) of consecutive rows."""
         return cls(*([part[i] for part in parts for _ in range(part[1])] for i in (0, 2)))
 
 

@@ -36,7 +36,7 @@ _START = -2  # run of the beginning that the runs of a pack share
 _OWN = {"input_ids", "attention_mask", "labels", "fused_lm_head"}
 
 Plan = list[list[list[int]]]
-"""Packs, each a list of runs: rows that share one copy of their prompt."""
+"""Packs, each a list of runs; a run lists the indices of rows that share one copy of their prompt."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class ReplayQueue:
         self.reference = [settings.beta > 0, settings.temperature]
         self.kept: list[Answer] = []
         self.owed = 0.0
-        """Number of optimizer steps that are due, with a fraction."""
+        """Number of optimizer steps that are due, which may be fractional."""
         self.new = self.dropped = 0
         """Number of answers that the last round added, and number that it dropped unused."""
 
@@ -206,7 +206,7 @@ class Learner:
 def learners_of(
     args: JointSelfPlayConfig, domain: Any, roles: Mapping[str, Role], given: Mapping[str, Objective | str] | None
 ) -> dict[str, Learner]:
-    """Return the learners by role, in the order of `args`. `given`: a user's objectives, which override those."""
+    """Return the learners by role. `given`: a user's objectives, which override those of `args`."""
     trained = args.trained_roles
     if given is not None and not isinstance(given, Mapping):
         raise ConfigError(f"`objectives` ({given!r}) must be a dict with an objective per role: {', '.join(trained)}.")

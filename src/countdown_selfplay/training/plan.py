@@ -171,7 +171,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Pass:
-    """Micro-batch of one player, or with mixed adapters of several that share a forward pass."""
+    """Micro-batch of one player, or of several that share a forward pass (mixed adapters)."""
 
     parts: tuple[tuple[str, Sequence[Sample]], ...]
     graph: bool = True

@@ -72,7 +72,7 @@ class Rollouts:
     @contextmanager
     def acting_as(self, role: str, n: int, judged: list[Any] | None = None) -> Iterator[None]:
         """Set forward, generation, sampling settings and TRL's metrics to those of `role` inside the block, with `n`
-        completions per prompt. `judged`: for each completion its problem, for `verify`."""
+        completions per prompt. `judged`: the problem of each completion, for `verify`."""
         trl, context = self.trl, self.context
         sampling = sampling_of(context.args, context.roles[role], context.stops(role))
         most = context.args.generation_rows

@@ -1,4 +1,4 @@
-"""A joint run from end to end: data, evaluations, training, exports, table and report."""
+"""Joint run from end to end: data, evaluations, training, exports, table and report."""
 
 from __future__ import annotations
 

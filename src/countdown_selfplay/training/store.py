@@ -55,7 +55,7 @@ _LITTLE = 1 << 20  # free bytes below which a disk counts as full
 
 @dataclass(eq=False)
 class Store:
-    """Checkpoints of a run."""
+    """Writer and reader of a run's checkpoints."""
 
     args: JointSelfPlayConfig
     engine: Engine

@@ -354,7 +354,7 @@ class JointConjecturerProverTrainer(GRPOTrainer):
         """Do nothing: `save_model` writes one card per role, and a checkpoint holds several models."""
 
     def push_to_hub(self, commit_message: str | None = None, **kwargs: Any) -> list[str]:  # type: ignore[override]
-        """Save the models and upload them; return the repositories' ids. `kwargs`: those of `upload.push`."""
+        """Save the models and upload them; return the repositories' ids. `kwargs`: arguments of `upload.push`."""
         check_run(Path(self.args.output_dir))
         self.save_model()
         return self.processes.together(lambda: push_trained(self.args, commit_message=commit_message, **kwargs))

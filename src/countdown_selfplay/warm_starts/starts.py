@@ -31,8 +31,8 @@ _LOOK = 2.0  # seconds between two looks at how far the runs are
 
 @dataclass(frozen=True)
 class Job:
-    """Fine-tuning run of a warm start. folder: of the finished model. recipe: of `sft`. options: flags of `sft`
-    without dashes -> values, which override the recipe."""
+    """Fine-tuning run of a warm start. folder: place of the finished model. recipe: name of a recipe of `sft`.
+    options: flags of `sft` without dashes -> values, which override the recipe."""
 
     folder: Path
     recipe: str = "tiny/sft"

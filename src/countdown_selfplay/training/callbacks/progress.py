@@ -60,7 +60,7 @@ class RoundProgress(ProgressCallback):
         self.narrow()
 
     def narrow(self) -> None:
-        """Shorten bar and words if the terminal has few columns."""
+        """Shorten the bar and the metrics beside it if the terminal has few columns."""
         bar: Any = self.training_bar
         self.short = bar is not None and (bar.ncols or _NARROW) < _NARROW
         if self.short:
