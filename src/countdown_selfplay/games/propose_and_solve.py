@@ -323,7 +323,7 @@ def _judged(answers: Rollout) -> list[tuple[list[bool], str | None]]:
     return [(bits[i : i + answers.n], text) for i, text in zip(groups, first, strict=True)]
 
 
-def _whole(count: float) -> int:  # in methods `round` is the round
+def _whole(count: float) -> int:  # in methods the argument `round` hides the built-in
     return round(count)
 
 

@@ -179,7 +179,7 @@ class Server(VLLMSampler):
         self._folders = AdapterFolders(folder, policies)
         self._labels: dict[tuple[str, str], tuple[str, Path]] = {}  # (server, weights) -> adapter and its folder
         self._channels: dict[str, Any] = {}
-        self._marks: dict[str, str] = {}  # what the main process called the weights that it last sent to a server
+        self._marks: dict[str, str] = {}  # server -> the main process's name for the weights last sent to it
         self._lock = threading.Lock()
         tries = args.vllm_request_timeout, args.vllm_request_retries
         self.clients = {url: VLLMServerClient(url, *tries) for url in dict.fromkeys(self.urls.values())}
@@ -309,7 +309,7 @@ class Server(VLLMSampler):
     ) -> tuple[Any, ...]:
         processes = self.context.processes
         everyone = processes.gather([(prompts, int(torch.randint(2**31, ())))])
-        # Equal prompts in a row are one request; where processes meet, a new one begins.
+        # Adjacent equal prompts of one process are one request.
         runs = [[(ids, len(list(run))) for ids, run in itertools.groupby(own)] for own, _ in everyone]
         generators = [torch.Generator().manual_seed(seed) for _, seed in everyone]
         sampled = [(group, one) for own, one in zip(runs, generators, strict=True) for group in own]
@@ -337,7 +337,7 @@ class Server(VLLMSampler):
         try:
             futures = [executor.submit(ask, group, seed) for group, seed in zip(groups, seeds, strict=True)]
             found = [choice for future in futures for choice in future.result()]
-        finally:  # after an error without waiting for requests that have their own patience
+        finally:  # after an error, do not wait for the other requests' time-outs
             executor.shutdown(wait=False, cancel_futures=True)
         if not self.adapters and self._replaced(url):
             raise GenerationError(
@@ -356,7 +356,7 @@ class Server(VLLMSampler):
                 return client.post("/v1/completions", {"model": label, **body})["choices"]
             except UnknownModelError as error:
                 unknown = error
-                with self._lock:  # a server that was started anew: one thread sends the adapter, the others find it
+                with self._lock:  # a restarted server: one thread sends the adapter again
                     self._load(url, label, folder)
         raise unknown
 

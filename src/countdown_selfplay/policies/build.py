@@ -142,9 +142,9 @@ def load_tokenizer(model: ModelSource | Mapping[str, ModelSource], trust_remote_
 
 
 def read_tokenizer(path: str, revision: str | None = None, **kwargs: Any) -> Any:
-    """Return the tokenizer of a model's folder or hub id, from the place that `_tokenizer_place` returns. Raises
-    DataError for a folder without one, for which Transformers would make an empty one from a config; OSError or
-    ValueError if it cannot be read."""
+    """Return the tokenizer of a model's folder or hub id, which `_tokenizer_place` locates. Raises DataError for a
+    folder without one, for which Transformers would make an empty one from a config; OSError or ValueError if it
+    cannot be read."""
     place, revision = _tokenizer_place(path, revision)
     if Path(place).is_dir() and not _has_tokenizer(place, revision):
         raise _no_tokenizer(path)

@@ -144,7 +144,7 @@ def _decode(
     place = {} if positions is None else {"position_ids": positions[:, -1:]}
     every, block, spared = pace(input_ids.device, length - width, prompts)
     for layer in cache.layers if mask is not None and every > 1 else ():
-        layer.is_compileable = True  # else Transformers looks at every token whether rows are padded
+        layer.is_compileable = True  # else Transformers checks at every token if rows are padded
     over, lasts = rows.new_zeros(prompts, dtype=torch.bool), rows.new_full((prompts,), width)
     finite = torch.ones((), dtype=torch.bool, device=rows.device)
     for column in range(width, length):
@@ -194,7 +194,7 @@ def _narrow(cache: Any, device: torch.device) -> None:
     if not torch.is_autocast_enabled(device.type):
         return
     kind = torch.get_autocast_dtype(device.type)
-    write = functools.partial(type(cache).update, weakref.proxy(cache))  # a cycle would keep it until Python looks
+    write = functools.partial(type(cache).update, weakref.proxy(cache))  # a cycle would keep it until a collection
     for layer in cache.layers:
         if layer.is_initialized:
             layer.keys, layer.values = layer.keys.to(kind), layer.values.to(kind)

@@ -48,7 +48,7 @@ def misread(model: Any, layout: Layout, longest: int = 0) -> str:
     """Return the reason why `model` reads rows in this layout differently from each row alone, a phrase that follows
     its name; "" if it does not, or if its weights are sharded. `longest`: length of the caller's longest row."""
     base = bare(model)
-    if cut_up(base) or is_deepspeed_zero3_enabled():  # before the cut TRL's head would gather what is whole
+    if cut_up(base) or is_deepspeed_zero3_enabled():  # before sharding, TRL's head would gather whole weights
         return ""
     place = next(base.parameters())
     span = max((s for s in _spans_of(base) if s < longest), default=0)
@@ -81,7 +81,7 @@ def _measured(base: Any, layout: Layout, length: int) -> str:
             found, expected = layout(base, length)
     except Unfit as error:
         return str(error)
-    except Exception as error:  # whatever a model does that is not made for it
+    except Exception as error:  # a model without support for the layout may raise any
         first = (str(error).strip().splitlines() or [""])[0][:100]
         return f"cannot read rows that are laid out together ({type(error).__name__}: {first})"
     gap = difference(found.flatten(0, -2), expected.flatten(0, -2))

@@ -66,7 +66,7 @@ class LoraPolicies(PolicySet):
         self._switch(first)
 
     def _call_base(self, folder: str) -> None:
-        """Write the base's name into the adapters' configs: `folder`, in the run folder, if the base has no name."""
+        """Write `folder`, of the run folder, into the adapters' configs as their base, unless the base has a name."""
         self.folder = "" if self.named else folder
         for config in self.module.peft_config.values() if self.folder else ():
             config.base_model_name_or_path = folder

@@ -146,8 +146,8 @@ def cdg_start(
     domain = replace(domain, spec=replace(domain.spec, operands=(operands,)))
     rows = critique_demonstrations(problems, domain, per_problem=each, critiques=critiques)
     data = write_rows(folder.with_name(f"{folder.name}.jsonl"), rows)
-    # Small batches, for the row is the cost. Rows of like length together cost a third less and teach much less; at
-    # the recipe's rate the game is learnt a little better, and answering is unlearnt.
+    # Small batches, because the cost is per row. Batches of similar lengths cost a third less and teach much less; at
+    # the recipe's learning rate the game is learnt a little better, and answering is unlearnt.
     options = {"dataset_name": data, "keep_wrong": "true", "num_train_epochs": 1, "number_high": 12}
     options |= {"per_device_train_batch_size": 48, "learning_rate": 8e-4, "eval_problems": 128}
     options |= {"operands": operands, "model_name_or_path": model}

@@ -98,7 +98,7 @@ def play(script: IteratedArguments, settings: IteratedSettings, model: Any) -> N
     start = resolve_model(model.model_name_or_path)
     run = IteratedSelfPlay(game, domain, start, problems[: script.problems], settings)
     processes = run.meet()
-    with run_lock(settings.output_dir):  # another process that plays there keeps its description
+    with run_lock(settings.output_dir):  # another process in the folder keeps its run.json
         processes.together(lambda: describe(run, script, settings))
         run.run(tell=lambda line: print(json.dumps(line), flush=True))
     ends: list[str] = []

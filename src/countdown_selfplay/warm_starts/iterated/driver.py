@@ -159,7 +159,7 @@ class IteratedSelfPlay:
         self.processes.together(choose)
         start = next(iter(self.initial.values()))
         first = settings.kinds.get("prover") or next(iter(settings.kinds.values()))
-        # The paper does not say how: as the prover's first iteration, one epoch.
+        # Wang et al. do not say how: as the prover's first iteration, one epoch.
         how = RoleTraining(learning_rate=first.learning_rate[:1], batch_size=first.batch_size[:1])
         cost = self._retrained(start, select.read(data), how, 1, folder / IMITATION)
         if not cost["rows"]:

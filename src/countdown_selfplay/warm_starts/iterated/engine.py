@@ -68,7 +68,7 @@ class VLLMPlay:
         self.settings, self.processes = settings, processes
         self.home = torch.device("cpu") if settings.generation_backend == "vllm" else processes.device
         self.sampler: Any = None
-        self.ends: list[int] = []  # these three: of the generation at hand
+        self.ends: list[int] = []  # this and the next two: of the current generation
         self.stops: list[str] | None = None
         self.seed = 0
 

@@ -55,7 +55,7 @@ def retrain(
     steps = trainer.state.global_step
     trainer.engine.release()
     del trainer
-    gc.collect()  # a role's weights and optimizer go before the next ones come
+    gc.collect()  # free a role's weights and optimizer before the next role's
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
