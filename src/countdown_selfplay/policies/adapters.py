@@ -72,7 +72,7 @@ def config_of(path: str) -> PretrainedConfig:
 
 
 def name_base(folder: Path, base: str) -> None:
-    """Write `base` into the config of the adapter in `folder`, with its newest revision."""
+    """Write `base`, without a revision, into the config of the adapter in `folder` as its base."""
     config = json_file(folder / CONFIG) | {"base_model_name_or_path": base, "revision": None}
     (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 

@@ -152,7 +152,7 @@ def conjecturer_guard_of(args: JointSelfPlayConfig) -> ConjecturerGuard | None:
 
 def prover_rewards(args: JointSelfPlayConfig, domain: Any, given: Any) -> Any:
     """Return the reward functions `given`, or the default ones. Raises ConfigError unless each is a function, an id or
-    a model, weights match in number, and no penalty of the default rewards is set for passed ones."""
+    a model, the weights match their number, and penalties of the default rewards are unset for passed functions."""
     functions = given if isinstance(given, list | tuple) else [given]
     for function in functions:
         refuse_class("reward_funcs", function)

@@ -71,7 +71,7 @@ def describe_run(
 
 
 def _before(path: Path) -> dict[str, Any]:
-    """Return the contents of run.json. A damaged file is renamed, and training goes on."""
+    """Return the contents of run.json; a damaged file is renamed with a warning, and {} is returned."""
     try:
         return json_file(path, resumes=list)
     except DataError as error:

@@ -24,7 +24,7 @@ PLANNED = 512
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """Run the command. `launch`: options of a launch for which a dry run plans."""
+    """Run `countdown-selfplay sft`; return 0. `launch`: options of a launch for which a dry run plans."""
     script, args, model = parse_options("sft", sys.argv[1:] if argv is None else argv)
     if not script.dry_run:
         check_run(args)
