@@ -77,7 +77,7 @@ def push(
 
 
 def push_trained(args: Any, **settings: Any) -> list[str]:
-    """Push a trainer's run. Arguments default to its config's, such as `hub_model_id`."""
+    """Push the run of a trainer with config `args`, whose `hub_model_id` and so on are the defaults of `settings`."""
     of_config = {"repo_id": args.hub_model_id, "private": args.hub_private_repo, "token": args.hub_token}
     return push(args.output_dir, **{**of_config, "revision": args.hub_revision, **settings})
 

@@ -82,8 +82,8 @@ def _in_moves(
 
 @lru_cache(maxsize=1)  # the rows of one problem follow each other
 def compact_texts(problem: Problem, rules: Rules) -> list[str]:
-    """Return every solution of a solvable problem that a demonstration may show, tokens between
-    single spaces, sorted."""
+    """Return all solutions of a solvable problem that demonstrations may show, sorted, tokens between single
+    spaces."""
     if len(problem.numbers) <= WRITTEN_UP_TO and rules.use_all and not rules.integers_only:
         return sorted({form.text for form in written_forms(problem.numbers) if form.value == problem.target})
     return [text.replace("(", "( ").replace(")", " )") for text in all_solutions(problem, rules)]

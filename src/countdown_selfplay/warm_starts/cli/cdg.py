@@ -48,8 +48,7 @@ class IteratedArguments(EvaluationArguments, CountdownFields):
 
 
 def main(argv: list[str] | None = None, launch: dict[str, str] | None = None) -> int:
-    """Run `countdown-selfplay cdg --training iterated`; return 0. `launch`: options of a launch that a dry run
-    plans."""
+    """Run `cdg --training iterated`; return 0. `launch`: options of a launch for which a dry run plans."""
     script, settings, model = parse_options("cdg", sys.argv[1:] if argv is None else argv)
     if script.training != "iterated":
         raise ConfigError(

@@ -64,7 +64,7 @@ def written(recipe: str) -> str:
 
 
 def prepare(command: str, argv: list[str]) -> int:
-    """Fill the folder, or report that it is ready; return 0."""
+    """Fill the folder of the recipe's warm start, or report that it is ready; return 0."""
     parser = OneLineParser(prog=f"countdown-selfplay {command}", add_help=False, allow_abbrev=False)
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--recipe", default=TRAINERS[command].recipe)
